@@ -1,0 +1,1 @@
+"""nerm: neutralized empirical risk minimization."""

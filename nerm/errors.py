@@ -1,0 +1,56 @@
+"""Every error of nerm: one sentence in four parts, a Python type that people already catch.
+
+The parts are *what must hold, what was given, where, what to do*:
+
+>>> raise InvalidInputError("'viewpoint' must be finite", "nan at index 17 (and 2 more)", "Drop or impute these rows")
+Traceback (most recent call last):
+    ...
+nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (and 2 more). Drop or impute these rows.
+"""
+
+from __future__ import annotations
+
+
+class NermError(Exception):
+    """The root of every error that nerm raises on purpose."""
+
+
+def sentence(must: str, got: str, do: str) -> str:
+    """Join the parts of an error into the one form that all messages share."""
+    return f"{must}. Got {got}. {do}."
+
+
+class InvalidInputError(NermError, ValueError):
+    """A value that cannot be used: what must hold, what came (and where), what to do."""
+
+    def __init__(self, must: str, got: str, do: str) -> None:
+        super().__init__(sentence(must, got, do))
+        self.parts = (must, got, do)
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        """Pickle by parts, so that the error survives the trip back from a worker process."""
+        return type(self), self.parts
+
+
+class UnknownNameError(InvalidInputError):
+    """A name (of a solver, kernel, viewpoint …) that is not one of the known ones."""
+
+    def __init__(self, what: str, name: object, known: object, do: str = "Use one of these names") -> None:
+        names = ", ".join(repr(k) for k in sorted(str(k) for k in known))  # type: ignore[attr-defined]
+        super().__init__(f"{what} must be one of {names}", repr(name), do)
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        """Come back as the parent class, which carries the same sentence."""
+        return InvalidInputError, self.parts
+
+
+class UnsupportedProblemError(InvalidInputError):
+    """A solver was given a problem that it cannot take; the message names what is in the way."""
+
+
+class MissingPackageError(NermError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class NotSolvedError(NermError, RuntimeError):
+    """Raised only on request (``strict=True``): the certificate did not grant optimality."""

@@ -1,0 +1,264 @@
+"""Kernels k(x, z): named ones, a user's own callable, or a precomputed Gram matrix.
+
+A kernel is a frozen value that maps two matrices of rows to the matrix of their kernel values. The
+evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.validation import Matrix, as_positive, check_finite
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A positive semidefinite function of two inputs (or one that is checked to be, on the data)."""
+
+    name: ClassVar[str] = ""
+    always_psd: ClassVar[bool] = True
+
+    @abstractmethod
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the matrix of k(x_i, z_j)."""
+
+    def fitted(self, X: Matrix) -> Kernel:
+        """Return this kernel with every data-dependent parameter fixed on X."""
+        return self
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return k(x_i, x_i) for every row."""
+        return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, z) = x.z."""
+
+    name: ClassVar[str] = "linear"
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the matrix of k(x_i, z_j)."""
+        from sklearn.metrics.pairwise import linear_kernel
+
+        return linear_kernel(X, Z)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return ||x_i||^2."""
+        return _row_squares(X)
+
+
+@dataclass(frozen=True)
+class _WithGamma(Kernel):
+    """A kernel with a scale gamma: a positive number, or "scale" for 1 / (d Var(X))."""
+
+    gamma: float | str = "scale"
+
+    def __post_init__(self) -> None:
+        if self.gamma != "scale":
+            as_positive(self.gamma, "gamma", 'Use a positive number or "scale"')
+
+    def fitted(self, X: Matrix) -> Kernel:
+        """Replace gamma = "scale" by its value on X, as scikit-learn does."""
+        if self.gamma != "scale":
+            return self
+        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
+        return replace(self, gamma=float(1.0 / (X.shape[1] * variance)) if variance > 0 else 1.0)
+
+    def number(self) -> float:
+        """Return gamma as a number; "scale" needs data first."""
+        if self.gamma == "scale":
+            raise InvalidInputError('gamma="scale" must meet data before use', "no data", "Call kernel.fitted(X) first")
+        return float(self.gamma)
+
+
+@dataclass(frozen=True)
+class RBF(_WithGamma):
+    """k(x, z) = exp(-gamma ||x - z||^2).
+
+    >>> float(RBF(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2)))[0, 0])
+    0.3678...
+    """
+
+    name: ClassVar[str] = "rbf"
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the matrix of k(x_i, z_j)."""
+        from sklearn.metrics.pairwise import rbf_kernel
+
+        return rbf_kernel(X, Z, gamma=self.number())
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return ones."""
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class Polynomial(_WithGamma):
+    """k(x, z) = (gamma x.z + coef0)^degree, with coef0 >= 0 so that it is positive semidefinite."""
+
+    name: ClassVar[str] = "polynomial"
+    degree: int = 3
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.degree != int(self.degree) or self.degree < 1:
+            raise InvalidInputError("'degree' must be a positive integer", repr(self.degree), "Use 2 or 3, for instance")
+        if not (np.isfinite(self.coef0) and self.coef0 >= 0):
+            raise InvalidInputError(
+                "'coef0' of a polynomial kernel must be at least 0", repr(self.coef0), "A negative one is not positive semidefinite"
+            )
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the matrix of k(x_i, z_j)."""
+        from sklearn.metrics.pairwise import polynomial_kernel
+
+        return polynomial_kernel(X, Z, degree=self.degree, gamma=self.number(), coef0=self.coef0)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return (gamma ||x_i||^2 + coef0)^degree."""
+        return (self.number() * _row_squares(X) + self.coef0) ** self.degree
+
+
+@dataclass(frozen=True)
+class Sigmoid(_WithGamma):
+    """k(x, z) = tanh(gamma x.z + coef0): not positive semidefinite in general, so checked on the data."""
+
+    name: ClassVar[str] = "sigmoid"
+    always_psd: ClassVar[bool] = False
+    coef0: float = 0.0
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the matrix of k(x_i, z_j)."""
+        from sklearn.metrics.pairwise import sigmoid_kernel
+
+        return sigmoid_kernel(X, Z, gamma=self.number(), coef0=self.coef0)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return tanh(gamma ||x_i||^2 + coef0)."""
+        return np.tanh(self.number() * _row_squares(X) + self.coef0)
+
+
+@dataclass(frozen=True)
+class Custom(Kernel):
+    """A user's own function of two matrices of rows."""
+
+    name: ClassVar[str] = "callable"
+    always_psd: ClassVar[bool] = False
+    function: Callable[[Any, Any], Any] = None  # type: ignore[assignment]
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """Return function(X, Z), checked for its shape and for finite entries."""
+        values = np.asarray(self.function(X, Z), dtype=float)
+        expected = (X.shape[0], Z.shape[0])
+        if values.shape != expected:
+            raise InvalidInputError(
+                f"a kernel must return one value for each pair of rows, here an array of shape {expected}",
+                f"shape {values.shape}",
+                "Return the matrix k(x_i, z_j) for all rows of its two arguments",
+            )
+        check_finite(values, "kernel", "Check the kernel for overflow or division by zero")
+        return values
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """The data *are* the kernel: X is the Gram matrix, new points come as k(x_new, x_train)."""
+
+    name: ClassVar[str] = "precomputed"
+    always_psd: ClassVar[bool] = False
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """Return X itself: its columns already are the training points."""
+        return X
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return the diagonal of the Gram matrix."""
+        return np.diag(X).copy()
+
+
+def names() -> dict[str, type[Kernel]]:
+    """Return every kernel that can be asked for by name, derived from the classes of this module."""
+    classes = [Kernel]
+    for cls in classes:
+        classes.extend(cls.__subclasses__())
+    known = {cls.name: cls for cls in classes if cls.name and cls is not Custom}
+    return {**known, "poly": Polynomial}
+
+
+def resolve(kernel: Any) -> Kernel:
+    """Turn a name, a callable or a Kernel into a Kernel.
+
+    >>> resolve("rbf")
+    RBF(gamma='scale')
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel not in names():
+            raise UnknownNameError("'kernel'", kernel, names())
+        return names()[kernel]()
+    if callable(kernel):
+        return Custom(kernel)
+    raise InvalidInputError(
+        "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None",
+        type(kernel).__name__,
+        'For a Gram matrix pass it as X with kernel="precomputed"',
+    )
+
+
+def check_gram(gram: Any, *, psd: bool = False) -> np.ndarray:
+    """Return a Gram matrix that is square, finite and symmetric, and on request positive semidefinite.
+
+    Rounding is forgiven: asymmetry up to 1e-8 and negative eigenvalues down to -1e-8, both relative to the
+    largest entry. What was forgiven is removed by symmetrising.
+    """
+    K = np.asarray(gram, dtype=float)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise InvalidInputError(
+            "a Gram matrix must be square", f"shape {K.shape}", "Pass k(x_i, x_j) for all pairs of training rows"
+        )
+    check_finite(K, "gram", "Check the kernel for overflow")
+    scale = max(float(np.abs(K).max(initial=0.0)), np.finfo(float).tiny)
+    asymmetry = float(np.abs(K - K.T).max(initial=0.0))
+    if asymmetry > 1e-8 * scale:
+        i, j = np.unravel_index(int(np.abs(K - K.T).argmax()), K.shape)
+        raise InvalidInputError(
+            "a Gram matrix must be symmetric",
+            f"K[{i}, {j}] = {K[i, j]:g} but K[{j}, {i}] = {K[j, i]:g}",
+            "Check the kernel, or symmetrise it with (K + K.T) / 2",
+        )
+    K = (K + K.T) / 2 if asymmetry else K
+    if psd and not _is_psd(K, scale):
+        smallest = float(np.linalg.eigvalsh(K)[0])
+        if smallest < -1e-8 * scale * len(K):
+            raise InvalidInputError(
+                "a Gram matrix must be positive semidefinite for the problem to be convex",
+                f"a smallest eigenvalue of {smallest:g}",
+                "Use another kernel or other parameters (the sigmoid kernel is indefinite on most data)",
+            )
+    return K
+
+
+def _is_psd(K: np.ndarray, scale: float) -> bool:
+    """Try a Cholesky factorisation, which is far cheaper than eigenvalues and nearly always enough."""
+    try:
+        np.linalg.cholesky(K + 1e-9 * scale * len(K) * np.eye(len(K)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _row_squares(X: Any) -> np.ndarray:
+    """Return ||x_i||^2 for dense or sparse rows."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)

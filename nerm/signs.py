@@ -1,0 +1,18 @@
+"""The one place that turns a real number into a class."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def sign(scores: ArrayLike) -> np.ndarray:
+    """Return +1 where the score is positive and -1 elsewhere: a score of 0 counts as -1.
+
+    Used for predictions and for viewpoints alike, as in section 3 of the paper
+    ("y = 1 if f(x) > 0; otherwise y = -1").
+
+    >>> sign([-2.0, 0.0, 0.5])
+    array([-1., -1.,  1.])
+    """
+    return np.where(np.asarray(scores, dtype=float) > 0, 1.0, -1.0)

@@ -1,0 +1,159 @@
+"""Checks of everything that comes from outside, each with one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.errors import InvalidInputError
+
+Matrix = np.ndarray | sp.csr_matrix
+
+
+def _where(bad: np.ndarray) -> str:
+    """Say where the first offender is and how many more there are."""
+    hits = np.argwhere(bad)
+    first = tuple(int(i) for i in hits[0])
+    place = f"index {first[0]}" if len(first) == 1 else f"row {first[0]}, column {first[1]}"
+    more = len(hits) - 1
+    return f"at {place}" + (f" (and {more} more)" if more else "")
+
+
+def as_matrix(X: Any, name: str = "X") -> Matrix:
+    """Return X as a finite float matrix, dense or CSR, with at least one row and one column."""
+    if sp.issparse(X):
+        matrix: Any = sp.csr_matrix(X, dtype=float)
+    else:
+        try:
+            matrix = np.asarray(X, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"{name!r} must be a numeric matrix", f"{type(X).__name__} ({error})", "Encode categories as numbers"
+            ) from None
+    if matrix.ndim != 2:
+        raise InvalidInputError(
+            f"{name!r} must be two-dimensional, one row a sample",
+            f"an array of shape {matrix.shape}",
+            "Reshape it, for instance X.reshape(-1, 1) for a single feature",
+        )
+    if 0 in matrix.shape:
+        raise InvalidInputError(
+            f"{name!r} must have at least one row and one column",
+            f"shape {matrix.shape}",
+            "Check how the data were loaded or filtered",
+        )
+    check_finite(matrix, name)
+    return matrix
+
+
+def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") -> None:
+    """Refuse NaN and infinities, naming the first one."""
+    if sp.issparse(values):
+        if np.isfinite(values.data).all():
+            return
+        coo = values.tocoo()
+        k = int(np.flatnonzero(~np.isfinite(coo.data))[0])
+        more = int((~np.isfinite(coo.data)).sum()) - 1
+        got = f"{coo.data[k]} at row {coo.row[k]}, column {coo.col[k]}" + (f" (and {more} more)" if more else "")
+        raise InvalidInputError(f"{name!r} must be finite", got, do)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        first = values[tuple(np.argwhere(bad)[0])]
+        raise InvalidInputError(f"{name!r} must be finite", f"{first} {_where(bad)}", do)
+
+
+def as_vector(values: Any, n: int, name: str) -> np.ndarray:
+    """Return values as a finite float vector of length n."""
+    try:
+        vector = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{name!r} must be numeric", f"{type(values).__name__} ({error})", "Encode it as numbers, for instance -1 and +1"
+        ) from None
+    if vector.ndim == 2 and 1 in vector.shape:
+        vector = vector.ravel()
+    if vector.shape != (n,):
+        raise InvalidInputError(
+            f"{name!r} must have one entry for each of the {n} rows",
+            f"shape {vector.shape}",
+            f"Pass a vector of length {n}",
+        )
+    check_finite(vector, name)
+    return vector
+
+
+def as_weights(values: Any, n: int, name: str) -> np.ndarray:
+    """Return nonnegative weights of length n (all ones for None), not all zero."""
+    if values is None:
+        return np.ones(n)
+    weights = np.full(n, float(values)) if np.ndim(values) == 0 else as_vector(values, n, name)
+    check_finite(weights, name)
+    if (weights < 0).any():
+        raise InvalidInputError(
+            f"{name!r} must be nonnegative",
+            f"{weights.min():g} {_where(weights < 0)}",
+            "Use 0 to leave a row out",
+        )
+    if not weights.any():
+        raise InvalidInputError(f"{name!r} must have a positive entry", "only zeros", "Give some row a positive weight")
+    return weights
+
+
+def as_labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels as -1/+1 and the two classes behind them, in sorted order.
+
+    Any two values will do; the larger one is +1. Labels -1 and +1 stay what they are.
+
+    >>> as_labels(["no", "yes", "no"], 3)
+    (array([-1.,  1., -1.]), array(['no', 'yes'], dtype='<U3'))
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and 1 in labels.shape:
+        labels = labels.ravel()
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"{name!r} must have one label for each of the {n} rows",
+            f"shape {labels.shape}",
+            f"Pass a vector of length {n}",
+        )
+    if labels.dtype.kind in "fc":
+        check_finite(labels, name)
+    try:
+        classes = np.unique(labels)
+    except TypeError:
+        raise InvalidInputError(
+            f"{name!r} must hold labels of one type", f"mixed types, first {labels[0]!r}", "Convert the labels, or drop missing ones"
+        ) from None
+    if len(classes) != 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
+        what = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
+        raise InvalidInputError(
+            f"{name!r} must hold exactly two classes",
+            f"{what}: {shown}",
+            "Select or merge classes so that two remain",
+        )
+    return np.where(labels == classes[1], 1.0, -1.0), classes
+
+
+def as_nonnegative(value: Any, name: str, do: str = "Use 0 or a positive number") -> float:
+    """Return a finite nonnegative float."""
+    return _as_number(value, name, do, "a finite number, at least 0", lambda v: v >= 0)
+
+
+def as_positive(value: Any, name: str, do: str = "Use a positive number") -> float:
+    """Return a finite positive float."""
+    return _as_number(value, name, do, "a finite positive number", lambda v: v > 0)
+
+
+def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not np.isfinite(number) or not holds(number):
+        got = repr(value) if not isinstance(value, Sized) else f"{type(value).__name__} {value!r}"[:60]
+        raise InvalidInputError(f"{name!r} must be {what}", got, do)
+    return number
