@@ -1,0 +1,74 @@
+"""Neutrality weights against the definitions, by loops that share no code with them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.weights import balanced_weights, equal_opportunity_weights, resolve
+
+pairs = st.lists(st.tuples(st.sampled_from([-1, 1]), st.sampled_from([-1, 1])), min_size=2, max_size=30)
+
+
+@given(pairs)
+def test_balanced_weights_give_each_viewpoint_half_of_the_total(rows):
+    v = [a for a, _ in rows]
+    if len(set(v)) < 2:
+        with pytest.raises(InvalidInputError, match=r"some row must have viewpoint [+-]1\. Got none among"):
+            balanced_weights(v)
+        return
+    u = balanced_weights(v)
+    for value in (-1, 1):
+        assert sum(u[i] for i in range(len(v)) if v[i] == value) == pytest.approx(len(v) / 2, rel=1e-12)
+    assert np.mean(u) == pytest.approx(1.0, rel=1e-12)
+    assert [u[i] for i in range(len(v))] == pytest.approx([len(v) / (2 * v.count(a)) for a in v], rel=1e-14)
+
+
+@given(pairs)
+def test_equal_opportunity_weights_balance_the_positives_and_drop_the_rest(rows):
+    v, y = [a for a, _ in rows], [b for _, b in rows]
+    if rows.count((1, 1)) == 0 or rows.count((-1, 1)) == 0:
+        with pytest.raises(InvalidInputError, match=r"viewpoint [+-]1 and y = \+1"):
+            equal_opportunity_weights(y, v)
+        return
+    u = equal_opportunity_weights(y, v)
+    expected = [len(v) / (2 * rows.count((a, 1))) if b == 1 else 0.0 for a, b in rows]
+    assert u.tolist() == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    v, y, s = [1, 1, -1, -1], [1, 1, 1, -1], [2, 1, 1, 3]
+    twice = np.repeat(np.arange(4), s)
+    for weights in ("balanced", "equal_opportunity"):
+        once = resolve(weights, y, v, sample_weight=s)
+        spelled_out = resolve(weights, np.array(y)[twice], np.array(v)[twice])
+        assert once[twice] == pytest.approx(spelled_out, rel=1e-14)
+
+
+def test_real_viewpoints_count_by_their_sign_and_zero_counts_as_minus_one():
+    assert balanced_weights([0.3, 0.0, -2.0, 7.0]).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("uniform", ["uniform", None, 1.0])
+def test_uniform_is_all_ones_even_for_a_constant_viewpoint(uniform):
+    assert resolve(uniform, None, [1, 1, 1]).tolist() == [1, 1, 1]
+
+
+def test_an_array_passes_through_checked():
+    assert resolve([0, 2, 1], None, [1, 1, -1]).tolist() == [0, 2, 1]
+    with pytest.raises(InvalidInputError, match=r"'weights' must be nonnegative. Got -1 at index 1"):
+        resolve([0, -1, 1], None, [1, 1, -1])
+    with pytest.raises(InvalidInputError, match=r"'weights' must have one entry for each of the 3 rows"):
+        resolve([1, 1], None, [1, 1, -1])
+
+
+def test_bad_input_is_named():
+    with pytest.raises(UnknownNameError, match=r"'balanced', 'equal_opportunity', 'uniform'. Got 'parity'"):
+        resolve("parity", None, [1, -1])
+    with pytest.raises(InvalidInputError, match=r"'viewpoint' must be finite. Got nan at index 1"):
+        balanced_weights([1, np.nan])
+    with pytest.raises(InvalidInputError, match=r"'viewpoint' must have at least one entry"):
+        balanced_weights([])
+    with pytest.raises(InvalidInputError, match=r"'y' must hold -1 and \+1 only. Got 0 at index 1"):
+        equal_opportunity_weights([1, 0], [1, -1])
