@@ -1,0 +1,127 @@
+"""The declarative language: terms, weights, and the objective they add up to.
+
+``Risk(Hinge()) + 0.05 * SquaredL2() + 1.0 * Neutrality(Hinge())`` is an `Objective`: a sum of weighted terms,
+still without data. Regularizers, risks and neutrality terms all speak this language by deriving from `Term`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nerm.errors import InvalidInputError
+from nerm.validation import as_nonnegative
+
+if TYPE_CHECKING:
+    from nerm.problem import Problem
+
+
+class Algebra:
+    """Whatever can be added and weighted; `_weighted` gives it as a tuple of weighted terms."""
+
+    def _weighted(self) -> tuple[WeightedTerm, ...]:
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Objective:
+        if not isinstance(other, Algebra):
+            return NotImplemented
+        return Objective(self._weighted() + other._weighted())
+
+    def __radd__(self, other: Any) -> Objective:
+        # sum([...]) starts from 0
+        return Objective(self._weighted()) if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, weight: Any) -> Objective:
+        if isinstance(weight, Algebra):
+            raise InvalidInputError(
+                "a term must be weighted by a number", "the product of two terms", "Add terms with +, weight them with numbers"
+            )
+        factor = as_nonnegative(weight, "weight", "A negative weight would make the objective non-convex")
+        return Objective(tuple(WeightedTerm(factor * t.weight, t.term) for t in self._weighted()))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Objective:
+        return self * (1.0 / float(divisor))
+
+
+class Term(Algebra):
+    """One summand of an objective, without its weight."""
+
+    def _weighted(self) -> tuple[WeightedTerm, ...]:
+        return (WeightedTerm(1.0, self),)
+
+    def formula(self) -> str:
+        """Return the term as plain-text mathematics."""
+        raise NotImplementedError
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX mathematics."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class WeightedTerm:
+    """A nonnegative number times a term."""
+
+    weight: float
+    term: Term
+
+
+@dataclass(frozen=True, repr=False)
+class Objective(Algebra):
+    """A weighted sum of terms: an objective that has not met its data.
+
+    `repr` gives the algebra back, `print` the formula, and a notebook shows LaTeX.
+    """
+
+    terms: tuple[WeightedTerm, ...]
+
+    def _weighted(self) -> tuple[WeightedTerm, ...]:
+        return self.terms
+
+    def __repr__(self) -> str:
+        return " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)
+
+    def __str__(self) -> str:
+        return "minimise " + " + ".join(_scaled(t.weight, t.term.formula(), " ") for t in self.terms)
+
+    def _repr_latex_(self) -> str:
+        body = " + ".join(_scaled(t.weight, t.term.latex_formula(), r"\, ") for t in self.terms)
+        return rf"$\displaystyle \min_{{f}}\ {body}$"
+
+    def on(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        viewpoint: Any = None,
+        kernel: Any = None,
+        intercept: bool = True,
+        sample_weight: Any = None,
+    ) -> Problem:
+        """Bind the objective to data and return a `nerm.Problem`; every input is checked here, once.
+
+        X
+            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix.
+        y
+            (n,), two values, the larger counts as +1.
+        viewpoint
+            (n,) real numbers v_i = g(x_i); or a dict of such arrays; or a callable g; or a fitted estimator.
+        kernel
+            None for the linear hypothesis f = X w + b; else a name, a callable or a `nerm.kernels.Kernel` for f = K c + b.
+        intercept
+            Whether b is free (and never regularised). To regularise it, append a column of ones and pass False.
+        sample_weight
+            (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
+        """
+        from nerm.problem import bind
+
+        return bind(
+            self, X, y, viewpoint=viewpoint, kernel=kernel, intercept=intercept, sample_weight=sample_weight
+        )
+
+
+def _scaled(weight: float, text: str, times: str) -> str:
+    """Write weight * text, leaving out a weight of one."""
+    return text if weight == 1 else f"{weight:g}{times}{text}"

@@ -1,0 +1,155 @@
+"""A user's own margin function, from a cvxpy expression and nothing else if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nerm.atoms import numeric
+from nerm.atoms.margin import Facts, MarginFunction
+from nerm.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class CustomMarginFunction(MarginFunction):
+    """A margin function made by `margin_function`; what was not given is computed."""
+
+    label: str
+    cvxpy_expression: Callable[[Any], Any] = field(repr=False)
+    numpy_value: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
+    numpy_subgradient: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
+    numpy_conjugate: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _facts(self) -> Facts:
+        low, high = (self._asymptotic_slope(end) for end in (-1.0, 1.0))
+        return Facts(
+            at_zero=float(self.value(0.0)),
+            slopes=(low, high),
+            minimum=-np.inf if low > 0 or high < 0 else float(-self._numeric_conjugate_at_zero(low, high)),
+            surrogate_only=bool(low > 0 or high < 0),
+            numeric=self.numpy_conjugate is None or self.numpy_subgradient is None,
+        )
+
+    @property
+    def facts(self) -> Facts:
+        """What was found out about this function: its value at 0, its slopes, its minimum."""
+        return self._facts
+
+    def _asymptotic_slope(self, direction: float) -> float:
+        """Return the limit of the slope at -inf or +inf: +-inf if it still grows between 1e4 and 1e8."""
+        near, far = (float(np.mean(self.subgradient(direction * reach))) for reach in (1e4, numeric.FARTHEST))
+        if not np.isfinite(far) or abs(far - near) > 1e-3 * max(1.0, abs(near)):
+            return direction * np.inf
+        # Numeric slopes carry rounding: the true limit is nearly always a round number.
+        return round(far, 6) + 0.0
+
+    def _numeric_conjugate_at_zero(self, low: float, high: float) -> float:
+        def rise(m: np.ndarray) -> np.ndarray:
+            return np.nan_to_num(np.mean(self.subgradient(m), axis=0), nan=0.0)
+
+        ends = numeric.bisect(rise, *numeric.bracket(rise, np.zeros(1)))
+        return max(-float(self.value(end)[0]) for end in ends)
+
+    def value(self, m: ArrayLike) -> np.ndarray:
+        """Return phi(m), by the numpy function if one was given, else by evaluating the cvxpy expression."""
+        m = np.asarray(m, dtype=float)
+        if self.numpy_value is not None:
+            return np.asarray(self.numpy_value(m), dtype=float)
+        import cvxpy as cp
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self.cvxpy_expression(cp.Constant(m.ravel())).value, dtype=float).reshape(m.shape)
+
+    def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return the interval of subgradients, by secants if no function was given."""
+        m = np.asarray(m, dtype=float)
+        if self.numpy_subgradient is None:
+            return numeric.secant_slopes(self.value, m)
+        given = self.numpy_subgradient(m)
+        low, high = given if isinstance(given, tuple) else (given, given)
+        return np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+
+    def conjugate(self, u: ArrayLike) -> np.ndarray:
+        """Return phi*(u), by bisection if no function was given."""
+        u = np.asarray(u, dtype=float)
+        return super().conjugate(u) if self.numpy_conjugate is None else np.asarray(self.numpy_conjugate(u), dtype=float)
+
+    def expression(self, m: Any) -> Any:
+        """Return phi of a cvxpy expression."""
+        return self.cvxpy_expression(m)
+
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX: only the name is known."""
+        return rf"\operatorname{{{self.label}}}({m})"
+
+
+def margin_function(
+    expression: Callable[[Any], Any],
+    *,
+    value: Callable[[np.ndarray], Any] | None = None,
+    subgradient: Callable[[np.ndarray], Any] | None = None,
+    conjugate: Callable[[np.ndarray], Any] | None = None,
+    name: str = "phi",
+) -> MarginFunction:
+    """Return a margin function from a cvxpy expression, convex by cvxpy's rules.
+
+    expression
+        Maps a cvxpy expression of any length to phi of it, elementwise.
+    value, subgradient, conjugate
+        The same in numpy, optional. A subgradient may be one array (the derivative) or a pair (low, high).
+
+    >>> import cvxpy as cp
+    >>> absolute = margin_function(lambda m: cp.abs(1 - m), name="absolute")
+    >>> absolute.value([0.0, 3.0])
+    array([1., 2.])
+    >>> absolute.facts.slopes
+    (-1.0, 1.0)
+    """
+    atom = CustomMarginFunction(str(name), expression, value, subgradient, conjugate)
+    _check_expression(atom)
+    return atom
+
+
+def _check_expression(atom: CustomMarginFunction) -> None:
+    """Refuse what is not a convex elementwise cvxpy expression, or not the same function in numpy."""
+    import cvxpy as cp
+
+    try:
+        trial = cp.Variable(3)
+        result = atom.cvxpy_expression(trial)
+        convex, shape = result.is_convex(), result.shape
+    except Exception as error:
+        raise InvalidInputError(
+            f"'expression' of {atom.label!r} must map a cvxpy expression to a cvxpy expression",
+            f"{type(error).__name__}: {error}",
+            "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)",
+        ) from error
+    if not convex:
+        raise InvalidInputError(
+            f"'expression' of {atom.label!r} must be convex by cvxpy's rules",
+            f"an expression of curvature {result.curvature}",
+            "Rewrite it with cvxpy's convex functions (cp.square, cp.pos, cp.logistic, cp.maximum …)",
+        )
+    if shape != (3,):
+        raise InvalidInputError(
+            f"'expression' of {atom.label!r} must work elementwise", f"shape {shape} for an input of shape (3,)", "Do not sum inside it"
+        )
+    points = np.array([-2.0, 0.3, 1.7])
+    together = np.asarray(atom.cvxpy_expression(cp.Constant(points)).value, dtype=float)
+    apart = np.array([float(atom.cvxpy_expression(cp.Constant(points[i : i + 1])).value[0]) for i in range(3)])
+    if not np.allclose(together, apart):
+        raise InvalidInputError(
+            f"'expression' of {atom.label!r} must work elementwise", "entries that depend on each other", "Use elementwise functions only"
+        )
+    if atom.numpy_value is not None and not np.allclose(atom.value(points), together, rtol=1e-6, atol=1e-9):
+        raise InvalidInputError(
+            f"'value' of {atom.label!r} must be the same function as 'expression'",
+            f"{atom.value(points).tolist()} against {together.tolist()} at {points.tolist()}",
+            "Correct one of the two, or leave 'value' out",
+        )

@@ -1,0 +1,116 @@
+"""The group lasso norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nerm.atoms.regularizer import Norm
+from nerm.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class GroupL2(Norm):
+    """Omega(w) = sum over groups g of weight_g ||w_g||_2; dual norm max_g ||q_g||_2 / weight_g.
+
+    groups
+        Either one label per coefficient (``[0, 0, 1]``) or lists of column indices (``[[0, 1], [2]]``). Every
+        coefficient belongs to exactly one group. None: a single group, so Omega(w) = ||w||_2.
+    weights
+        One positive number per group, in sorted order of the labels or in the order of the lists. None: ones.
+
+    >>> GroupL2([[0, 1], [2]]).value(np.array([3.0, 4.0, 2.0]))
+    7.0
+    """
+
+    name: ClassVar[str] = "group-l2"
+    groups: Sequence[Any] | None = None
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        # A frozen value must be hashable: lists become tuples.
+        if self.groups is not None:
+            groups = tuple(tuple(g) if isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) else g for g in self.groups)
+            object.__setattr__(self, "groups", groups)
+        if self.weights is not None:
+            weights = tuple(float(w) for w in self.weights)
+            object.__setattr__(self, "weights", weights)
+            if not all(np.isfinite(w) and w > 0 for w in weights):
+                raise InvalidInputError("'weights' of the groups must be positive", repr(weights), "Leave a group out of the data instead")
+
+    def indices(self, d: int) -> list[np.ndarray]:
+        """Return the column indices of each group, for d columns; refuse groups that do not partition them."""
+        if self.groups is None:
+            return [np.arange(d)]
+        if any(isinstance(g, tuple) for g in self.groups):
+            lists = [np.asarray(g, dtype=int).ravel() for g in self.groups]
+            members = np.concatenate(lists)
+            if sorted(members.tolist()) != list(range(d)):
+                raise InvalidInputError(
+                    f"'groups' must contain each of the {d} columns exactly once",
+                    f"{len(members)} indices, {len(set(members.tolist()))} of them different",
+                    "List every column in one group (a group of its own if need be)",
+                )
+            return lists
+        if len(self.groups) != d:
+            raise InvalidInputError(
+                f"'groups' must have one label for each of the {d} columns", f"{len(self.groups)} labels", "Add the missing labels"
+            )
+        labels = np.asarray(self.groups)
+        return [np.flatnonzero(labels == label) for label in np.unique(labels)]
+
+    def check(self, d: int) -> None:
+        """Refuse groups that do not partition the d columns, or weights that do not match the groups."""
+        self._pairs(d)
+
+    def _pairs(self, d: int) -> list[tuple[float, np.ndarray]]:
+        groups = self.indices(d)
+        weights = self.weights or (1.0,) * len(groups)
+        if len(weights) != len(groups):
+            raise InvalidInputError(
+                f"'weights' must have one entry for each of the {len(groups)} groups", f"{len(weights)} entries", "Match weights and groups"
+            )
+        return list(zip(weights, groups, strict=True))
+
+    def value(self, w: np.ndarray) -> float:
+        """Return sum_g weight_g ||w_g||."""
+        return float(sum(weight * np.linalg.norm(w[g]) for weight, g in self._pairs(len(w))))
+
+    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weight_g w_g / ||w_g||, and [-weight_g, weight_g] in each coordinate where w_g = 0."""
+        low, high = np.empty_like(w), np.empty_like(w)
+        for weight, g in self._pairs(len(w)):
+            size = np.linalg.norm(w[g])
+            low[g] = weight * w[g] / size if size > 0 else -weight
+            high[g] = weight * w[g] / size if size > 0 else weight
+        return low, high
+
+    def dual_norm(self, q: np.ndarray) -> float:
+        """Return max_g ||q_g|| / weight_g."""
+        return float(max(np.linalg.norm(q[g]) / weight for weight, g in self._pairs(len(q))))
+
+    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+        """Return w with every group shortened by step weight_g, or set to zero."""
+        shrunk = np.zeros_like(w)
+        for weight, g in self._pairs(len(w)):
+            size = np.linalg.norm(w[g])
+            if size > step * weight:
+                shrunk[g] = w[g] * (1 - step * weight / size)
+        return shrunk
+
+    def expression(self, w: Any) -> Any:
+        """Return the sum of cvxpy norms."""
+        import cvxpy as cp
+
+        return cp.sum([weight * cp.norm2(w[g]) for weight, g in self._pairs(w.shape[0])])
+
+    def formula(self) -> str:
+        """Return the term as text."""
+        return "Σ_g ‖w_g‖₂"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        return r"\textstyle\sum_g \|w_g\|_2"

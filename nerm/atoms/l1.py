@@ -1,0 +1,51 @@
+"""The l1 norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nerm.atoms.regularizer import Norm
+
+
+@dataclass(frozen=True)
+class L1(Norm):
+    """Omega(w) = ||w||_1; Omega* is the indicator of ||q||_inf <= 1.
+
+    >>> L1().value(np.array([3.0, -4.0]))
+    7.0
+    """
+
+    name: ClassVar[str] = "l1"
+
+    def value(self, w: np.ndarray) -> float:
+        """Return sum |w_j|."""
+        return float(np.abs(w).sum())
+
+    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return sign(w_j), and [-1, 1] at 0."""
+        return np.where(w > 0, 1.0, -1.0), np.where(w < 0, -1.0, 1.0)
+
+    def dual_norm(self, q: np.ndarray) -> float:
+        """Return max |q_j|."""
+        return float(np.abs(q).max(initial=0.0))
+
+    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+        """Return w, soft-thresholded at step."""
+        return w - np.clip(w, -step, step)
+
+    def expression(self, w: Any) -> Any:
+        """Return norm1(w)."""
+        import cvxpy as cp
+
+        return cp.norm1(w)
+
+    def formula(self) -> str:
+        """Return the term as text."""
+        return "‖w‖₁"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        return r"\|w\|_1"

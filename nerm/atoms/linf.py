@@ -1,0 +1,69 @@
+"""The l-infinity norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nerm.atoms.regularizer import Norm
+
+
+@dataclass(frozen=True)
+class LInf(Norm):
+    """Omega(w) = max_j |w_j|; Omega* is the indicator of ||q||_1 <= 1.
+
+    >>> LInf().value(np.array([3.0, -4.0]))
+    4.0
+    """
+
+    name: ClassVar[str] = "l-inf"
+
+    def value(self, w: np.ndarray) -> float:
+        """Return max |w_j|."""
+        return float(np.abs(w).max(initial=0.0))
+
+    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the one-sided derivatives: sign(w_j) outwards at a largest entry, inwards only if it is alone."""
+        size = np.abs(w)
+        largest = size.max(initial=0.0)
+        if largest == 0:
+            return -np.ones_like(w), np.ones_like(w)
+        at_top = size == largest
+        alone = at_top if at_top.sum() == 1 else np.zeros_like(at_top)
+        low = np.where(alone | (at_top & (w < 0)), np.sign(w), 0.0)
+        high = np.where(alone | (at_top & (w > 0)), np.sign(w), 0.0)
+        return low, high
+
+    def dual_norm(self, q: np.ndarray) -> float:
+        """Return sum |q_j|."""
+        return float(np.abs(q).sum())
+
+    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+        """Return w minus its projection on the l1 ball of radius step."""
+        return w - _project_l1_ball(w, step)
+
+    def expression(self, w: Any) -> Any:
+        """Return norm_inf(w)."""
+        import cvxpy as cp
+
+        return cp.norm_inf(w)
+
+    def formula(self) -> str:
+        """Return the term as text."""
+        return "‖w‖_∞"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        return r"\|w\|_\infty"
+
+
+def _project_l1_ball(w: np.ndarray, radius: float) -> np.ndarray:
+    """Return the closest point of { ||z||_1 <= radius }: soft-thresholding at the level that meets the radius."""
+    size = np.sort(np.abs(w))[::-1]
+    if size.sum() <= radius:
+        return w
+    excess = (np.cumsum(size) - radius) / np.arange(1, len(w) + 1)
+    level = excess[np.flatnonzero(size > excess)[-1]]
+    return np.sign(w) * np.maximum(np.abs(w) - level, 0.0)

@@ -1,0 +1,52 @@
+"""The logistic loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, xlogy
+
+from nerm.atoms.margin import Facts, MarginFunction, on_interval, single
+
+
+@dataclass(frozen=True)
+class Logistic(MarginFunction):
+    """phi(m) = log(1 + e^-m); phi*(u) = (-u) log(-u) + (1 + u) log(1 + u) on [-1, 0].
+
+    >>> float(Logistic().value(0.0))
+    0.693...
+    """
+
+    name: ClassVar[str] = "logistic"
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the logistic loss."""
+        return Facts(at_zero=float(np.log(2.0)), slopes=(-1.0, 0.0), smoothness=0.25)
+
+    def value(self, m: ArrayLike) -> np.ndarray:
+        """Return log(1 + exp(-m)), without overflow."""
+        return np.logaddexp(0.0, -np.asarray(m, dtype=float))
+
+    def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return -1 / (1 + exp(m))."""
+        return single(-expit(-np.asarray(m, dtype=float)))
+
+    def conjugate(self, u: ArrayLike) -> np.ndarray:
+        """Return the negative entropy of (-u, 1 + u)."""
+        u = np.asarray(u, dtype=float)
+        p = np.clip(-u, 0.0, 1.0)
+        return on_interval(u, (-1.0, 0.0), xlogy(p, p) + xlogy(1 - p, 1 - p))
+
+    def expression(self, m: Any) -> Any:
+        """Return logistic(-m)."""
+        import cvxpy as cp
+
+        return cp.logistic(-m)
+
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX."""
+        return rf"\log(1 + e^{{{minus_m}}})"

@@ -1,0 +1,118 @@
+"""What a margin function is: a convex function of one number, used as loss phi or as surrogate psi."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nerm.atoms import numeric
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a margin function phi, beside its formula.
+
+    at_zero
+        phi(0), which the bounds of the paper need.
+    slopes
+        The closure of the set of all subgradients: the domain of the conjugate.
+    smoothness
+        The Lipschitz constant of the derivative; infinite if there is none.
+    kinks
+        Where the derivative jumps.
+    breakpoints
+        Where the formula changes; includes the kinks.
+    minimum
+        The infimum of phi.
+    quadratic
+        ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None. This is the family
+        that the interior-point engine takes.
+    surrogate_only
+        Unbounded below, hence no loss.
+    numeric
+        True if the conjugate or the subgradient were derived by computation and carry its error.
+    """
+
+    at_zero: float
+    slopes: tuple[float, float]
+    smoothness: float = np.inf
+    kinks: tuple[float, ...] = ()
+    breakpoints: tuple[float, ...] = ()
+    minimum: float = 0.0
+    quadratic: tuple[float, float] | None = None
+    surrogate_only: bool = False
+    numeric: bool = False
+
+    @property
+    def lipschitz(self) -> float:
+        """The Lipschitz constant of phi: the steepest slope."""
+        return max(abs(self.slopes[0]), abs(self.slopes[1]))
+
+    @property
+    def monotone(self) -> str | None:
+        """``"decreasing"``, ``"increasing"`` or None."""
+        low, high = self.slopes
+        return "decreasing" if high <= 0 else "increasing" if low >= 0 else None
+
+
+class MarginFunction(ABC):
+    """A convex function phi: R -> R of the margin m = y f(x) (as a loss) or m = +-v f(x) (as a surrogate).
+
+    A frozen value without data and without weight. Everything is vectorised over m.
+    """
+
+    name: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What is known of this function."""
+
+    @abstractmethod
+    def value(self, m: ArrayLike) -> np.ndarray:
+        """Return phi(m)."""
+
+    @abstractmethod
+    def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends (low, high) of the interval of subgradients at m; equal where phi is smooth."""
+
+    @abstractmethod
+    def expression(self, m: Any) -> Any:
+        """Return phi applied to a cvxpy expression, elementwise."""
+
+    def conjugate(self, u: ArrayLike) -> np.ndarray:
+        """Return phi*(u) = sup_m u m - phi(m), +inf outside ``facts.slopes``."""
+        return numeric.conjugate(self, np.asarray(u, dtype=float))
+
+    def prox(self, m: ArrayLike, step: float = 1.0) -> np.ndarray:
+        """Return argmin_z  step phi(z) + (z - m)^2 / 2."""
+        return numeric.prox(self, np.asarray(m, dtype=float), step)
+
+    @abstractmethod
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX for a margin written as `m`, whose negative is written as `minus_m`."""
+
+    # A margin function is not yet a term: say so instead of Python's bare TypeError.
+    def _not_a_term(self, *_: object) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(
+            f"A margin function must be wrapped before it can be added or weighted. Got {name}(). "
+            f"Write Risk({name}()) for a loss or Neutrality({name}()) for a surrogate."
+        )
+
+    __add__ = __radd__ = __mul__ = __rmul__ = _not_a_term
+
+
+def on_interval(u: ArrayLike, slopes: tuple[float, float], inside: np.ndarray) -> np.ndarray:
+    """Return `inside` where u lies in the closed interval and +inf elsewhere: a conjugate's shape."""
+    u = np.asarray(u, dtype=float)
+    return np.where((u >= slopes[0]) & (u <= slopes[1]), inside, np.inf)
+
+
+def single(slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a subgradient interval that is one point: the derivative."""
+    return slope, slope

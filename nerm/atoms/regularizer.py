@@ -1,0 +1,65 @@
+"""What a regularizer is: a convex function of the coefficient vector with value 0 at 0."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nerm.algebra import Term
+
+
+class Regularizer(Term, ABC):
+    """A convex Omega(w) >= 0 with Omega(0) = 0; the intercept is never part of w.
+
+    It is a term of the algebra by itself: ``0.1 * L1()``.
+    """
+
+    name: ClassVar[str] = ""
+    is_norm: ClassVar[bool] = False
+
+    @abstractmethod
+    def value(self, w: np.ndarray) -> float:
+        """Return Omega(w)."""
+
+    @abstractmethod
+    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (low, high), the range of each coordinate of the subgradients at w.
+
+        These are the one-sided derivatives of Omega along the coordinate axes. For a separable regularizer the
+        box is the subdifferential itself, otherwise the smallest box around it.
+        """
+
+    @abstractmethod
+    def conjugate(self, q: np.ndarray) -> float:
+        """Return Omega*(q) = sup_w q.w - Omega(w)."""
+
+    @abstractmethod
+    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+        """Return argmin_z  step Omega(z) + ||z - w||^2 / 2."""
+
+    @abstractmethod
+    def expression(self, w: Any) -> Any:
+        """Return Omega of a cvxpy vector."""
+
+    def parts(self) -> tuple[tuple[float, Regularizer], ...]:
+        """Return Omega as a weighted sum of simpler regularizers; by default itself."""
+        return ((1.0, self),)
+
+    def check(self, d: int) -> None:
+        """Refuse coefficient vectors of length d that do not fit (groups, for instance)."""
+
+
+class Norm(Regularizer):
+    """A regularizer that is a norm; its conjugate is the indicator of the dual norm's unit ball."""
+
+    is_norm: ClassVar[bool] = True
+
+    @abstractmethod
+    def dual_norm(self, q: np.ndarray) -> float:
+        """Return sup { q.w : Omega(w) <= 1 }."""
+
+    def conjugate(self, q: np.ndarray) -> float:
+        """Return 0 inside the dual unit ball (up to rounding) and +inf outside."""
+        return 0.0 if self.dual_norm(q) <= 1.0 + 1e-12 else np.inf

@@ -1,0 +1,232 @@
+"""The certificate: a lower bound on the optimum from conjugates alone, and with it the duality gap.
+
+With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, every alpha_i in -dom phi*, beta_i^+- in -dom psi*
+and theta_k in [0, 1] with sum_i c_i = 0 (when the intercept is free) give a bound D <= optimum, where
+
+    c_i = s_i alpha_i y_i + sum_k eta_k u_ki v_ki (theta_k beta_ki^+ - (1 - theta_k) beta_ki^-),      q = (1/n) sum_i c_i x_i,
+    D   = -(1/n) sum_i s_i phi*(-alpha_i)
+          -(1/n) sum_ki eta_k u_ki [theta_k psi*(-beta_ki^+) + (1 - theta_k) psi*(-beta_ki^-)] - Omega*(q).
+
+So gap = P - D certifies any hypothesis, whoever computed it. This module is numpy only and knows no solver; multipliers
+that come from one are made feasible first (`repaired`), up to rounding, and where none come they are found from the
+scores (`nerm.recovery`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nerm.atoms.regularizer import Norm, Regularizer
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.blocks import Block, make_blocks, stack, total_force, unstack
+from nerm.multipliers import Multipliers
+from nerm.recovery import candidates
+
+if TYPE_CHECKING:
+    from nerm.problem import Problem
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """primal >= optimum >= dual, recomputed by nerm.
+
+    gap
+        primal - dual, the most that any hypothesis could gain.
+    relative_gap
+        gap / |primal|; infinite if there is no bound.
+    """
+
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """primal - dual."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / |primal|, never negative; a primal of exactly 0 needs a dual of 0."""
+        gap = max(self.gap, 0.0)
+        if not np.isfinite(gap):
+            return np.inf
+        return 0.0 if gap == 0 else float(gap / abs(self.primal)) if self.primal else np.inf
+
+    def __str__(self) -> str:
+        return f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
+
+
+def certify(problem: Problem, coef: np.ndarray, intercept: float, multipliers: Multipliers | None = None) -> Certificate:
+    """Return the certificate of a hypothesis, from given multipliers or, without any, from its own scores."""
+    primal = problem.evaluate(coef, intercept).total
+    tried = candidates(problem, coef, intercept) if multipliers is None else [multipliers]
+    return Certificate(primal, max(dual_bound(problem, candidate) for candidate in tried))
+
+
+def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
+    """Return the bound D of these multipliers after restoring their feasibility; -inf if that is impossible."""
+    feasible = repaired(problem, multipliers)
+    if feasible is None:
+        return -np.inf
+    blocks = make_blocks(problem, feasible.thetas)
+    rows = stack(feasible)
+    q = problem.hypothesis.adjoint(total_force(blocks, rows)) / problem.n
+    shrink, omega = conjugate_of_regularizers(problem, q)
+    if shrink < 1:
+        feasible = towards_centre(problem, feasible, shrink)
+        if feasible is None:
+            return -np.inf
+        blocks, rows = make_blocks(problem, feasible.thetas), stack(feasible)
+    separable = sum(float(block.scale @ block.atom.conjugate(-row)) for block, row in zip(blocks, rows, strict=True))
+    return -separable / problem.n - omega
+
+
+# --- feasibility --------------------------------------------------------------------------------------------------------
+
+
+def repaired(problem: Problem, multipliers: Multipliers) -> Multipliers | None:
+    """Return the multipliers clipped into their domains and with sum c = 0; None if that cannot be had."""
+    thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
+    blocks = make_blocks(problem, thetas)
+    rows = np.stack([np.clip(np.nan_to_num(row), *block.domain) for block, row in zip(blocks, stack(multipliers), strict=True)])
+    if problem.intercept and not _balance(blocks, rows):
+        return towards_centre(problem, unstack(problem, rows, thetas), 0.0)
+    return unstack(problem, rows, thetas)
+
+
+def _balance(blocks: list[Block], rows: np.ndarray) -> bool:
+    """Shift multipliers inside their domains, in place, until sum c = 0 up to rounding; False if there is no room.
+
+    Multipliers away from both ends of their domain move first: they sit at kinks or in smooth pieces, where a shift
+    costs nothing to first order.
+    """
+    for room_of in (_interior_room, _room, _room):
+        c = total_force(blocks, rows)
+        excess, size = float(c.sum()), float(np.abs(c).sum())
+        if abs(excess) <= 1e-15 * size:
+            return True
+        # Lower the sum: multipliers with positive coefficient go down, the others up.
+        coefficients = [block.scale * block.target for block in blocks]
+        directions = [-np.sign(excess) * np.sign(a) for a in coefficients]
+        rooms = [room_of(block, row, d) for block, row, d in zip(blocks, rows, directions, strict=True)]
+        capacity = sum(float(np.abs(a) @ room) for a, room in zip(coefficients, rooms, strict=True))
+        if capacity <= 0:
+            continue
+        share = min(1.0, abs(excess) / capacity)
+        for row, direction, room in zip(rows, directions, rooms, strict=True):
+            row += share * direction * room
+    c = total_force(blocks, rows)
+    return abs(float(c.sum())) <= 1e-11 * max(float(np.abs(c).sum()), np.finfo(float).tiny)
+
+
+def _room(block: Block, row: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return how far each multiplier can go in its direction; where there is no end, as far as its own size."""
+    low, high = block.domain
+    room = np.where(direction > 0, high - row, row - low)
+    return np.where(np.isfinite(room), np.maximum(room, 0.0), 1.0 + np.abs(row))
+
+
+def _interior_room(block: Block, row: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return the distance to the nearer end of the domain, so that multipliers at an end stay there."""
+    return np.minimum(_room(block, row, direction), _room(block, row, -direction))
+
+
+def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
+    """Return the point at fraction t of the way from the centre (c = 0) to these multipliers, so that c becomes t c.
+
+    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2. The bound is concave in (alpha, theta beta^+,
+    (1 - theta) beta^-, theta), so the products are what is mixed. None if 0 is no multiplier of a loss.
+    """
+    for risk in problem.risks:
+        low, high = risk.loss.facts.slopes
+        if not low <= 0 <= high:
+            return None
+    thetas = 0.5 + t * (multipliers.thetas - 0.5)
+    plus, minus = np.empty_like(multipliers.betas_plus), np.empty_like(multipliers.betas_minus)
+    for k, term in enumerate(problem.neutralities):
+        low, high = term.surrogate.facts.slopes
+        rest = (1 - t) * 0.5 * float(np.clip(0.0, -high, -low))
+        theta, mixed = multipliers.thetas[k], thetas[k]
+        plus[k] = (t * theta * multipliers.betas_plus[k] + rest) / mixed if mixed > 0 else multipliers.betas_plus[k]
+        minus[k] = (t * (1 - theta) * multipliers.betas_minus[k] + rest) / (1 - mixed) if mixed < 1 else multipliers.betas_minus[k]
+    mixture = replace(multipliers, alphas=t * multipliers.alphas, betas_plus=plus, betas_minus=minus, thetas=thetas)
+    return _clipped(problem, mixture)
+
+
+def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
+    """Remove the rounding by which a mixture can leave its domain."""
+    blocks = make_blocks(problem, multipliers.thetas)
+    rows = np.stack([np.clip(row, *block.domain) for block, row in zip(blocks, stack(multipliers), strict=True)])
+    return unstack(problem, rows, multipliers.thetas)
+
+
+# --- the regularizer's conjugate ----------------------------------------------------------------------------------------
+
+
+def conjugate_of_regularizers(problem: Problem, q: np.ndarray) -> tuple[float, float]:
+    """Return (t, Omega*(t q)) with the largest t in [0, 1] for which it is finite.
+
+    Omega is a weighted sum: its squares add up to (mu/2) ||w||^2, and the conjugate of a sum is the best split of q
+    among the parts: (mu/2) ||.||^2 + norms has Omega*(q) = dist(q, sum of dual balls)^2 / (2 mu).
+    """
+    parts = [(weight * share, atom) for weight, omega in problem.regularizers for share, atom in omega.parts()]
+    mu = sum(weight for weight, atom in parts if isinstance(atom, SquaredL2))
+    others = [(weight, atom) for weight, atom in parts if weight > 0 and not isinstance(atom, SquaredL2)]
+    if not others:
+        square = problem.hypothesis.squared_norm(q)
+        return (1.0, square / (2 * mu)) if mu > 0 else (1.0 if square == 0 else 0.0, 0.0)
+    norms = [(weight, atom) for weight, atom in others if isinstance(atom, Norm)]
+    if len(norms) < len(others):
+        return _single_conjugate(others, mu, q)
+    if mu > 0:
+        rest = _residual(norms, q)
+        return 1.0, float(rest @ rest) / (2 * mu)
+    return min(1.0, 1.0 / max(_gauge(norms, q), np.finfo(float).tiny)), 0.0
+
+
+def _single_conjugate(parts: list[tuple[float, Regularizer]], mu: float, q: np.ndarray) -> tuple[float, float]:
+    """Return the bound for one regularizer that is neither a square nor a norm, from its own conjugate."""
+    if len(parts) > 1 or mu > 0:
+        return 0.0, 0.0  # no rule for this sum: only q = 0 is known to be feasible
+    weight, omega = parts[0]
+    t = 1.0
+    while t > 1e-12 and not np.isfinite(omega.conjugate(t * q / weight)):
+        t *= 0.5
+    return (t, weight * omega.conjugate(t * q / weight)) if t > 1e-12 else (0.0, 0.0)
+
+
+def _residual(norms: list[tuple[float, Norm]], q: np.ndarray) -> np.ndarray:
+    """Return q minus its projection on the sum of the balls { weight * dual unit ball }.
+
+    Each part takes the projection of what the others leave (the prox leaves exactly the rest); cyclic sweeps
+    converge to the projection, and one sweep is exact for a single norm and for l1 followed by group l2.
+    """
+    shares = [np.zeros_like(q) for _ in norms]
+    ordered = sorted(range(len(norms)), key=lambda j: norms[j][1].name != "l1")
+    rest = q
+    for _ in range(1 if len(norms) == 1 else 500):
+        before = rest
+        for j in ordered:
+            weight, norm = norms[j]
+            open_part = rest + shares[j]
+            rest = norm.prox(open_part, weight)
+            shares[j] = open_part - rest
+        if np.linalg.norm(rest - before) <= 1e-14 * (1e-300 + np.linalg.norm(q)):
+            break
+    return rest
+
+
+def _gauge(norms: list[tuple[float, Norm]], q: np.ndarray) -> float:
+    """Return the smallest r such that q lies in r times the sum of the weighted dual balls."""
+    bounds = [norm.dual_norm(q) / weight for weight, norm in norms]
+    if len(norms) == 1 or not q.any():
+        return bounds[0]
+    low, high = 0.0, min(bounds)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        rest = _residual([(middle * weight, norm) for weight, norm in norms], q)
+        low, high = (middle, high) if np.linalg.norm(rest) > 1e-12 * np.linalg.norm(q) else (low, middle)
+    return high

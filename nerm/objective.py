@@ -1,0 +1,103 @@
+"""The two terms that meet the data: the risk of f and its neutrality to a viewpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nerm.algebra import Objective, Term, WeightedTerm
+from nerm.atoms.margin import MarginFunction
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.weights import NAMES
+
+__all__ = ["Neutrality", "Objective", "Risk", "Term", "WeightedTerm"]
+
+
+def _check_margin_function(atom: Any, where: str) -> None:
+    if not isinstance(atom, MarginFunction):
+        hint = f"Write {where}({atom.__name__}())" if isinstance(atom, type) else f"Write {where}(Hinge()), for instance"
+        raise InvalidInputError(f"{where} must be given a margin function", repr(atom), hint)
+
+
+@dataclass(frozen=True)
+class Risk(Term):
+    """The empirical risk R_n(f) = (1/n) sum_i s_i phi(y_i f(x_i)) (the paper, section 3).
+
+    >>> from nerm import Hinge
+    >>> print(1.0 * Risk(Hinge()))
+    minimise mean hinge(y f)
+    """
+
+    loss: MarginFunction
+
+    def __post_init__(self) -> None:
+        _check_margin_function(self.loss, "Risk")
+        if self.loss.facts.surrogate_only:
+            raise InvalidInputError(
+                "a loss must be bounded below",
+                f"{self.loss!r}, which is not",
+                "Use it as a surrogate: Neutrality(...)",
+            )
+
+    def formula(self) -> str:
+        """Return the term as text."""
+        return f"mean {_label(self.loss)}(y f)"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        return r"\frac1n\sum_i " + self.loss.latex(r"y_i f(x_i)", r"- y_i f(x_i)")
+
+
+@dataclass(frozen=True, eq=False)
+class Neutrality(Term):
+    """The relaxed neutrality risk max(C+, C-), C+- = (1/n) sum_i u_i psi(+- v_i f(x_i)) (the paper, definitions 3-4).
+
+    surrogate
+        The margin function psi.
+    to
+        The name of the viewpoint, needed when a problem has several.
+    weights
+        u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity), ``"equal_opportunity"``, or an array.
+
+    >>> from nerm import Hinge
+    >>> 2 * Neutrality(Hinge(), to="sex")
+    2 * Neutrality(Hinge(), to='sex')
+    """
+
+    surrogate: MarginFunction
+    to: str | None = None
+    weights: Any = "uniform"
+
+    def __post_init__(self) -> None:
+        _check_margin_function(self.surrogate, "Neutrality")
+        if isinstance(self.weights, str):
+            if self.weights not in NAMES:
+                raise UnknownNameError("'weights' of a neutrality term", self.weights, NAMES, "Or pass an array of weights")
+        else:
+            weights = np.array(self.weights, dtype=float)
+            weights.setflags(write=False)
+            object.__setattr__(self, "weights", weights)
+
+    def __repr__(self) -> str:
+        to = "" if self.to is None else f", to={self.to!r}"
+        weights = self.weights if isinstance(self.weights, str) else "array"
+        return f"Neutrality({self.surrogate!r}{to}" + ("" if weights == "uniform" else f", weights={weights!r}") + ")"
+
+    def formula(self) -> str:
+        """Return the term as text."""
+        v = "v" if self.to is None else self.to
+        mean = "mean" if isinstance(self.weights, str) and self.weights == "uniform" else "weighted mean"
+        psi = _label(self.surrogate)
+        return f"max({mean} {psi}({v} f), {mean} {psi}(-{v} f))"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
+        u = "" if isinstance(self.weights, str) and self.weights == "uniform" else r"u_i "
+        return r"\max_{\pm}\ \frac1n\sum_i " + u + self.surrogate.latex(rf"\pm {v} f(x_i)", rf"\mp {v} f(x_i)")
+
+
+def _label(atom: MarginFunction) -> str:
+    return getattr(atom, "label", "") or atom.name

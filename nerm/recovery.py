@@ -1,0 +1,175 @@
+"""Multipliers from less: from one force a sample (what a cvxpy model returns), or from the hypothesis alone.
+
+numpy only, like the certificate that uses it. Whatever is found here is made exactly feasible there, so nothing in this
+module can make a bound wrong, only loose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nerm.atoms import numeric
+from nerm.blocks import Block, make_blocks, total_force, unstack
+from nerm.multipliers import Multipliers
+
+if TYPE_CHECKING:
+    from nerm.problem import Problem
+
+WIDENINGS = (1e-9, 1e-7, 1e-5, 1e-3)  # how near a kink a margin must be for its multiplier to count as free
+ITERATIONS = 1000
+
+
+def multipliers_from_forces(problem: Problem, c: np.ndarray, thetas: np.ndarray) -> Multipliers:
+    """Split the force c_i of every sample into the multipliers of its terms, in the best way at fixed theta.
+
+    The best split of c_i has all multipliers at one common score: the f_i where the (monotone) total of the
+    subgradients passes c_i. It is found by bisection, and where it jumps over c_i, at a kink, the multipliers
+    are mixed from both sides.
+    """
+    thetas = np.clip(np.nan_to_num(thetas, nan=0.5), 0.0, 1.0)
+    blocks = make_blocks(problem, thetas)
+    c = np.nan_to_num(c)
+
+    def missing(scores: np.ndarray) -> np.ndarray:
+        return c - total_force(blocks, _multipliers_at(blocks, scores))
+
+    low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(problem.n)))
+    rows_low, rows_high = _multipliers_at(blocks, low), _multipliers_at(blocks, high)
+    force_low, force_high = total_force(blocks, rows_low), total_force(blocks, rows_high)
+    span = force_low - force_high
+    share = np.clip(np.divide(c - force_high, span, out=np.full(problem.n, 0.5), where=span > 0), 0.0, 1.0)
+    return unstack(problem, share * rows_low + (1 - share) * rows_high, thetas)
+
+
+def _multipliers_at(blocks: list[Block], scores: np.ndarray) -> np.ndarray:
+    """Return the middle of every interval of multipliers at given scores, finite even where a slope overflows."""
+    rows = []
+    for block in blocks:
+        low, high = block.atom.subgradient(block.target * scores)
+        rows.append(np.nan_to_num(-0.5 * (low + high), nan=1e150, posinf=1e150, neginf=-1e150))
+    return np.stack(rows)
+
+
+def candidates(problem: Problem, coef: np.ndarray, intercept: float) -> Iterator[Multipliers]:
+    """Yield multipliers found from the scores alone, for the certificate to take the best of.
+
+    At smooth points they are the derivatives. Near a kink any point of the subgradient interval will do, and at
+    C+ = C- any theta: that freedom is used to bring q = (1/n) sum c_i x_i to the subgradients of Omega at w and
+    sum c to 0. How near is near depends on how exact the hypothesis is, so a few widths are tried.
+    """
+    scores = problem.hypothesis.scores(coef, intercept)
+    for width in WIDENINGS:
+        yield _Fit(problem, coef, scores, width).run()
+
+
+class _Fit:
+    """Least squares in intervals: q near the subgradients of Omega at w, sum c near 0, multipliers near the scores.
+
+    The unknowns are the multipliers (one row a block) and the thetas of tied terms; c is linear in the first, and in
+    the second at fixed multipliers.
+    """
+
+    def __init__(self, problem: Problem, coef: np.ndarray, scores: np.ndarray, width: float) -> None:
+        self.problem = problem
+        self.thetas, self.tied = _thetas(problem, scores, width)
+        # Blocks at theta = 1/2, doubled, so that no scale is lost at theta = 0 or 1; the factors bring theta back.
+        half = make_blocks(problem, np.full(len(self.thetas), 0.5))
+        r = len(problem.risks)
+        self.force = np.stack([(1 if j < r else 2) * block.scale * block.target for j, block in enumerate(half)])
+        self.low, self.high = _intervals(half, scores, width)
+        self.target_low, self.target_high = _regularizer_interval(problem, coef)
+        # the mean of c is measured in the units of q
+        self.balance = max(float(np.mean(problem.hypothesis.squared_row_norms())), 1e-300) if problem.intercept else 0.0
+
+    def factors(self, thetas: np.ndarray) -> np.ndarray:
+        """Return theta for the blocks of C+, 1 - theta for those of C-, 1 for the risks."""
+        return np.concatenate([np.ones(len(self.problem.risks)), thetas, 1 - thetas])[:, None]
+
+    def slope(self, c: np.ndarray) -> np.ndarray:
+        """Return the gradient of the misfit with respect to c."""
+        q = self.problem.hypothesis.adjoint(c) / self.problem.n
+        rest = q - np.clip(q, self.target_low, self.target_high)
+        return (self.problem.hypothesis.scores(rest) + self.balance * float(c.mean())) / self.problem.n
+
+    def curvature(self, c: np.ndarray) -> float:
+        """Return the second derivative of the misfit along a direction c, an upper bound where it is clipped."""
+        q = self.problem.hypothesis.adjoint(c) / self.problem.n
+        return self.problem.hypothesis.squared_norm(q) + self.balance * float(c.mean()) ** 2
+
+    def run(self) -> Multipliers:
+        """Minimise by accelerated projected gradient, restarted where the momentum points uphill."""
+        rows, thetas = 0.5 * (self.low + self.high), self.thetas
+        a = self.factors(thetas) * self.force
+        free = (self.high > self.low) & (self.force != 0)
+        if not free.any() and not self.tied.any():
+            return unstack(self.problem, rows, thetas)
+        parts = 1 + int(self.tied.sum())
+        step = 1.0 / (parts * self._largest_curvature(a, free))
+        theta_steps = np.array([1.0 / (parts * max(self.curvature(g), 1e-300)) for g in self._theta_forces(rows)])
+        ahead, ahead_thetas, momentum = rows, thetas, 1.0
+        for _ in range(ITERATIONS):
+            a = self.factors(ahead_thetas) * self.force
+            slope = self.slope((a * ahead).sum(axis=0))
+            new = np.where(free, np.clip(ahead - step * a * slope, self.low, self.high), rows)
+            gradient = self._theta_forces(ahead) @ slope
+            new_thetas = np.where(self.tied, np.clip(ahead_thetas - theta_steps * gradient, 0.0, 1.0), thetas)
+            uphill = float(np.vdot(a * slope, new - rows)) + float(gradient @ (new_thetas - thetas)) > 0
+            following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+            push = 0.0 if uphill else (momentum - 1) / following
+            ahead, ahead_thetas = new + push * (new - rows), np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0)
+            moved = max(float(np.abs(new - rows).max()), float(np.abs(new_thetas - thetas).max(initial=0.0)))
+            rows, thetas, momentum = new, new_thetas, following
+            if moved <= 1e-13:
+                break
+        return unstack(self.problem, rows, thetas)
+
+    def _theta_forces(self, rows: np.ndarray) -> np.ndarray:
+        """Return the derivative of c with respect to each theta."""
+        r, k = len(self.problem.risks), len(self.problem.neutralities)
+        pulls = self.force * rows
+        return pulls[r : r + k] - pulls[r + k :]
+
+    def _largest_curvature(self, a: np.ndarray, free: np.ndarray) -> float:
+        """Return an upper estimate of the curvature of the misfit in the multipliers, by power iterations."""
+        direction = np.where(free, a + 0.01 * np.resize([1.0, -1.0, 0.5], a.shape), 0.0)
+        size = 1e-300
+        for _ in range(30):
+            direction = direction / max(float(np.linalg.norm(direction)), 1e-300)
+            c = (a * direction).sum(axis=0)
+            q = self.problem.hypothesis.adjoint(c) / self.problem.n
+            slope = (self.problem.hypothesis.scores(q) + self.balance * float(c.mean())) / self.problem.n
+            direction = np.where(free, a * slope, 0.0)
+            size = max(float(np.linalg.norm(direction)), 1e-300)
+        return 1.1 * size
+
+
+def _thetas(problem: Problem, scores: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return theta for each term, 1 or 0 where one side is larger, and where the sides tie."""
+    sides = np.array([term.sides(scores) for term in problem.neutralities]).reshape(-1, 2)
+    weights = np.array([term.weight for term in problem.neutralities])
+    tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
+    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (weights > 0)
+
+
+def _regularizer_interval(problem: Problem, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the box of subgradients of the weighted regularizers at w."""
+    low, high = np.zeros(len(coef)), np.zeros(len(coef))
+    for weight, omega in problem.regularizers:
+        below, above = omega.subgradient(coef)
+        low, high = low + weight * below, high + weight * above
+    return low, high
+
+
+def _intervals(blocks: list[Block], scores: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the multipliers that occur at margins within `width` of the given ones."""
+    low, high = [], []
+    for block in blocks:
+        margins = block.target * scores
+        below = block.atom.subgradient(margins - width)[0]
+        above = block.atom.subgradient(margins + width)[1]
+        low.append(np.maximum(-above, block.domain[0]))
+        high.append(np.minimum(-below, block.domain[1]))
+    return np.nan_to_num(np.stack(low)), np.nan_to_num(np.stack(high))

@@ -1,0 +1,81 @@
+"""What comes back from a solver: a hypothesis, its certificate, and the status that the certificate grants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from nerm.certificate import Certificate
+from nerm.multipliers import Multipliers
+from nerm.problem import ObjectiveValue, Problem
+
+
+class Status(str, Enum):
+    """Whether the answer can be trusted; `status.sentence` says it in words."""
+
+    OPTIMAL = "optimal"
+    INACCURATE = "inaccurate"
+    FAILED = "failed"
+
+    @property
+    def sentence(self) -> str:
+        """What this status means."""
+        return {
+            "optimal": "nerm certified the relative duality gap within the tolerance.",
+            "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the tolerance.",
+            "failed": "The solver returned no usable hypothesis; the zero hypothesis stands in its place.",
+        }[self.value]
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Who solved, how, and how long it took."""
+
+    solver: str
+    version: str = ""
+    iterations: int | None = None
+    build_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    certify_seconds: float = 0.0
+    claim: str = ""
+    reason: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A hypothesis with its objective, multipliers and certificate."""
+
+    problem: Problem
+    status: Status
+    coef: np.ndarray
+    intercept: float
+    objective: ObjectiveValue
+    multipliers: Multipliers | None
+    certificate: Certificate
+    stats: Stats
+    tol: float
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) for new rows."""
+        return self.problem.hypothesis.decision_function(X, self.coef, self.intercept)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of new rows: the larger class iff f(x) > 0."""
+        return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
+
+    def __repr__(self) -> str:
+        iterations = "" if self.stats.iterations is None else f", {self.stats.iterations} iterations"
+        return "\n".join(
+            [
+                f"{self.status.value} by {self.stats.solver} in {self.stats.solve_seconds:.3g} s{iterations}",
+                repr(self.objective),
+                f"certificate: {self.certificate} (tolerance {self.tol:g})",
+            ]
+        )
