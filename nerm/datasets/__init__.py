@@ -1,0 +1,14 @@
+"""Data sets of the paper, in the paper's codings: ``load(name, coding=…)``, ``Discretize`` and ``OneHot``.
+
+>>> from nerm.datasets import load
+>>> data = load("synthetic", n=6, random_state=0)
+>>> data.X.shape, data.y.tolist()
+((6, 10), [1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
+"""
+
+from nerm.datasets.dataset import Dataset, DataUnavailableError
+from nerm.datasets.discretize import Discretize
+from nerm.datasets.loading import load, names
+from nerm.datasets.one_hot import OneHot
+
+__all__ = ["DataUnavailableError", "Dataset", "Discretize", "OneHot", "load", "names"]

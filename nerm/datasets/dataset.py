@@ -1,0 +1,54 @@
+"""What every loader returns, and the error for data that cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nerm.errors import NermError, sentence
+
+
+class DataUnavailableError(NermError, FileNotFoundError):
+    """The data are neither on this machine nor within reach; the message says where to put them."""
+
+    def __init__(self, must: str, got: str, do: str) -> None:
+        super().__init__(sentence(must, got, do))
+        self.parts = (must, got, do)
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        """Pickle by parts, so that the error survives the trip back from a worker process."""
+        return type(self), self.parts
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Dataset:
+    """Inputs, labels and viewpoint of one data set.
+
+    ``X`` never holds the target or the viewpoint. ``y`` is +1 for the desired outcome and ``viewpoint`` is
+    +1 for the favoured group, both -1 otherwise.
+    """
+
+    X: Any  #: frame (raw), frame of codes with NaN for missing (nominal), or CSR matrix (one-hot)
+    y: np.ndarray
+    viewpoint: np.ndarray
+    feature_names: list[str]
+    name: str
+    coding: str
+    description: str
+    source: str
+    licence: str
+    frame: Any = None  #: the whole published table, target and viewpoint included, where there is one
+    categories: Mapping[str, list[str]] = field(default_factory=dict)  #: what the nominal codes stand for
+    details: Mapping[str, Any] = field(
+        default_factory=dict
+    )  #: for instance the true weights of synthetic data
+
+    def __repr__(self) -> str:
+        rows, columns = self.X.shape
+        return (
+            f"Dataset({self.name!r}, coding={self.coding!r}: {rows} rows, {columns} columns, "
+            f"{(self.y > 0).mean():.1%} desired outcomes, {(self.viewpoint > 0).mean():.1%} favoured)"
+        )

@@ -1,0 +1,174 @@
+"""The paper's discretisation: equal-frequency bins for numbers, rare values pooled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.validation import as_nonnegative
+
+POOL = "Pool"
+
+
+def as_frame(X: Any) -> Any:
+    """Return X as a DataFrame whose columns have names and their own types."""
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        return X
+    values = np.asarray(X)
+    if values.ndim != 2 or 0 in values.shape:
+        raise InvalidInputError(
+            "'X' must be a table with at least one row and one column",
+            f"shape {values.shape}",
+            "Pass a DataFrame or a two-dimensional array",
+        )
+    frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
+    return frame.infer_objects() if values.dtype == object else frame
+
+
+def check_columns(columns: Any, fitted: np.ndarray) -> None:
+    """Refuse a table whose columns are not the fitted ones, in order."""
+    got = [str(c) for c in columns]
+    expected = [str(c) for c in fitted]
+    if got != expected:
+        odd = next((g for g, e in zip(got, expected, strict=False) if g != e), None)
+        raise InvalidInputError(
+            f"'X' must have the {len(expected)} columns seen in fit, in the same order",
+            f"{len(got)} columns" + (f", first difference {odd!r}" if odd is not None else ""),
+            "Select and order the columns as in fit",
+        )
+
+
+class Discretize(TransformerMixin, BaseEstimator):
+    """Turn a mixed table into nominal codes, as Calders and Verwer (2010) did.
+
+    Numbers (n of them present, sorted) are cut at ``sorted[floor(n k / n_bins)]``, k = 1 .. n_bins - 1; a
+    value belongs to the first bin with x <= cut, and bins without members vanish. Then, in every attribute,
+    values seen at most ``pool_at_most`` times become one value ``Pool`` (0 pools nothing). ``?``, None and
+    NaN are missing and stay missing. ``output`` is ``"codes"`` (floats 0, 1, …, NaN = missing) or
+    ``"categories"`` (pandas categories with their labels, which give ``OneHot`` readable column names).
+
+    Everything is learnt in ``fit``: fit on the training fold for an honest experiment, or on all rows, as
+    the paper did (``load(name, coding="nominal")`` does the latter). A value never seen in fit is a rare one:
+    it is coded as ``Pool`` where the attribute has one, and as missing otherwise.
+
+    Fitted attributes: ``cuts_``, the distinct cut points of each numeric attribute, and ``categories_``, the
+    labels behind the codes of each attribute.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [20, 30, 40, 50], "job": ["a", "b", "?", "b"]})
+    >>> discretize = Discretize(n_bins=2, pool_at_most=0).fit(table)
+    >>> discretize.categories_
+    {'age': ['<= 40', '> 40'], 'job': ['a', 'b']}
+    >>> discretize.transform(table)["job"].tolist()
+    [0.0, 1.0, nan, 1.0]
+    """
+
+    def __init__(self, n_bins: int = 4, pool_at_most: int = 50, output: str = "codes") -> None:
+        self.n_bins = n_bins
+        self.pool_at_most = pool_at_most
+        self.output = output
+
+    def fit(self, X: Any, y: Any = None) -> Discretize:
+        """Learn cut points and which values to keep."""
+        if self.output not in ("codes", "categories"):
+            raise UnknownNameError("'output'", self.output, ("codes", "categories"))
+        if int(self.n_bins) != self.n_bins or self.n_bins < 1:
+            raise InvalidInputError(
+                "'n_bins' must be a whole number, at least 1", repr(self.n_bins), "Use 4, as the paper"
+            )
+        as_nonnegative(self.pool_at_most, "pool_at_most")
+        frame = as_frame(X)
+        self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        self.n_features_in_ = frame.shape[1]
+        self.cuts_: dict[str, np.ndarray] = {}
+        self.categories_: dict[str, list[str]] = {}
+        self._code_of: dict[str, dict[Any, int]] = {}
+        for column in frame.columns:
+            if _is_numeric(frame[column]):
+                self.cuts_[column] = _cuts(frame[column].to_numpy(dtype=float), int(self.n_bins))
+            self._learn(column, self._values(frame[column]))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the codes (or categories) of X."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        frame = as_frame(X)
+        check_columns(frame.columns, self.feature_names_in_)
+        columns = {}
+        for column in frame.columns:
+            values = self._values(frame[column])
+            codes = values.map(self._code_of[column]).astype(float)
+            if POOL in self.categories_[column]:
+                rare = codes.isna() & values.notna()
+                codes[rare] = float(self.categories_[column].index(POOL))
+            if self.output == "categories":
+                whole = codes.fillna(-1).to_numpy(dtype=int)
+                columns[column] = pd.Categorical.from_codes(whole, categories=self.categories_[column])
+            else:
+                columns[column] = codes.to_numpy()
+        return pd.DataFrame(columns, index=frame.index, columns=list(frame.columns))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the column names, which discretisation leaves alone."""
+        check_is_fitted(self)
+        return self.feature_names_in_
+
+    def _values(self, series: Any) -> Any:
+        """Return the series with numbers replaced by their bin and every kind of missing by NaN."""
+        import pandas as pd
+
+        cuts = self.cuts_.get(series.name)
+        if cuts is None:
+            values = series.astype(object)
+            return values.where(values.notna() & (values != "?"), np.nan)
+        numbers = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
+        bins = np.searchsorted(cuts, numbers, side="left").astype(float)
+        bins[np.isnan(numbers)] = np.nan
+        return pd.Series(bins, index=series.index)
+
+    def _learn(self, column: str, values: Any) -> None:
+        """Give each value of one attribute its code: kept ones in order, then Pool for the rare ones."""
+        counts = values.value_counts()
+        ordered = sorted(counts.index, key=lambda v: (isinstance(v, str), v))
+        kept = [value for value in ordered if counts[value] > self.pool_at_most]
+        cuts = self.cuts_.get(column)
+        labels = [str(value) if cuts is None else _bin_label(cuts, int(value)) for value in kept]
+        if len(kept) < len(ordered):
+            labels.append(POOL)
+        self.categories_[column] = labels
+        self._code_of[column] = {value: code for code, value in enumerate(kept)}
+
+
+def _is_numeric(series: Any) -> bool:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return bool(is_numeric_dtype(series) and not is_bool_dtype(series))
+
+
+def _cuts(numbers: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the distinct cuts ``sorted[floor(n k / n_bins)]``, without one whose upper side is empty."""
+    present = np.sort(numbers[~np.isnan(numbers)])
+    if present.size == 0:
+        return present
+    at = [present.size * k // n_bins for k in range(1, n_bins)]
+    cuts = np.unique(present[at])
+    return cuts[cuts < present[-1]]
+
+
+def _bin_label(cuts: np.ndarray, k: int) -> str:
+    """Name bin k by its limits."""
+    if cuts.size == 0:
+        return "any"
+    if k == 0:
+        return f"<= {cuts[0]:.10g}"
+    if k == cuts.size:
+        return f"> {cuts[-1]:.10g}"
+    return f"({cuts[k - 1]:.10g}, {cuts[k]:.10g}]"

@@ -1,0 +1,93 @@
+"""The Dutch census of 2001, from the user's own ARFF file (the data may not be passed on)."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerm.datasets.dataset import DataUnavailableError
+from nerm.datasets.files import read_bytes
+from nerm.errors import InvalidInputError
+
+COLUMNS = [
+    "sex",
+    "age",
+    "household_position",
+    "household_size",
+    "prev_residence_place",
+    "citizenship",
+    "country_birth",
+    "edu_level",
+    "economic_status",
+    "cur_eco_activity",
+    "Marital_status",
+    "occupation",
+]
+ROWS = 60420
+TARGET = ("occupation", "2_1")
+VIEWPOINT = ("sex", "1")
+
+
+def read_dutch(path: str | os.PathLike[str] | None) -> Any:
+    """Return the frame of an ARFF file like ``dutch_census_2001.arff``, every column nominal."""
+    if path is None:
+        raise InvalidInputError(
+            "'path' must name the ARFF file of the Dutch census ('dutch' cannot be downloaded)",
+            "no path",
+            "Get dutch_census_2001.arff under IPUMS's terms and call load('dutch', path=…)",
+        )
+    where = Path(path).expanduser()
+    if not where.is_file():
+        raise DataUnavailableError(
+            "'path' must name the ARFF file of the Dutch census",
+            f"no file at {where}",
+            "Get dutch_census_2001.arff under IPUMS's terms and pass where it is",
+        )
+    frame = _parse(where)
+    missing = [column for column in COLUMNS if column not in frame.columns]
+    if missing:
+        raise InvalidInputError(
+            f"{where} must have the {len(COLUMNS)} columns of dutch_census_2001.arff",
+            f"a file without {', '.join(map(repr, missing))}",
+            "Check that it is the Dutch census file and that its columns keep their names",
+        )
+    occupations = sorted(set(frame["occupation"].dropna()))
+    if occupations != ["2_1", "5_4_9"]:
+        raise InvalidInputError(
+            f"'occupation' in {where} must hold the two classes '2_1' and '5_4_9'",
+            ", ".join(map(repr, occupations[:5])) or "no class",
+            "Use the file whose target is already reduced to these two",
+        )
+    return frame[COLUMNS]
+
+
+def _parse(where: Path) -> Any:
+    """Parse the ARFF text; numbers such as 1.0 become the label '1', ``?`` becomes missing."""
+    import pandas as pd
+    from scipy.io import arff
+
+    try:
+        text = read_bytes(where).decode("utf-8")
+        data, _ = arff.loadarff(io.StringIO(text))
+    except (arff.ArffError, ValueError, IndexError, StopIteration, NotImplementedError) as error:
+        raise InvalidInputError(
+            f"{where} must be a whole ARFF file",
+            f"one that cannot be read ({type(error).__name__}: {error})",
+            "The file may be truncated: copy it again",
+        ) from error
+    if len(data) == 0:
+        raise InvalidInputError(
+            f"{where} must hold at least one row", "none", "The file may be truncated: copy it again"
+        )
+    return pd.DataFrame({name: pd.Categorical([_label(v) for v in data[name]]) for name in data.dtype.names})
+
+
+def _label(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        text = value.decode()
+        return None if text == "?" else text
+    return None if np.isnan(value) else f"{value:g}"
