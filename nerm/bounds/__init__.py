@@ -1,0 +1,44 @@
+"""What can be promised about unseen data: the paper's theorems as functions, assumptions checked.
+
+Setting: (x, y, v) are i.i.d.; |v| <= G; k(x, x) <= R^2; the class F = { x -> w.x + b : ||w|| <= B, |b| <=
+beta } is fixed before the data are seen. Then |f| <= M = B R + beta and |v f| <= G M on the whole class.
+
+The chain: a radius (:func:`norm_radius`, :func:`intercept_radius`, :func:`radius_from_data`), a complexity
+(:func:`rademacher_linear`, :func:`rademacher_kernel`, :func:`rademacher_population`,
+:func:`rademacher_monte_carlo`), a bound (:func:`risk_bound`, :func:`neutrality_bound`,
+:func:`optimal_neutrality_bound`). :func:`holdout_neutrality_bound` and :func:`holdout_parity_bound` need
+none of this, only data that the fit has not seen. :func:`guarantee` does all of it for a fitted model, and
+says which statements are vacuous.
+"""
+
+from nerm.bounds.complexity import (
+    MonteCarloComplexity,
+    rademacher_kernel,
+    rademacher_linear,
+    rademacher_monte_carlo,
+    rademacher_population,
+)
+from nerm.bounds.guarantee import FitFacts, Guarantee, Statement, guarantee
+from nerm.bounds.holdout import holdout_neutrality_bound, holdout_parity_bound
+from nerm.bounds.radius import intercept_radius, norm_radius, radius_from_data
+from nerm.bounds.theorems import neutrality_bound, optimal_neutrality_bound, risk_bound
+
+__all__ = [
+    "FitFacts",
+    "Guarantee",
+    "MonteCarloComplexity",
+    "Statement",
+    "guarantee",
+    "holdout_neutrality_bound",
+    "holdout_parity_bound",
+    "intercept_radius",
+    "neutrality_bound",
+    "norm_radius",
+    "optimal_neutrality_bound",
+    "rademacher_kernel",
+    "rademacher_linear",
+    "rademacher_monte_carlo",
+    "rademacher_population",
+    "radius_from_data",
+    "risk_bound",
+]

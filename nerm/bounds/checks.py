@@ -1,0 +1,121 @@
+"""The assumptions that all bounds share, each checked in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nerm.errors import InvalidInputError
+from nerm.validation import as_vector
+
+
+def as_delta(delta: Any) -> float:
+    """Return a confidence parameter strictly between 0 and 1."""
+    try:
+        value = float(delta)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not 0.0 < value < 1.0:
+        raise InvalidInputError(
+            "'delta' must be strictly between 0 and 1",
+            repr(delta),
+            "The bound holds with probability 1 - delta: use 0.05, for instance",
+        )
+    return value
+
+
+def as_count(n: Any, name: str = "n") -> int:
+    """Return a positive whole number."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise InvalidInputError(
+            f"{name!r} must be a positive whole number", repr(n), "Pass the number of rows"
+        )
+    return int(n)
+
+
+def as_size(value: Any, name: str, do: str) -> float:
+    """Return a finite nonnegative number that measures the class; an infinite one makes every bound void."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not (np.isfinite(number) and number >= 0):
+        raise InvalidInputError(f"{name!r} must be a finite number, at least 0", repr(value), do)
+    return number
+
+
+def as_radius(radius: Any) -> float:
+    """Return B, the bound on ||w||."""
+    return as_size(
+        radius, "radius", "The class must have finite complexity: bound ||w||, see nerm.bounds.norm_radius"
+    )
+
+
+def as_intercept_radius(radius: Any) -> float:
+    """Return beta, the bound on |b|."""
+    return as_size(
+        radius,
+        "intercept_radius",
+        "The class must have finite complexity: bound |b|, see nerm.bounds.intercept_radius",
+    )
+
+
+def as_viewpoint(viewpoint: Any, n: int) -> np.ndarray:
+    """Return the viewpoint, or ones (the class F itself) for None."""
+    return np.ones(n) if viewpoint is None else as_vector(viewpoint, n, "viewpoint")
+
+
+def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, float]:
+    """Return the Lipschitz constant L and the width c = max - min of a convex function on [-bound, bound].
+
+    The paper asks for psi: R -> [0, c]; convex and bounded on all of R means constant, so both constants are
+    those of the values that the class can take. By convexity the steepest slope is at an end; the secant that
+    reaches a little beyond it is at least as steep, which keeps L an upper bound (up to rounding).
+    """
+    step = 1e-6 * max(1.0, bound)
+    ends = _values(function, np.array([-bound - step, -bound, bound, bound + step]), name)
+    slope = float(max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) / step)
+    slope = min(slope, float(function.facts.lipschitz))
+    width = float(max(ends[1], ends[2])) - _minimum(function, bound, name)
+    return slope, max(width, 0.0)
+
+
+def largest(function: Any, bound: float, name: str) -> float:
+    """Return the maximum of a convex function on [-bound, bound], which is at an end."""
+    return float(_values(function, np.array([-bound, bound]), name).max())
+
+
+def check_nonnegative(function: Any, name: str) -> None:
+    """Refuse a loss that takes negative values (the identity): the comparison with f = 0 needs R_n >= 0."""
+    values = np.asarray(function.value(np.array([-100.0, -10.0, -1.0, 0.0, 1.0, 10.0, 100.0])), dtype=float)
+    if (values < 0).any():
+        raise InvalidInputError(
+            f"{name!r} must be nonnegative",
+            f"{function!r}, which takes the value {values.min():g}",
+            "Use the hinge, for instance",
+        )
+
+
+def _values(function: Any, points: np.ndarray, name: str) -> np.ndarray:
+    values = np.asarray(function.value(points), dtype=float)
+    if not np.isfinite(values).all():
+        raise InvalidInputError(
+            f"{name!r} must be finite on the values of the class",
+            f"{function!r}, infinite on [{points[0]:g}, {points[-1]:g}]",
+            "Use a smaller class, or a Lipschitz function such as the hinge",
+        )
+    return values
+
+
+def _minimum(function: Any, bound: float, name: str) -> float:
+    """Return the minimum on [-bound, bound] by ternary search, which convexity makes exact."""
+    low, high = -bound, bound
+    for _ in range(200):
+        third = (high - low) / 3.0
+        left, right = _values(function, np.array([low + third, high - third]), name)
+        if left <= right:
+            high -= third
+        if right <= left:
+            low += third
+    return float(_values(function, np.array([-bound, (low + high) / 2.0, bound]), name).min())

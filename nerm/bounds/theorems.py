@@ -1,0 +1,164 @@
+"""Theorems 1, 2 and 3 of the paper and the corollary between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nerm.bounds.checks import as_count, as_delta, as_size, check_nonnegative, slope_and_range
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.metrics import relaxed_neutrality_risk
+from nerm.validation import as_nonnegative, as_positive, as_vector
+
+KINDS = ("population", "empirical")
+
+
+def risk_bound(
+    y: Any,
+    scores: Any,
+    loss: Any,
+    *,
+    complexity: float,
+    margin_bound: float,
+    delta: float = 0.05,
+    kind: str = "population",
+) -> float:
+    """Return Theorem 1: R <= R_n + 2 L R_n(F) + c sqrt(ln(2/delta) / 2n), with probability 1 - delta.
+
+    It holds for all f in F at once. `complexity` bounds R_n(F) (kind "population",
+    :func:`rademacher_population`) or Rhat_n(F) (kind "empirical", the other functions), which costs 3c
+    instead of c. `margin_bound` is M, the largest |f| of the class; L and c are the Lipschitz constant and
+    the range of phi on [-M, M]. y holds -1 and +1.
+
+    >>> from nerm.atoms import Hinge
+    >>> round(risk_bound([1, -1] * 50, [1, -1] * 50, Hinge(), complexity=0.1, margin_bound=1.0), 4)
+    0.4716
+    """
+    f = _scores(scores)
+    labels = as_vector(y, len(f), "y")
+    if not np.isin(labels, (-1.0, 1.0)).all():
+        raise InvalidInputError(
+            "'y' must hold -1 and +1 only", f"{labels[:3]} ...", "Code the two classes as -1 and +1"
+        )
+    empirical = float(np.mean(loss.value(labels * f)))
+    _check_inside(f, margin_bound, "|f_i|")
+    return empirical + _excess(loss, "loss", len(f), complexity, margin_bound, delta, kind, events=1)
+
+
+def neutrality_bound(
+    scores: Any,
+    viewpoint: Any,
+    surrogate: Any,
+    *,
+    complexity: float,
+    margin_bound: float,
+    delta: float = 0.05,
+    kind: str = "population",
+) -> float:
+    """Return Theorem 2: C_psi <= C_n,psi + 2 L R_n(vF) + c sqrt(ln(2/delta) / 2n), probability 1 - delta.
+
+    It holds for all f in F at once. `complexity` bounds R_n(vF) (kind "population") or Rhat_n(vF) (kind
+    "empirical": then the last term is 3 c sqrt(ln(4/delta) / 2n)). `margin_bound` is G M, the largest |v f|
+    of the class; L and c are the Lipschitz constant and the range of psi on [-GM, GM] (hinge: 1, and 1 + GM
+    once GM >= 1).
+
+    The bound is about C_psi. It says nothing about C_sgn: see :func:`holdout_neutrality_bound` for that.
+
+    >>> from nerm.atoms import Hinge
+    >>> v = [1, -1] * 50
+    >>> round(neutrality_bound([0.0] * 100, v, Hinge(), complexity=0.1, margin_bound=1.0), 4)
+    1.4716
+    """
+    f = _scores(scores)
+    v = as_vector(viewpoint, len(f), "viewpoint")
+    _check_inside(v * f, margin_bound, "|v_i f_i|")
+    empirical = relaxed_neutrality_risk(f, v, surrogate)
+    return empirical + _excess(
+        surrogate, "surrogate", len(f), complexity, margin_bound, delta, kind, events=2
+    )
+
+
+def optimal_neutrality_bound(
+    loss: Any,
+    surrogate: Any,
+    eta: float,
+    *,
+    gap: float = 0.0,
+    n: int | None = None,
+    complexity: float | None = None,
+    margin_bound: float | None = None,
+    delta: float = 0.05,
+    kind: str = "population",
+) -> float:
+    """Return psi(0) + (phi(0) + gap) / eta, and with a complexity what Theorem 3 adds for unseen data.
+
+    The corollary bounds C_n,psi of every solution within `gap` of the optimum (mean form, as the
+    certificate gives it), always: eta > 0, phi >= 0, Omega >= 0, Omega(0) = 0. With several viewpoints it
+    holds for each with its own eta. Theorem 3 bounds C_psi with probability 1 - delta: give n, complexity
+    and margin_bound, as in :func:`neutrality_bound`, of a class that holds the solution and was fixed
+    before the data.
+
+    >>> from nerm.atoms import Hinge
+    >>> optimal_neutrality_bound(Hinge(), Hinge(), eta=4.0)
+    1.25
+    """
+    check_nonnegative(loss, "loss")
+    weight = as_positive(eta, "eta", "The corollary needs a neutrality term: use eta > 0")
+    gap = as_nonnegative(gap, "gap", "Pass the certified gap, primal minus dual, in mean form")
+    value = float(surrogate.facts.at_zero) + (float(loss.facts.at_zero) + gap) / weight
+    given = [x is not None for x in (n, complexity, margin_bound)]
+    if not any(given):
+        return value
+    if not all(given):
+        raise InvalidInputError(
+            "Theorem 3 must have all of 'n', 'complexity' and 'margin_bound'",
+            f"{sum(given)} of 3",
+            "Give all of them, or none for the corollary about the sample",
+        )
+    return value + _excess(
+        surrogate, "surrogate", as_count(n), complexity, margin_bound, delta, kind, events=2
+    )
+
+
+def _excess(
+    function: Any, name: str, n: int, complexity: Any, margin_bound: Any, delta: Any, kind: str, events: int
+) -> float:
+    """Return 2 L R + c sqrt(ln(2/delta) / 2n), or 2 L Rhat + 3 c sqrt(ln(2 events/delta) / 2n) if empirical.
+
+    `events` is 1 for the risk and 2 for neutrality, which is a maximum of two risks. With the empirical
+    complexity each needs a second deviation inequality, for Rhat around R.
+    """
+    if kind not in KINDS:
+        raise UnknownNameError("'kind'", kind, KINDS)
+    size = as_size(complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|")
+    bound = as_size(
+        margin_bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v"
+    )
+    slope, width = slope_and_range(function, bound, name)
+    factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
+    deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
+    return 2.0 * slope * size + factor * width * deviation
+
+
+def _scores(scores: Any) -> np.ndarray:
+    n = int(np.size(scores))
+    if n == 0:
+        raise InvalidInputError(
+            "'scores' must have at least one entry", "none", "Pass f(x_i) on the training rows"
+        )
+    return as_vector(scores, n, "scores")
+
+
+def _check_inside(values: np.ndarray, bound: Any, what: str) -> None:
+    """Refuse a hypothesis that the class cannot contain; rounding is forgiven."""
+    limit = as_size(
+        bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v"
+    )
+    i = int(np.abs(values).argmax())
+    if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:
+        raise InvalidInputError(
+            f"{what} must not exceed 'margin_bound', {limit:g}, for f to be in the class",
+            f"{abs(values[i]):g} at index {i}",
+            "Use the bound (B R + beta, times G for neutrality) of a class that contains f",
+        )
