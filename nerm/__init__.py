@@ -1,1 +1,91 @@
-"""nerm: neutralized empirical risk minimization."""
+"""nerm: neutralized empirical risk minimization.
+
+A classifier f that is accurate and does not follow a second opinion g: objectives as algebra, solved with a
+certificate of optimality.
+
+>>> import numpy as np, nerm
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(80, 3)); y = np.sign(X[:, 0] + 0.3 * rng.normal(size=80)); v = np.sign(X[:, 0] + X[:, 1])
+>>> objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+>>> solution = objective.on(X, y, viewpoint=v).solve()
+>>> str(solution.status), bool(solution.certificate.relative_gap < 1e-6)
+('optimal', True)
+"""
+
+from nerm import atoms, kernels, metrics, solvers, weights
+from nerm.algebra import Objective
+from nerm.atoms import (
+    L1,
+    ElasticNet,
+    Exponential,
+    GroupL2,
+    Hinge,
+    HuberizedHinge,
+    Identity,
+    LInf,
+    Logistic,
+    MarginFunction,
+    ModifiedHuber,
+    Pinball,
+    Regularizer,
+    SmoothHinge,
+    Squared,
+    SquaredHinge,
+    SquaredL2,
+    margin_function,
+)
+from nerm.certificate import Certificate
+from nerm.errors import (
+    InvalidInputError,
+    MissingPackageError,
+    NermError,
+    NotSolvedError,
+    UnknownNameError,
+    UnsupportedProblemError,
+)
+from nerm.multipliers import Multipliers
+from nerm.objective import Neutrality, Risk
+from nerm.problem import Problem
+from nerm.solution import Solution, Status
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "L1",
+    "Certificate",
+    "ElasticNet",
+    "Exponential",
+    "GroupL2",
+    "Hinge",
+    "HuberizedHinge",
+    "Identity",
+    "InvalidInputError",
+    "LInf",
+    "Logistic",
+    "MarginFunction",
+    "MissingPackageError",
+    "ModifiedHuber",
+    "Multipliers",
+    "NermError",
+    "Neutrality",
+    "NotSolvedError",
+    "Objective",
+    "Pinball",
+    "Problem",
+    "Regularizer",
+    "Risk",
+    "SmoothHinge",
+    "Solution",
+    "Squared",
+    "SquaredHinge",
+    "SquaredL2",
+    "Status",
+    "UnknownNameError",
+    "UnsupportedProblemError",
+    "atoms",
+    "kernels",
+    "margin_function",
+    "metrics",
+    "solvers",
+    "weights",
+]

@@ -28,6 +28,8 @@ from nerm.recovery import candidates
 if TYPE_CHECKING:
     from nerm.problem import Problem
 
+SECOND_LOOK = 20_000_000  # rows times coefficients up to which unconvincing multipliers are replaced by recovered ones
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -61,16 +63,44 @@ class Certificate:
 
 def certify(problem: Problem, coef: np.ndarray, intercept: float, multipliers: Multipliers | None = None) -> Certificate:
     """Return the certificate of a hypothesis, from given multipliers or, without any, from its own scores."""
+    return judge(problem, coef, intercept, multipliers)[0]
+
+
+def judge(
+    problem: Problem, coef: np.ndarray, intercept: float, multipliers: Multipliers | None, tol: float | None = None
+) -> tuple[Certificate, Multipliers | None]:
+    """Return the certificate and the feasible multipliers behind its bound.
+
+    Given multipliers are taken at their word, except that with a `tol` they fail to reach, a moderate problem is looked
+    at once more from its scores: a solver can have found the hypothesis without its multipliers.
+    """
     primal = problem.evaluate(coef, intercept).total
-    tried = candidates(problem, coef, intercept) if multipliers is None else [multipliers]
-    return Certificate(primal, max(dual_bound(problem, candidate) for candidate in tried))
+    best, behind = Certificate(primal, -np.inf), None
+    if multipliers is not None:
+        bound, behind = dual_point(problem, multipliers)
+        best = Certificate(primal, bound)
+        enough = tol is None or best.relative_gap <= tol
+        if enough or problem.n * problem.hypothesis.size > SECOND_LOOK:
+            return best, behind
+    for candidate in candidates(problem, coef, intercept):
+        bound, feasible = dual_point(problem, candidate)
+        if bound > best.dual:
+            best, behind = Certificate(primal, bound), feasible
+        if tol is not None and best.relative_gap <= tol:
+            break
+    return best, behind
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
     """Return the bound D of these multipliers after restoring their feasibility; -inf if that is impossible."""
+    return dual_point(problem, multipliers)[0]
+
+
+def dual_point(problem: Problem, multipliers: Multipliers) -> tuple[float, Multipliers | None]:
+    """Return the bound and the feasible multipliers that give it."""
     feasible = repaired(problem, multipliers)
     if feasible is None:
-        return -np.inf
+        return -np.inf, None
     blocks = make_blocks(problem, feasible.thetas)
     rows = stack(feasible)
     q = problem.hypothesis.adjoint(total_force(blocks, rows)) / problem.n
@@ -78,10 +108,10 @@ def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
     if shrink < 1:
         feasible = towards_centre(problem, feasible, shrink)
         if feasible is None:
-            return -np.inf
+            return -np.inf, None
         blocks, rows = make_blocks(problem, feasible.thetas), stack(feasible)
     separable = sum(float(block.scale @ block.atom.conjugate(-row)) for block, row in zip(blocks, rows, strict=True))
-    return -separable / problem.n - omega
+    return -separable / problem.n - omega, feasible
 
 
 # --- feasibility --------------------------------------------------------------------------------------------------------

@@ -41,6 +41,9 @@ class Risk(Term):
                 "Use it as a surrogate: Neutrality(...)",
             )
 
+    def __repr__(self) -> str:
+        return f"Risk({self.loss!r})"
+
     def formula(self) -> str:
         """Return the term as text."""
         return f"mean {_label(self.loss)}(y f)"

@@ -26,12 +26,16 @@ class CustomMarginFunction(MarginFunction):
     numpy_conjugate: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
 
     @cached_property
+    def _slopes(self) -> tuple[float, float]:
+        return self._asymptotic_slope(-1.0), self._asymptotic_slope(1.0)
+
+    @cached_property
     def _facts(self) -> Facts:
-        low, high = (self._asymptotic_slope(end) for end in (-1.0, 1.0))
+        low, high = self._slopes
         return Facts(
             at_zero=float(self.value(0.0)),
             slopes=(low, high),
-            minimum=-np.inf if low > 0 or high < 0 else float(-self._numeric_conjugate_at_zero(low, high)),
+            minimum=-np.inf if low > 0 or high < 0 else self._lowest_value(),
             surrogate_only=bool(low > 0 or high < 0),
             numeric=self.numpy_conjugate is None or self.numpy_subgradient is None,
         )
@@ -43,18 +47,20 @@ class CustomMarginFunction(MarginFunction):
 
     def _asymptotic_slope(self, direction: float) -> float:
         """Return the limit of the slope at -inf or +inf: +-inf if it still grows between 1e4 and 1e8."""
-        near, far = (float(np.mean(self.subgradient(direction * reach))) for reach in (1e4, numeric.FARTHEST))
+        near, far = (float(np.mean(self._raw_subgradient(direction * reach))) for reach in (1e4, numeric.FARTHEST))
         if not np.isfinite(far) or abs(far - near) > 1e-3 * max(1.0, abs(near)):
             return direction * np.inf
         # Numeric slopes carry rounding: the true limit is nearly always a round number.
         return round(far, 6) + 0.0
 
-    def _numeric_conjugate_at_zero(self, low: float, high: float) -> float:
+    def _lowest_value(self) -> float:
+        """Return the minimum, from the point where the slope passes 0."""
+
         def rise(m: np.ndarray) -> np.ndarray:
-            return np.nan_to_num(np.mean(self.subgradient(m), axis=0), nan=0.0)
+            return numeric.middle_slope(self, m)
 
         ends = numeric.bisect(rise, *numeric.bracket(rise, np.zeros(1)))
-        return max(-float(self.value(end)[0]) for end in ends)
+        return min(float(self.value(end)[0]) for end in ends)
 
     def value(self, m: ArrayLike) -> np.ndarray:
         """Return phi(m), by the numpy function if one was given, else by evaluating the cvxpy expression."""
@@ -68,6 +74,11 @@ class CustomMarginFunction(MarginFunction):
 
     def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return the interval of subgradients, by secants if no function was given."""
+        low, high = self._raw_subgradient(m)
+        return np.clip(low, *self._slopes), np.clip(high, *self._slopes)
+
+    def _raw_subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Return the interval with its rounding errors, which may lie outside the slopes by 1e-10."""
         m = np.asarray(m, dtype=float)
         if self.numpy_subgradient is None:
             return numeric.secant_slopes(self.value, m)

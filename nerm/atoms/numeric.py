@@ -56,12 +56,21 @@ def secant_slopes(value: Callable[[np.ndarray], np.ndarray], m: np.ndarray) -> t
     """Return the slopes of the secants just left and just right of m.
 
     A secant of a convex function has the slope of a subgradient somewhere between its ends, so both numbers
-    always lie in the domain of the conjugate.
+    always lie in the domain of the conjugate. They are rounded to single precision, below their own error, so that a
+    straight piece has one slope and not a noise of slopes.
     """
     step = SECANT * np.maximum(1.0, np.abs(m))
     with np.errstate(over="ignore", invalid="ignore"):
         here = value(m)
-        return (here - value(m - step)) / step, (value(m + step) - here) / step
+        left, right = (here - value(m - step)) / step, (value(m + step) - here) / step
+        return left.astype(np.float32).astype(float), right.astype(np.float32).astype(float)
+
+
+def middle_slope(phi: MarginFunction, m: np.ndarray) -> np.ndarray:
+    """Return the middle of the subgradient interval; where values overflow it is infinite, with the sign of m."""
+    low, high = phi.subgradient(m)
+    middle = 0.5 * (low + high)
+    return np.where(np.isnan(middle), np.copysign(np.inf, m), middle)
 
 
 def conjugate(phi: MarginFunction, u: np.ndarray) -> np.ndarray:
@@ -71,9 +80,7 @@ def conjugate(phi: MarginFunction, u: np.ndarray) -> np.ndarray:
     u_inside = np.where(inside, u, 0.5 * sum(_finite(phi.facts.slopes)))
 
     def rise(m: np.ndarray) -> np.ndarray:
-        low, high = phi.subgradient(m)
-        middle = 0.5 * (low + high)
-        return np.where(np.isnan(middle), np.sign(m) * np.inf, middle) - u_inside
+        return middle_slope(phi, m) - u_inside
 
     low, high = bisect(rise, *bracket(rise, np.zeros_like(u_inside)))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -93,9 +100,7 @@ def prox(phi: MarginFunction, m: np.ndarray, step: float) -> np.ndarray:
     """Return the z with (m - z) / step in the subgradient of phi at z."""
 
     def rise(z: np.ndarray) -> np.ndarray:
-        low, high = phi.subgradient(z)
-        middle = 0.5 * (low + high)
-        return step * np.where(np.isnan(middle), np.sign(z) * np.inf, middle) + z - m
+        return step * middle_slope(phi, z) + z - m
 
     low, high = bisect(rise, *bracket(rise, np.asarray(m, dtype=float)))
     return 0.5 * (low + high)

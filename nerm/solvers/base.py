@@ -1,0 +1,75 @@
+"""What a solver is: it says what it needs of a problem and returns an answer; nerm judges the answer."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nerm.multipliers import Multipliers
+from nerm.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A solver's word: a hypothesis (or None), multipliers if it has some, and its own claim, which grants nothing."""
+
+    coef: np.ndarray | None
+    intercept: float
+    multipliers: Multipliers | None = None
+    claim: str = ""
+    iterations: int | None = None
+    build_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Session(ABC):
+    """A solver at work on one problem and its relatives with other weights; keeps what can be used again."""
+
+    @abstractmethod
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+        """Solve to about this relative accuracy."""
+
+
+class Solver(ABC):
+    """One way to solve. `name` is what users type, `package` the distribution it needs."""
+
+    name: str
+    package: str
+
+    def installed(self) -> bool:
+        """Whether its package is here, found without importing it."""
+        return importlib.util.find_spec(self.module) is not None
+
+    @property
+    def module(self) -> str:
+        """The module to look for; by default named like the package."""
+        return self.package
+
+    def version(self) -> str:
+        """The version of its package."""
+        try:
+            return importlib.metadata.version(self.package)
+        except importlib.metadata.PackageNotFoundError:
+            return ""
+
+    @abstractmethod
+    def needs(self) -> str:
+        """One phrase: what a problem must be like for this solver."""
+
+    @abstractmethod
+    def obstacle(self, problem: Problem) -> str | None:
+        """What of this problem the solver cannot take; None if it can take it (as far as is known before trying)."""
+
+    @abstractmethod
+    def open(self, problem: Problem) -> Session:
+        """Start a session on a problem; related problems may follow in the same session."""
+
+    def accuracies(self, tol: float) -> tuple[float, ...]:
+        """The accuracies to ask for, one after the other, until the certificate is content."""
+        return (tol,)
