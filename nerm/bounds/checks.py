@@ -71,11 +71,12 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
 
     The paper asks for psi: R -> [0, c]; convex and bounded on all of R means constant, so both constants are
     those of the values that the class can take. By convexity the steepest slope is at an end; the secant that
-    reaches a little beyond it is at least as steep, which keeps L an upper bound (up to rounding).
+    reaches a little beyond it is at least as steep, which keeps L an upper bound.
     """
     step = 1e-6 * max(1.0, bound)
     ends = _values(function, np.array([-bound - step, -bound, bound, bound + step]), name)
-    slope = float(max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) / step)
+    rounding = 4.0 * np.finfo(float).eps * max(1.0, bound, float(np.abs(ends).max()))
+    slope = float((max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) + rounding) / step)
     slope = min(slope, float(function.facts.lipschitz))
     width = float(max(ends[1], ends[2])) - _minimum(function, bound, name)
     return slope, max(width, 0.0)
