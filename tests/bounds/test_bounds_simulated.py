@@ -5,6 +5,7 @@ import math
 import cvxpy as cp
 import numpy as np
 import pytest
+from simulated_world import World
 
 from nerm import bounds
 from nerm.atoms import Hinge, margin_functions
@@ -13,6 +14,11 @@ from nerm.atoms import Hinge, margin_functions
 def candidates(rng, count=40):
     """Return random directions and shares of the intercept's radius."""
     return rng.normal(size=(count, 3)), rng.uniform(-1, 1, size=count)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
 
 
 def test_theorems_hold_in_95_of_100_draws_and_the_corollary_always(world):
@@ -162,7 +168,7 @@ def test_some_optimum_meets_the_intercept_radius():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
-def test_theorem_2_in_other_worlds(seed, make_world):
+def test_theorem_2_in_other_worlds(seed):
     test_theorems_hold_in_95_of_100_draws_and_the_corollary_always(
-        make_world(points=60, seed=100 + seed, unit=seed % 2 == 0)
+        World(points=60, seed=100 + seed, unit=seed % 2 == 0)
     )

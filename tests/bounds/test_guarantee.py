@@ -5,11 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulated_world import World
 
 from nerm import bounds
 from nerm.atoms import Hinge, Logistic
 from nerm.errors import InvalidInputError
 from nerm.weights import balanced_weights
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import cvxpy as cp
 import numpy as np
-import pytest
 
 
 class World:
@@ -47,13 +46,3 @@ class World:
     def neutrality(self, f, q):
         """C_psi for the hinge under the point probabilities q."""
         return max(sum(q * np.maximum(0, 1 - self.v * f)), sum(q * np.maximum(0, 1 + self.v * f)))
-
-
-@pytest.fixture(scope="session")
-def world():
-    return World()
-
-
-@pytest.fixture(scope="session")
-def make_world():
-    return World
