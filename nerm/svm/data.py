@@ -95,7 +95,9 @@ def validated(
     eta = as_nonnegative(eta, "eta", "Use 0 for the plain SVM, or a positive number")
     if viewpoint is None and eta > 0:
         raise InvalidInputError(
-            "'viewpoint' must be given when eta is positive", "None", "Pass one number for each row, or set eta to 0"
+            "'viewpoint' must be given when eta is positive",
+            "None",
+            "Pass one number for each row, or set eta to 0",
         )
     v = np.zeros(n) if viewpoint is None else as_vector(viewpoint, n, "viewpoint")
     return NeutralData(

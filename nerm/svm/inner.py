@@ -40,7 +40,7 @@ class Standing:
 
 
 class FixedNu:
-    """The state of the compiled loop for one (nu^+, nu^-): levels a, scores G without intercept, active set."""
+    """The state of the compiled loop for one (nu^+, nu^-): levels a, scores G without b, active set."""
 
     def __init__(self, pieces: Pieces, a: np.ndarray, G: np.ndarray, rows: GramRows) -> None:
         self.data: NeutralData = pieces.data
@@ -61,7 +61,7 @@ class FixedNu:
         return float((self.rise - self.G).max()), float((self.fall - self.G).min())
 
     def standing(self, best: bool = False) -> Standing:
-        """Return primal, dual and slope; ``best`` takes the best intercept for the primal, not (m + M) / 2."""
+        """Return primal, dual and slope; ``best`` takes the best intercept for the primal, not (m+M)/2."""
         d, p = self.data, self.pieces
         m, M = self.extremes()
         ends = [e for e in (m, M) if np.isfinite(e)]
@@ -85,21 +85,33 @@ class FixedNu:
                 primal, b = value, other
         return Standing(primal, dual, lagrangian, slope, b, m - M)
 
+    def _likely(self, count: int) -> np.ndarray:
+        """Return the samples that violate most on either side, the next candidates for a working set."""
+        if count < 2:
+            return np.array([], dtype=np.int64)
+        up, down = self.rise - self.G, self.fall - self.G
+        k = min(count, self.data.n) - 1
+        return np.stack([np.argpartition(-up, k)[:count], np.argpartition(down, k)[:count]], axis=1).ravel()
+
     def advance(self, steps: int, epsilon: float, clock: np.ndarray) -> tuple[int, bool]:
         """Do up to ``steps`` pair steps; return how many, and whether no violation above epsilon is left."""
         p, r = self.pieces, self.rows
         done = 0
+        m, M = self.extremes()
+        # A shrunken set is left as soon as its own violation is small beside that of all samples.
+        shrunken_epsilon = max(epsilon, 0.2 * (m - M))
         while done < steps:
+            whole = self.n_active == self.data.n
             status, taken, wanted = smo_loop.run(
-                self.a, self.G, self.seg, self.x, self.rise, self.fall, p.low, p.start, p.slope, p.width, p.count,
-                self.data.lam, r.diagonal, r.table, r.slot_of, r.stamp, clock,
-                self.active, self.n_active, epsilon, steps - done,
+                self.a, self.G, self.seg, self.x, self.rise, self.fall,
+                p.low, p.start, p.slope, p.width, p.count, self.data.lam, r.diagonal, r.table, r.slot_of, r.stamp, clock,
+                self.active, self.n_active, epsilon if whole else shrunken_epsilon, steps - done,
             )  # fmt: skip
             done += taken
             if status == smo_loop.NEED_ROW:
-                r.load(wanted, int(clock[0]))
+                r.load(wanted, self._likely(r.batch), int(clock[0]))
             elif status == smo_loop.CONVERGED:
-                if self.n_active == self.data.n:
+                if whole:
                     return done, True
                 # Converged on the active samples only: bring all back and look again.
                 self.active = np.arange(self.data.n)

@@ -21,7 +21,8 @@ class NeutralSVM:
     ``primal``, ``dual`` and ``gap`` are in the sum form, computed by `nerm.svm` from the hypothesis and from
     multipliers that are exactly feasible, never taken from a solver. ``intercept_interval`` holds all
     intercepts that are optimal for these scores; ``intercept`` is its midpoint where the algorithm is free
-    to choose. ``nu_plus`` and ``nu_minus`` are nan in the published variant.
+    to choose. ``weights`` is w where a primal algorithm found it; it then defines the hypothesis.
+    ``nu_plus`` and ``nu_minus`` are nan in the published variant.
     """
 
     alpha: np.ndarray
@@ -47,6 +48,7 @@ class NeutralSVM:
     iterations: int = 0
     outer_iterations: int = 0
     history: tuple[dict[str, float], ...] = field(default=(), repr=False)
+    weights: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> float:
@@ -70,15 +72,19 @@ class NeutralSVM:
 
     @property
     def coef(self) -> np.ndarray:
-        """Return w, for the linear kernel."""
+        """Return w, for the linear kernel: the primal algorithm's own, or X'a / lambda."""
+        if self.weights is not None:
+            return self.weights
         if not isinstance(self.kernel, Linear) or self.support_vectors is None:
             raise InvalidInputError(
-                "'coef' must belong to a linear kernel", f"{self.kernel!r}", "Use dual_coef and support instead"
+                "'coef' must belong to a linear kernel",
+                f"{self.kernel!r}",
+                "Use dual_coef and support instead",
             )
         return np.asarray(self.support_vectors.T @ self.dual_coef).ravel()
 
     def decision_function(self, X_new: Any) -> np.ndarray:
-        """Return f at new rows (for a precomputed kernel: the rows k(x_new, x_i) over all training points)."""
+        """Return f at new rows (for a precomputed kernel: rows k(x_new, x_i) over all training points)."""
         X_new = as_matrix(X_new)
         if X_new.shape[1] != self.n_features:
             raise InvalidInputError(
@@ -86,6 +92,8 @@ class NeutralSVM:
                 f"{X_new.shape[1]}",
                 "Pass the same features in the same order",
             )
+        if self.weights is not None:
+            return np.asarray(X_new @ self.weights).ravel() + self.intercept
         if isinstance(self.kernel, Precomputed):
             columns = X_new[:, self.support]
             columns = columns.toarray() if sp.issparse(columns) else columns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -9,6 +11,7 @@ from nerm.kernels import Precomputed, check_gram
 from nerm.svm.data import NeutralData
 
 _BLOCK_BYTES = 64 * 2**20
+_BATCH = 16
 
 
 class GramRows:
@@ -40,20 +43,31 @@ class GramRows:
         self.owner = np.full(len(self.table), -1, dtype=np.int64)
         self.stamp = np.zeros(len(self.table), dtype=np.int64)
         self.used = 0
+        self.batch = max(1, min(_BATCH, len(self.table) // 4))
 
-    def load(self, i: int, now: int) -> None:
-        """Compute row i into a free slot or into the least recently used one."""
+    def load(self, wanted: int, likely: np.ndarray, now: int) -> None:
+        """Compute row ``wanted``, and with it some of the rows that are ``likely`` to be asked for next.
+
+        A kernel call has a fixed cost, so rows are computed a few at a time, into free slots or into those
+        used least recently. The table has at least four times as many slots as a batch, so the row that
+        the caller has just touched stays.
+        """
+        extra = likely[(self.slot_of[likely] < 0) & (likely != wanted)]
+        extra = extra[np.sort(np.unique(extra, return_index=True)[1])]
+        new = np.append(wanted, extra[: self.batch - 1])
         if self.used < len(self.table):
-            slot = self.used
-            self.used += 1
+            slots = np.arange(self.used, min(self.used + len(new), len(self.table)))
+            new = new[: len(slots)]
+            self.used += len(slots)
         else:
-            slot = int(self.stamp.argmin())
-            self.slot_of[self.owner[slot]] = -1
-        self.table[slot] = self.kernel(self.X[i : i + 1], self.X)[0]
-        self.owner[slot] = i
-        self.slot_of[i] = slot
-        self.stamp[slot] = now
-        self.computed += 1
+            slots = np.argpartition(self.stamp, len(new) - 1)[: len(new)]
+        given_up = self.owner[slots]
+        self.slot_of[given_up[given_up >= 0]] = -1
+        self.table[slots] = self.kernel(self.X[new], self.X)
+        self.owner[slots] = new
+        self.slot_of[new] = slots
+        self.stamp[slots] = now
+        self.computed += len(new)
 
     def product(self, a: np.ndarray) -> np.ndarray:
         """Return K a, in blocks, touching only the columns with a_j != 0."""
@@ -71,10 +85,10 @@ class GramRows:
 
 
 def full_gram(data: NeutralData) -> np.ndarray:
-    """Return the whole Gram matrix, checked to be positive semidefinite where the kernel does not promise it."""
+    """Return the whole Gram matrix, checked to be semidefinite where the kernel does not promise it."""
     return _symmetric(data.kernel(data.X, data.X), data.kernel.always_psd)
 
 
-def _symmetric(gram: np.ndarray, always_psd: bool) -> np.ndarray:
+def _symmetric(gram: Any, always_psd: bool) -> np.ndarray:
     gram = gram.toarray() if sp.issparse(gram) else gram
     return np.ascontiguousarray(gram if always_psd else check_gram(gram, psd=True), dtype=float)

@@ -1,9 +1,9 @@
-"""The reference SMO for the neutral SVM's exact dual (the paper's appendix, corrected), and for the published one.
+"""The reference SMO for the neutral SVM's exact dual, and for the published one.
 
 Inside: pair steps at fixed nu^+ (`nerm.svm.smo_loop`). Outside: D(nu^+) is concave with derivative C^+ - C^-,
 so its maximum is bracketed and the bracket is cut by interpolation. Between two solved points the levels a
-and the scores are interpolated as well: a(nu^+) is piecewise linear (a parametric quadratic programme), so the
-warm start is exact until the active set changes, and it costs no kernel value at all.
+and the scores are interpolated as well: a(nu^+) is piecewise linear (a parametric quadratic programme), so
+the warm start is exact until the active set changes, and it costs no kernel value at all.
 
 Pair steps go on only while they own a fair share of the true gap; the rest belongs to nu^+.
 """
@@ -91,9 +91,14 @@ class _Search:
                 right = point
             if left is not None and right is not None:
                 # Illinois: an end that stays twice counts half, so the bracket closes from both sides.
-                damp = [1.0, 1.0] if side != last_side else [damp[0] * (0.5 if side < 0 else 1), damp[1] * (0.5 if side > 0 else 1)]
+                damp = (
+                    [1.0, 1.0]
+                    if side != last_side
+                    else [damp[0] * (0.5 if side < 0 else 1), damp[1] * (0.5 if side > 0 else 1)]
+                )
                 if abs(right.nu_plus - left.nu_plus) <= 1e-11 * d.eta:
-                    # An inexact slope may have sent us to the wrong side: solve to the end here and look again.
+                    # An inexact slope may have sent us to the wrong side: solve to the end here and look
+                    # again.
                     if self.share == 0.0 and exact:
                         return state, False, "not converged: no further progress in floating point"
                     self.share, left, right, stride, last_side = 0.0, None, None, 1e-6 * d.eta, 0
@@ -128,7 +133,9 @@ class _Search:
             done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations), epsilon, self.clock)
             self.iterations += done
 
-    def _between(self, left: _Point, right: _Point, damp: list[float]) -> tuple[float, np.ndarray, np.ndarray]:
+    def _between(
+        self, left: _Point, right: _Point, damp: list[float]
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         """Interpolate nu^+ to the zero of the slope, and the levels and scores with it."""
         rising, falling = left.slope * damp[0], -right.slope * damp[1]
         share = float(np.clip(rising / (rising + falling), 0.02, 0.98)) if rising + falling > 0 else 0.5
@@ -202,7 +209,9 @@ def smo(
     limit = max(1_000_000, 200 * data.n) if max_iter is None else int(as_positive(max_iter, "max_iter"))
     if warm_start is not None and len(warm_start.a) != data.n:
         raise InvalidInputError(
-            f"'warm_start' must belong to the same {data.n} rows", f"a result on {len(warm_start.a)} rows", "Start cold instead"
+            f"'warm_start' must belong to the same {data.n} rows",
+            f"a result on {len(warm_start.a)} rows",
+            "Start cold instead",
         )
     rows = GramRows(data, cache_mb)
     search = _Search(data, rows, tol, limit, callback)
@@ -216,7 +225,7 @@ def smo(
 
 
 def _start(data: NeutralData, warm: NeutralSVM | None) -> Multipliers:
-    """Return the multipliers to start from: an earlier result's as fractions of their bounds, or a cold start."""
+    """Return the multipliers to start from: an earlier result's, rescaled to the new bounds, or cold ones."""
     s, u, nu = data.sample_weight, data.neutrality_weight, data.eta / 2
     if warm is None or data.variant != "exact" or warm.variant != "exact":
         return Multipliers(np.zeros(data.n), nu * u, nu * u, nu, nu)
@@ -227,7 +236,7 @@ def _start(data: NeutralData, warm: NeutralSVM | None) -> Multipliers:
 
 
 def _levels(data: NeutralData, old: Multipliers, nu: float, scores: np.ndarray) -> np.ndarray:
-    """Return a with beta^{+-} at the same fractions of the new bounds; from the scores where there was no bound."""
+    """Return a with beta^{+-} at the same fractions of their new bounds (from the scores if there was none)."""
     u, v = data.neutrality_weight, data.viewpoint
     change = np.zeros(data.n)
     for beta, bound, new, sign in (

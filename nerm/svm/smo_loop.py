@@ -1,8 +1,8 @@
 """The compiled inner loop of the SMO, in the paper's order: select (WSS2), update, test.
 
-It works on the n levels a_i of `nerm.svm.pieces`. With G = K a / lambda (the scores without intercept), raising
-a_i earns ``rise_i - G_i`` and lowering it costs ``fall_i - G_i``, where rise and fall are the slopes of h_i to
-the right and to the left of a_i (-inf and +inf at the ends). A feasible a is optimal iff
+It works on the n levels a_i of `nerm.svm.pieces`. With G = K a / lambda (the scores without intercept),
+raising a_i earns ``rise_i - G_i`` and lowering it costs ``fall_i - G_i``, where rise and fall are the
+slopes of h_i to the right and to the left of a_i (-inf and +inf at the ends). A feasible a is optimal iff
 
     m(a) = max_i (rise_i - G_i)  <=  M(a) = min_j (fall_j - G_j),
 
@@ -65,9 +65,9 @@ def place(a, low, start, width, count, slope, seg, x, rise, fall):  # type: igno
 def pair_step(i, j, curvature, seg, x, slope, width, count, rise, fall, G):  # type: ignore[no-untyped-def]
     """Raise a_i and lower a_j by the best common amount and return it.
 
-    Along the pair the dual is concave: quadratic between breaks, its derivative dropping at each break. So the
-    best step walks break by break while the derivative is positive. Zero curvature (equal rows) is no special
-    danger: the walk then goes to the break or bound, as it must on a linear function.
+    Along the pair the dual is concave: quadratic between breaks, its derivative dropping at each break. So
+    the best step walks break by break while the derivative is positive. Zero curvature (equal rows) is no
+    special danger: the walk then goes to the break or bound, as it must on a linear function.
     """
     total = 0.0
     pull = (rise[i] - G[i]) - (fall[j] - G[j])
