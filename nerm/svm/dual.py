@@ -7,8 +7,8 @@ Exact (MATHEMATICS section 4, divided by lambda so that its value is the primal'
                 0 <= beta_i^{+-} <= u_i nu^{+-},   nu^+ + nu^- <= eta.
 
 Published: as printed in the paper (section 5.2 and appendix), 0 <= beta^{+-}, beta_i^+ + beta_i^- <= eta u_i,
-and no nu: each sample may choose its own direction. It is the dual of a shrinkage problem, not of the neutral SVM
-(docs/errata.md); it is here to be looked at.
+and no nu: each sample may choose its own direction. It is the dual of a shrinkage problem, not of the
+neutral SVM (docs/errata.md); it is here to be looked at.
 
 The solver minimises minus the dual, so the value of the QP is minus the dual's value.
 """

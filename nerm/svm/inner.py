@@ -104,7 +104,8 @@ class FixedNu:
             whole = self.n_active == self.data.n
             status, taken, wanted = smo_loop.run(
                 self.a, self.G, self.seg, self.x, self.rise, self.fall,
-                p.low, p.start, p.slope, p.width, p.count, self.data.lam, r.diagonal, r.table, r.slot_of, r.stamp, clock,
+                p.low, p.start, p.slope, p.width, p.count, self.data.lam,
+                r.diagonal, r.table, r.slot_of, r.stamp, clock,
                 self.active, self.n_active, epsilon if whole else shrunken_epsilon, steps - done,
             )  # fmt: skip
             done += taken

@@ -139,6 +139,6 @@ def _recovered(
     return NeutralSVM(
         alpha=m.alpha, beta_plus=m.beta_plus, beta_minus=m.beta_minus, nu_plus=m.nu_plus, nu_minus=m.nu_minus,
         a=a, intercept=b, intercept_interval=interval, scores=g + b, lam=data.lam, eta=data.eta,
-        variant="exact", kernel=data.kernel, support=support, support_vectors=data.X[support], n_features=data.X.shape[1],
-        primal=primal, dual=dual, converged=converged, status=status, weights=w,
+        variant="exact", kernel=data.kernel, support=support, support_vectors=data.X[support],
+        n_features=data.X.shape[1], primal=primal, dual=dual, converged=converged, status=status, weights=w,
     )  # fmt: skip
