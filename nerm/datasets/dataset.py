@@ -42,9 +42,7 @@ class Dataset:
     licence: str
     frame: Any = None  #: the whole published table, target and viewpoint included, where there is one
     categories: Mapping[str, list[str]] = field(default_factory=dict)  #: what the nominal codes stand for
-    details: Mapping[str, Any] = field(
-        default_factory=dict
-    )  #: for instance the true weights of synthetic data
+    details: Mapping[str, Any] = field(default_factory=dict)  #: for instance the true weights of synthetic data
 
     def __repr__(self) -> str:
         rows, columns = self.X.shape

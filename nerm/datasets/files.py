@@ -64,9 +64,7 @@ def digest(frame: Any) -> str:
         missing = frame[column].isna().to_numpy()
         text = frame[column].astype(object).to_numpy()
         check.update(
-            "\n".join(
-                [str(column), *("?" if m else str(v) for v, m in zip(text, missing, strict=True))]
-            ).encode()
+            "\n".join([str(column), *("?" if m else str(v) for v, m in zip(text, missing, strict=True))]).encode()
         )
         check.update(b"\0")
     return check.hexdigest()

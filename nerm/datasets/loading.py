@@ -94,9 +94,7 @@ def _coded(raw: Dataset, features: Any, coding: str) -> Dataset:
     return Dataset(**kept)
 
 
-def _split(
-    frame: Any, target: tuple[str, str], viewpoint: tuple[str, str]
-) -> tuple[Any, np.ndarray, np.ndarray]:
+def _split(frame: Any, target: tuple[str, str], viewpoint: tuple[str, str]) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return features, y and viewpoint of a whole table."""
     y = np.where((frame[target[0]] == target[1]).to_numpy(), 1.0, -1.0)
     v = np.where((frame[viewpoint[0]] == viewpoint[1]).to_numpy(), 1.0, -1.0)
@@ -137,8 +135,7 @@ def _dutch(path: Any) -> tuple[Dataset, Any]:
         feature_names=list(features.columns),
         name="dutch",
         coding="raw",
-        description="Dutch census of 2001. y = +1: prestigious occupation (2_1); viewpoint = +1: male (1)."
-        + whole,
+        description="Dutch census of 2001. y = +1: prestigious occupation (2_1); viewpoint = +1: male (1)." + whole,
         source=str(path),
         licence="IPUMS terms of use; not to be passed on",
         frame=frame,

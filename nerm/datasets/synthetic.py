@@ -23,9 +23,7 @@ def synthetic(n: int = 1000, random_state: Any = None) -> dict[str, Any]:
     the data of a small n are the first rows of those of a larger n.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidInputError(
-            "'n' must be a whole number, at least 1", repr(n), "Give the number of samples to draw"
-        )
+        raise InvalidInputError("'n' must be a whole number, at least 1", repr(n), "Give the number of samples to draw")
     if isinstance(random_state, np.random.RandomState):
         uniform = random_state.uniform
     else:

@@ -144,9 +144,7 @@ class Table:
         try:
             frame = self.from_openml(published)
         except (KeyError, ValueError, TypeError) as error:
-            raise self._other_table(
-                f"a frame of shape {published.shape} that does not map to it ({error})"
-            ) from error
+            raise self._other_table(f"a frame of shape {published.shape} that does not map to it ({error})") from error
         found = digest(frame)
         if found != self.digest:
             raise self._other_table(f"a frame of shape {frame.shape} with checksum {found[:12]}…")

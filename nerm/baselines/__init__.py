@@ -1,0 +1,24 @@
+"""The rivals of the neutral SVM: one published method a file, one face for all.
+
+``fit(X, y, viewpoint=s)``, ``decision_function(X, viewpoint=s)``, ``predict(X, viewpoint=s)``; labels and
+groups may be any two values, the larger one is the desired outcome and the favoured group. After fitting,
+``objective_``, ``n_iter_`` and ``converged_`` say what was reached.
+"""
+
+from nerm.baselines.cv2nb import CV2NB
+from nerm.baselines.eta_neutral import EtaNeutralLogisticRegression
+from nerm.baselines.fair_representations import LearningFairRepresentations
+from nerm.baselines.fairlearn_reduction import FairlearnReduction
+from nerm.baselines.naive_bayes import NominalNaiveBayes
+from nerm.baselines.prejudice_remover import PrejudiceRemover
+from nerm.baselines.sklego_parity import SklegoDemographicParity
+
+__all__ = [
+    "CV2NB",
+    "EtaNeutralLogisticRegression",
+    "FairlearnReduction",
+    "LearningFairRepresentations",
+    "NominalNaiveBayes",
+    "PrejudiceRemover",
+    "SklegoDemographicParity",
+]

@@ -1,0 +1,118 @@
+"""What all baselines share: two labels, two groups, and the checks of everything that comes in."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from nerm.errors import InvalidInputError
+from nerm.signs import sign
+from nerm.validation import as_labels, as_matrix
+
+
+class GroupClassifier(ClassifierMixin, BaseEstimator):
+    """A binary classifier that is fitted with a two-valued viewpoint.
+
+    ``classes_`` and ``groups_`` hold the two labels and the two groups in sorted order: the second of each is
+    the desired outcome and the favoured group. Predictions follow nerm's one rule, positive iff score > 0.
+    """
+
+    classes_: np.ndarray
+    groups_: np.ndarray
+    n_features_in_: int
+
+    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+        """Return real scores, positive for the desired outcome."""
+        raise NotImplementedError
+
+    def predict(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+        """Return the label of each row: the desired outcome iff its score is positive."""
+        scores = self.decision_function(X, viewpoint=viewpoint)
+        return self.classes_[(sign(scores) > 0).astype(int)]
+
+    def score(self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy."""
+        hits = self.predict(X, viewpoint=viewpoint) == np.asarray(y)
+        return float(np.average(hits, weights=sample_weight))
+
+    def _fit_labels(self, y: Any, n: int) -> np.ndarray:
+        """Learn the classes and return True for the desired outcome."""
+        labels, self.classes_ = as_labels(y, n)
+        return labels > 0
+
+    def _fit_groups(self, viewpoint: Any, n: int) -> np.ndarray:
+        """Learn the groups and return True for the favoured one."""
+        if viewpoint is None:
+            raise InvalidInputError(
+                f"'viewpoint' must be given to {type(self).__name__}.fit",
+                "none",
+                "Call fit(X, y, viewpoint=s)",
+            )
+        groups, self.groups_ = as_labels(viewpoint, n, "viewpoint")
+        return groups > 0
+
+    def _check_cells(self, positive: np.ndarray, favoured: np.ndarray) -> None:
+        """Refuse a group in which one of the classes does not occur."""
+        for g, group in enumerate(self.groups_.tolist()):
+            for c, label in enumerate(self.classes_.tolist()):
+                if not ((favoured == bool(g)) & (positive == bool(c))).any():
+                    raise InvalidInputError(
+                        "Each group of 'viewpoint' must have rows of both classes",
+                        f"group {group!r} without a row of class {label!r}",
+                        "Use more rows, stratify the folds by group and class, or leave this viewpoint out",
+                    )
+
+    def _known_groups(self, viewpoint: Any, n: int) -> np.ndarray:
+        """Return True for the favoured group at prediction; one group alone is fine, a new one is not."""
+        if viewpoint is None:
+            raise InvalidInputError(
+                f"'viewpoint' must be given to {type(self).__name__} for predictions, which differ by group",
+                "none",
+                "Call predict(X, viewpoint=s)",
+            )
+        groups = np.asarray(viewpoint).ravel()
+        if groups.shape != (n,):
+            raise InvalidInputError(
+                f"'viewpoint' must have one entry for each of the {n} rows",
+                f"shape {groups.shape}",
+                f"Pass a vector of length {n}",
+            )
+        first, second = self.groups_.tolist()
+        favoured = groups == second
+        strange = ~favoured & (groups != first)
+        if strange.any():
+            k = int(np.flatnonzero(strange)[0])
+            raise InvalidInputError(
+                f"'viewpoint' must hold the groups seen in fit, {first!r} and {second!r}",
+                f"{groups.tolist()[k]!r} at index {k}",
+                "Code the groups as in fit",
+            )
+        return favoured
+
+    def _known_matrix(self, X: Any) -> Any:
+        """Return X at prediction, with as many columns as in fit."""
+        check_is_fitted(self)
+        matrix = as_matrix(X)
+        if matrix.shape[1] != self.n_features_in_:
+            raise InvalidInputError(
+                f"'X' must have the {self.n_features_in_} columns seen in fit",
+                f"{matrix.shape[1]} columns",
+                "Code the rows as in fit",
+            )
+        return matrix
+
+    def _warn(self, residual: str, do: str) -> None:
+        """Say that the fit did not converge, and by how much."""
+        warnings.warn(f"{type(self).__name__} did not converge: {residual}. {do}.", ConvergenceWarning, stacklevel=3)
+
+
+def with_ones(X: Any) -> Any:
+    """Return X with a last column of ones, the intercept's."""
+    ones = np.ones((X.shape[0], 1))
+    return sp.csr_matrix(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])

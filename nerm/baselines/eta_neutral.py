@@ -1,0 +1,121 @@
+"""Model-based eta-neutral logistic regression of Fukuchi, Sakuma and Kamishima (ECML PKDD 2013)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from nerm.baselines.augmented_lagrangian import minimise
+from nerm.baselines.base import GroupClassifier, with_ones
+from nerm.baselines.neutral_likelihood import NeutralLikelihood
+from nerm.errors import InvalidInputError
+from nerm.validation import as_labels, as_matrix, as_nonnegative, as_positive, as_vector
+
+FEASIBLE = 1e-6
+
+
+class EtaNeutralLogisticRegression(GroupClassifier):
+    """Logistic regression whose positive rate in each group stays within a factor 1 + eta of the overall one.
+
+    With p_i = P(y=1|x_i) = sigma(w.x_i + b), q_v(y) the mean of P(y|x_i) over the rows of group v and r(y)
+    over all::
+
+        min  -sum_i log P(y_i|x_i) + (lam/2) ||w||^2    subject to   q_v(y) <= (1 + eta) r(y)   for the four
+        (y, v)
+
+    At eta = 0 the four constraints say q_0 = q_1, which is then imposed as the one equality that it is (four
+    tight constraints are degenerate). The intercept b is not regularised.
+
+    ``viewpoint`` in ``fit`` is two-valued, or a model of it: an array of probabilities P(v=+1|x_i) with more
+    than two values, or a fitted classifier with ``predict_proba`` (asked on X). Means are then weighted by
+    P(v|x_i). Predictions do not need the viewpoint.
+
+    The constraints are curved, so this is a local optimum, reached by an augmented Lagrangian with exact
+    Newton steps from the unconstrained optimum (d of a few thousand at most: a d × d system is solved a
+    step).
+
+    Fitted attributes: ``coef_`` (d), ``intercept_``, ``objective_`` (the minimised sum), ``constraints_``
+    (q_v(y) - (1 + eta) r(y): rows y = negative, positive; columns viewpoint = -1, +1; none exceeds 1e-6 when
+    converged), ``active_constraints_`` (list of (class, group) with a positive multiplier; at eta = 0 the
+    string ``"q_0 = q_1"`` alone), ``multipliers_`` (theirs, for the objective as a sum), ``violation_``,
+    ``gradient_norm_`` (of the Lagrangian / n), ``n_iter_`` (Newton steps), ``converged_``.
+    """
+
+    def __init__(
+        self,
+        eta: float = 0.0,
+        lam: float = 1.0,
+        tol: float = 1e-7,
+        max_iter: int = 500,
+        verbose: bool = False,
+    ) -> None:
+        self.eta = eta
+        self.lam = lam
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> EtaNeutralLogisticRegression:
+        """Minimise under the constraints."""
+        eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
+        tol = as_positive(self.tol, "tol")
+        matrix = as_matrix(X)
+        n, d = matrix.shape
+        positive = self._fit_labels(y, n)
+        belonging = self._belonging(viewpoint, X, n, positive)
+        problem = NeutralLikelihood(with_ones(matrix), positive, belonging, eta, lam)
+        found = minimise(problem, np.zeros(d + 1), tol, FEASIBLE / 10, int(self.max_iter), self.verbose)
+        p = expit(problem.X @ found.weights)
+        self.n_features_in_ = d
+        self.coef_, self.intercept_ = found.weights[:d].copy(), float(found.weights[d])
+        self.objective_ = problem.objective(found.weights) * n
+        self.constraints_ = problem.published_constraints(p)
+        self.violation_ = found.violation
+        self.gradient_norm_ = found.gradient_norm
+        self.n_iter_ = found.steps
+        self.converged_ = found.converged
+        self.multipliers_ = found.multipliers * n
+        names: list[Any] = ["q_0 = q_1"] if eta == 0 else self._names()
+        self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]
+        if not self.converged_:
+            self._warn(
+                f"the constraints are violated by {found.violation:.2g} (at most {FEASIBLE:.0g} is allowed) "
+                f"and the "
+                f"largest entry of the Lagrangian's gradient is {found.gradient_norm:.2g} (tol {tol:.2g}) "
+                f"after "
+                f"{found.steps} steps",
+                "Raise max_iter, scale the features, or raise lam",
+            )
+        return self
+
+    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+        """Return the log-odds of the desired outcome; the viewpoint is not needed."""
+        return self._known_matrix(X) @ self.coef_ + self.intercept_
+
+    def _names(self) -> list[tuple[Any, Any]]:
+        """Return (class, group) in the order of the constraints: class by class, group by group."""
+        return [(label, group) for label in self.classes_.tolist() for group in self.groups_.tolist()]
+
+    def _belonging(self, viewpoint: Any, X: Any, n: int, positive: np.ndarray) -> np.ndarray:
+        """Return P(v=+1|x_i): 0 or 1 for a two-valued viewpoint, else the model's probabilities."""
+        if hasattr(viewpoint, "predict_proba"):
+            viewpoint = np.asarray(viewpoint.predict_proba(X))[:, -1]
+        elif viewpoint is None or len(np.unique(np.asarray(viewpoint))) <= 2:
+            favoured = self._fit_groups(viewpoint, n)
+            self._check_cells(positive, favoured)
+            return favoured.astype(float)
+        elif np.asarray(viewpoint).dtype.kind not in "fiub":
+            as_labels(viewpoint, n, "viewpoint")  # raises: more than two classes
+        chances = as_vector(viewpoint, n, "viewpoint")
+        outside = (chances < 0) | (chances > 1)
+        if outside.any() or chances.min() == chances.max():
+            k = int(np.flatnonzero(outside)[0]) if outside.any() else 0
+            raise InvalidInputError(
+                "'viewpoint' must hold two groups or probabilities of the favoured group that vary within [0, 1]",
+                f"{len(np.unique(chances))} different values, {chances[k]:g} at index {k}",
+                "Pass two groups, P(v=+1|x) for each row, or a fitted classifier with predict_proba",
+            )
+        self.groups_ = np.array([-1, 1])
+        return chances

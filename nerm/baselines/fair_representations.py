@@ -1,0 +1,144 @@
+"""Learning fair representations of Zemel, Wu, Swersky, Pitassi and Dwork (ICML 2013)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nerm.baselines.base import GroupClassifier
+from nerm.baselines.prototypes import EDGE, Prototypes
+from nerm.errors import InvalidInputError
+from nerm.validation import as_matrix, as_nonnegative, as_positive
+
+#: How far z may be from where its multiplier says it is, when the fit counts as converged.
+SETTLED = 1e-4
+ROUNDS = 30
+
+
+class LearningFairRepresentations(GroupClassifier):
+    """Soft assignment of rows to prototypes that the two groups use alike, and a prediction from it.
+
+    With prototypes p_k, ``M_ik = softmax_k(-d_ik)``, ``d_ik = sum_j alpha_j (x_ij - p_kj)^2`` (alpha of the
+    row's group) and ``yhat = M w``, ``0 <= w <= 1``, the fit minimises::
+
+        A_x sum_i ||x_i - (M p)_i||^2 + A_y CE + A_z sum_k | mean_{s=1} M_k - mean_{s=0} M_k |
+
+    CE the sum over the rows of -log of the probability given to the true label. The parity term is a sum
+    over prototypes only: to weigh against sums over n rows, A_z must grow with n.
+
+    The absolute values have their kinks where the optimum lies, so L-BFGS alone would stall: the method of
+    multipliers replaces A_z |z_k| by its Moreau envelope around a multiplier in [-A_z, A_z] and is exact in
+    the end. The problem is not convex: it runs from ``n_init`` seeded starts and the best end is kept. w
+    stays within [1e-6, 1 - 1e-6], so that CE is finite.
+
+    ``transform`` gives the representation M. Fitted attributes: ``prototypes_`` (K × d), ``weights_`` (w),
+    ``alpha_`` (2 × d, a row for each of ``groups_``), ``objective_``, ``terms_`` (its three parts,
+    weighted), ``objectives_`` (of all starts), ``n_iter_`` and ``residual_`` (of the best one: projected
+    gradient divided by n), , ``converged_``.
+    """
+
+    def __init__(
+        self,
+        n_prototypes: int = 10,
+        A_x: float = 0.01,
+        A_y: float = 1.0,
+        A_z: float = 50.0,
+        n_init: int = 3,
+        tol: float = 1e-3,
+        max_iter: int = 1500,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_prototypes = n_prototypes
+        self.A_x = A_x
+        self.A_y = A_y
+        self.A_z = A_z
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> LearningFairRepresentations:
+        """Run L-BFGS from every start and keep the best."""
+        scales = tuple(as_nonnegative(getattr(self, name), name) for name in ("A_x", "A_y", "A_z"))
+        tol = as_positive(self.tol, "tol")
+        for name in ("n_prototypes", "n_init"):
+            value = getattr(self, name)
+            if int(value) != value or value < 1:
+                raise InvalidInputError(f"{name!r} must be a whole number, at least 1", repr(value), "Use 1 or more")
+        matrix = as_matrix(X)
+        n = matrix.shape[0]
+        positive = self._fit_labels(y, n)
+        favoured = self._fit_groups(viewpoint, n)
+        self._check_cells(positive, favoured)
+        self.n_features_in_ = matrix.shape[1]
+        problem = Prototypes(matrix, positive, favoured, int(self.n_prototypes), scales)
+        random = check_random_state(self.random_state)
+        ends = []
+        for k in range(int(self.n_init)):
+            ends.append(self._descend(problem, problem.start(random), tol))
+            if self.verbose:
+                print(f"LFR: start {k + 1} of {self.n_init}, objective {ends[-1][0]:.8g}, {ends[-1][2]} steps")
+        best = min(range(len(ends)), key=lambda k: ends[k][0])
+        self.objectives_ = np.array([end[0] for end in ends])
+        self.objective_, found, self.n_iter_, self.residual_ = ends[best]
+        self.prototypes_, self.weights_, self.alpha_ = (part.copy() for part in problem.parts(found))
+        self.terms_ = dict(zip(("reconstruction", "prediction", "parity"), problem.terms(found), strict=True))
+        self.converged_ = self.residual_ <= tol
+        if not self.converged_:
+            self._warn(
+                f"the residual is {self.residual_:.2g} after {self.n_iter_} steps, tol is {tol:.2g}",
+                "Raise max_iter, scale the features, or use fewer prototypes",
+            )
+        return self
+
+    def _descend(self, problem: Prototypes, start: np.ndarray, tol: float) -> tuple[float, np.ndarray, int, float]:
+        """Return exact objective, end point, steps and residual of one start."""
+        n, point, steps = problem.n, start, 0
+        bounds = problem.bounds()
+        multipliers = np.zeros(problem.K)
+        stiffness = max(10.0 * problem.scales[2], 1.0)
+        for _ in range(ROUNDS):
+
+            def scaled(x: np.ndarray, at: np.ndarray = multipliers) -> tuple[float, np.ndarray]:
+                value, gradient = problem.value_and_gradient(x, (at, stiffness))
+                return value / n, gradient / n
+
+            left = max(int(self.max_iter) - steps, 1)
+            found = scipy.optimize.minimize(
+                scaled,
+                point,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": left, "maxfun": 4 * left, "maxcor": 20, "gtol": tol, "ftol": 0.0},
+            )
+            point, steps = found.x, steps + int(found.nit)
+            inside = np.clip(point - scaled(point)[1], bounds.lb, bounds.ub)
+            gradient_norm = float(np.abs(point - inside).max())
+            renewed = problem.renew(point, multipliers, stiffness)
+            unsettled = float(np.abs(renewed - multipliers).max() / stiffness)
+            multipliers = renewed
+            if unsettled <= SETTLED or steps >= self.max_iter:
+                break
+        # One number for the warning: tol where the gradient decides, more where the multipliers have not
+        # settled.
+        residual = max(gradient_norm, tol * unsettled / SETTLED)
+        return problem.value_and_gradient(point)[0], point, steps, residual
+
+    def transform(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+        """Return M, the weights of each row on the prototypes: n × K, rows sum to 1."""
+        check_is_fitted(self)
+        matrix = self._known_matrix(X)
+        favoured = self._known_groups(viewpoint, matrix.shape[0])
+        return Prototypes.assign(matrix, favoured, self.prototypes_, self.alpha_)
+
+    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+        """Return the log-odds of yhat = M w."""
+        p = np.clip(self.transform(X, viewpoint=viewpoint) @ self.weights_, EDGE, 1.0 - EDGE)
+        return np.log(p) - np.log1p(-p)

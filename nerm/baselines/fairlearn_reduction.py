@@ -1,0 +1,70 @@
+"""fairlearn's reductions approach (Agarwal et al., ICML 2018) behind nerm's face."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from nerm.baselines.base import GroupClassifier
+from nerm.errors import MissingPackageError
+from nerm.validation import as_matrix, as_positive
+
+
+class FairlearnReduction(GroupClassifier):
+    """``fairlearn.reductions.ExponentiatedGradient`` with ``DemographicParity``, a mixture of classifiers.
+
+    ``decision_function`` is the probability that the mixture predicts the desired outcome, minus 1/2,
+    computed from its public ``predictors_`` and ``weights_``; ``predict`` thresholds it, so it is
+    deterministic where fairlearn's own is random. ``estimator`` (logistic regression by default) must accept
+    ``sample_weight``; ``eps`` is the allowed violation of parity.
+
+    Fitted attributes: ``model_`` (fairlearn's own), ``objective_`` (training error of the mixture),
+    ``n_iter_``, ``converged_`` (fairlearn's gap is within its target).
+    """
+
+    def __init__(self, estimator: Any = None, eps: float = 0.01, max_iter: int = 50) -> None:
+        self.estimator = estimator
+        self.eps = eps
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> FairlearnReduction:
+        """Run the exponentiated gradient."""
+        try:
+            from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+        except ImportError as error:
+            raise MissingPackageError(
+                "FairlearnReduction needs the package fairlearn, which is not installed. Install it with: "
+                "pip install 'nerm-learn[compare]'."
+            ) from error
+        eps = as_positive(self.eps, "eps")
+        matrix = as_matrix(X)
+        positive = self._fit_labels(y, matrix.shape[0]).astype(int)
+        favoured = self._fit_groups(viewpoint, matrix.shape[0])
+        self._check_cells(positive.astype(bool), favoured)
+        self.n_features_in_ = matrix.shape[1]
+        base = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
+        self.model_ = ExponentiatedGradient(base, DemographicParity(), eps=eps, max_iter=int(self.max_iter))
+        self.model_.fit(matrix, positive, sensitive_features=favoured.astype(int))
+        self.objective_ = float(np.abs(positive - self._chance(matrix)).mean())
+        self.n_iter_ = int(self.model_.last_iter_) + 1
+        self.converged_ = bool(self.model_.best_gap_ <= self.model_.nu)
+        if not self.converged_:
+            self._warn(
+                f"fairlearn's gap is {self.model_.best_gap_:.2g} and was to fall below {self.model_.nu:.2g}",
+                "Raise max_iter",
+            )
+        return self
+
+    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+        """Return P(mixture predicts the desired outcome) - 1/2; the viewpoint is not needed."""
+        return self._chance(self._known_matrix(X)) - 0.5
+
+    def _chance(self, matrix: Any) -> np.ndarray:
+        chance = np.zeros(matrix.shape[0])
+        for predictor, weight in zip(self.model_.predictors_, self.model_.weights_, strict=True):
+            if weight > 0:
+                chance += weight * np.asarray(predictor.predict(matrix), dtype=float)
+        return chance
