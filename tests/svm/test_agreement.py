@@ -1,0 +1,59 @@
+"""Primal QP, exact dual QP, a hand-written model and SMO meet on random problems."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nerm.kernels import RBF
+from nerm.svm import dual_qp, primal_qp, smo
+
+from .naive import assert_dual_feasible, best_intercepts, dual_value, factor, objective, random_case, solve_by_hand
+
+QUICK = list(range(0, 216, 9))
+ALL = [seed for seed in range(216) if seed not in QUICK]
+
+
+def check(seed: int) -> None:
+    c = random_case(seed)
+    kernel = "linear" if c.kernel == "linear" else RBF(c.gamma)
+    gram = c.gram
+    features = c.X if c.kernel == "linear" else factor(gram)
+    optimum, w, b = solve_by_hand(features, c.y, c.v, c.lam, c.eta)
+    truth = features @ w
+    models = {
+        "smo": smo(c.X, c.y, c.v, c.lam, c.eta, kernel=kernel, tol=1e-10),
+        "dual": dual_qp(c.X, c.y, c.v, c.lam, c.eta, kernel=kernel).solve("clarabel", tol=1e-11).model,
+        "primal": primal_qp(features, c.y, c.v, c.lam, c.eta).solve("clarabel", tol=1e-11).model,
+    }
+    for name, m in models.items():
+        assert m is not None, name
+        g = m.scores - m.intercept
+        norm2 = float(m.coef @ m.coef) if name == "primal" else float(m.a @ gram @ m.a) / c.lam**2
+        # Both sides of the certificate, recomputed naively.
+        np.testing.assert_allclose(m.primal, objective(m.scores, norm2, c.y, c.v, c.lam, c.eta), rtol=1e-9)
+        naive_dual = dual_value(m.alpha, m.beta_plus, m.beta_minus, gram, c.y, c.v, c.lam)
+        np.testing.assert_allclose(m.dual, naive_dual, rtol=1e-8, err_msg=name)
+        assert_dual_feasible(m, c.y, c.v, c.eta)
+        # Weak duality, and agreement on the optimum.
+        assert m.dual <= m.primal * (1 + 1e-12), name
+        assert m.dual <= optimum * (1 + 1e-8), name
+        np.testing.assert_allclose(m.primal, optimum, rtol=1e-6, err_msg=name)
+        assert m.relative_gap <= 1e-6, (name, m.relative_gap)
+        # Agreement on the hypothesis: f minus its intercept is unique, b may be any point of an interval.
+        np.testing.assert_allclose(g, truth, atol=1e-3 * max(1.0, np.abs(truth).max()), err_msg=name)
+        value, left, right = best_intercepts(g, c.y, c.v, c.lam, c.eta, slack=1e-7)
+        assert left - 1e-4 <= m.intercept <= right + 1e-4, name
+    assert models["smo"].relative_gap <= 2e-9
+    assert models["smo"].converged
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_four_ways_agree(seed):
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", ALL)
+def test_four_ways_agree_everywhere(seed):
+    check(seed)
