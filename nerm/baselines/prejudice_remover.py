@@ -34,6 +34,9 @@ class PrejudiceRemover(GroupClassifier):
     ``n_iter_``, ``gradient_norm_`` (of L / n, largest entry), ``converged_``.
     """
 
+    coef_: np.ndarray
+    intercept_: np.ndarray
+
     def __init__(
         self,
         eta: float = 1.0,
