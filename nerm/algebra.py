@@ -34,7 +34,9 @@ class Algebra:
     def __mul__(self, weight: Any) -> Objective:
         if isinstance(weight, Algebra):
             raise InvalidInputError(
-                "a term must be weighted by a number", "the product of two terms", "Add terms with +, weight them with numbers"
+                "a term must be weighted by a number",
+                "the product of two terms",
+                "Add terms with +, weight them with numbers",
             )
         factor = as_nonnegative(weight, "weight", "A negative weight would make the objective non-convex")
         return Objective(tuple(WeightedTerm(factor * t.weight, t.term) for t in self._weighted()))
@@ -109,7 +111,7 @@ class Objective(Algebra):
         viewpoint
             (n,) real numbers v_i = g(x_i); or a dict of such arrays; or a callable g; or a fitted estimator.
         kernel
-            None for the linear hypothesis f = X w + b; else a name, a callable or a `nerm.kernels.Kernel` for f = K c + b.
+            None for the linear hypothesis f = X w + b; a name, a callable or a `nerm.kernels.Kernel` for f = K c + b.
         intercept
             Whether b is free (and never regularised). To regularise it, append a column of ones and pass False.
         sample_weight
@@ -117,9 +119,7 @@ class Objective(Algebra):
         """
         from nerm.problem import bind
 
-        return bind(
-            self, X, y, viewpoint=viewpoint, kernel=kernel, intercept=intercept, sample_weight=sample_weight
-        )
+        return bind(self, X, y, viewpoint=viewpoint, kernel=kernel, intercept=intercept, sample_weight=sample_weight)
 
 
 def _scaled(weight: float, text: str, times: str) -> str:

@@ -3,7 +3,8 @@
 With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, every alpha_i in -dom phi*, beta_i^+- in -dom psi*
 and theta_k in [0, 1] with sum_i c_i = 0 (when the intercept is free) give a bound D <= optimum, where
 
-    c_i = s_i alpha_i y_i + sum_k eta_k u_ki v_ki (theta_k beta_ki^+ - (1 - theta_k) beta_ki^-),      q = (1/n) sum_i c_i x_i,
+    c_i = s_i alpha_i y_i + sum_k eta_k u_ki v_ki (theta_k beta_ki^+ - (1 - theta_k) beta_ki^-),
+    q   = (1/n) sum_i c_i x_i,
     D   = -(1/n) sum_i s_i phi*(-alpha_i)
           -(1/n) sum_ki eta_k u_ki [theta_k psi*(-beta_ki^+) + (1 - theta_k) psi*(-beta_ki^-)] - Omega*(q).
 
@@ -46,12 +47,12 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """primal - dual."""
+        """Primal - dual."""
         return self.primal - self.dual
 
     @property
     def relative_gap(self) -> float:
-        """gap / |primal|, never negative; a primal of exactly 0 needs a dual of 0."""
+        """Gap / |primal|, never negative; a primal of exactly 0 needs a dual of 0."""
         gap = max(self.gap, 0.0)
         if not np.isfinite(gap):
             return np.inf
@@ -61,13 +62,19 @@ class Certificate:
         return f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
 
 
-def certify(problem: Problem, coef: np.ndarray, intercept: float, multipliers: Multipliers | None = None) -> Certificate:
+def certify(
+    problem: Problem, coef: np.ndarray, intercept: float, multipliers: Multipliers | None = None
+) -> Certificate:
     """Return the certificate of a hypothesis, from given multipliers or, without any, from its own scores."""
     return judge(problem, coef, intercept, multipliers)[0]
 
 
 def judge(
-    problem: Problem, coef: np.ndarray, intercept: float, multipliers: Multipliers | None, tol: float | None = None
+    problem: Problem,
+    coef: np.ndarray,
+    intercept: float,
+    multipliers: Multipliers | None,
+    tol: float | None = None,
 ) -> tuple[Certificate, Multipliers | None]:
     """Return the certificate and the feasible multipliers behind its bound.
 
@@ -114,14 +121,16 @@ def dual_point(problem: Problem, multipliers: Multipliers) -> tuple[float, Multi
     return -separable / problem.n - omega, feasible
 
 
-# --- feasibility --------------------------------------------------------------------------------------------------------
+# --- feasibility ----------------------------------------------------------------------------------
 
 
 def repaired(problem: Problem, multipliers: Multipliers) -> Multipliers | None:
     """Return the multipliers clipped into their domains and with sum c = 0; None if that cannot be had."""
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
     blocks = make_blocks(problem, thetas)
-    rows = np.stack([np.clip(np.nan_to_num(row), *block.domain) for block, row in zip(blocks, stack(multipliers), strict=True)])
+    rows = np.stack(
+        [np.clip(np.nan_to_num(row), *block.domain) for block, row in zip(blocks, stack(multipliers), strict=True)]
+    )
     if problem.intercept and not _balance(blocks, rows):
         return towards_centre(problem, unstack(problem, rows, thetas), 0.0)
     return unstack(problem, rows, thetas)
@@ -134,8 +143,7 @@ def _balance(blocks: list[Block], rows: np.ndarray) -> bool:
     costs nothing to first order.
     """
     for room_of in (_interior_room, _room, _room):
-        c = total_force(blocks, rows)
-        excess, size = float(c.sum()), float(np.abs(c).sum())
+        excess, size = _excess(blocks, rows)
         if abs(excess) <= 1e-15 * size:
             return True
         # Lower the sum: multipliers with positive coefficient go down, the others up.
@@ -148,8 +156,16 @@ def _balance(blocks: list[Block], rows: np.ndarray) -> bool:
         share = min(1.0, abs(excess) / capacity)
         for row, direction, room in zip(rows, directions, rooms, strict=True):
             row += share * direction * room
+    excess, size = _excess(blocks, rows)
+    return abs(excess) <= 1e-11 * size
+
+
+def _excess(blocks: list[Block], rows: np.ndarray) -> tuple[float, float]:
+    """Return sum c, and the size of the summands before they cancel: what its rounding is relative to."""
     c = total_force(blocks, rows)
-    return abs(float(c.sum())) <= 1e-11 * max(float(np.abs(c).sum()), np.finfo(float).tiny)
+    return float(c.sum()), sum(
+        float(np.abs(b.scale * b.target) @ np.abs(row)) for b, row in zip(blocks, rows, strict=True)
+    )
 
 
 def _room(block: Block, row: np.ndarray, direction: np.ndarray) -> np.ndarray:
@@ -181,7 +197,11 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
         rest = (1 - t) * 0.5 * float(np.clip(0.0, -high, -low))
         theta, mixed = multipliers.thetas[k], thetas[k]
         plus[k] = (t * theta * multipliers.betas_plus[k] + rest) / mixed if mixed > 0 else multipliers.betas_plus[k]
-        minus[k] = (t * (1 - theta) * multipliers.betas_minus[k] + rest) / (1 - mixed) if mixed < 1 else multipliers.betas_minus[k]
+        minus[k] = (
+            (t * (1 - theta) * multipliers.betas_minus[k] + rest) / (1 - mixed)
+            if mixed < 1
+            else multipliers.betas_minus[k]
+        )
     mixture = replace(multipliers, alphas=t * multipliers.alphas, betas_plus=plus, betas_minus=minus, thetas=thetas)
     return _clipped(problem, mixture)
 
@@ -193,7 +213,7 @@ def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
     return unstack(problem, rows, multipliers.thetas)
 
 
-# --- the regularizer's conjugate ----------------------------------------------------------------------------------------
+# --- the regularizer's conjugate ------------------------------------------------------------------
 
 
 def conjugate_of_regularizers(problem: Problem, q: np.ndarray) -> tuple[float, float]:

@@ -136,7 +136,9 @@ Hypothesis = Linear | Kernelized
 def _check_columns(X: Matrix, expected: int, what: str) -> None:
     if X.shape[1] != expected:
         raise InvalidInputError(
-            f"'X' must have the {expected} {what} seen in training", f"{X.shape[1]} columns", "Use the same columns in the same order"
+            f"'X' must have the {expected} {what} seen in training",
+            f"{X.shape[1]} columns",
+            "Use the same columns in the same order",
         )
 
 

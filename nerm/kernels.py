@@ -111,10 +111,14 @@ class Polynomial(_WithGamma):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.degree != int(self.degree) or self.degree < 1:
-            raise InvalidInputError("'degree' must be a positive integer", repr(self.degree), "Use 2 or 3, for instance")
+            raise InvalidInputError(
+                "'degree' must be a positive integer", repr(self.degree), "Use 2 or 3, for instance"
+            )
         if not (np.isfinite(self.coef0) and self.coef0 >= 0):
             raise InvalidInputError(
-                "'coef0' of a polynomial kernel must be at least 0", repr(self.coef0), "A negative one is not positive semidefinite"
+                "'coef0' of a polynomial kernel must be at least 0",
+                repr(self.coef0),
+                "A negative one is not positive semidefinite",
             )
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
@@ -224,7 +228,9 @@ def check_gram(gram: Any, *, psd: bool = False) -> np.ndarray:
     K = np.asarray(gram, dtype=float)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise InvalidInputError(
-            "a Gram matrix must be square", f"shape {K.shape}", "Pass k(x_i, x_j) for all pairs of training rows"
+            "a Gram matrix must be square",
+            f"shape {K.shape}",
+            "Pass k(x_i, x_j) for all pairs of training rows",
         )
     check_finite(K, "gram", "Check the kernel for overflow")
     scale = max(float(np.abs(K).max(initial=0.0)), np.finfo(float).tiny)

@@ -17,7 +17,9 @@ __all__ = ["Neutrality", "Objective", "Risk", "Term", "WeightedTerm"]
 
 def _check_margin_function(atom: Any, where: str) -> None:
     if not isinstance(atom, MarginFunction):
-        hint = f"Write {where}({atom.__name__}())" if isinstance(atom, type) else f"Write {where}(Hinge()), for instance"
+        hint = (
+            f"Write {where}({atom.__name__}())" if isinstance(atom, type) else f"Write {where}(Hinge()), for instance"
+        )
         raise InvalidInputError(f"{where} must be given a margin function", repr(atom), hint)
 
 
@@ -77,7 +79,9 @@ class Neutrality(Term):
         _check_margin_function(self.surrogate, "Neutrality")
         if isinstance(self.weights, str):
             if self.weights not in NAMES:
-                raise UnknownNameError("'weights' of a neutrality term", self.weights, NAMES, "Or pass an array of weights")
+                raise UnknownNameError(
+                    "'weights' of a neutrality term", self.weights, NAMES, "Or pass an array of weights"
+                )
         else:
             weights = np.array(self.weights, dtype=float)
             weights.setflags(write=False)

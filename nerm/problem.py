@@ -170,7 +170,9 @@ class Problem:
             )
         name = next(iter(self.viewpoints)) if term.to is None else term.to
         if name not in self.viewpoints:
-            raise UnknownNameError("'to' of a neutrality term", name, self.viewpoints, "Name a viewpoint that was given")
+            raise UnknownNameError(
+                "'to' of a neutrality term", name, self.viewpoints, "Name a viewpoint that was given"
+            )
         v = self.viewpoints[name]
         u = neutrality_weights.resolve(term.weights, self.y, v)
         return BoundNeutrality(weighted.weight, term.surrogate, v, u, repr(term))
@@ -183,7 +185,10 @@ class Problem:
         w = self._checked_coef(coef)
         scores = self.hypothesis.scores(w, float(intercept))
         terms = [TermValue(r.label, "risk", r.weight, r.value(scores)) for r in self.risks]
-        terms += [TermValue(repr(omega), "regularizer", mu, self.regularizer_value(omega, w)) for mu, omega in self.regularizers]
+        terms += [
+            TermValue(repr(omega), "regularizer", mu, self.regularizer_value(omega, w))
+            for mu, omega in self.regularizers
+        ]
         for term in self.neutralities:
             plus, minus = term.sides(scores)
             terms.append(TermValue(term.label, "neutrality", term.weight, max(plus, minus), plus, minus))
@@ -192,7 +197,7 @@ class Problem:
         return ObjectiveValue(float(total), tuple(terms))
 
     def _checked_coef(self, coef: Any) -> np.ndarray:
-        return as_vector(coef, self.hypothesis.size, "coef")
+        return as_vector(coef, self.hypothesis.size, "coef", "coefficients")
 
     def regularizer_value(self, omega: Regularizer, coef: np.ndarray) -> float:
         """Return Omega(w), with 1/2 ||w||^2 read as 1/2 c' K c on a kernel problem."""
@@ -208,7 +213,9 @@ class Problem:
         eta = as_nonnegative(eta, "eta")
         if not self.neutralities:
             raise InvalidInputError(
-                "the objective must have a neutrality term to weight by eta", repr(self.objective), "Add Neutrality(...) to it"
+                "the objective must have a neutrality term to weight by eta",
+                repr(self.objective),
+                "Add Neutrality(...) to it",
             )
         total = sum(t.weight for t in self.neutralities)
         share = 1.0 / len(self.neutralities)
@@ -283,7 +290,9 @@ def _check_viewpoints(problem: Problem) -> None:
     has_term = any(isinstance(t.term, Neutrality) for t in problem.objective.terms)
     if has_term and not problem.viewpoints:
         raise InvalidInputError(
-            "'viewpoint' must be given when the objective has a neutrality term", "None", "Pass viewpoint=..., or drop the term"
+            "'viewpoint' must be given when the objective has a neutrality term",
+            "None",
+            "Pass viewpoint=..., or drop the term",
         )
     _ = problem.neutralities  # resolves names and weights now
 

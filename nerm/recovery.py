@@ -119,7 +119,10 @@ class _Fit:
             uphill = float(np.vdot(a * slope, new - rows)) + float(gradient @ (new_thetas - thetas)) > 0
             following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
             push = 0.0 if uphill else (momentum - 1) / following
-            ahead, ahead_thetas = new + push * (new - rows), np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0)
+            ahead, ahead_thetas = (
+                new + push * (new - rows),
+                np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0),
+            )
             moved = max(float(np.abs(new - rows).max()), float(np.abs(new_thetas - thetas).max(initial=0.0)))
             rows, thetas, momentum = new, new_thetas, following
             if moved <= 1e-13:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from nerm.multipliers import Multipliers
 from nerm.problem import ObjectiveValue, Problem
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """Whether the answer can be trusted; `status.sentence` says it in words."""
 
     OPTIMAL = "optimal"
@@ -28,9 +28,6 @@ class Status(str, Enum):
             "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the tolerance.",
             "failed": "The solver returned no usable hypothesis; the zero hypothesis stands in its place.",
         }[self.value]
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

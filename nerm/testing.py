@@ -1,7 +1,7 @@
 """The contract that every atom must keep, for people's own atoms too.
 
 `check_margin_function(atom)` and `check_regularizer(atom)` raise an AssertionError that names the broken clause. The
-clauses are checked from the definitions (values, secants, brute force on a grid), never from the atom's own closed forms.
+clauses are checked from the definitions (values, secants, brute force on a grid), never from closed forms.
 """
 
 from __future__ import annotations
@@ -67,13 +67,25 @@ def _check_subgradient(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
     _hold(low <= high + tol * _scale(low), "the interval of subgradients must have low <= high", atom)
     for g in (low, high, 0.5 * (low + high)):
         below = atom.value(m)[:, None] + g[:, None] * (m[None, :] - m[:, None])
-        _hold(below <= atom.value(m)[None, :] + tol * _scale(below) * 10, "a subgradient must support the function from below", atom)
+        _hold(
+            below <= atom.value(m)[None, :] + tol * _scale(below) * 10,
+            "a subgradient must support the function from below",
+            atom,
+        )
     step = 1e-6
     left = (atom.value(m) - atom.value(m - step)) / step
     right = (atom.value(m + step) - atom.value(m)) / step
     slack = 1e-4 * _scale(left, right)
-    _hold((low >= left - slack) & (high <= right + slack), "subgradients must lie between the one-sided slopes", atom)
-    _hold((low <= left + slack) & (high >= right - slack), "at a kink the interval must reach both one-sided slopes", atom)
+    _hold(
+        (low >= left - slack) & (high <= right + slack),
+        "subgradients must lie between the one-sided slopes",
+        atom,
+    )
+    _hold(
+        (low <= left + slack) & (high >= right - slack),
+        "at a kink the interval must reach both one-sided slopes",
+        atom,
+    )
 
 
 def _check_conjugate(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
@@ -82,13 +94,26 @@ def _check_conjugate(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
         inside = np.isfinite(u)
         equality = atom.value(m) + atom.conjugate(u) - u * m
         error = np.abs(equality) / _scale(atom.value(m), u * m)
-        _hold(error[inside] <= 10 * tol, "phi(m) + phi*(u) = u m must hold at a subgradient u (Fenchel-Young)", atom, f"Worst {error[inside].max():.1e}.")
+        _hold(
+            error[inside] <= 10 * tol,
+            "phi(m) + phi*(u) = u m must hold at a subgradient u (Fenchel-Young)",
+            atom,
+            f"Worst {error[inside].max():.1e}.",
+        )
         gap = atom.value(m)[None, :] + atom.conjugate(u)[:, None] - u[:, None] * m[None, :]
-        _hold(gap[inside] >= -10 * tol * _scale(u[inside, None] * m[None, :]), "phi(m) + phi*(u) >= u m must hold everywhere", atom)
+        _hold(
+            gap[inside] >= -10 * tol * _scale(u[inside, None] * m[None, :]),
+            "phi(m) + phi*(u) >= u m must hold everywhere",
+            atom,
+        )
     slope_low, slope_high = atom.facts.slopes
     for outside in (slope_low - 0.1, slope_high + 0.1):
         if np.isfinite(outside):
-            _hold(np.isposinf(atom.conjugate(np.array([outside]))), "the conjugate must be +inf outside facts.slopes", atom)
+            _hold(
+                np.isposinf(atom.conjugate(np.array([outside]))),
+                "the conjugate must be +inf outside facts.slopes",
+                atom,
+            )
 
 
 def _check_prox(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
@@ -117,23 +142,40 @@ def _check_facts(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
     facts = atom.facts
     _hold(abs(facts.at_zero - float(atom.value(0.0))) <= tol, "facts.at_zero must be the value at 0", atom)
     low, high = atom.subgradient(m)
-    _hold((low >= facts.slopes[0] - tol) & (high <= facts.slopes[1] + tol), "facts.slopes must contain every subgradient", atom)
+    _hold(
+        (low >= facts.slopes[0] - tol) & (high <= facts.slopes[1] + tol),
+        "facts.slopes must contain every subgradient",
+        atom,
+    )
     values = atom.value(m)
     _hold(values >= facts.minimum - tol, "facts.minimum must be a lower bound", atom)
     if np.isfinite(facts.lipschitz):
         rise = np.abs(values[:, None] - values[None, :])
-        _hold(rise <= (facts.lipschitz + tol) * np.abs(m[:, None] - m[None, :]) + tol, "facts.lipschitz must bound the slope", atom)
+        _hold(
+            rise <= (facts.lipschitz + tol) * np.abs(m[:, None] - m[None, :]) + tol,
+            "facts.lipschitz must bound the slope",
+            atom,
+        )
     if np.isfinite(facts.smoothness):
         rise = np.abs(low[:, None] - low[None, :])
-        _hold(rise <= facts.smoothness * np.abs(m[:, None] - m[None, :]) + tol * _scale(low), "facts.smoothness must bound the curvature", atom)
+        _hold(
+            rise <= facts.smoothness * np.abs(m[:, None] - m[None, :]) + tol * _scale(low),
+            "facts.smoothness must bound the curvature",
+            atom,
+        )
         _hold(np.abs(high - low) <= tol * _scale(low), "a smooth function must have one derivative", atom)
     for kink in facts.kinks:
         below, above = atom.subgradient(np.array([kink]))
         _hold(above > below, "facts.kinks must be points with more than one subgradient", atom)
     if facts.quadratic is not None:
         a, q = facts.quadratic
-        u = np.linspace(*(np.clip(facts.slopes, -5.0, 5.0)), 11)
-        _hold(np.abs(atom.conjugate(u) - a * u - 0.5 * q * u**2) <= tol * _scale(u**2), "facts.quadratic must be the conjugate", atom)
+        low_end, high_end = np.clip(facts.slopes, -5.0, 5.0)
+        u = np.linspace(low_end, high_end, 11)
+        _hold(
+            np.abs(atom.conjugate(u) - a * u - 0.5 * q * u**2) <= tol * _scale(u**2),
+            "facts.quadratic must be the conjugate",
+            atom,
+        )
 
 
 def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float = 1e-9) -> None:
@@ -151,7 +193,11 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float = 1e-9) -> No
     _hold(abs(atom.value(np.zeros(d))) <= tol, "Omega(0) must be 0", atom)
     _hold(values >= -tol, "Omega must not be negative", atom)
     for w, value in zip(W, values, strict=True):
-        _hold(abs(float(atom.expression(cp.Constant(w)).value) - value) <= tol * (1 + value), "the cvxpy expression must equal the value", atom)
+        _hold(
+            abs(float(atom.expression(cp.Constant(w)).value) - value) <= tol * (1 + value),
+            "the cvxpy expression must equal the value",
+            atom,
+        )
         _check_regularizer_subgradient(atom, w, value)
         _check_regularizer_prox(atom, w, rng, tol)
         q = rng.normal(size=d)
@@ -162,13 +208,22 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float = 1e-9) -> No
         # The prox condition: w - prox(w) is a subgradient at prox(w), where Fenchel-Young is an equality.
         z = atom.prox(w)
         gap = atom.value(z) + atom.conjugate(w - z) - z @ (w - z)
-        _hold(abs(gap) <= 100 * tol, "Omega(z) + Omega*(q) = z.q must hold at q = w - prox(w)", atom, f"Gap {gap:.1e}.")
+        _hold(
+            abs(gap) <= 100 * tol,
+            "Omega(z) + Omega*(q) = z.q must hold at q = w - prox(w)",
+            atom,
+            f"Gap {gap:.1e}.",
+        )
     if isinstance(atom, Norm):
         for w, value in zip(W, values, strict=True):
             ratio = max(float(w @ z) / atom.value(z) for z in W if z.any())
             _hold(ratio <= atom.dual_norm(w) + tol * 10, "the dual norm must bound q.w / Omega(w)", atom)
             _hold(abs(atom.value(2 * w) - 2 * value) <= tol * (1 + value), "a norm must be homogeneous", atom)
-    _hold(atom.expression(cp.Variable(d)).is_convex(), "the cvxpy expression must be convex by cvxpy's rules", atom)
+    _hold(
+        atom.expression(cp.Variable(d)).is_convex(),
+        "the cvxpy expression must be convex by cvxpy's rules",
+        atom,
+    )
 
 
 def _test_vectors(rng: np.random.Generator, d: int) -> list[np.ndarray]:
@@ -177,7 +232,15 @@ def _test_vectors(rng: np.random.Generator, d: int) -> list[np.ndarray]:
     tied = np.resize([2.0, -2.0, 1.0], d)
     axis = np.eye(d)[0] * 3.0
     half = np.concatenate([np.zeros(d // 2), rng.normal(size=d - d // 2)])
-    return [np.zeros(d), sparse, tied, axis, -axis, half, *(scale * rng.normal(size=d) for scale in (0.1, 1.0, 1.0, 5.0))]
+    return [
+        np.zeros(d),
+        sparse,
+        tied,
+        axis,
+        -axis,
+        half,
+        *(scale * rng.normal(size=d) for scale in (0.1, 1.0, 1.0, 5.0)),
+    ]
 
 
 def _check_regularizer_subgradient(atom: Regularizer, w: np.ndarray, value: float) -> None:
@@ -189,7 +252,12 @@ def _check_regularizer_subgradient(atom: Regularizer, w: np.ndarray, value: floa
         right, left = (atom.value(w + move) - value) / step, (value - atom.value(w - move)) / step
         slack = 1e-5 * (1 + abs(right) + abs(left))
         close = abs(high[j] - right) <= slack and abs(low[j] - left) <= slack
-        _hold(close, "subgradient must give the one-sided derivatives along each axis", atom, f"Coordinate {j} of {w.tolist()}.")
+        _hold(
+            close,
+            "subgradient must give the one-sided derivatives along each axis",
+            atom,
+            f"Coordinate {j} of {w.tolist()}.",
+        )
 
 
 def _check_regularizer_prox(atom: Regularizer, w: np.ndarray, rng: np.random.Generator, tol: float) -> None:
@@ -200,4 +268,9 @@ def _check_regularizer_prox(atom: Regularizer, w: np.ndarray, rng: np.random.Gen
             for _ in range(20):
                 other = z + size * rng.normal(size=len(w)) * (rng.random(len(w)) < 0.6)
                 trial = step * atom.value(other) + 0.5 * float((other - w) @ (other - w))
-                _hold(best <= trial + tol * (1 + best), "prox must minimise step Omega(z) + ||z - w||^2 / 2", atom, f"Step {step:g}.")
+                _hold(
+                    best <= trial + tol * (1 + best),
+                    "prox must minimise step Omega(z) + ||z - w||^2 / 2",
+                    atom,
+                    f"Step {step:g}.",
+                )

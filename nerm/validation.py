@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 
-Matrix = np.ndarray | sp.csr_matrix
+Matrix: TypeAlias = Any  # a float matrix, np.ndarray or scipy.sparse.csr_matrix
 
 
 def _where(bad: np.ndarray) -> str:
@@ -31,7 +31,9 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
             matrix = np.asarray(X, dtype=float)
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"{name!r} must be a numeric matrix", f"{type(X).__name__} ({error})", "Encode categories as numbers"
+                f"{name!r} must be a numeric matrix",
+                f"{type(X).__name__} ({error})",
+                "Encode categories as numbers",
             ) from None
     if matrix.ndim != 2:
         raise InvalidInputError(
@@ -65,19 +67,21 @@ def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") 
         raise InvalidInputError(f"{name!r} must be finite", f"{first} {_where(bad)}", do)
 
 
-def as_vector(values: Any, n: int, name: str) -> np.ndarray:
+def as_vector(values: Any, n: int, name: str, of: str = "rows") -> np.ndarray:
     """Return values as a finite float vector of length n."""
     try:
         vector = np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"{name!r} must be numeric", f"{type(values).__name__} ({error})", "Encode it as numbers, for instance -1 and +1"
+            f"{name!r} must be numeric",
+            f"{type(values).__name__} ({error})",
+            "Encode it as numbers, for instance -1 and +1",
         ) from None
     if vector.ndim == 2 and 1 in vector.shape:
         vector = vector.ravel()
     if vector.shape != (n,):
         raise InvalidInputError(
-            f"{name!r} must have one entry for each of the {n} rows",
+            f"{name!r} must have one entry for each of the {n} {of}",
             f"shape {vector.shape}",
             f"Pass a vector of length {n}",
         )
@@ -125,7 +129,9 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
         classes = np.unique(labels)
     except TypeError:
         raise InvalidInputError(
-            f"{name!r} must hold labels of one type", f"mixed types, first {labels[0]!r}", "Convert the labels, or drop missing ones"
+            f"{name!r} must hold labels of one type",
+            f"mixed types, first {labels[0]!r}",
+            "Convert the labels, or drop missing ones",
         ) from None
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")

@@ -23,7 +23,9 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
         return {}
     if isinstance(viewpoint, Mapping):
         if not viewpoint:
-            raise InvalidInputError("'viewpoint' must name at least one viewpoint", "an empty dict", "Pass None instead")
+            raise InvalidInputError(
+                "'viewpoint' must name at least one viewpoint", "an empty dict", "Pass None instead"
+            )
         return {str(name): _one(values, X, n, f"viewpoint[{name!r}]") for name, values in viewpoint.items()}
     return {DEFAULT: _one(viewpoint, X, n, DEFAULT)}
 
@@ -65,6 +67,8 @@ def _estimated(estimator: Any, X: Any, name: str) -> Any:
         scores = np.asarray(estimator.predict(X))
     if scores.ndim != 1:
         raise InvalidInputError(
-            f"{name!r} must predict two classes", f"an estimator with {scores.shape[1]} classes", "Pass one viewpoint a class"
+            f"{name!r} must predict two classes",
+            f"an estimator with {scores.shape[1]} classes",
+            "Pass one viewpoint a class",
         )
     return scores

@@ -89,7 +89,9 @@ class CustomMarginFunction(MarginFunction):
     def conjugate(self, u: ArrayLike) -> np.ndarray:
         """Return phi*(u), by bisection if no function was given."""
         u = np.asarray(u, dtype=float)
-        return super().conjugate(u) if self.numpy_conjugate is None else np.asarray(self.numpy_conjugate(u), dtype=float)
+        return (
+            super().conjugate(u) if self.numpy_conjugate is None else np.asarray(self.numpy_conjugate(u), dtype=float)
+        )
 
     def expression(self, m: Any) -> Any:
         """Return phi of a cvxpy expression."""
@@ -149,14 +151,18 @@ def _check_expression(atom: CustomMarginFunction) -> None:
         )
     if shape != (3,):
         raise InvalidInputError(
-            f"'expression' of {atom.label!r} must work elementwise", f"shape {shape} for an input of shape (3,)", "Do not sum inside it"
+            f"'expression' of {atom.label!r} must work elementwise",
+            f"shape {shape} for an input of shape (3,)",
+            "Do not sum inside it",
         )
     points = np.array([-2.0, 0.3, 1.7])
     together = np.asarray(atom.cvxpy_expression(cp.Constant(points)).value, dtype=float)
     apart = np.array([float(atom.cvxpy_expression(cp.Constant(points[i : i + 1])).value[0]) for i in range(3)])
     if not np.allclose(together, apart):
         raise InvalidInputError(
-            f"'expression' of {atom.label!r} must work elementwise", "entries that depend on each other", "Use elementwise functions only"
+            f"'expression' of {atom.label!r} must work elementwise",
+            "entries that depend on each other",
+            "Use elementwise functions only",
         )
     if atom.numpy_value is not None and not np.allclose(atom.value(points), together, rtol=1e-6, atol=1e-9):
         raise InvalidInputError(

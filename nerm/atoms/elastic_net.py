@@ -29,7 +29,9 @@ class ElasticNet(Regularizer):
     def __post_init__(self) -> None:
         if not 0 <= self.l1_ratio <= 1:
             raise InvalidInputError(
-                "'l1_ratio' must lie between 0 and 1", repr(self.l1_ratio), "Use 1 for pure l1, 0 for pure squared l2"
+                "'l1_ratio' must lie between 0 and 1",
+                repr(self.l1_ratio),
+                "Use 1 for pure l1, 0 for pure squared l2",
             )
 
     def value(self, w: np.ndarray) -> float:
@@ -65,7 +67,9 @@ class ElasticNet(Regularizer):
 
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
         """Return r L1 + (1 - r) SquaredL2."""
-        return tuple((weight, atom) for weight, atom in ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2())) if weight)
+        return tuple(
+            (weight, atom) for weight, atom in ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2())) if weight
+        )
 
     def formula(self) -> str:
         """Return the term as text."""

@@ -33,13 +33,19 @@ class GroupL2(Norm):
     def __post_init__(self) -> None:
         # A frozen value must be hashable: lists become tuples.
         if self.groups is not None:
-            groups = tuple(tuple(g) if isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) else g for g in self.groups)
+            groups = tuple(
+                tuple(g) if isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) else g for g in self.groups
+            )
             object.__setattr__(self, "groups", groups)
         if self.weights is not None:
             weights = tuple(float(w) for w in self.weights)
             object.__setattr__(self, "weights", weights)
             if not all(np.isfinite(w) and w > 0 for w in weights):
-                raise InvalidInputError("'weights' of the groups must be positive", repr(weights), "Leave a group out of the data instead")
+                raise InvalidInputError(
+                    "'weights' of the groups must be positive",
+                    repr(weights),
+                    "Leave a group out of the data instead",
+                )
 
     def indices(self, d: int) -> list[np.ndarray]:
         """Return the column indices of each group, for d columns; refuse groups that do not partition them."""
@@ -57,7 +63,9 @@ class GroupL2(Norm):
             return lists
         if len(self.groups) != d:
             raise InvalidInputError(
-                f"'groups' must have one label for each of the {d} columns", f"{len(self.groups)} labels", "Add the missing labels"
+                f"'groups' must have one label for each of the {d} columns",
+                f"{len(self.groups)} labels",
+                "Add the missing labels",
             )
         labels = np.asarray(self.groups)
         return [np.flatnonzero(labels == label) for label in np.unique(labels)]
@@ -71,7 +79,9 @@ class GroupL2(Norm):
         weights = self.weights or (1.0,) * len(groups)
         if len(weights) != len(groups):
             raise InvalidInputError(
-                f"'weights' must have one entry for each of the {len(groups)} groups", f"{len(weights)} entries", "Match weights and groups"
+                f"'weights' must have one entry for each of the {len(groups)} groups",
+                f"{len(weights)} entries",
+                "Match weights and groups",
             )
         return list(zip(weights, groups, strict=True))
 

@@ -17,7 +17,9 @@ FARTHEST = 1e8  # margins beyond this are taken as infinite
 SECANT = 1e-6  # relative step of numeric slopes
 
 
-def bisect(increasing: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bisect(
+    increasing: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Shrink [low, high] around the sign change of a nondecreasing function, to neighbouring floats."""
     low, high = low.astype(float).copy(), high.astype(float).copy()
     for _ in range(200):

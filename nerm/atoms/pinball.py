@@ -33,13 +33,17 @@ class Pinball(MarginFunction):
     def facts(self) -> Facts:
         """What is known of the pinball hinge."""
         return Facts(
-            at_zero=1.0, slopes=(-1.0, float(self.tau)), kinks=(1.0,), breakpoints=(1.0,), quadratic=(1.0, 0.0)
+            at_zero=1.0,
+            slopes=(-1.0, float(self.tau)),
+            kinks=(1.0,),
+            breakpoints=(1.0,),
+            quadratic=(1.0, 0.0),
         )
 
     def value(self, m: ArrayLike) -> np.ndarray:
         """Return max(1 - m, tau (m - 1))."""
         x = 1.0 - np.asarray(m, dtype=float)
-        return np.maximum(x, -self.tau * x)
+        return np.maximum(x, -self.tau * x) + 0.0  # no negative zeros
 
     def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return -1 left of 1, tau right of it, and [-1, tau] at 1."""

@@ -1,9 +1,9 @@
 """The generic builder: any objective on any data as one cvxpy problem, and its answer read back.
 
 The scores are a variable f tied by the equality f = X w + b. This keeps every atom's argument free of cvxpy's interval
-propagation, which from 1.9.0 on turns inf - inf into 0 and with it wrong bounds and wrong "optimal" answers from solvers
-that take variable bounds; and the equality's dual is the force c_i of every sample, from which all multipliers follow.
-All weights are Parameters and the problem is DPP: a path over eta compiles once.
+propagation, which from 1.9.0 on turns inf - inf into 0, and with it come wrong bounds and wrong "optimal" answers from
+solvers that take variable bounds; and the equality's dual is the force c_i of every sample, from which all
+multipliers follow. All weights are Parameters and the problem is DPP: a path over eta compiles once.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def build(problem: Problem) -> Model:
     for parameter, risk in zip(risk_weights, problem.risks, strict=True):
         objective.append(parameter * _mean(risk.sample_weight, risk.loss, risk.targets, f))
 
-    regularizer_weights = tuple(cp.Parameter(nonneg=True, name=f"regularizer_{i}") for i in range(len(problem.regularizers)))
+    regularizer_weights = tuple(
+        cp.Parameter(nonneg=True, name=f"regularizer_{i}") for i in range(len(problem.regularizers))
+    )
     for parameter, (_, omega) in zip(regularizer_weights, problem.regularizers, strict=True):
         objective.append(parameter * omega.expression(w))
 

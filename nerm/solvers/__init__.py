@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from nerm.certificate import Certificate, judge
-from nerm.errors import InvalidInputError, MissingPackageError, NotSolvedError, UnknownNameError, UnsupportedProblemError
+from nerm.errors import (
+    InvalidInputError,
+    MissingPackageError,
+    NotSolvedError,
+    UnknownNameError,
+    UnsupportedProblemError,
+)
 from nerm.problem import Problem
 from nerm.solution import Solution, Stats, Status
 from nerm.solvers.base import Answer, Session, Solver
@@ -56,7 +62,9 @@ def get(name: str, problem: Problem) -> tuple[Solver, str]:
     obstacle = solver.obstacle(problem)
     if obstacle is not None:
         raise UnsupportedProblemError(
-            f"solver {name!r} must be given {solver.needs()}", f"a problem with {obstacle}", "Use solver='auto' or another solver"
+            f"solver {name!r} must be given {solver.needs()}",
+            f"a problem with {obstacle}",
+            "Use solver='auto' or another solver",
         )
     return solver, "asked for by name"
 
@@ -66,7 +74,9 @@ def choose(problem: Problem) -> tuple[Solver, str]:
     return known()["clarabel"], "a general conic solver that takes every atom"
 
 
-def solve(problem: Problem, solver: str = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any) -> Solution:
+def solve(
+    problem: Problem, solver: str = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
+) -> Solution:
     """Solve one problem (the work behind `Problem.solve`)."""
     tol = as_positive(tol, "tol")
     chosen, reason = get(solver, problem)
@@ -74,12 +84,20 @@ def solve(problem: Problem, solver: str = "auto", tol: float = 1e-6, *, strict: 
 
 
 def path(
-    problem: Problem, eta: Sequence[float], solver: str = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
+    problem: Problem,
+    eta: Sequence[float],
+    solver: str = "auto",
+    tol: float = 1e-6,
+    *,
+    strict: bool = False,
+    **options: Any,
 ) -> list[Solution]:
     """Solve for every neutrality weight in one session (the work behind `Problem.path`)."""
     tol = as_positive(tol, "tol")
     if np.ndim(eta) != 1 or len(eta) == 0:
-        raise InvalidInputError("'eta' must be a nonempty list of neutrality weights", repr(eta), "Pass [0, 0.1, 1], for instance")
+        raise InvalidInputError(
+            "'eta' must be a nonempty list of neutrality weights", repr(eta), "Pass [0, 0.1, 1], for instance"
+        )
     problems = [problem.with_neutrality(as_nonnegative(value, "eta")) for value in eta]
     chosen, reason = get(solver, problems[0])
     session = chosen.open(problems[0])
@@ -87,7 +105,13 @@ def path(
 
 
 def _judged(
-    solver: Solver, session: Session, problem: Problem, tol: float, reason: str, strict: bool, options: dict[str, Any]
+    solver: Solver,
+    session: Session,
+    problem: Problem,
+    tol: float,
+    reason: str,
+    strict: bool,
+    options: dict[str, Any],
 ) -> Solution:
     """Ask for finer and finer answers until the certificate is within the tolerance, and return the best one."""
     best: Solution | None = None
@@ -110,7 +134,9 @@ def _judged(
         if solution.status is Status.OPTIMAL:
             break
     assert best is not None
-    best = replace(best, stats=replace(best.stats, build_seconds=stats.build_seconds, solve_seconds=stats.solve_seconds))
+    best = replace(
+        best, stats=replace(best.stats, build_seconds=stats.build_seconds, solve_seconds=stats.solve_seconds)
+    )
     if strict and best.status is not Status.OPTIMAL:
         raise NotSolvedError(
             f"{best.status.sentence} Certified relative gap {best.certificate.relative_gap:.2e}, tolerance {tol:g}, "

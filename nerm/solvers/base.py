@@ -52,7 +52,7 @@ class Solver(ABC):
         return self.package
 
     def version(self) -> str:
-        """The version of its package."""
+        """Return the version of its package."""
         try:
             return importlib.metadata.version(self.package)
         except importlib.metadata.PackageNotFoundError:
@@ -64,12 +64,12 @@ class Solver(ABC):
 
     @abstractmethod
     def obstacle(self, problem: Problem) -> str | None:
-        """What of this problem the solver cannot take; None if it can take it (as far as is known before trying)."""
+        """Return what of this problem the solver cannot take; None if nothing is known to be in the way."""
 
     @abstractmethod
     def open(self, problem: Problem) -> Session:
         """Start a session on a problem; related problems may follow in the same session."""
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """The accuracies to ask for, one after the other, until the certificate is content."""
+        """Return the accuracies to ask for, one after the other, until the certificate is content."""
         return (tol,)

@@ -1,0 +1,101 @@
+"""A user's own margin function: six lines, checked, certified."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import nerm
+from nerm.testing import check_margin_function
+from tests.conftest import make_data
+
+EXPRESSIONS = {
+    "absolute": lambda m: cp.abs(1 - m),
+    "squared-hinge": lambda m: cp.square(cp.pos(1 - m)),
+    "steep-logistic": lambda m: cp.logistic(-2 * m),
+    "huber": lambda m: cp.huber(1 - m),
+    "exponential-hinge": lambda m: cp.exp(-m) + cp.pos(1 - m),
+    "staircase": lambda m: cp.pos(1 - m) + 2 * cp.pos(-m) + 0.5 * cp.pos(m - 2),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_contract_with_everything_derived(name):
+    check_margin_function(nerm.margin_function(EXPRESSIONS[name], name=name))
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_solves_and_is_certified_as_loss_and_as_surrogate(name):
+    X, y, v = make_data(3)
+    atom = nerm.margin_function(EXPRESSIONS[name], name=name)
+    objective = nerm.Risk(atom) + 0.1 * nerm.SquaredL2() + 0.5 * nerm.Neutrality(atom)
+    solution = objective.on(X, y, viewpoint=v).solve()
+    assert solution.status == "optimal"
+    assert solution.certificate.relative_gap <= 1e-6
+
+
+def test_derived_pieces_agree_with_the_built_in_ones():
+    own, built_in = nerm.margin_function(lambda m: cp.logistic(-m)), nerm.Logistic()
+    u = np.linspace(-0.999, -0.001, 31)
+    np.testing.assert_allclose(own.conjugate(u), built_in.conjugate(u), atol=1e-7)
+    m = np.linspace(-4, 4, 9)
+    np.testing.assert_allclose(own.prox(m, 2.0), built_in.prox(m, 2.0), atol=1e-5)
+    assert own.facts.slopes == (-1.0, 0.0)
+
+
+def test_given_numpy_functions_are_used():
+    calls = []
+
+    def value(m):
+        calls.append(1)
+        return np.maximum(0, 1 - m)
+
+    atom = nerm.margin_function(
+        lambda m: cp.pos(1 - m),
+        value=value,
+        subgradient=nerm.Hinge().subgradient,
+        conjugate=nerm.Hinge().conjugate,
+        name="mine",
+    )
+    check_margin_function(atom, tol=1e-9)
+    assert calls
+    assert not atom.facts.numeric
+
+
+def test_unbounded_below_is_a_surrogate_only():
+    atom = nerm.margin_function(lambda m: cp.maximum(-m, -2 * m), name="slope")
+    assert atom.facts.surrogate_only
+    with pytest.raises(nerm.InvalidInputError, match=r"a loss must be bounded below"):
+        nerm.Risk(atom)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: nerm.margin_function(lambda m: cp.sqrt(m), name="root"),
+            "'expression' of 'root' must be convex by cvxpy's rules. Got an expression of curvature CONCAVE",
+        ),
+        (
+            lambda: nerm.margin_function(lambda m: cp.sum(m)),
+            "must work elementwise. Got shape () for an input of shape (3,)",
+        ),
+        (
+            lambda: nerm.margin_function(lambda m: m + cp.sum(m)),
+            "must work elementwise. Got entries that depend on each other",
+        ),
+        (
+            lambda: nerm.margin_function(lambda m: np.exp(m.nothing)),
+            "must map a cvxpy expression to a cvxpy expression",
+        ),
+        (
+            lambda: nerm.margin_function(lambda m: cp.pos(1 - m), value=lambda m: np.maximum(0, 2 - m)),
+            "'value' of 'phi' must be the same function as 'expression'",
+        ),
+    ],
+)
+def test_bad_expressions(make, text):
+    with pytest.raises(nerm.InvalidInputError) as caught:
+        make()
+    assert text in str(caught.value)

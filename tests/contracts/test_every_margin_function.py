@@ -1,0 +1,120 @@
+"""Every built-in margin function keeps the contract; and the contract does catch functions that break it."""
+
+from __future__ import annotations
+
+import pkgutil
+from dataclasses import dataclass, replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import nerm
+from nerm import atoms
+from nerm.atoms import Hinge, HuberizedHinge, Pinball, SmoothHinge, Squared
+from nerm.testing import check_margin_function
+
+INSTANCES = [cls() for cls in atoms.margin_functions().values()] + [
+    SmoothHinge(0.1),
+    SmoothHinge(3.0),
+    HuberizedHinge(0.05),
+    HuberizedHinge(2.0),
+    Pinball(0.0),
+    Pinball(1.0),
+    Pinball(2.5),
+]
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+def test_contract(atom):
+    check_margin_function(atom)
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+def test_conjugate_is_the_supremum(atom):
+    """phi*(u) against brute force on a fine grid of margins."""
+    low, high = np.clip(atom.facts.slopes, -3, 3)
+    m = np.linspace(-40, 40, 400_001)
+    for u in np.linspace(low, high, 7):
+        brute = np.max(u * m - atom.value(m))
+        assert float(atom.conjugate(u)) == pytest.approx(brute, abs=1e-6)
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+def test_scalars_and_shapes(atom):
+    assert np.shape(atom.value(0.3)) == ()
+    assert atom.value(np.zeros((2, 3))).shape == (2, 3)
+    assert atom.prox(np.zeros((2, 3)), 0.5).shape == (2, 3)
+
+
+def test_atoms_are_frozen_and_hashable_values():
+    assert SmoothHinge(0.5) == SmoothHinge(0.5)
+    assert len({Hinge(), Hinge(), Squared()}) == 2
+    with pytest.raises(AttributeError):
+        SmoothHinge(0.5).width = 2.0
+
+
+def test_every_file_of_atoms_is_exported():
+    """A new file must not be forgotten: every concrete class of the folder is reachable as nerm.Name."""
+    for module in pkgutil.iter_modules(atoms.__path__):
+        __import__(f"nerm.atoms.{module.name}")
+    for cls in (*atoms.margin_functions().values(), *atoms.regularizers().values()):
+        assert getattr(nerm, cls.__name__) is cls
+
+
+# What the contract must catch: one broken clause each.
+
+
+@dataclass(frozen=True)
+class WrongConjugate(Hinge):
+    def conjugate(self, u):
+        return super().conjugate(u) + 1e-3
+
+
+@dataclass(frozen=True)
+class WrongProx(Hinge):
+    def prox(self, m, step=1.0):
+        return np.asarray(m) + 0.9 * step * (np.asarray(m) < 1)
+
+
+@dataclass(frozen=True)
+class WrongSubgradientAtKink(Hinge):
+    def subgradient(self, m):
+        slope = np.where(np.asarray(m) < 1, -1.0, 0.0)
+        return slope, slope
+
+
+@dataclass(frozen=True)
+class WrongFacts(Hinge):
+    @property
+    def facts(self):
+        return replace(super().facts, at_zero=2.0)
+
+
+@dataclass(frozen=True)
+class WrongExpression(Hinge):
+    def expression(self, m):
+        return cp.pos(1.1 - m)
+
+
+@dataclass(frozen=True)
+class NotConvex(Hinge):
+    def value(self, m):
+        return np.minimum(super().value(m), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("atom", "clause"),
+    [
+        (WrongConjugate(), "Fenchel-Young"),
+        (WrongProx(), "prox must minimise"),
+        (WrongSubgradientAtKink(), "at a kink the interval must reach"),
+        (WrongFacts(), "facts.at_zero"),
+        (WrongExpression(), "expression must equal the value"),
+        (NotConvex(), "must be convex"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_contract_catches(atom, clause):
+    with pytest.raises(AssertionError, match=clause):
+        check_margin_function(atom)

@@ -1,0 +1,87 @@
+"""Every built-in regularizer keeps the contract; and the contract does catch ones that break it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import nerm
+from nerm import L1, ElasticNet, GroupL2, LInf, SquaredL2, atoms
+from nerm.testing import check_regularizer
+
+INSTANCES = [cls() for cls in atoms.regularizers().values()] + [
+    ElasticNet(0.0),
+    ElasticNet(1.0),
+    ElasticNet(0.9),
+    GroupL2([0, 0, 1, 1, 2, 2]),
+    GroupL2([[0, 5], [1, 2, 3], [4]], weights=[1.0, 2.0, 0.5]),
+    GroupL2(["a", "b", "a", "b", "a", "b"]),
+]
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+def test_contract(atom):
+    check_regularizer(atom)
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+def test_prox_is_what_cvxpy_finds(atom):
+    import cvxpy as cp
+
+    rng = np.random.default_rng(3)
+    w, z = rng.normal(size=6) * 2, cp.Variable(6)
+    cp.Problem(cp.Minimize(0.7 * atom.expression(z) + cp.sum_squares(z - w) / 2)).solve(solver="CLARABEL")
+    np.testing.assert_allclose(atom.prox(w, 0.7), z.value, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: ElasticNet(1.5), "'l1_ratio' must lie between 0 and 1. Got 1.5."),
+        (lambda: GroupL2([0, 0, 1]).check(4), "must have one label for each of the 4 columns. Got 3 labels."),
+        (
+            lambda: GroupL2([[0, 1], [1, 2]]).check(3),
+            "must contain each of the 3 columns exactly once. Got 4 indices",
+        ),
+        (
+            lambda: GroupL2([0, 1], weights=[1.0]).check(2),
+            "must have one entry for each of the 2 groups. Got 1",
+        ),
+        (lambda: GroupL2([0, 1], weights=[1.0, -1.0]), "'weights' of the groups must be positive"),
+        (lambda: nerm.SmoothHinge(0.0), "'width' must be a finite positive number. Got 0.0."),
+        (lambda: nerm.Pinball(-1), "'tau' must be a finite number, at least 0. Got -1."),
+    ],
+)
+def test_bad_parameters(make, text):
+    with pytest.raises(nerm.InvalidInputError) as caught:
+        make()
+    assert text in str(caught.value)
+
+
+@dataclass(frozen=True)
+class WrongProx(L1):
+    def prox(self, w, step=1.0):
+        return super().prox(w, 0.9 * step)
+
+
+@dataclass(frozen=True)
+class WrongDual(LInf):
+    def dual_norm(self, q):
+        return 0.5 * super().dual_norm(q)
+
+
+@dataclass(frozen=True)
+class WrongSubgradient(SquaredL2):
+    def subgradient(self, w):
+        return 2 * w, 2 * w
+
+
+@pytest.mark.parametrize(
+    ("atom", "clause"),
+    [(WrongProx(), "prox"), (WrongDual(), "must"), (WrongSubgradient(), "one-sided derivatives")],
+)
+def test_the_contract_catches(atom, clause):
+    with pytest.raises(AssertionError, match=clause):
+        check_regularizer(atom)
