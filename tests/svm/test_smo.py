@@ -1,0 +1,243 @@
+"""The SMO: plain SVM at eta = 0, weights, kernels, cache, warm starts, the published variant, honesty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from nerm.kernels import RBF, Polynomial
+from nerm.svm import dual_qp, smo
+
+from .naive import Case, assert_dual_feasible, factor, objective, random_case, solve_by_hand, synthetic
+
+
+@pytest.fixture(scope="module")
+def breast_cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.where(y == 1, 1.0, -1.0)
+
+
+def assert_same_as_svc(X, y, lam, kernel, svc_kernel, model):
+    svc = SVC(C=1 / lam, kernel=svc_kernel, tol=1e-9, gamma=getattr(kernel, "gamma", "scale")).fit(X, y)
+    ours = np.zeros(len(y))
+    ours[model.support] = model.dual_coef
+    theirs = np.zeros(len(y))
+    theirs[svc.support_] = svc.dual_coef_[0]
+    np.testing.assert_allclose(ours, theirs, atol=2e-4 / lam)
+    np.testing.assert_allclose(model.decision_function(X), svc.decision_function(X), atol=1e-4)
+    left, right = model.intercept_interval
+    assert left - 1e-4 <= svc.intercept_[0] <= right + 1e-4
+
+
+@pytest.mark.parametrize("lam", [1.0, 10.0])
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+def test_plain_svm_is_scikit_learns_on_breast_cancer(breast_cancer, name, lam):
+    X, y = breast_cancer
+    kernel = "linear" if name == "linear" else RBF(0.03)
+    model = smo(X, y, None, lam, 0.0, kernel=kernel, tol=1e-10)
+    assert model.converged
+    assert_same_as_svc(X, y, lam, kernel, name, model)
+
+
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+def test_plain_svm_is_scikit_learns_on_synthetic_data(name):
+    X, y, v = synthetic(300, d=5)
+    kernel = "linear" if name == "linear" else RBF(0.5)
+    model = smo(X, y, v, 2.0, 0.0, kernel=kernel, tol=1e-10)
+    assert_same_as_svc(X, y, 2.0, kernel, name, model)
+
+
+def test_dual_qp_at_eta_zero_is_scikit_learns():
+    X, y, v = synthetic(120, d=5)
+    model = dual_qp(X, y, v, 2.0, 0.0, kernel=RBF(0.5)).solve("clarabel", tol=1e-11).model
+    assert_same_as_svc(X, y, 2.0, RBF(0.5), "rbf", model)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_weights_against_a_model_written_by_hand(seed):
+    c = random_case(seed + 18)
+    rng = np.random.default_rng(seed)
+    s, u = rng.uniform(0, 2, len(c.y)), rng.uniform(0, 2, len(c.y))
+    s[2], u[3] = 0.0, 0.0
+    model = smo(
+        c.X, c.y, c.v, c.lam, c.eta, kernel=RBF(c.gamma), tol=1e-9, sample_weight=s, neutrality_weight=u
+    )
+    gram = Case(c.X, c.y, c.v, c.lam, c.eta, "rbf").gram
+    optimum, _, _ = solve_by_hand(factor(gram), c.y, c.v, c.lam, c.eta, s, u)
+    assert model.converged
+    assert_dual_feasible(model, c.y, c.v, c.eta, s, u)
+    np.testing.assert_allclose(model.primal, optimum, rtol=1e-7)
+    norm2 = model.a @ gram @ model.a / c.lam**2
+    np.testing.assert_allclose(
+        model.primal, objective(model.scores, norm2, c.y, c.v, c.lam, c.eta, s, u), rtol=1e-10
+    )
+
+
+def test_weight_two_is_two_rows_and_weight_zero_is_none():
+    X, y, v = synthetic(40, d=3, seed=3)
+    weight = np.ones(40)
+    weight[:10], weight[10:15] = 2.0, 0.0
+    rows = np.repeat(np.arange(40), weight.astype(int))
+    one = smo(X, y, v, 1.0, 1.0, kernel=RBF(1.0), tol=1e-10, sample_weight=weight, neutrality_weight=weight)
+    two = smo(X[rows], y[rows], v[rows], 1.0, 1.0, kernel=RBF(1.0), tol=1e-10)
+    np.testing.assert_allclose(one.primal, two.primal, rtol=1e-8)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-4)
+
+
+def test_flipping_the_viewpoint_changes_nothing_and_flipping_y_negates():
+    X, y, v = synthetic(60, d=3, seed=1)
+    model = smo(X, y, v, 1.0, 2.0, kernel="linear", tol=1e-10)
+    mirrored = smo(X, y, -v, 1.0, 2.0, kernel="linear", tol=1e-10)
+    negated = smo(X, -y, v, 1.0, 2.0, kernel="linear", tol=1e-10)
+    np.testing.assert_allclose(mirrored.coef, model.coef, atol=1e-4)
+    np.testing.assert_allclose(mirrored.theta, 1 - model.theta, atol=1e-3)
+    np.testing.assert_allclose(negated.coef, -model.coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("eta", [0.05, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_published_variant_solves_the_shrinkage_problem(kernel, eta):
+    X, y, v = synthetic(40, d=3, seed=5)
+    v = v * np.linspace(0.2, 1.5, 40)
+    v[7] = 0.0
+    k = "linear" if kernel == "linear" else RBF(0.5)
+    gram = Case(X, y, v, 1.0, eta, kernel).gram
+    model = smo(X, y, v, 0.7, eta, kernel=k, variant="published", tol=1e-9)
+    qp = dual_qp(X, y, v, 0.7, eta, kernel=k, variant="published").solve("clarabel", tol=1e-11)
+    optimum, _, _ = solve_by_hand(factor(gram), y, v, 0.7, eta, variant="published")
+    assert model.converged
+    np.testing.assert_allclose([model.primal, model.dual, -qp.value, qp.model.primal], optimum, rtol=1e-6)
+    assert (model.beta_plus + model.beta_minus <= eta * (1 + 1e-12)).all()
+
+
+def test_a_small_cache_gives_the_same_answer():
+    X, y, v = synthetic(300, d=4, seed=2)
+    whole = smo(X, y, v, 1.0, 1.0, tol=1e-8)
+    for cache_mb in (0.2, 0.02, 0.001):  # 87, 8 and 2 rows of 300
+        cached = smo(X, y, v, 1.0, 1.0, tol=1e-8, cache_mb=cache_mb)
+        assert cached.converged
+        np.testing.assert_allclose(cached.primal, whole.primal, rtol=1e-8)
+        np.testing.assert_allclose(cached.scores, whole.scores, atol=1e-3)
+
+
+def test_the_cache_keeps_to_its_budget_and_gives_up_the_least_recent():
+    from nerm.svm.data import validated
+    from nerm.svm.rows import GramRows
+
+    X, y, v = synthetic(200, d=4)
+    data = validated(X, y, v, 1.0, 1.0, kernel=RBF(0.5))
+    rows = GramRows(data, cache_mb=8 * 200 * 8 / 2**20)
+    assert rows.table.shape == (8, 200)
+    assert not rows.whole
+    nothing = np.array([], dtype=np.int64)
+    for now, i in enumerate([3, 5, 7, 9, 11, 13, 15, 17]):
+        rows.load(i, nothing, now)
+    rows.stamp[rows.slot_of[3]] = 100  # used again: 5 is now the oldest
+    rows.load(50, nothing, 101)
+    assert rows.slot_of[5] == -1
+    gram = Case(X, y, v, 1.0, 1.0, "rbf").gram
+    for i in (3, 50, 17):
+        np.testing.assert_allclose(rows.table[rows.slot_of[i]], gram[i], atol=1e-12)
+    a = np.random.default_rng(0).normal(size=200)
+    np.testing.assert_allclose(rows.product(a), gram @ a, atol=1e-10)
+
+
+def test_warm_start_reaches_the_same_optimum_with_less_work():
+    X, y, v = synthetic(200, d=4, seed=4)
+    first = smo(X, y, v, 1.0, 1.0, tol=1e-7)
+    cold = smo(X, y, v, 1.0, 1.1, tol=1e-7)
+    warm = smo(X, y, v, 1.0, 1.1, tol=1e-7, warm_start=first)
+    again = smo(X, y, v, 1.0, 1.0, tol=1e-6, warm_start=first)
+    np.testing.assert_allclose(warm.primal, cold.primal, rtol=1e-6)
+    assert warm.iterations < cold.iterations
+    assert again.iterations == 0
+
+
+def test_callback_sees_progress_and_can_stop():
+    X, y, v = synthetic(200, d=4)
+    seen = []
+    model = smo(X, y, v, 0.1, 1.0, tol=1e-8, callback=seen.append)
+    assert len(seen) == len(model.history)
+    assert set(seen[0]) == {"iterations", "outer_iterations", "primal", "dual", "gap", "violation"}
+    assert all(e["dual"] <= e["primal"] * (1 + 1e-12) for e in seen)
+    stopped = smo(X, y, v, 0.1, 1.0, tol=1e-8, callback=lambda e: False)
+    assert not stopped.converged
+    assert stopped.status == "stopped: the callback asked for it"
+
+
+def test_an_iteration_limit_is_told():
+    X, y, v = synthetic(200, d=4)
+    model = smo(X, y, v, 0.01, 1.0, tol=1e-9, max_iter=50)
+    assert not model.converged
+    assert model.status == "not converged: the limit of 50 pair steps was reached"
+    assert model.iterations == 50
+    assert model.dual <= model.primal
+    assert np.isfinite(model.gap)
+
+
+@pytest.mark.parametrize("viewpoint", ["y", "-y", "constant", "zero", "tiny"])
+@pytest.mark.parametrize("eta", [0.0, 1.0, 1e4])
+@pytest.mark.parametrize("lam", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_extreme_problems_end_with_a_certificate(viewpoint, eta, lam, kernel):
+    X, y, _ = synthetic(16, d=2, seed=1)
+    X[8:] = X[:8]  # every row twice
+    y[8:12] = y[:4]
+    v = {"y": y, "-y": -y, "constant": np.ones(16), "zero": np.zeros(16), "tiny": 1e-9 * y}[viewpoint]
+    model = smo(X, y, v, lam, eta, kernel=kernel, tol=1e-6, max_iter=200_000)
+    assert np.isfinite([model.primal, model.dual, model.intercept]).all()
+    assert model.dual <= model.primal * (1 + 1e-12)
+    if not model.converged:
+        assert model.status.startswith("not converged")
+    # All but the ill-conditioned ones are solved.
+    assert model.converged or lam == 1e-6
+
+
+def test_two_rows():
+    model = smo([[0.0], [1.0]], [-1, 1], [1, 1], 0.1, 1.0, kernel="linear", tol=1e-10)
+    optimum, w, _ = solve_by_hand(np.array([[0.0], [1.0]]), np.array([-1.0, 1.0]), np.ones(2), 0.1, 1.0)
+    np.testing.assert_allclose(model.primal, optimum, rtol=1e-7)
+    np.testing.assert_allclose(model.coef, w, atol=1e-4)
+
+
+def own_kernel(A, B):
+    return (1.0 + A @ B.T) ** 2
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(gamma=0.5, degree=3, coef0=1.0), own_kernel, "poly"])
+def test_other_kernels(kernel):
+    X, y, v = synthetic(50, d=3, seed=6)
+    model = smo(X, y, v, 1.0, 1.0, kernel=kernel, tol=1e-8)
+    assert model.converged
+    gram = model.kernel(X, X)
+    optimum, _, _ = solve_by_hand(factor(gram), y, v, 1.0, 1.0)
+    np.testing.assert_allclose(model.primal, optimum, rtol=1e-6)
+    np.testing.assert_allclose(model.decision_function(X), gram @ model.a + model.intercept, atol=1e-9)
+
+
+def test_precomputed_and_sparse_are_the_same_problem():
+    X, y, v = synthetic(50, d=3, seed=6)
+    X_new = np.random.default_rng(0).normal(size=(7, 3))
+    dense = smo(X, y, v, 1.0, 1.0, kernel="linear", tol=1e-10)
+    sparse = smo(sp.csr_matrix(X), y, v, 1.0, 1.0, kernel="linear", tol=1e-10)
+    gram = smo(X @ X.T, y, v, 1.0, 1.0, kernel="precomputed", tol=1e-10)
+    expected = X_new @ dense.coef + dense.intercept
+    np.testing.assert_allclose(dense.decision_function(X_new), expected, atol=1e-12)
+    np.testing.assert_allclose(sparse.decision_function(sp.csr_matrix(X_new)), expected, atol=1e-4)
+    np.testing.assert_allclose(gram.decision_function(X_new @ X.T), expected, atol=1e-4)
+    np.testing.assert_array_equal(dense.predict(X_new), np.where(expected > 0, 1.0, -1.0))
+
+
+def test_only_points_with_a_nonzero_level_are_kept():
+    X, y, _ = synthetic(200, d=2, seed=0)
+    model = smo(X, y, None, 0.1, 0.0, kernel="linear", tol=1e-8)
+    assert 0 < len(model.support) < 200
+    assert model.support_vectors.shape == (len(model.support), 2)
+    np.testing.assert_array_equal(np.flatnonzero(model.a), model.support)
+    assert (model.dual_coef != 0).all()
+    outside = np.setdiff1d(np.arange(200), model.support)
+    assert (model.alpha[outside] == 0).all()
