@@ -1,0 +1,71 @@
+"""The primal value, and a dual bound from any state: multipliers made feasible first.
+
+n D = - sum_j nu_j sum_i B_ji phi_j*(u_ji) - ||X'c||^2 / (2 lam),        c_i = sum_j nu_j B_ji t_ji u_ji,  sum_i c_i = 0
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nerm.engine import kernels
+from nerm.engine.matrices import Features
+from nerm.engine.pieces import Pieces
+
+
+def primal_value(pieces: Pieces, values: np.ndarray, coef: np.ndarray, lam: float) -> float:
+    """Return n P from sum B phi(m) of each piece."""
+    L = pieces.n_losses
+    sides = values[L:].reshape(-1, 2)
+    return float(0.5 * lam * (coef @ coef) + values[:L].sum() + pieces.eta @ sides.max(axis=1, initial=-np.inf))
+
+
+def force(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray:
+    """Return c_i = sum_j nu_j B_ji t_ji u_ji."""
+    total = np.zeros(pieces.n_rows)
+    for j in range(pieces.count):
+        kernels.add_force(pieces.targets[j], pieces.weights[j], nu[j], u[j], total)
+    return total
+
+
+def balanced(pieces: Pieces, nu: np.ndarray) -> np.ndarray | None:
+    """Return u with sum_i c_i = 0, all u moved by one share of their way to the bound that helps; None if none can."""
+    u = pieces.u.copy()
+    for _ in range(3):  # the second and third rounds take back what rounding left
+        excess = float(force(pieces, u, nu).sum())
+        if excess == 0:
+            break
+        ways = [_way(pieces, j, u[j], np.sign(excess)) for j in range(pieces.count)]
+        reach = -np.sign(excess) * sum(
+            nu[j] * kernels.weigh(pieces.weights[j], pieces.targets[j] * way) for j, way in enumerate(ways)
+        )
+        if reach < abs(excess):
+            return None
+        for j, way in enumerate(ways):
+            kernels.add_scaled(u[j], way, abs(excess) / reach)
+    return u
+
+
+def _way(pieces: Pieces, j: int, u: np.ndarray, sign: float) -> np.ndarray:
+    """Return how far each u may move so that t u moves against `sign`; its own size where no bound is in that way."""
+    margin = pieces.margins[j]
+    if margin.fixed:
+        return np.zeros_like(u)
+    up, down = np.isfinite(margin.high), np.isfinite(margin.low)
+    to_high = margin.high - u if up else u - margin.low if down else np.ones_like(u)
+    to_low = u - margin.low if down else margin.high - u if up else np.ones_like(u)
+    falls = sign * pieces.targets[j] > 0
+    return np.where(pieces.targets[j] == 0, 0.0, np.where(falls, -to_low, to_high))
+
+
+def dual_bound(
+    pieces: Pieces, features: Features, nu: np.ndarray, lam: float, *, intercept: bool
+) -> tuple[float, np.ndarray]:
+    """Return (n D, feasible u) at the current state; -inf where sum c = 0 is out of reach."""
+    u = balanced(pieces, nu) if intercept else pieces.u
+    if u is None:
+        return -np.inf, pieces.u
+    g = features.columns(force(pieces, u, nu)[None, :])[:, 0]
+    conjugates = sum(
+        nu[j] * kernels.weigh(pieces.weights[j], margin.conjugate(u[j])) for j, margin in enumerate(pieces.margins)
+    )
+    return float(-conjugates - (g @ g) / (2 * lam)), u

@@ -1,0 +1,220 @@
+"""A primal-dual interior-point method in which every row takes its own step.
+
+The problem is the saddle  min over (w, b), max over u in its interval and theta in [0, 1]  of
+
+    sum_j nu_j sum_i B_ji (u_ji (t_ji f_i - linear_j) - quadratic_j u_ji^2 / 2) + (lam/2) ||w||^2,     f = X w + b,
+
+smoothed by a log barrier on u of *unit* scale: the weights B and nu multiply it. So a row of weight 2 is two rows, a
+side of weight nu -> 0 keeps well-scaled multipliers, and from any (w, b) all rows can be put on the central path of
+their own scores, one by one: that is the start, cold or warm.
+
+Mehrotra's predictor-corrector gives the direction. The usual common step is set by the worst of some 10^5 rows; here
+(w, b) steps as far as all but a small share of the weight allows, and the rows in the way stop short of their bound.
+What that spoils, X'c + lam w = 0, the next Newton step repairs. If the gap stops falling, the method goes on with
+the common step, which is slower and does not fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nerm.engine import kernels
+from nerm.engine.bounds import dual_bound, primal_value
+from nerm.engine.matrices import Features
+from nerm.engine.newton import NewtonSystem
+from nerm.engine.pieces import Linearisation, Pieces
+
+SHARE = 0.03  # share of the weight that a step may leave behind
+KEEP = 0.2  # of a row's distance to its bound that a bold step must leave
+SAFE_KEEP = 0.005  # the same for the common step
+SIDE_BARRIER = 0.1  # barrier of nu sigma against that of u p, per eta times total weight
+SECOND_ORDER = 10.0  # bound on second-order terms, in units of the mean product
+PATIENCE = 6  # iterations without halving the gap before the common step takes over
+MAX_ITERATIONS = 200
+
+
+@dataclass
+class Iterate:
+    """Where the method stands: hypothesis, scores, and nu, sigma of the two sides of each neutrality term, (K, 2)."""
+
+    coef: np.ndarray
+    intercept: float
+    scores: np.ndarray
+    nu: np.ndarray
+    sigma: np.ndarray
+
+    def piece_nu(self, pieces: Pieces) -> np.ndarray:
+        """Return the multiplier of each piece: 1 for a loss, nu for a side."""
+        return np.concatenate([np.ones(pieces.n_losses), self.nu.ravel()])
+
+
+@dataclass
+class Outcome:
+    """The best hypothesis and the best multipliers that were seen, with n P and n D."""
+
+    coef: np.ndarray
+    intercept: float
+    primal: float = np.inf
+    dual: float = -np.inf
+    u: np.ndarray | None = None
+    nu: np.ndarray | None = None
+    iterations: int = 0
+    converged: bool = False
+
+    def gap_within(self, tol: float) -> bool:
+        """Tell whether the bounds meet to the relative accuracy tol."""
+        return self.primal - self.dual <= tol * abs(self.primal)
+
+
+class InteriorPoint:
+    """One problem on its way to the optimum. `lam` = mu n; everything is n times the mean form."""
+
+    def __init__(self, pieces: Pieces, features: Features, lam: float, *, intercept: bool) -> None:
+        self.pieces, self.features, self.lam, self.intercept = pieces, features, lam, intercept
+        ends = pieces.bounds_count()
+        self._ends_loss = float(ends[: pieces.n_losses] @ pieces.total[: pieces.n_losses])
+        self._ends_side = (ends * pieces.total)[pieces.n_losses :].reshape(-1, 2)
+        weight = pieces.total[pieces.n_losses :].reshape(-1, 2)[:, 0]
+        self._side_unit = SIDE_BARRIER * np.repeat((weight * pieces.eta)[:, None], 2, axis=1)
+        self._has_bounds = np.array([pieces.quadratic(j) is not None for j in range(pieces.count)])
+
+    def start(self, coef: np.ndarray, intercept: float, barrier: float) -> Iterate:
+        """Put all rows and sides on the central path of the scores of (coef, intercept)."""
+        scores = self.features.times(coef) + intercept if coef.any() else np.full(self.pieces.n_rows, intercept)
+        self.pieces.centre(scores, barrier)
+        values = self.pieces.values(scores)[self.pieces.n_losses :].reshape(-1, 2)
+        nu = _central_sides(values, self.pieces.eta, barrier * self._side_unit[:, 0])
+        return Iterate(coef.copy(), intercept, scores, nu, barrier * self._side_unit / nu)
+
+    def run(self, at: Iterate, tol: float, limit: int = MAX_ITERATIONS) -> Outcome:
+        """Iterate until the relative gap is at most tol, or nothing moves any more."""
+        best = Outcome(at.coef, at.intercept)
+        bold, record, since = True, np.inf, 0
+        for best.iterations in range(limit + 1):
+            lin = self.pieces.linearise(at.scores, at.piece_nu(self.pieces))
+            reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
+            gap = self._look(at, lin, reduced, best, tol)
+            if best.converged or not np.isfinite(gap):
+                break
+            since = 0 if gap <= 0.5 * record else since + 1
+            record = min(record, gap)
+            if since > PATIENCE and not bold:
+                break
+            if since > PATIENCE:
+                bold, since = False, -10
+                at = self.start(best.coef, best.intercept, max(gap / self._count(at), 1e-12))
+                continue
+            self._step(at, lin, reduced, bold=bold)
+        return best
+
+    def _count(self, at: Iterate) -> float:
+        """Return the sum of weights of all complementarity products, so that their mean is the barrier parameter."""
+        return self._ends_loss + float((self._ends_side * at.nu).sum() + self._side_unit.sum()) + 1e-300
+
+    def _look(self, at: Iterate, lin: Linearisation, reduced: np.ndarray, best: Outcome, tol: float) -> float:
+        """Update the best bounds; return an estimate of the gap of this iterate (exact once it may be small enough)."""
+        primal = primal_value(self.pieces, lin.primal, at.coef, self.lam)
+        if primal < best.primal:
+            best.primal, best.coef, best.intercept = primal, at.coef, at.intercept
+        g = reduced[:-1, 0]
+        nu = at.piece_nu(self.pieces)
+        gap = primal + float(nu @ lin.conjugate) + (g @ g) / (2 * self.lam)
+        if gap <= 2 * tol * abs(primal):
+            dual, u = dual_bound(self.pieces, self.features, nu, self.lam, intercept=self.intercept)
+            if dual > best.dual:
+                best.dual, best.u, best.nu = dual, u.copy() if u is self.pieces.u else u, at.nu.copy()
+            best.converged = best.gap_within(tol)
+            gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
+        return float(gap)
+
+    def _step(self, at: Iterate, lin: Linearisation, reduced: np.ndarray, *, bold: bool) -> None:
+        """One predictor-corrector step, in place."""
+        nu = at.piece_nu(self.pieces)
+        products = at.nu * at.sigma
+        mu = (float(nu @ lin.products) + float(products.sum())) / self._count(at)
+        ratio = (at.sigma / at.nu).sum(axis=1)
+        gram = self.features.gram(lin.vectors[2])
+        system = NewtonSystem(gram, reduced[:, 2:], self.lam, ratio, intercept=self.intercept)
+        sides = lin.value[self.pieces.n_losses :].reshape(-1, 2)
+        base = -reduced[:, 0].copy()
+        base[:-1] -= self.lam * at.coef
+
+        def direction(
+            h: np.ndarray, change: np.ndarray, side: np.ndarray
+        ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]:
+            t = side / at.nu + sides + at.sigma + change[self.pieces.n_losses :].reshape(-1, 2)
+            z, x = system.solve(base - h, t[:, 0] - t[:, 1])
+            dw = z[: len(at.coef)]
+            db = float(z[-1]) if self.intercept else 0.0
+            dnu = np.column_stack([x, -x])
+            return dw, db, self.features.times(dw) + db, dnu, (side - at.sigma * dnu) / at.nu
+
+        *_, df, dnu, dsigma = direction(reduced[:, 1], lin.change, -products)
+        piece_dnu = np.concatenate([np.zeros(self.pieces.n_losses), dnu.ravel()])
+        cross, histogram = self.pieces.predict(df, nu, piece_dnu, SECOND_ORDER * mu if bold else np.inf)
+        weight = float(nu[self._has_bounds] @ self.pieces.total[self._has_bounds])
+        affine = min(1.0, _quantile(histogram, SHARE * weight), _room(at.nu, dnu), _room(at.sigma, dsigma))
+        target = max((1 - affine) ** 3, 1e-3) * mu
+        h = cross
+        change = self.pieces.correct(nu, target, h)
+        side = target * self._side_unit - products - dnu * dsigma
+        reduced_h = np.append(self.features.columns(h[None, :])[:, 0], h.sum())
+        dw, db, df, dnu, dsigma = direction(reduced_h, change, side)
+        histogram, longest = self.pieces.direct(df, nu, target)
+        step = _quantile(histogram, SHARE * weight) if bold else (1 - SAFE_KEEP) * longest
+        step = min(1.0, max(step, (1 - SAFE_KEEP) * longest))
+        step = min(step, (1 - SAFE_KEEP) * min(_room(at.nu, dnu), _room(at.sigma, dsigma)))
+        if self.pieces.all_smooth:
+            step = self._searched(at, dw, df, step, target)
+        at.coef = at.coef + step * dw
+        at.intercept += step * db
+        at.scores = self.features.times(at.coef) + at.intercept
+        at.nu = at.nu + step * dnu
+        at.sigma = at.sigma + step * dsigma
+        self.pieces.advance(at.scores, target, step, KEEP if bold else 0.5 * SAFE_KEEP)
+
+    def _searched(self, at: Iterate, dw: np.ndarray, df: np.ndarray, step: float, target: float) -> float:
+        """Halve the step of a smooth problem until the objective, its maxima smoothed by the barrier, does not rise."""
+        units = target * self._side_unit[:, 0]
+
+        def merit(s: float) -> float:
+            w = at.coef + s * dw
+            values = self.pieces.values(at.scores + s * df)
+            sides = values[self.pieces.n_losses :].reshape(-1, 2)
+            nu = _central_sides(sides, self.pieces.eta, units)
+            smooth = (nu * sides).sum() + (units * np.log(nu).sum(axis=1)).sum()
+            return float(0.5 * self.lam * (w @ w) + values[: self.pieces.n_losses].sum() + smooth)
+
+        here = merit(0.0)
+        for _ in range(20):
+            if merit(step) <= here + 1e-12 * abs(here):
+                break
+            step *= 0.5
+        return step
+
+
+def _central_sides(values: np.ndarray, eta: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Return nu maximising nu^+ S^+ + nu^- S^- + unit (log nu^+ + log nu^-) under nu^+ + nu^- = eta, shape (K, 2).
+
+    With d = S^+ - S^-, the smaller side is  eta unit / (unit + |d| eta / 2 + sqrt(unit^2 + (d eta / 2)^2)).
+    """
+    half = 0.5 * (values[:, 0] - values[:, 1]) * eta
+    small = eta * unit / (unit + np.abs(half) + np.hypot(unit, half))
+    plus = np.where(half > 0, eta - small, small)
+    return np.column_stack([plus, np.where(half > 0, small, eta - small)])
+
+
+def _quantile(histogram: np.ndarray, weight: float) -> float:
+    """Return the longest step that leaves behind rows of at most this weight; infinite if none is left behind."""
+    behind = np.cumsum(histogram)
+    if behind[-1] <= weight:
+        return np.inf
+    return float(np.searchsorted(behind, weight, side="right")) / kernels.BINS
+
+
+def _room(x: np.ndarray, dx: np.ndarray) -> float:
+    """Return the longest step that keeps x + step dx >= 0."""
+    falling = dx < 0
+    return float(np.min(-x[falling] / dx[falling])) if falling.any() else np.inf

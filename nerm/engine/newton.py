@@ -1,0 +1,68 @@
+"""The Newton system of one iteration, reduced to (w, b) and one unknown for each neutrality term.
+
+With nu_k^+ = eta_k theta_k, nu_k^- = eta_k (1 - theta_k), sigma_k^+- >= 0 their slacks, one system is
+
+    (lam I + X'DX) dw + X'D1 db + sum_k dnu_k X'e_k  = -(lam w + X'(c + h))
+          1'DX  dw +  1'D1 db + sum_k dnu_k 1'e_k  = -1'(c + h)                      (free intercept only)
+    (sigma_k^+ / nu_k^+ + sigma_k^- / nu_k^-) dnu_k - eh_k'(X dw + 1 db) = t_k^+ - t_k^-
+
+where dnu_k^+ = dnu_k = -dnu_k^- keeps the sum at eta_k. The first two are one Cholesky factor, the rest K equations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+
+class NewtonSystem:
+    """A factored system; `solve` takes one right-hand side after the other."""
+
+    def __init__(
+        self, gram: np.ndarray, reduced: np.ndarray, lam: float, ratio: np.ndarray, *, intercept: bool
+    ) -> None:
+        """Factor. `reduced` holds (X'v, 1'v) for v = density, e_1.., eh_1..; `ratio` is sigma^+/nu^+ + sigma^-/nu^-."""
+        d = gram.shape[0]
+        K = len(ratio)
+        size = d + 1 if intercept else d
+        matrix = np.zeros((size, size), order="F")
+        matrix[:d, :d] = gram
+        matrix[np.arange(d), np.arange(d)] += lam
+        if intercept:
+            matrix[:, d] = reduced[:, 0]
+        # Unit diagonal: the scale of a feature then matters neither for the factor nor for the jitter below.
+        diagonal = matrix.diagonal()
+        floor = 1e-300 + 1e-30 * diagonal.max()
+        self._scale = 1.0 / np.sqrt(np.maximum(diagonal, floor))
+        matrix *= self._scale[:, None]
+        matrix *= self._scale
+        self._factor = _cholesky(matrix)
+        self._e, self._eh = reduced[:size, 1 : 1 + K], reduced[:size, 1 + K :]
+        self._inverse_e = self._apply(self._e)
+        self._small = self._eh.T @ self._inverse_e + np.diag(ratio)
+        self._size = size
+
+    def _apply(self, rhs: np.ndarray) -> np.ndarray:
+        scale = self._scale if rhs.ndim == 1 else self._scale[:, None]
+        return scale * cho_solve(self._factor, scale * rhs, check_finite=False)
+
+    def solve(self, rhs: np.ndarray, term_rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ((dw, db) or dw, dnu)."""
+        step = self._apply(rhs[: self._size])
+        if not len(term_rhs):
+            return step, np.zeros(0)
+        dnu = np.linalg.lstsq(self._small, term_rhs + self._eh.T @ step, rcond=None)[0]
+        return step - self._inverse_e @ dnu, dnu
+
+
+def _cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Factor a matrix of unit diagonal, with as little added to it as rounding makes necessary."""
+    jitter = 4e-16 * len(matrix)
+    while True:
+        matrix[np.arange(len(matrix)), np.arange(len(matrix))] += jitter
+        try:
+            return cho_factor(matrix, lower=False, check_finite=False)
+        except LinAlgError:
+            jitter *= 100
+            if jitter > 1:
+                raise

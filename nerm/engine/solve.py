@@ -1,0 +1,146 @@
+"""From a `LinearModel` to an `EngineResult`: prepare once, run, and give the rows back as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.engine.bounds import dual_bound
+from nerm.engine.interior_point import MAX_ITERATIONS, InteriorPoint, Iterate, Outcome
+from nerm.engine.matrices import DenseFeatures, Features, SparseFeatures
+from nerm.engine.model import EngineResult, LinearModel
+from nerm.engine.pieces import Pieces
+from nerm.engine.rows import equal_rows
+from nerm.engine.threads import Blocks
+
+COLD = 1.0  # barrier at the cold start: the scale of a margin
+WARM = 0.02  # barrier at a start from a neighbouring problem
+
+
+@dataclass
+class Prepared:
+    """A model ready to run: merged rows, features shifted by `offset` if that helps, pieces, and the terms that act."""
+
+    model: LinearModel
+    merged: tuple[np.ndarray, np.ndarray] | None
+    features: Features
+    pieces: Pieces
+    offset: np.ndarray | None
+    acting: list[int]
+
+    def engine(self, scale: float = 1.0) -> InteriorPoint:
+        """Return the method for this model with every eta multiplied by `scale`."""
+        self.pieces.eta = scale * np.array([self.model.neutralities[k].eta for k in self.acting])
+        lam = self.model.mu * self.model.n_rows
+        return InteriorPoint(self.pieces, self.features, lam, intercept=self.model.intercept)
+
+    def result(self, outcome: Outcome, engine: InteriorPoint) -> EngineResult:
+        """Expand an outcome to the rows and terms of the model."""
+        model, n = self.model, self.model.n_rows
+        if outcome.u is None or outcome.nu is None:
+            outcome = _with_bound(outcome, engine)
+        assert outcome.u is not None
+        assert outcome.nu is not None
+        shift = 0.0 if self.offset is None else float(self.offset @ outcome.coef)
+        coef, intercept = outcome.coef, outcome.intercept - shift
+        scores = np.asarray(model.X @ coef) + intercept
+        u = outcome.u if self.merged is None else outcome.u[:, self.merged[0]]
+        R, K = len(model.losses), len(model.neutralities)
+        alpha = np.empty((R, n))
+        for r, loss in enumerate(model.losses):
+            alpha[r] = -np.where(loss.weights > 0, u[r], loss.margin.maximiser(model.y * scores))
+        beta, theta = np.empty((2, K, n)), np.empty(K)
+        for k, term in enumerate(model.neutralities):
+            place = self.acting.index(k) if k in self.acting else None
+            theta[k] = 0.5 if place is None else outcome.nu[place, 0] / outcome.nu[place].sum()
+            for side, sign in enumerate((1.0, -1.0)):
+                free = term.margin.maximiser(sign * term.viewpoint * scores)
+                beta[side, k] = -free if place is None else -np.where(term.weights > 0, u[R + 2 * place + side], free)
+        return EngineResult(
+            coef=coef, intercept=intercept, alpha=alpha, beta_plus=beta[0], beta_minus=beta[1], theta=theta,
+            primal=outcome.primal / n, dual=outcome.dual / n, iterations=outcome.iterations,
+            converged=outcome.converged, rows=self.pieces.n_rows,
+        )  # fmt: skip
+
+
+def _with_bound(outcome: Outcome, engine: InteriorPoint) -> Outcome:
+    """Give an outcome that stopped short of any bound the best one its hypothesis allows."""
+    at = engine.start(outcome.coef, outcome.intercept, 1e-6)
+    nu = at.piece_nu(engine.pieces)
+    dual, u = dual_bound(engine.pieces, engine.features, nu, engine.lam, intercept=engine.intercept)
+    return replace(outcome, dual=dual, u=u.copy(), nu=at.nu)
+
+
+@contextmanager
+def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
+    """Merge equal rows and set up features and pieces; threads live as long as the context."""
+    X = model.X
+    if sp.issparse(X) and not (X.has_canonical_format and X.has_sorted_indices):
+        X = X.copy()
+        X.sum_duplicates()
+    acting = [k for k, term in enumerate(model.neutralities) if term.eta > 0 and term.weights.any()]
+    terms = tuple(model.neutralities[k] for k in acting)
+    merged = equal_rows(X, np.vstack([model.y, *(term.viewpoint for term in terms)])) if merge else None
+    if merged is not None:
+        X = X[merged[1]]
+    offset = None if sp.issparse(X) or not model.intercept else _offset(X)
+    with Blocks(X.shape[0]) as blocks:
+        features: Features = (
+            SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X if offset is None else X - offset)
+        )
+        pieces = Pieces(replace(model, neutralities=terms), merged, blocks)
+        yield Prepared(model, merged, features, pieces, offset, acting)
+
+
+def _offset(X: np.ndarray) -> np.ndarray | None:
+    """Return the column means where a column lies so far from 0 that the intercept would drown in it, else None."""
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    far = np.abs(mean) > 100 * spread
+    return np.where(far, mean, 0.0) if far.any() else None
+
+
+def solve(
+    model: LinearModel,
+    tol: float = 1e-6,
+    *,
+    start: tuple[np.ndarray, float] | None = None,
+    max_iterations: int = MAX_ITERATIONS,
+    merge: bool = True,
+) -> EngineResult:
+    """Minimise P to the relative gap tol; `start` is the (coef, intercept) of a neighbouring problem."""
+    with prepared(model, merge=merge) as ready:
+        engine = ready.engine()
+        outcome = engine.run(_starting_point(ready, engine, start), tol, max_iterations)
+        return ready.result(outcome, engine)
+
+
+def _starting_point(ready: Prepared, engine: InteriorPoint, start: tuple[np.ndarray, float] | None) -> Iterate:
+    if start is None:
+        return engine.start(np.zeros(ready.model.X.shape[1]), 0.0, COLD)
+    coef, intercept = start
+    shift = 0.0 if ready.offset is None else float(ready.offset @ coef)
+    return engine.start(np.asarray(coef, dtype=float), intercept + shift, WARM)
+
+
+def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -> list[EngineResult]:
+    """Solve with all eta multiplied by each of `scales` in turn, every solution the start of the next.
+
+    The order is yours to choose and the results come in it; neighbours should be close, as on a sorted grid.
+    """
+    results: list[EngineResult] = []
+    with prepared(model) as ready:
+        for scale in scales:
+            start = (results[-1].coef, results[-1].intercept) if results else None
+            results.append(_path_point(ready, scale, start, tol))
+    return results
+
+
+def _path_point(ready: Prepared, scale: float, start: tuple[np.ndarray, float] | None, tol: float) -> EngineResult:
+    if scale == 0:  # the terms do not act at all, so the sides have no barrier
+        return solve(ready.model.with_eta_scaled(0.0), tol, start=start)
+    engine = ready.engine(scale)
+    return ready.result(engine.run(_starting_point(ready, engine, start), tol), engine)
