@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import cvxpy as cp
 import numpy as np
@@ -28,7 +29,7 @@ def objective(scores, norm2, y, v, lam, eta, s=None, u=None, variant="exact") ->
 
 
 def dual_value(alpha, beta_plus, beta_minus, gram, y, v, lam) -> float:
-    """The dual divided by lambda, straight from MATHEMATICS section 4."""
+    """Return the dual divided by lambda, straight from MATHEMATICS section 4."""
     a = alpha * y + (beta_plus - beta_minus) * v
     return float(np.sum(alpha + beta_plus + beta_minus) - a @ gram @ a / (2 * lam))
 
@@ -62,7 +63,7 @@ def factor(gram: np.ndarray) -> np.ndarray:
 
 
 def solve_by_hand(features, y, v, lam, eta, s=None, u=None, variant="exact"):
-    """The primal as a plain cvxpy model; return (optimum, w, b)."""
+    """Solve the primal as a plain cvxpy model; return (optimum, w, b)."""
     n, d = features.shape
     s = np.ones(n) if s is None else s
     u = np.ones(n) if u is None else u
@@ -82,13 +83,12 @@ def best_intercepts(g, y, v, lam, eta, slack=1e-9):
     """Brute force over every bend and crossing: the interval of b whose value is within slack of the best."""
     bends = np.concatenate([y - g] + [sign / v[v != 0] - g[v != 0] for sign in (1.0, -1.0)])
     bends = np.unique(bends)
-    pairs = [(p, q) for p, q in zip(bends[:-1], bends[1:], strict=True)]
 
     def difference(b):
         return sum(hinge(v[i] * (g[i] + b)) - hinge(-v[i] * (g[i] + b)) for i in range(len(y)))
 
     crossings = []
-    for p, q in pairs:
+    for p, q in pairwise(bends):
         dp, dq = difference(p), difference(q)
         if dp * dq < 0:
             crossings.append(p + (q - p) * dp / (dp - dq))
@@ -117,7 +117,7 @@ class Case:
 
 
 def random_case(seed: int) -> Case:
-    """A small problem; kernel, kind of viewpoint, eta and lambda cycle with the seed."""
+    """Draw a small problem; kernel, kind of viewpoint, eta and lambda cycle with the seed."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(6, 30)), int(rng.integers(1, 5))
     X = rng.normal(size=(n, d))
@@ -137,7 +137,7 @@ def random_case(seed: int) -> Case:
 
 
 def synthetic(n: int, d: int = 10, seed: int = 0):
-    """The paper's synthetic construction, with the label noise as it was meant (rare flips)."""
+    """Draw the paper's synthetic data, with the label noise as it was meant (rare flips)."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, d))
     w_y, w_v = rng.uniform(-1, 1, d), rng.uniform(-1, 1, d)

@@ -19,7 +19,7 @@ def check(seed: int) -> None:
     kernel = "linear" if c.kernel == "linear" else RBF(c.gamma)
     gram = c.gram
     features = c.X if c.kernel == "linear" else factor(gram)
-    optimum, w, b = solve_by_hand(features, c.y, c.v, c.lam, c.eta)
+    optimum, w, _ = solve_by_hand(features, c.y, c.v, c.lam, c.eta)
     truth = features @ w
     models = {
         "smo": smo(c.X, c.y, c.v, c.lam, c.eta, kernel=kernel, tol=1e-10),
@@ -42,7 +42,7 @@ def check(seed: int) -> None:
         assert m.relative_gap <= 1e-6, (name, m.relative_gap)
         # Agreement on the hypothesis: f minus its intercept is unique, b may be any point of an interval.
         np.testing.assert_allclose(g, truth, atol=1e-3 * max(1.0, np.abs(truth).max()), err_msg=name)
-        value, left, right = best_intercepts(g, c.y, c.v, c.lam, c.eta, slack=1e-7)
+        _, left, right = best_intercepts(g, c.y, c.v, c.lam, c.eta, slack=1e-7)
         assert left - 1e-4 <= m.intercept <= right + 1e-4, name
     assert models["smo"].relative_gap <= 2e-9
     assert models["smo"].converged

@@ -25,7 +25,7 @@ def data(variant="exact", eta=2.0):
 
 
 def best_gain(i, a, bounds, coupling=None):
-    """max alpha + beta+ + beta- subject to alpha y + (beta+ - beta-) v = a, by linear programming."""
+    """Maximise alpha + beta+ + beta- subject to alpha y + (beta+ - beta-) v = a, by linear programming."""
     extra = {} if coupling is None else {"A_ub": [[0.0, 1.0, 1.0]], "b_ub": [coupling]}
     answer = linprog([-1, -1, -1], A_eq=[[Y[i], V[i], -V[i]]], b_eq=[a], bounds=bounds, **extra)
     assert answer.status == 0

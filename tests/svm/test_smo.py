@@ -63,18 +63,14 @@ def test_weights_against_a_model_written_by_hand(seed):
     rng = np.random.default_rng(seed)
     s, u = rng.uniform(0, 2, len(c.y)), rng.uniform(0, 2, len(c.y))
     s[2], u[3] = 0.0, 0.0
-    model = smo(
-        c.X, c.y, c.v, c.lam, c.eta, kernel=RBF(c.gamma), tol=1e-9, sample_weight=s, neutrality_weight=u
-    )
+    model = smo(c.X, c.y, c.v, c.lam, c.eta, kernel=RBF(c.gamma), tol=1e-9, sample_weight=s, neutrality_weight=u)
     gram = Case(c.X, c.y, c.v, c.lam, c.eta, "rbf").gram
     optimum, _, _ = solve_by_hand(factor(gram), c.y, c.v, c.lam, c.eta, s, u)
     assert model.converged
     assert_dual_feasible(model, c.y, c.v, c.eta, s, u)
     np.testing.assert_allclose(model.primal, optimum, rtol=1e-7)
     norm2 = model.a @ gram @ model.a / c.lam**2
-    np.testing.assert_allclose(
-        model.primal, objective(model.scores, norm2, c.y, c.v, c.lam, c.eta, s, u), rtol=1e-10
-    )
+    np.testing.assert_allclose(model.primal, objective(model.scores, norm2, c.y, c.v, c.lam, c.eta, s, u), rtol=1e-10)
 
 
 def test_weight_two_is_two_rows_and_weight_zero_is_none():
