@@ -12,7 +12,7 @@ certificate of optimality.
 ('optimal', True)
 """
 
-from nerm import atoms, kernels, metrics, solvers, weights
+from nerm import atoms, kernels, metrics, signs, solvers, weights
 from nerm.algebra import Objective
 from nerm.atoms import (
     L1,
@@ -86,6 +86,7 @@ __all__ = [
     "kernels",
     "margin_function",
     "metrics",
+    "signs",
     "solvers",
     "weights",
 ]
