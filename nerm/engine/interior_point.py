@@ -32,6 +32,9 @@ SAFE_KEEP = 0.005  # the same for the common step
 SIDE_BARRIER = 0.1  # barrier of nu sigma against that of u p, per eta times total weight
 SECOND_ORDER = 10.0  # bound on second-order terms, in units of the mean product
 PATIENCE = 6  # iterations without halving the gap before the common step takes over
+SAFE_PATIENCE = 20  # the same before the common step gives up
+RESTART = 0.1  # barrier with which the common step takes over
+HALVINGS = 6  # of a step that makes a smooth problem worse
 MAX_ITERATIONS = 200
 
 
@@ -100,12 +103,12 @@ class InteriorPoint:
                 break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)
-            if since > PATIENCE and not bold:
-                break
-            if since > PATIENCE:
-                bold, since = False, -10
-                at = self.start(best.coef, best.intercept, max(gap / self._count(at), 1e-12))
+            if since > PATIENCE and bold:
+                bold, record, since = False, np.inf, 0
+                at = self.start(best.coef, best.intercept, RESTART)
                 continue
+            if since > SAFE_PATIENCE:
+                break
             self._step(at, lin, reduced, bold=bold)
         return best
 
@@ -166,8 +169,8 @@ class InteriorPoint:
         step = _quantile(histogram, SHARE * weight) if bold else (1 - SAFE_KEEP) * longest
         step = min(1.0, max(step, (1 - SAFE_KEEP) * longest))
         step = min(step, (1 - SAFE_KEEP) * min(_room(at.nu, dnu), _room(at.sigma, dsigma)))
-        if self.pieces.all_smooth:
-            step = self._searched(at, dw, df, step, target)
+        if self.pieces.some_smooth:
+            step = self._searched(at, dw, df, dnu, step)
         at.coef = at.coef + step * dw
         at.intercept += step * db
         at.scores = self.features.times(at.coef) + at.intercept
@@ -175,21 +178,22 @@ class InteriorPoint:
         at.sigma = at.sigma + step * dsigma
         self.pieces.advance(at.scores, target, step, KEEP if bold else 0.5 * SAFE_KEEP)
 
-    def _searched(self, at: Iterate, dw: np.ndarray, df: np.ndarray, step: float, target: float) -> float:
-        """Halve the step of a smooth problem until the objective, its maxima smoothed by the barrier, does not rise."""
-        units = target * self._side_unit[:, 0]
+    def _searched(self, at: Iterate, dw: np.ndarray, df: np.ndarray, dnu: np.ndarray, step: float) -> float:
+        """Halve the step of a smooth problem until the Lagrangian does not rise.
 
-        def merit(s: float) -> float:
+        The direction is Newton's for loss + regularizer + nu S with the *new* nu, which is therefore held fixed here.
+        Beside hinge-like pieces, whose direction is another, a smooth one is only kept from running away.
+        """
+        nu = np.concatenate([np.ones(self.pieces.n_losses), (at.nu + step * dnu).ravel()])
+
+        def lagrangian(s: float) -> float:
             w = at.coef + s * dw
-            values = self.pieces.values(at.scores + s * df)
-            sides = values[self.pieces.n_losses :].reshape(-1, 2)
-            nu = _central_sides(sides, self.pieces.eta, units)
-            smooth = (nu * sides).sum() + (units * np.log(nu).sum(axis=1)).sum()
-            return float(0.5 * self.lam * (w @ w) + values[: self.pieces.n_losses].sum() + smooth)
+            return float(0.5 * self.lam * (w @ w) + nu @ self.pieces.values(at.scores + s * df))
 
-        here = merit(0.0)
-        for _ in range(20):
-            if merit(step) <= here + 1e-12 * abs(here):
+        here = lagrangian(0.0)
+        rise = (1e-12 if self.pieces.all_smooth else 0.1) * abs(here)
+        for _ in range(HALVINGS):
+            if lagrangian(step) <= here + rise:
                 break
             step *= 0.5
         return step

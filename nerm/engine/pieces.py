@@ -83,6 +83,11 @@ class Pieces:
         """Tell whether every piece is differentiable as it stands, so that there is nothing to smooth."""
         return all(self.quadratic(j) is None for j in range(self.count))
 
+    @property
+    def some_smooth(self) -> bool:
+        """Tell whether a piece has a curvature that changes, so that Newton's step may be too long."""
+        return any(isinstance(margin, SmoothMargin) for margin in self.margins)
+
     def bounds_count(self) -> np.ndarray:
         """Return for each piece the number of finite ends of its domain that carry a barrier."""
         return np.array(
