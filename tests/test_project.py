@@ -41,7 +41,9 @@ def test_the_core_does_not_look_down():
     """What stands lower in the house is never imported by what stands above it."""
     lower = ("nerm.modelling", "nerm.solvers", "nerm.svm", "nerm.engine", "nerm.estimators", "nerm.baselines")
     upper = [*(ROOT / "nerm" / "atoms").glob("*.py")]
-    upper += [ROOT / "nerm" / f"{m}.py" for m in ("algebra", "objective", "hypothesis", "problem", "certificate", "recovery")]
+    upper += [
+        ROOT / "nerm" / f"{m}.py" for m in ("algebra", "objective", "hypothesis", "problem", "certificate", "recovery")
+    ]
     for path in upper:
         assert not [m for m in top_level_imports(path) if m.startswith(lower)], path.name
     for path in (ROOT / "nerm" / "svm").glob("*.py"):
