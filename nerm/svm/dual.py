@@ -6,7 +6,7 @@ Exact (MATHEMATICS section 4, divided by lambda so that its value is the primal'
     subject to  a_i = alpha_i y_i + (beta_i^+ - beta_i^-) v_i,   sum_i a_i = 0,   0 <= alpha_i <= s_i,
                 0 <= beta_i^{+-} <= u_i nu^{+-},   nu^+ + nu^- <= eta.
 
-Published: as printed in the paper (section 5.2 and appendix), 0 <= beta^{+-}, beta_i^+ + beta_i^- <= eta u_i,
+Published: as printed in the paper (section 6.2 and appendix), 0 <= beta^{+-}, beta_i^+ + beta_i^- <= eta u_i,
 and no nu: each sample may choose its own direction. It is the dual of a shrinkage problem, not of the
 neutral SVM (docs/errata.md); it is here to be looked at.
 
@@ -65,9 +65,7 @@ def dual_qp(
     lower, upper = [np.zeros(n)], [np.zeros(n)]
     if intercept:
         lines.append(
-            sp.hstack(
-                [sp.csc_matrix(np.ones((1, n))), row_none, row_none, row_none, sp.csc_matrix((1, edge))]
-            )
+            sp.hstack([sp.csc_matrix(np.ones((1, n))), row_none, row_none, row_none, sp.csc_matrix((1, edge))])
         )
         lower.append(np.zeros(1))
         upper.append(np.zeros(1))

@@ -50,9 +50,7 @@ class FixedNu:
         self.seg, self.x = np.zeros(n, dtype=np.int64), np.zeros(n)
         self.rise, self.fall = np.zeros(n), np.zeros(n)
         p = pieces
-        smo_loop.place(
-            self.a, p.low, p.start, p.width, p.count, p.slope, self.seg, self.x, self.rise, self.fall
-        )
+        smo_loop.place(self.a, p.low, p.start, p.width, p.count, p.slope, self.seg, self.x, self.rise, self.fall)
         self.active = np.arange(n)
         self.n_active = n
 

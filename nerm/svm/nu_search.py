@@ -141,13 +141,7 @@ class NuSearch:
                 standing = state.standing(best=True)
             self._report(standing)
             fair = standing.inner_gap <= _INNER_SHARE * standing.gap
-            if (
-                exhausted
-                or fair
-                or self.stopped
-                or standing.gap <= target
-                or self.iterations >= self.max_iter
-            ):
+            if exhausted or fair or self.stopped or standing.gap <= target or self.iterations >= self.max_iter:
                 return standing, exhausted
             epsilon = 1e-14 * (1.0 + float(np.abs(state.G).max()))
             done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations), epsilon, self.clock)

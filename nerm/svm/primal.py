@@ -1,4 +1,4 @@
-"""The neutral SVM's primal as a quadratic programme (paper, section 5.1), corrected and weighted.
+"""The neutral SVM's primal as a quadratic programme (paper, section 6.1), corrected and weighted.
 
     minimise    sum_i s_i xi_i + (lambda/2) ||w||^2 + eta zeta
     subject to  f = X w + b,   1 - y_i f_i <= xi_i,   1 - v_i f_i <= xi_i^+,   1 + v_i f_i <= xi_i^-,
@@ -33,9 +33,7 @@ def primal_qp(
     neutrality_weight: Any = None,
 ) -> QP:
     """Return the primal QP in (w, b, f, xi, xi^+, xi^-, zeta); without ``intercept`` the block b is empty."""
-    data = validated(
-        X, y, viewpoint, lam, eta, sample_weight=sample_weight, neutrality_weight=neutrality_weight
-    )
+    data = validated(X, y, viewpoint, lam, eta, sample_weight=sample_weight, neutrality_weight=neutrality_weight)
     n, d = data.X.shape
     u = data.neutrality_weight
     neutral = np.flatnonzero(u > 0) if data.eta > 0 else np.array([], dtype=int)
@@ -51,9 +49,7 @@ def primal_qp(
             "zeta": one,
         }
     )
-    rows = blocks(
-        {"scores": n, "alpha": n, "beta_plus": k, "beta_minus": k, "nu": 2 * one, "signs": n + 2 * k}
-    )
+    rows = blocks({"scores": n, "alpha": n, "beta_plus": k, "beta_minus": k, "nu": 2 * one, "signs": n + 2 * k})
 
     I_n, I_k = sp.identity(n, format="csc"), sp.identity(k, format="csc")
     pick = I_n[neutral]
@@ -77,9 +73,7 @@ def primal_qp(
     heights = [n, n, k, k, one, one, n, k, k]
     A = _assemble(grid, heights, columns)
     lower = np.concatenate([np.zeros(n), np.ones(n + 2 * k), np.full(2 * one, -np.inf), np.zeros(n + 2 * k)])
-    upper = np.concatenate(
-        [np.zeros(n), np.full(n + 2 * k, np.inf), np.zeros(2 * one), np.full(n + 2 * k, np.inf)]
-    )
+    upper = np.concatenate([np.zeros(n), np.full(n + 2 * k, np.inf), np.zeros(2 * one), np.full(n + 2 * k, np.inf)])
 
     total = sum(columns)
     quadratic = np.zeros(total)

@@ -115,9 +115,7 @@ def _by_cvxpy(qp: QP, solver: str, tol: float, options: dict[str, Any]) -> tuple
 
     known = cp.installed_solvers()
     if solver not in known:
-        raise UnknownNameError(
-            "'solver'", solver.lower(), [s.lower() for s in known], "Use an installed solver"
-        )
+        raise UnknownNameError("'solver'", solver.lower(), [s.lower() for s in known], "Use an installed solver")
     x = cp.Variable(len(qp.q))
     equal = qp.l == qp.u
     below, above = ~equal & np.isfinite(qp.l), ~equal & np.isfinite(qp.u)
@@ -150,6 +148,4 @@ def _by_cvxpy(qp: QP, solver: str, tol: float, options: dict[str, Any]) -> tuple
 def blocks(sizes: dict[str, int]) -> dict[str, slice]:
     """Lay named blocks one after another."""
     ends = np.cumsum(list(sizes.values()))
-    return {
-        name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)
-    }
+    return {name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)}

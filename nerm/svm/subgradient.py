@@ -1,4 +1,4 @@
-"""The subgradient method on the primal (paper, section 5.1), corrected, with a certificate.
+"""The subgradient method on the primal (paper, section 6.1), corrected, with a certificate.
 
 The intercept is not regularised, so a step in it has no natural length. It is minimised out exactly instead:
 
@@ -47,9 +47,7 @@ def subgradient_method(
     ``status`` says which gap is left, when max_iter steps were not enough. A callback returning False
     stops the run.
     """
-    data = validated(
-        X, y, viewpoint, lam, eta, sample_weight=sample_weight, neutrality_weight=neutrality_weight
-    )
+    data = validated(X, y, viewpoint, lam, eta, sample_weight=sample_weight, neutrality_weight=neutrality_weight)
     tol = as_nonnegative(tol, "tol", "Use a relative gap such as 1e-3")
     max_iter = int(as_positive(max_iter, "max_iter"))
     d = data.X.shape[1]
@@ -147,9 +145,7 @@ def _with_intercept(data: NeutralData, w: np.ndarray, intercept: bool) -> np.nda
     return g + best_intercept(data, g)[0] if intercept else g
 
 
-def _dual(
-    data: NeutralData, a: np.ndarray, nu: float, intercept: bool
-) -> tuple[tuple[np.ndarray, Multipliers], float]:
+def _dual(data: NeutralData, a: np.ndarray, nu: float, intercept: bool) -> tuple[tuple[np.ndarray, Multipliers], float]:
     """Return the feasible multipliers near (a, nu) and the exact dual's value there."""
     a, m = feasible(data, a, nu, data.eta - nu, intercept)
     w = np.asarray(data.X.T @ a).ravel() / data.lam
