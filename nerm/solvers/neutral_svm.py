@@ -1,7 +1,7 @@
 """The neutral SVM's own algorithms as solvers of a `Problem`: explicit QPs, SMO, the subgradient method.
 
-`nerm.svm` speaks the paper's sum form. Times n, the mean form of a problem with risk weight r becomes that sum form with
-sample weights r s_i, lambda = n mu and the same eta.
+`nerm.svm` speaks the paper's sum form. Times n, the mean form of a problem with risk weight r becomes that sum form
+with sample weights r s_i, lambda = n mu and the same eta.
 """
 
 from __future__ import annotations
