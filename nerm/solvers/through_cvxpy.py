@@ -175,6 +175,8 @@ SOLVERS = (
             "highs_options": {
                 "primal_feasibility_tolerance": max(eps, 1e-10),
                 "dual_feasibility_tolerance": max(eps, 1e-10),
+                # its active-set method for QPs can cycle for ever on degenerate problems
+                "qp_iteration_limit": 20_000,
             }
         },
     ),
