@@ -68,7 +68,7 @@ def test_printed_dual_collapses_to_zero(data, eta):
 
 
 def test_the_coupling_is_global_not_per_sample(data):
-    """At the exact optimum some samples use beta^+ and beta^- beyond their own share of eta."""
+    """The multipliers of the solved primal obey 0 <= beta^{+-} <= nu^{+-}, nu^+ + nu^- <= eta, and close the gap."""
     X, y, v = data
     model = primal_qp(X, y, v, LAM, 1.0).solve("clarabel", tol=1e-10).model
     assert model.nu_plus + model.nu_minus <= 1.0 + 1e-9
