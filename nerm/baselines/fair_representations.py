@@ -102,11 +102,13 @@ class LearningFairRepresentations(GroupClassifier):
         n, point, steps = problem.n, start, 0
         bounds = problem.bounds()
         multipliers = np.zeros(problem.K)
-        stiffness = max(10.0 * problem.scales[2], 1.0)
+        stiffness, before = max(10.0 * problem.scales[2], 1.0), np.inf
         for _ in range(ROUNDS):
 
-            def scaled(x: np.ndarray, at: np.ndarray = multipliers) -> tuple[float, np.ndarray]:
-                value, gradient = problem.value_and_gradient(x, (at, stiffness))
+            def scaled(
+                x: np.ndarray, at: tuple[np.ndarray, float] = (multipliers, stiffness)
+            ) -> tuple[float, np.ndarray]:
+                value, gradient = problem.value_and_gradient(x, at)
                 return value / n, gradient / n
 
             left = max(int(self.max_iter) - steps, 1)
@@ -124,8 +126,11 @@ class LearningFairRepresentations(GroupClassifier):
             renewed = problem.renew(point, multipliers, stiffness)
             unsettled = float(np.abs(renewed - multipliers).max() / stiffness)
             multipliers = renewed
-            if unsettled <= SETTLED or steps >= self.max_iter:
+            if (unsettled <= SETTLED and gradient_norm <= tol) or steps >= self.max_iter:
                 break
+            if unsettled > 0.5 * before:
+                stiffness *= 4.0
+            before = unsettled
         # One number for the warning: tol where the gradient decides, more where the multipliers have not
         # settled.
         residual = max(gradient_norm, tol * unsettled / SETTLED)

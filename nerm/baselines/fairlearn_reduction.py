@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -20,6 +22,8 @@ class FairlearnReduction(GroupClassifier):
     computed from its public ``predictors_`` and ``weights_``; ``predict`` thresholds it, so it is
     deterministic where fairlearn's own is random. ``estimator`` (logistic regression by default) must accept
     ``sample_weight``; ``eps`` is the allowed violation of parity.
+
+    Sparse X is made dense, as fairlearn asks.
 
     Fitted attributes: ``model_`` (fairlearn's own), ``objective_`` (training error of the mixture),
     ``n_iter_``, ``converged_`` (fairlearn's gap is within its target).
@@ -40,14 +44,18 @@ class FairlearnReduction(GroupClassifier):
                 "pip install 'nerm-learn[compare]'."
             ) from error
         eps = as_positive(self.eps, "eps")
-        matrix = as_matrix(X)
+        matrix = _dense(as_matrix(X))
         positive = self._fit_labels(y, matrix.shape[0]).astype(int)
         favoured = self._fit_groups(viewpoint, matrix.shape[0])
         self._check_cells(positive.astype(bool), favoured)
         self.n_features_in_ = matrix.shape[1]
         base = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
         self.model_ = ExponentiatedGradient(base, DemographicParity(), eps=eps, max_iter=int(self.max_iter))
-        self.model_.fit(matrix, positive, sensitive_features=favoured.astype(int))
+        with warnings.catch_warnings():
+            # What fairlearn must change for future versions of pandas is not for our users to act on.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            self.model_.fit(matrix, positive, sensitive_features=favoured.astype(int))
         self.objective_ = float(np.abs(positive - self._chance(matrix)).mean())
         self.n_iter_ = int(self.model_.last_iter_) + 1
         self.converged_ = bool(self.model_.best_gap_ <= self.model_.nu)
@@ -60,7 +68,7 @@ class FairlearnReduction(GroupClassifier):
 
     def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
         """Return P(mixture predicts the desired outcome) - 1/2; the viewpoint is not needed."""
-        return self._chance(self._known_matrix(X)) - 0.5
+        return self._chance(_dense(self._known_matrix(X))) - 0.5
 
     def _chance(self, matrix: Any) -> np.ndarray:
         chance = np.zeros(matrix.shape[0])
@@ -68,3 +76,8 @@ class FairlearnReduction(GroupClassifier):
             if weight > 0:
                 chance += weight * np.asarray(predictor.predict(matrix), dtype=float)
         return chance
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    """Return a dense matrix: fairlearn takes no sparse one."""
+    return matrix.toarray() if sp.issparse(matrix) else matrix

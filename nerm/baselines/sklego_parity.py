@@ -9,36 +9,35 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.baselines.base import GroupClassifier
-from nerm.errors import MissingPackageError
+from nerm.errors import MissingPackageError, NotSolvedError
 from nerm.validation import as_matrix, as_nonnegative, as_positive
 
 
 class SklegoDemographicParity(GroupClassifier):
     """``sklego.linear_model.DemographicParityClassifier``: a bound on |cov(viewpoint, score)|.
 
-    ``lam`` is 1 / C and the penalty is l2. The viewpoint (0/1) rides along as the sensitive column, which
-    scikit-lego uses in the constraint and not as a feature; predictions do not need it. Sparse X is made
-    dense, as scikit-lego asks.
+    ``max  log-likelihood - lam ||w||_2   subject to   |mean((v - mean v) f)| <= covariance_threshold``: lam
+    is scikit-lego's 1 / C, and its "l2" penalty is the norm, not its square. The viewpoint (0/1) rides along
+    as the sensitive column, which scikit-lego uses in the constraint and not as a feature; predictions do
+    not need it. Sparse X is made dense, as scikit-lego asks.
 
     Fitted attributes: ``model_`` (scikit-lego's own), ``coef_``, ``intercept_``, ``objective_`` (negative
-    log-likelihood of the training labels, a sum), ``covariance_``, ``n_iter_`` (None: scikit-lego does not
-    say), ``converged_`` (the covariance is within the bound).
+    log-likelihood of the training labels plus lam ||w||), ``covariance_``, ``n_iter_``, ``converged_`` (the
+    covariance is within the bound).
     """
 
-    def __init__(self, covariance_threshold: float = 0.0, lam: float = 1.0, max_iter: int = 200) -> None:
+    def __init__(self, covariance_threshold: float = 0.01, lam: float = 1.0) -> None:
         self.covariance_threshold = covariance_threshold
         self.lam = lam
-        self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> SklegoDemographicParity:
         """Solve the convex program through scikit-lego."""
         try:
-            import cvxpy  # noqa: F401  (scikit-lego imports it lazily and then fails less clearly)
+            import cvxpy
             from sklego.linear_model import DemographicParityClassifier
         except ImportError as error:
             raise MissingPackageError(
-                "SklegoDemographicParity needs the packages scikit-lego and cvxpy, which are not both "
-                "installed. "
+                "SklegoDemographicParity needs the packages scikit-lego and cvxpy, which are not both installed. "
                 "Install them with: pip install 'nerm-learn[compare]'."
             ) from error
         threshold = as_nonnegative(self.covariance_threshold, "covariance_threshold")
@@ -51,26 +50,39 @@ class SklegoDemographicParity(GroupClassifier):
         dense = matrix.toarray() if sp.issparse(matrix) else matrix
         table = np.column_stack([dense, favoured.astype(float)])
         with warnings.catch_warnings():
-            # It advertises another method whenever it is built, and that is not news to who asks for it by
-            # name.
+            # It advertises another method whenever it is built, which is no news to who asks for it by name;
+            # and what it must change for future versions of its own dependencies is not for our users to act
+            # on.
             warnings.filterwarnings("ignore", message="Please consider using fairlearn", category=UserWarning)
-            self.model_ = DemographicParityClassifier(
+            warnings.simplefilter("ignore", FutureWarning)
+            classifier = DemographicParityClassifier(
                 covariance_threshold=threshold,
                 sensitive_cols=[dense.shape[1]],
                 C=1.0 / lam,
                 penalty="l2",
-                max_iter=int(self.max_iter),
-            ).fit(table, positive.astype(int))
+                max_iter=0,  # it has no effect and any other value is answered by a log message saying so
+            )
+            try:
+                self.model_ = classifier.fit(table, positive.astype(int))
+            except (cvxpy.error.SolverError, ValueError) as error:
+                raise NotSolvedError(
+                    f"scikit-lego's program must be solved by cvxpy's default solver. Got {type(error).__name__}: "
+                    f"{str(error).rstrip('.')}. Use fewer rows or columns, or raise covariance_threshold or lam."
+                ) from error
         inner = self.model_.estimators_[0]
         self.coef_ = np.asarray(inner.coef_, dtype=float).ravel()
         self.intercept_ = float(np.ravel(inner.intercept_)[0])
         scores = dense @ self.coef_ + self.intercept_
-        self.objective_ = float(np.logaddexp(0.0, np.where(positive, -scores, scores)).sum())
+        self.objective_ = float(
+            np.logaddexp(0.0, np.where(positive, -scores, scores)).sum() + lam * np.linalg.norm(self.coef_)
+        )
         self.covariance_ = float(np.mean((favoured - favoured.mean()) * scores))
-        self.n_iter_ = None
+        self.n_iter_ = int(inner.n_iter_ or 0)
         self.converged_ = abs(self.covariance_) <= threshold + 1e-4
         if not self.converged_:
-            self._warn(f"the covariance is {self.covariance_:.2g} and the bound {threshold:.2g}", "Raise max_iter")
+            self._warn(
+                f"the covariance is {self.covariance_:.2g} and the bound {threshold:.2g}", "Raise the bound or lam"
+            )
         return self
 
     def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:

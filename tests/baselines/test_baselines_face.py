@@ -196,7 +196,7 @@ def test_an_absent_package_is_named(model, module, message, monkeypatch):
 
 def test_fairlearn_has_the_same_face():
     pytest.importorskip("fairlearn", reason="needs fairlearn (extra 'compare')")
-    fitted = clone(FairlearnReduction(eps=0.02)).fit(X, Y, viewpoint=S)
+    fitted = clone(FairlearnReduction(eps=0.02)).fit(sp.csr_matrix(X), Y, viewpoint=S)
     scores = fitted.decision_function(X)
     assert np.abs(scores).max() <= 0.5 + 1e-9
     rates = [(scores[g == S] + 0.5).mean() for g in (-1, 1)]
