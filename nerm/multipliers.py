@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """alpha_i in -d phi(y_i f_i), beta_i^+- in -d psi(+-v_i f_i), theta in [0, 1] (MATHEMATICS, section 2).
+    """alpha_i in -d phi(y_i f_i), beta_i^+- in -d psi(+-v_i f_i), theta in [0, 1].
 
     Stored with one row a term; `alpha`, `beta_plus`, `beta_minus` and `theta` drop that axis when there is one term.
     """

@@ -116,7 +116,7 @@ class ObjectiveValue:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """An `Objective` on validated data (mean form, MATHEMATICS section 2). Made by ``objective.on(X, y, ...)``."""
+    """An `Objective` on validated data, in mean form. Made by ``objective.on(X, y, ...)``."""
 
     objective: Objective
     hypothesis: hypotheses.Hypothesis

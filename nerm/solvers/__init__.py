@@ -6,7 +6,7 @@ import importlib
 import math
 import pkgutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -47,10 +47,8 @@ def available() -> dict[str, Solver]:
     return {name: solver for name, solver in known().items() if solver.installed()}
 
 
-def get(name: str, problem: Problem) -> tuple[Solver, str]:
-    """Return the solver of this name, checked against the problem, and why it was chosen."""
-    if name == "auto":
-        return choose(problem)
+def get(name: str, problem: Problem) -> Solver:
+    """Return the solver of this name, checked against the problem."""
     if name not in known():
         raise UnknownNameError("'solver'", name, ["auto", *known()])
     solver = known()[name]
@@ -66,21 +64,30 @@ def get(name: str, problem: Problem) -> tuple[Solver, str]:
             f"a problem with {obstacle}",
             "Use solver='auto' or another solver",
         )
-    return solver, "asked for by name"
+    return solver
 
 
-def choose(problem: Problem) -> tuple[Solver, str]:
-    """Return the solver for ``solver="auto"`` and the reason."""
-    return known()["clarabel"], "a general conic solver that takes every atom"
+def choose(problem: Problem) -> list[tuple[Solver, str]]:
+    """Return the solvers that ``solver="auto"`` tries, in order, each with its reason.
+
+    nerm's own engine where it applies; Clarabel, which takes every atom, elsewhere, and where the engine's answer is
+    not certified. `stats.reason` tells which of these happened.
+    """
+    engine, general = known()["interior-point"], known()["clarabel"]
+    obstacle = engine.obstacle(problem)
+    if obstacle is not None:
+        return [(general, f"takes every atom; {engine.name} does not take {obstacle}")]
+    return [
+        (engine, "nerm's own engine takes this problem"),
+        (general, f"a second opinion: {engine.name} was not certified"),
+    ]
 
 
 def solve(
     problem: Problem, solver: str = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
 ) -> Solution:
     """Solve one problem (the work behind `Problem.solve`)."""
-    tol = as_positive(tol, "tol")
-    chosen, reason = get(solver, problem)
-    return _judged(chosen, chosen.open(problem), problem, tol, reason, strict, options)
+    return _solve_all([problem], solver, tol, strict, options)[0]
 
 
 def path(
@@ -93,60 +100,71 @@ def path(
     **options: Any,
 ) -> list[Solution]:
     """Solve for every neutrality weight in one session (the work behind `Problem.path`)."""
-    tol = as_positive(tol, "tol")
     if np.ndim(eta) != 1 or len(eta) == 0:
         raise InvalidInputError(
             "'eta' must be a nonempty list of neutrality weights", repr(eta), "Pass [0, 0.1, 1], for instance"
         )
     problems = [problem.with_neutrality(as_nonnegative(value, "eta")) for value in eta]
-    chosen, reason = get(solver, problems[0])
-    session = chosen.open(problems[0])
-    return [_judged(chosen, session, each, tol, reason, strict, options) for each in problems]
+    return _solve_all(problems, solver, tol, strict, options)
+
+
+def _solve_all(problems: list[Problem], name: str, tol: float, strict: bool, options: dict[str, Any]) -> list[Solution]:
+    """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
+    tol = as_positive(tol, "tol")
+    plan = choose(problems[0]) if name == "auto" else [(get(name, problems[0]), "asked for by name")]
+    if options:
+        plan = plan[:1]  # options belong to one solver
+    solutions: list[Solution | None] = [None] * len(problems)
+    for solver, reason in plan:
+        open_ones = [i for i, s in enumerate(solutions) if s is None or s.status is not Status.OPTIMAL]
+        if not open_ones:
+            break
+        session = solver.open(problems[open_ones[0]])
+        for i, new in zip(
+            open_ones, _judged(solver, session, [problems[i] for i in open_ones], tol, reason, options), strict=True
+        ):
+            solutions[i] = _better(solutions[i], new)
+    done = [solution for solution in solutions if solution is not None]
+    if strict:
+        for solution in done:
+            _insist(solution)
+    return done
+
+
+def _better(old: Solution | None, new: Solution) -> Solution:
+    return new if old is None or new.certificate.relative_gap < old.certificate.relative_gap else old
+
+
+def _insist(solution: Solution) -> None:
+    """Raise unless the certificate granted optimality."""
+    if solution.status is not Status.OPTIMAL:
+        raise NotSolvedError(
+            f"{solution.status.sentence} Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance "
+            f"{solution.tol:g}, solver {solution.stats.solver!r} claims {solution.stats.claim!r}. "
+            "Try another solver or a larger tol."
+        )
 
 
 def _judged(
-    solver: Solver,
-    session: Session,
-    problem: Problem,
-    tol: float,
-    reason: str,
-    strict: bool,
-    options: dict[str, Any],
-) -> Solution:
-    """Ask for finer and finer answers until the certificate is within the tolerance, and return the best one."""
-    best: Solution | None = None
-    stats = Stats(solver=solver.name, version=solver.version(), reason=reason)
-    for accuracy in solver.accuracies(tol):
-        answer = session.answer(problem, accuracy, options)
-        started = time.perf_counter()
-        solution = _certified(problem, answer, tol)
-        stats = replace(
-            stats,
-            iterations=answer.iterations,
-            claim=answer.claim,
-            details=answer.details,
-            build_seconds=stats.build_seconds + answer.build_seconds,
-            solve_seconds=stats.solve_seconds + answer.solve_seconds,
-            certify_seconds=stats.certify_seconds + time.perf_counter() - started,
-        )
-        if best is None or solution.certificate.relative_gap < best.certificate.relative_gap:
-            best = replace(solution, stats=stats)
-        if solution.status is Status.OPTIMAL:
-            break
-    assert best is not None
-    best = replace(
-        best, stats=replace(best.stats, build_seconds=stats.build_seconds, solve_seconds=stats.solve_seconds)
-    )
-    if strict and best.status is not Status.OPTIMAL:
-        raise NotSolvedError(
-            f"{best.status.sentence} Certified relative gap {best.certificate.relative_gap:.2e}, tolerance {tol:g}, "
-            f"solver {solver.name!r} claims {best.stats.claim!r}. Try another solver or a larger tol."
-        )
-    return best
+    solver: Solver, session: Session, problems: list[Problem], tol: float, reason: str, options: dict[str, Any]
+) -> Iterator[Solution]:
+    """Certify an answer to each problem; ask for finer ones until the certificate is within the tolerance."""
+    first, *finer = solver.accuracies(tol)
+    for problem, answer in zip(problems, session.answers(problems, first, options), strict=True):
+        best = _certified(problem, answer, tol, Stats(solver=solver.name, version=solver.version(), reason=reason))
+        for accuracy in finer:
+            if best.status is Status.OPTIMAL:
+                break
+            again = _certified(problem, session.answer(problem, accuracy, options), tol, best.stats)
+            spent = {name: getattr(again.stats, name) for name in ("build_seconds", "solve_seconds", "certify_seconds")}
+            best = _better(best, again)
+            best = replace(best, stats=replace(best.stats, **spent))
+        yield best
 
 
-def _certified(problem: Problem, answer: Answer, tol: float) -> Solution:
-    """Turn an answer into a solution whose status the certificate grants."""
+def _certified(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
+    """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
+    started = time.perf_counter()
     if answer.coef is None or not (np.isfinite(answer.coef).all() and math.isfinite(answer.intercept)):
         zero = np.zeros(problem.hypothesis.size)
         value = problem.evaluate(zero, 0.0)
@@ -165,6 +183,14 @@ def _certified(problem: Problem, answer: Answer, tol: float) -> Solution:
         objective=value,
         multipliers=multipliers,
         certificate=certificate,
-        stats=Stats(solver=""),
+        stats=replace(
+            stats,
+            iterations=answer.iterations,
+            claim=answer.claim,
+            details=answer.details,
+            build_seconds=stats.build_seconds + answer.build_seconds,
+            solve_seconds=stats.solve_seconds + answer.solve_seconds,
+            certify_seconds=stats.certify_seconds + time.perf_counter() - started,
+        ),
         tol=tol,
     )

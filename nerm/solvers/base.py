@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
+
+OWN_PACKAGE = "nerm-learn"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,10 @@ class Session(ABC):
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Solve to about this relative accuracy."""
 
+    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
+        """Solve relatives that differ in their weights only, one answer each, in their order."""
+        return (self.answer(problem, accuracy, options) for problem in problems)
+
 
 class Solver(ABC):
     """One way to solve. `name` is what users type, `package` the distribution it needs."""
@@ -53,6 +60,10 @@ class Solver(ABC):
 
     def version(self) -> str:
         """Return the version of its package."""
+        if self.package == OWN_PACKAGE:
+            from nerm import __version__
+
+            return __version__
         try:
             return importlib.metadata.version(self.package)
         except importlib.metadata.PackageNotFoundError:

@@ -21,13 +21,13 @@ from nerm.errors import UnknownNameError
 from nerm.hypothesis import Kernelized
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
-from nerm.solvers.base import Answer, Session, Solver
+from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
 
 
 class NeutralSVMSolver(Solver, Session):
     """What the algorithms of `nerm.svm` share: which problems they take, and how those read in the sum form."""
 
-    package = "nerm-learn"
+    package = OWN_PACKAGE
     module = "nerm"
     takes_kernels: ClassVar[bool] = True
     takes_no_intercept: ClassVar[bool] = True

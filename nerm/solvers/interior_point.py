@@ -1,0 +1,127 @@
+"""nerm's own engine as a solver: a linear problem with squared l2, read as arrays and handed to `nerm.engine`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nerm.atoms.exponential import Exponential
+from nerm.atoms.logistic import Logistic
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.errors import UnknownNameError
+from nerm.multipliers import Multipliers
+from nerm.problem import Problem
+from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
+
+OPTIONS = ("max_iterations", "merge")
+LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide: 200 MB at this size
+
+
+@dataclass(frozen=True)
+class InteriorPoint(Solver, Session):
+    """The engine: a primal-dual interior-point method on n scalars and a Newton system as wide as the data."""
+
+    name: str = "interior-point"
+    package: str = OWN_PACKAGE
+
+    @property
+    def module(self) -> str:
+        """Part of nerm itself."""
+        return "nerm"
+
+    def needs(self) -> str:
+        """One phrase: what a problem must be like."""
+        return (
+            "a linear problem with squared l2 of positive weight, atoms that are hinge-like (facts.quadratic), "
+            f"logistic or exponential, and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer"
+        )
+
+    def obstacle(self, problem: Problem) -> str | None:
+        """Name the first thing that the engine does not take."""
+        if problem.is_kernel:
+            return "a kernel"
+        for _, omega in problem.regularizers:
+            if not isinstance(omega, SquaredL2):
+                return repr(omega)
+        if not sum(weight for weight, _ in problem.regularizers) > 0:
+            return "no squared l2 regularizer of positive weight"
+        for atom in (*(r.loss for r in problem.risks), *(t.surrogate for t in problem.neutralities)):
+            if not _is_known(atom):
+                return repr(atom)
+        if min(problem.n, problem.hypothesis.size) > LARGEST_SYSTEM:
+            return f"{problem.n} rows and {problem.hypothesis.size} columns"
+        return None
+
+    def open(self, problem: Problem) -> Session:
+        """Return itself; a path is solved in one go by `answers`."""
+        return self
+
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+        """Solve one problem."""
+        return next(self.answers([problem], accuracy, options))
+
+    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
+        """Solve relatives that differ in neutrality weight, from the smallest to the largest, each from the last."""
+        from nerm.engine import solve
+
+        for name in options:
+            if name not in OPTIONS:
+                raise UnknownNameError("an option of 'interior-point'", name, OPTIONS)
+        found: dict[int, Answer] = {}
+        start = None
+        for i in sorted(range(len(problems)), key=lambda i: sum(t.weight for t in problems[i].neutralities)):
+            started = time.perf_counter()
+            model = _model(problems[i])
+            building = time.perf_counter()
+            result = solve(model, 0.9 * accuracy, start=start, **options)
+            start = (result.coef, result.intercept)
+            found[i] = Answer(
+                coef=result.coef,
+                intercept=float(result.intercept),
+                multipliers=Multipliers(result.alpha, result.beta_plus, result.beta_minus, result.theta),
+                claim="converged" if result.converged else "stopped early",
+                iterations=result.iterations,
+                build_seconds=building - started,
+                solve_seconds=time.perf_counter() - building,
+                details={"merged_rows": result.rows},
+            )
+        yield from (found[i] for i in range(len(problems)))
+
+
+def _is_known(atom: MarginFunction) -> bool:
+    return atom.facts.quadratic is not None or isinstance(atom, Logistic | Exponential)
+
+
+def _margin(atom: MarginFunction) -> Any:
+    """Return the engine's own form of an atom."""
+    from nerm.engine import EXPONENTIAL, LOGISTIC, QuadraticConjugate
+
+    if atom.facts.quadratic is not None:
+        linear, quadratic = atom.facts.quadratic
+        return QuadraticConjugate(linear, quadratic, *atom.facts.slopes)
+    return LOGISTIC if isinstance(atom, Logistic) else EXPONENTIAL
+
+
+def _model(problem: Problem) -> Any:
+    """Return the problem as the engine's arrays."""
+    from nerm.engine import LinearModel, LossTerm, NeutralityTerm
+
+    return LinearModel(
+        X=problem.hypothesis.X,
+        y=problem.y,
+        losses=tuple(LossTerm(_margin(r.loss), r.weight * r.sample_weight) for r in problem.risks),
+        mu=float(sum(weight for weight, _ in problem.regularizers)),
+        neutralities=tuple(
+            NeutralityTerm(_margin(t.surrogate), t.weight, np.asarray(t.viewpoint), t.sample_weight)
+            for t in problem.neutralities
+        ),
+        intercept=problem.intercept,
+    )
+
+
+SOLVERS = (InteriorPoint(),)
