@@ -27,9 +27,9 @@ def force(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray:
     return total
 
 
-def balanced(pieces: Pieces, nu: np.ndarray) -> np.ndarray | None:
+def balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray | None:
     """Return u with sum_i c_i = 0, all u moved by one share of their way to the bound that helps; None if none can."""
-    u = pieces.u.copy()
+    u = u.copy()
     for _ in range(3):  # the second and third rounds take back what rounding left
         excess = float(force(pieces, u, nu).sum())
         if excess == 0:
@@ -58,12 +58,13 @@ def _way(pieces: Pieces, j: int, u: np.ndarray, sign: float) -> np.ndarray:
 
 
 def dual_bound(
-    pieces: Pieces, features: Features, nu: np.ndarray, lam: float, *, intercept: bool
+    pieces: Pieces, features: Features, u: np.ndarray, nu: np.ndarray, lam: float, *, intercept: bool
 ) -> tuple[float, np.ndarray]:
-    """Return (n D, feasible u) at the current state; -inf where sum c = 0 is out of reach."""
-    u = balanced(pieces, nu) if intercept else pieces.u
-    if u is None:
-        return -np.inf, pieces.u
+    """Return (n D, feasible u) for any u in its domains; -inf where sum c = 0 is out of reach."""
+    feasible = balanced(pieces, u, nu) if intercept else u.copy()
+    if feasible is None:
+        return -np.inf, u
+    u = feasible
     g = features.columns(force(pieces, u, nu)[None, :])[:, 0]
     conjugates = sum(
         nu[j] * kernels.weigh(pieces.weights[j], margin.conjugate(u[j])) for j, margin in enumerate(pieces.margins)

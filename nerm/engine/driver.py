@@ -71,8 +71,8 @@ def _with_bound(outcome: Outcome, engine: InteriorPoint) -> Outcome:
     """Give an outcome that stopped short of any bound the best one its hypothesis allows."""
     at = engine.start(outcome.coef, outcome.intercept, 1e-6)
     nu = at.piece_nu(engine.pieces)
-    dual, u = dual_bound(engine.pieces, engine.features, nu, engine.lam, intercept=engine.intercept)
-    return replace(outcome, dual=dual, u=u.copy(), nu=at.nu)
+    dual, u = dual_bound(engine.pieces, engine.features, engine.pieces.u, nu, engine.lam, intercept=engine.intercept)
+    return replace(outcome, dual=dual, u=u, nu=at.nu)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
     offset = None if sp.issparse(X) or not model.intercept else _offset(X)
     with Blocks(X.shape[0]) as blocks:
         features: Features = (
-            SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X if offset is None else X - offset)
+            SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X if offset is None else X - offset, blocks)
         )
         pieces = Pieces(replace(model, neutralities=terms), merged, blocks)
         yield Prepared(model, merged, features, pieces, offset, acting)
@@ -98,7 +98,8 @@ def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
 
 def _offset(X: np.ndarray) -> np.ndarray | None:
     """Return the column means where a column lies so far from 0 that the intercept would drown in it, else None."""
-    mean, spread = X.mean(axis=0), X.std(axis=0)
+    sample = X[:: max(1, len(X) // 2000)]
+    mean, spread = sample.mean(axis=0), sample.std(axis=0)
     far = np.abs(mean) > 100 * spread
     return np.where(far, mean, 0.0) if far.any() else None
 

@@ -34,7 +34,9 @@ SECOND_ORDER = 10.0  # bound on second-order terms, in units of the mean product
 PATIENCE = 6  # iterations without halving the gap before the common step takes over
 SAFE_PATIENCE = 20  # the same before the common step gives up
 RESTART = 0.1  # barrier with which the common step takes over
+NEAR = 50.0  # times the tolerance: the gap from which on the affine step's multipliers are tried as a bound
 HALVINGS = 6  # of a step that makes a smooth problem worse
+VANISHED = 1e-30  # share of the first objective below which the optimum is 0 and no relative accuracy can be had
 MAX_ITERATIONS = 200
 
 
@@ -94,12 +96,13 @@ class InteriorPoint:
     def run(self, at: Iterate, tol: float, limit: int = MAX_ITERATIONS) -> Outcome:
         """Iterate until the relative gap is at most tol, or nothing moves any more."""
         best = Outcome(at.coef, at.intercept)
-        bold, record, since = True, np.inf, 0
+        bold, record, since, start_value = True, np.inf, 0, 0.0
         for best.iterations in range(limit + 1):
             lin = self.pieces.linearise(at.scores, at.piece_nu(self.pieces))
             reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
             gap = self._look(at, lin, reduced, best, tol)
-            if best.converged or not np.isfinite(gap):
+            start_value = max(start_value, best.primal)
+            if best.converged or not np.isfinite(gap) or best.primal <= VANISHED * start_value:
                 break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)
@@ -109,7 +112,10 @@ class InteriorPoint:
                 continue
             if since > SAFE_PATIENCE:
                 break
-            self._step(at, lin, reduced, bold=bold)
+            near = gap <= NEAR * tol * abs(best.primal)
+            self._step(at, lin, reduced, best, tol, bold=bold, near=near)
+            if best.converged:
+                break
         return best
 
     def _count(self, at: Iterate) -> float:
@@ -125,15 +131,23 @@ class InteriorPoint:
         nu = at.piece_nu(self.pieces)
         gap = primal + float(nu @ lin.conjugate) + (g @ g) / (2 * self.lam)
         if gap <= 2 * tol * abs(primal):
-            dual, u = dual_bound(self.pieces, self.features, nu, self.lam, intercept=self.intercept)
-            if dual > best.dual:
-                best.dual, best.u, best.nu = dual, u.copy() if u is self.pieces.u else u, at.nu.copy()
-            best.converged = best.gap_within(tol)
+            dual = self._bound(self.pieces.u, at.nu, best)
             gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
+            best.converged = best.gap_within(tol)
         return float(gap)
 
-    def _step(self, at: Iterate, lin: Linearisation, reduced: np.ndarray, *, bold: bool) -> None:
-        """One predictor-corrector step, in place."""
+    def _bound(self, u: np.ndarray, sides: np.ndarray, best: Outcome) -> float:
+        """Return n D of these multipliers, made feasible, and keep them if they are the best."""
+        nu = np.concatenate([np.ones(self.pieces.n_losses), sides.ravel()])
+        dual, u = dual_bound(self.pieces, self.features, u, nu, self.lam, intercept=self.intercept)
+        if dual > best.dual:
+            best.dual, best.u, best.nu = dual, u, sides.copy()
+        return dual
+
+    def _step(
+        self, at: Iterate, lin: Linearisation, reduced: np.ndarray, best: Outcome, tol: float, *, bold: bool, near: bool
+    ) -> None:
+        """One predictor-corrector step, in place; `near` the end, the full affine step may already be good enough."""
         nu = at.piece_nu(self.pieces)
         products = at.nu * at.sigma
         mu = (float(nu @ lin.products) + float(products.sum())) / self._count(at)
@@ -155,6 +169,12 @@ class InteriorPoint:
             return dw, db, self.features.times(dw) + db, dnu, (side - at.sigma * dnu) / at.nu
 
         *_, df, dnu, dsigma = direction(reduced[:, 1], lin.change, -products)
+        if near:
+            plus = np.clip(at.nu[:, 0] + dnu[:, 0], 0.0, self.pieces.eta)
+            self._bound(self.pieces.trial(df), np.column_stack([plus, self.pieces.eta - plus]), best)
+            best.converged = best.gap_within(tol)
+            if best.converged:
+                return
         piece_dnu = np.concatenate([np.zeros(self.pieces.n_losses), dnu.ravel()])
         cross, histogram = self.pieces.predict(df, nu, piece_dnu, SECOND_ORDER * mu if bold else np.inf)
         weight = float(nu[self._has_bounds] @ self.pieces.total[self._has_bounds])

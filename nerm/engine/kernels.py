@@ -112,6 +112,13 @@ def predict(t, B, nu, dnu, df, u, pp, pm, lo, hi, kappa, sp, sm, limit, cross, h
 
 
 @numba.njit(**options)
+def trial(t, df, u, pp, pm, lo, hi, kappa, out, start, stop):  # type: ignore[no-untyped-def]
+    """Set out to u after a full affine step, clipped into [lo, hi]."""
+    for i in range(start, stop):
+        out[i] = min(max(u[i] + kappa[i] * (t[i] * df[i] + pp[i] - pm[i]), lo), hi)
+
+
+@numba.njit(**options)
 def correct(t, B, nu, u, pp, pm, lo, hi, kappa, sp, sm, target, h, start, stop):  # type: ignore[no-untyped-def]
     """Add omega t kappa rho of the corrected system to h; return the sum of B times the change of value."""
     has_lo = isfinite(lo)

@@ -10,11 +10,10 @@ from typing import Protocol
 import numba
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk
 
 from nerm.engine.threads import Blocks
 
-CHUNK = 4096  # rows scaled at a time, so that the scaled copy of a dense matrix stays in cache
+CHUNK = 2048  # rows scaled at a time, so that the scaled copy of a dense matrix stays in cache
 
 
 class Features(Protocol):
@@ -90,34 +89,65 @@ class SparseFeatures:
 
     def columns(self, V: np.ndarray) -> np.ndarray:
         """Return X' V'."""
-        return sum(self._blocks.run(lambda start, stop: _columns(*self._csr, V, self.shape[1], start, stop)))
+        return np.sum(self._blocks.run(lambda start, stop: _columns(*self._csr, V, self.shape[1], start, stop)), axis=0)
 
     def gram(self, density: np.ndarray) -> np.ndarray:
         """Return the upper triangle of X' diag(density) X."""
-        return sum(self._blocks.run(lambda start, stop: _gram(*self._csr, density, self.shape[1], start, stop)))
+        return np.sum(
+            self._blocks.run(lambda start, stop: _gram(*self._csr, density, self.shape[1], start, stop)), axis=0
+        )
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _dense_times(X, w, out, start, stop):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        total = 0.0
+        for p in range(X.shape[1]):
+            total += X[i, p] * w[p]
+        out[i] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def _dense_columns(X, V, start, stop):  # type: ignore[no-untyped-def]
+    """Read X once for all lines of V; BLAS is slow on products this thin."""
+    d = X.shape[1]
+    out = np.zeros((V.shape[0], d))
+    for i in range(start, stop):
+        for k in range(V.shape[0]):
+            x = V[k, i]
+            for p in range(d):
+                out[k, p] += x * X[i, p]
+    return out.T
 
 
 class DenseFeatures:
-    """A dense matrix; BLAS brings its own threads."""
+    """A dense matrix, its Gram matrix by BLAS on the blocks of rows."""
 
-    def __init__(self, X: np.ndarray) -> None:
+    def __init__(self, X: np.ndarray, blocks: Blocks) -> None:
         self.shape = X.shape
         self._X = np.ascontiguousarray(X, dtype=float)
+        self._blocks = blocks
 
     def times(self, w: np.ndarray) -> np.ndarray:
         """Return X w."""
-        return np.asarray(self._X @ w)
+        out = np.empty(self.shape[0])
+        self._blocks.run(lambda start, stop: _dense_times(self._X, w, out, start, stop))
+        return out
 
     def columns(self, V: np.ndarray) -> np.ndarray:
         """Return X' V'."""
-        return np.asarray((V @ self._X).T)
+        return np.sum(self._blocks.run(lambda start, stop: _dense_columns(self._X, V, start, stop)), axis=0)
 
     def gram(self, density: np.ndarray) -> np.ndarray:
-        """Return the upper triangle of X' diag(density) X, by rank-k updates of chunks of rows."""
-        n, d = self.shape
-        out = np.zeros((d, d), order="F")
+        """Return X' diag(density) X, by rank-k updates of chunks of rows."""
         root = np.sqrt(density)[:, None]
-        for start in range(0, n, CHUNK):
-            scaled = self._X[start : start + CHUNK] * root[start : start + CHUNK]
-            out = dsyrk(1.0, scaled.T, beta=1.0, c=out, overwrite_c=True)
-        return out
+
+        def work(start: int, stop: int) -> np.ndarray:
+            out = np.zeros((self.shape[1], self.shape[1]))
+            for i in range(start, stop, CHUNK):
+                part = slice(i, min(i + CHUNK, stop))
+                scaled = self._X[part] * root[part]
+                out += scaled.T @ scaled
+            return out
+
+        return np.sum(self._blocks.run(work), axis=0)

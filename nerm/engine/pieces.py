@@ -183,6 +183,17 @@ class Pieces:
 
         return cross, np.sum(self._blocks.run(work), axis=0)
 
+    def trial(self, df: np.ndarray) -> np.ndarray:
+        """Return u after a full affine step, held to its domain, in the array that `direct` will overwrite."""
+
+        def work(start: int, stop: int) -> None:
+            for j, margin in enumerate(self.margins):
+                state = self.u[j], self.upper[j], self.lower[j], margin.low, margin.high, self.kappa[j]
+                kernels.trial(self.targets[j], df, *state, self.du[j], start, stop)
+
+        self._blocks.run(work)
+        return self.du
+
     def correct(self, nu: np.ndarray, target: float, h: np.ndarray) -> np.ndarray:
         """Add the corrected right-hand side to h (which holds the cross terms); return the changes of value."""
 

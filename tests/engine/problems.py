@@ -111,7 +111,7 @@ class Case:
         return float(value)
 
     def dual(self, result: EngineResult) -> float:
-        """The bound of section 2 of the mathematics; -inf if a multiplier is outside its domain or sum c is not 0."""
+        """Return the bound by its formula; -inf if a multiplier is outside its domain or sum c is not 0."""
         c, value, scale = np.zeros(self.n), 0.0, 0.0
         parts = [(name, s, self.y, a) for (name, s), a in zip(self.losses, result.alpha, strict=True)]
         for k, (name, eta, v, u) in enumerate(self.terms):

@@ -1,0 +1,218 @@
+"""The engine against a naive primal, a naive dual and Clarabel on models written by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nerm.engine import LinearModel, LossTerm, QuadraticConjugate, solve, solve_path
+from nerm.errors import InvalidInputError
+from tests.engine.problems import ATOMS, LOSSES, SURROGATES, Case, random_case
+
+
+def check(case: Case, tol: float = 1e-6):
+    """Solve and hold the engine's word against values computed from its coefficients and multipliers alone."""
+    result = solve(case.model, tol)
+    primal, dual = case.primal(result.coef, result.intercept), case.dual(result)
+    assert result.converged
+    assert result.primal == pytest.approx(primal, rel=1e-9)
+    assert result.dual == pytest.approx(dual, rel=1e-8, abs=1e-12)
+    assert dual <= primal + 1e-10 * abs(primal)
+    assert primal - dual <= 1.01 * tol * abs(primal)
+    return result
+
+
+def plain_data(seed=0, n=60, d=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    v = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0.3, 1.0, -1.0)
+    return X, y, v
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_problems_are_certified(seed):
+    check(random_case(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(150, 3000))
+def test_many_random_problems_are_certified(seed):
+    check(random_case(seed))
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_agrees_with_clarabel(seed):
+    case = random_case(seed)
+    assert solve(case.model, 1e-8).primal == pytest.approx(case.optimum(), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60, 260))
+def test_agrees_with_clarabel_on_many(seed):
+    case = random_case(seed)
+    try:
+        optimum = case.optimum()
+    except Exception as error:  # Clarabel's failures are not ours
+        pytest.skip(str(error))
+    found = solve(case.model, 1e-8).primal
+    assert found <= optimum * (1 + 1e-6) + 1e-9
+    if optimum < found * (1 + 1e-3):  # beyond that Clarabel stopped early; the certificate has spoken already
+        assert found == pytest.approx(optimum, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_every_pair_of_atoms(loss, surrogate):
+    X, y, v = plain_data()
+    one = np.ones(len(y))
+    check(Case(X, y, [(loss, one)], 0.01, [(surrogate, 1.0, v, one)]))
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("eta", [0.0, 1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "logistic"])
+def test_extreme_weights(mu, eta, name):
+    X, y, v = plain_data(1)
+    one = np.ones(len(y))
+    check(Case(X, y, [(name, one)], mu, [(name, eta, v, one)]))
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1e5])
+def test_unscaled_shifted_constant_and_double_columns(scale):
+    X, y, v = plain_data(2)
+    X = np.column_stack([X * [scale, 1, 1, 1 / scale], X[:, 0] + 1e6, np.full(len(y), 3.0), X[:, 1]])
+    one = np.ones(len(y))
+    for storage in (np.asarray, sp.csr_matrix):
+        check(Case(storage(X), y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]))
+
+
+def test_theta_at_both_ends_and_inside():
+    X, y, v = plain_data(3)
+    one = np.ones(len(y))
+    ends = [
+        check(Case(X, y, [("hinge", one)], 0.1, [("hinge", 0.01, sign * np.abs(v), one)])).theta[0] for sign in (1, -1)
+    ]
+    inside = check(Case(X, y, [("hinge", one)], 0.01, [("hinge", 10.0, v, one)])).theta[0]
+    assert min(ends) == pytest.approx(0, abs=1e-3)
+    assert sum(ends) == pytest.approx(1, abs=1e-3)
+    assert 0.01 < inside < 0.99
+
+
+def test_a_row_of_weight_two_is_two_rows_and_order_does_not_matter():
+    X, y, v = plain_data(4)
+    X = np.round(X)
+    n = len(y)
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 3, n).astype(float)
+    repeat = rng.permutation(np.repeat(np.arange(n), weights.astype(int)))
+    many, one = len(repeat), np.ones(len(repeat))
+    weighted = check(Case(X, y, [("hinge", weights)], 0.01, [("hinge", 1.0, v, weights)]), 1e-9)
+    again = Case(X[repeat], y[repeat], [("hinge", one)], 0.01 * n / many, [("hinge", 1.0, v[repeat], one)])
+    repeated = check(again, 1e-9)
+    assert weighted.primal * n == pytest.approx(repeated.primal * many, rel=1e-8)
+    assert weighted.coef == pytest.approx(repeated.coef, abs=1e-3)
+    assert repeated.rows < many
+
+
+def test_merging_rows_changes_nothing_but_their_number():
+    rng = np.random.default_rng(5)
+    X = sp.csr_matrix((rng.random((400, 5)) < 0.4).astype(float))
+    y, v = rng.choice([-1.0, 1.0], (2, 400))
+    case = Case(X, y, [("hinge", rng.exponential(size=400))], 0.01, [("smooth_hinge", 2.0, v, np.ones(400))])
+    merged, plain = solve(case.model, 1e-9), solve(case.model, 1e-9, merge=False)
+    assert merged.rows <= 128
+    assert plain.rows == 400
+    assert merged.primal == pytest.approx(plain.primal, rel=2e-9)
+
+
+def test_dense_and_sparse_agree_and_unsorted_indices_are_understood():
+    X, y, v = plain_data(6)
+    X = np.where(np.abs(X) > 0.7, X, 0.0)
+    one = np.ones(len(y))
+    dense = Case(X, y, [("hinge", one)], 0.01, [("hinge", 1.0, v, one)])
+    csr = sp.csr_matrix(X)
+    shuffled = csr.copy()
+    for i in range(len(y)):
+        part = slice(shuffled.indptr[i], shuffled.indptr[i + 1])
+        shuffled.indices[part] = shuffled.indices[part][::-1]
+        shuffled.data[part] = shuffled.data[part][::-1]
+    shuffled = sp.csr_matrix((shuffled.data, shuffled.indices, shuffled.indptr), shape=X.shape)
+    want = solve(dense.model, 1e-9).primal
+    for matrix in (csr, shuffled):
+        case = Case(matrix, y, dense.losses, dense.mu, dense.terms)
+        assert solve(case.model, 1e-9).primal == pytest.approx(want, rel=2e-9)
+
+
+def test_flipping_labels_negates_and_flipping_the_viewpoint_changes_nothing():
+    X, y, v = plain_data(7)
+    one = np.ones(len(y))
+    case = Case(X, y, [("squared_hinge", one)], 0.1, [("logistic", 1.0, v, one)])
+    base = solve(case.model, 1e-10)
+    flipped_y = solve(replace(case.model, y=-y), 1e-10)
+    flipped_v = solve(Case(X, y, case.losses, 0.1, [("logistic", 1.0, -v, one)]).model, 1e-10)
+    assert flipped_y.coef == pytest.approx(-base.coef, abs=1e-4)
+    assert flipped_y.intercept == pytest.approx(-base.intercept, abs=1e-4)
+    assert flipped_v.coef == pytest.approx(base.coef, abs=1e-4)
+    assert flipped_v.theta[0] == pytest.approx(1 - base.theta[0], abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["hinge", "smooth_hinge", "logistic"])
+def test_a_path_is_certified_point_by_point_and_agrees_with_single_solves(name):
+    X, y, v = plain_data(8, n=200)
+    one = np.ones(len(y))
+    case = Case(X, y, [(name, one)], 0.01, [(name, 1.0, v, one), ("identity", 0.5, X[:, 2], one)])
+    scales = [0.0, *np.geomspace(0.01, 100, 7)]
+    for scale, found in zip(scales, solve_path(case.model, scales), strict=True):
+        point = Case(X, y, case.losses, 0.01, [(a, e * scale, t, u) for a, e, t, u in case.terms])
+        primal = point.primal(found.coef, found.intercept)
+        assert found.converged
+        assert primal - point.dual(found) <= 1.01e-6 * abs(primal)
+
+
+def test_a_warm_start_from_the_optimum_keeps_it():
+    X, y, v = plain_data(9)
+    one = np.ones(len(y))
+    case = Case(X, y, [("hinge", one)], 0.01, [("hinge", 1.0, v, one)])
+    cold = solve(case.model)
+    warm = solve(case.model, start=(cold.coef, cold.intercept))
+    assert warm.converged
+    assert warm.primal == pytest.approx(cold.primal, rel=2e-6)
+
+
+def test_several_threads_give_what_one_gives():
+    rng = np.random.default_rng(10)
+    n = 50_000
+    X = sp.random(n, 12, density=0.3, format="csr", random_state=0)
+    y = np.where(X @ rng.normal(size=12) + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
+    v = rng.choice([-1.0, 1.0], n)
+    one = np.ones(n)
+    check(Case(X, y, [("hinge", one)], 1 / n, [("hinge", 1.0, v, one)]))
+
+
+def test_margin_values_match_their_formulas():
+    m = np.concatenate([np.linspace(-5, 5, 101), [0.0, 0.5, 1.0, 2.0]])
+    for ours, value, *_ in ATOMS.values():
+        assert ours.value(m) == pytest.approx(value(m), rel=1e-12, abs=1e-12)
+
+
+def test_conjugates_meet_their_functions():
+    m = np.linspace(-3, 3, 61)
+    for ours, value, (conjugate, low, high), _ in ATOMS.values():
+        u = ours.maximiser(m)
+        assert (u >= low).all()
+        assert (u <= high).all()
+        assert ours.conjugate(u) == pytest.approx(conjugate(u), abs=1e-12)
+        assert value(m) + conjugate(u) == pytest.approx(m * u, abs=1e-9)
+
+
+def test_what_the_engine_refuses():
+    with pytest.raises(InvalidInputError, match="squared l2 norm must be positive"):
+        LinearModel(np.ones((2, 1)), np.array([1.0, -1.0]), (LossTerm(ATOMS["hinge"][0], np.ones(2)),), 0.0)
+    with pytest.raises(InvalidInputError, match="convex on an interval"):
+        QuadraticConjugate(1, -1, 0, 1)
+    with pytest.raises(InvalidInputError, match="bounded interval"):
+        QuadraticConjugate(1, 0, -np.inf, 0)
