@@ -12,6 +12,9 @@ certificate of optimality.
 ('optimal', True)
 """
 
+from importlib import import_module
+from typing import Any
+
 from nerm import atoms, kernels, metrics, signs, solvers, weights
 from nerm.algebra import Objective
 from nerm.atoms import (
@@ -50,6 +53,23 @@ from nerm.solution import Solution, Status
 
 __version__ = "0.1.0.dev0"
 
+# Found when first asked for: `import nerm` stays quick and imports neither scikit-learn's machinery nor any solver.
+_LAZY = {"NERMClassifier": "nerm.estimators", "NeutralSVC": "nerm.estimators", "load": "nerm.saving"}
+_ROOMS = ("baselines", "bounds", "datasets", "estimators", "svm", "viewpoint")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_ROOMS})
+
+
 __all__ = [
     "L1",
     "Certificate",
@@ -66,7 +86,9 @@ __all__ = [
     "MissingPackageError",
     "ModifiedHuber",
     "Multipliers",
+    "NERMClassifier",
     "NermError",
+    "NeutralSVC",
     "Neutrality",
     "NotSolvedError",
     "Objective",
@@ -84,6 +106,7 @@ __all__ = [
     "UnsupportedProblemError",
     "atoms",
     "kernels",
+    "load",
     "margin_function",
     "metrics",
     "signs",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nerm.certificate import Certificate
 from nerm.multipliers import Multipliers
 from nerm.problem import ObjectiveValue, Problem
+
+if TYPE_CHECKING:
+    from nerm.bounds import FitFacts
 
 
 class Status(StrEnum):
@@ -66,6 +69,18 @@ class Solution:
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of new rows: the larger class iff f(x) > 0."""
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
+
+    def fit_facts(self, to: str | None = None) -> FitFacts:
+        """Return what `nerm.bounds.guarantee` needs to know of this solution, about one viewpoint."""
+        from nerm.bounds.facts import facts_of
+
+        return facts_of(self, to)
+
+    def save(self, path: Any) -> None:
+        """Write the solution with its problem to one file, without pickle; `nerm.load(path)` reads it back."""
+        from nerm.saving import save
+
+        save(self, path)
 
     def __repr__(self) -> str:
         iterations = "" if self.stats.iterations is None else f", {self.stats.iterations} iterations"

@@ -1,16 +1,109 @@
-"""Where the viewpoint v_i = g(x_i) comes from: an array, several by name, a callable, a fitted estimator."""
+"""Where the viewpoint v_i = g(x_i) comes from, and how groups become numbers.
+
+A viewpoint is an array; a column of X (its name, its position, or `Column`, which can also drop it from X); a
+callable g; a fitted estimator (its decision function); or `Learned`, an estimator together with the separate sample
+to fit it on.
+
+`resolve` wants numbers, as the mathematics does. `resolve_terms`, for the estimators, also takes groups: two values
+become -1 and +1, more than two become one viewpoint a value (that value against the rest).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.validation import as_vector
 
 DEFAULT = "viewpoint"
+MOST_VALUES = 50  # beyond this many, integers are measurements rather than groups
+
+
+@dataclass(frozen=True)
+class Column:
+    """The viewpoint is a column of X, by name (for a DataFrame) or by position.
+
+    drop
+        Leave the column out of the features, in `fit` and in `predict` alike. Only estimators can do that.
+
+    >>> Column(1).values(np.array([[0.5, 1.0], [0.7, -1.0]]))
+    array([ 1., -1.])
+    """
+
+    key: str | int
+    drop: bool = False
+
+    def position(self, X: Any) -> int:
+        """Return the position of the column in X."""
+        if isinstance(self.key, str):
+            return self._position_of_name(X, self.key)
+        count = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
+        if not -count <= self.key < count:
+            raise InvalidInputError(
+                f"a viewpoint column must be one of the {count} columns of X",
+                f"position {self.key}",
+                f"Use 0 to {count - 1}",
+            )
+        return int(self.key) % count
+
+    @staticmethod
+    def _position_of_name(X: Any, name: str) -> int:
+        names = [str(c) for c in getattr(X, "columns", ())]
+        if not names:
+            raise InvalidInputError(
+                "a viewpoint column can be named only if X has column names",
+                f"{name!r} and {type(X).__name__}",
+                "Pass X as a DataFrame, or give the position of the column",
+            )
+        if name not in names:
+            known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+            raise InvalidInputError(f"a viewpoint column must be one of {known}", repr(name), "Check its spelling")
+        return names.index(name)
+
+    def values(self, X: Any) -> np.ndarray:
+        """Return the column, as it is."""
+        position = self.position(X)
+        if hasattr(X, "iloc"):
+            return np.asarray(X.iloc[:, position])
+        if sp.issparse(X):
+            return X.tocsc()[:, [position]].toarray().ravel()
+        return np.asarray(X)[:, position]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The viewpoint is learned: an estimator and the labelled sample to fit it on, which need not be the training data.
+
+    The paper's applications are of this kind: the party that a reader's clicks betray, learned from readers who told
+    theirs. A clone of the estimator is fitted on (X, labels); g is its decision function.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> readers, party = np.array([[0.0], [1.0], [2.0], [3.0]]), ["left", "left", "right", "right"]
+    >>> Learned(LogisticRegression(), readers, party).fitted().predict([[5.0]]).tolist()
+    ['right']
+    """
+
+    estimator: Any
+    X: Any
+    labels: Any
+
+    def fitted(self) -> Any:
+        """Return a fitted clone of the estimator."""
+        from sklearn.base import clone
+
+        _check_instance(self.estimator, "estimator")
+        if len(np.unique(np.asarray(self.labels))) < 2:
+            raise InvalidInputError(
+                "the labels of a learned viewpoint must take at least two values",
+                f"{np.asarray(self.labels).ravel()[:1].tolist()} only",
+                "Label rows of both kinds",
+            )
+        return clone(self.estimator).fit(self.X, self.labels)
 
 
 def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
@@ -19,33 +112,120 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
     >>> resolve(lambda X: X[:, 0], np.array([[2.0], [-1.0]]), 2)
     {'viewpoint': array([ 2., -1.])}
     """
+    resolved = {}
+    for name, given, label in _by_name(viewpoint):
+        if isinstance(given, Column) and given.drop:
+            raise InvalidInputError(
+                "a problem must be given the columns that it is to use",
+                f"{given!r}",
+                "Drop the column from X yourself and pass it as an array; estimators can do it for you",
+            )
+        values, of = _evaluate(given, X, label)
+        if _is_hypothesis(given) and np.ndim(values) == 2 and not callable(given):
+            raise InvalidInputError(
+                f"{label!r} must predict two classes",
+                f"an estimator with {np.shape(values)[1]} classes",
+                "Pass one viewpoint a class",
+            )
+        resolved[name] = as_vector(values, n, of)
+    return resolved
+
+
+def resolve_terms(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+    """Return the viewpoints of an estimator's neutrality terms by name, each a float vector of length n.
+
+    Strings, booleans, categories and integers are groups; so is any array of two different values. Two groups become
+    -1 and +1 (the larger value is +1), more become one viewpoint a value. Other real numbers, and whatever a callable
+    or an estimator returns, are used as they are. A DataFrame or a two-dimensional array holds one viewpoint a
+    column.
+
+    >>> resolve_terms(["a", "b", "c"], None, 3)
+    {'viewpoint=a': array([ 1., -1., -1.]), 'viewpoint=b': array([-1.,  1., -1.]),
+     'viewpoint=c': array([-1., -1.,  1.])}
+    >>> resolve_terms([0, 1, 1], None, 3), resolve_terms([0.5, -1.5, 2.0], None, 3)
+    ({'viewpoint': array([-1.,  1.,  1.])}, {'viewpoint': array([ 0.5, -1.5,  2. ])})
+    """
+    terms: dict[str, np.ndarray] = {}
+    for name, given, label in _by_name(_columns_by_name(viewpoint, n)):
+        values, of = _evaluate(given, X, label)
+        if _is_hypothesis(given):
+            terms.update(_numbers(name, values, given, n, of))
+        else:
+            terms.update(_groups(name, np.asarray(values), n, of))
+    for name, v in terms.items():
+        if (v == v[0]).all():
+            raise InvalidInputError(
+                f"{name!r} must take at least two values",
+                f"{v[0]:g} in each of the {n} rows",
+                "A constant viewpoint says nothing about neutrality: choose another or fit without one",
+            )
+    return terms
+
+
+def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
+    """Return the positions of the columns of X that the viewpoint asks to leave out."""
+    given = viewpoint.values() if isinstance(viewpoint, Mapping) else [viewpoint]
+    return tuple(sorted({g.position(X) for g in given if isinstance(g, Column) and g.drop}))
+
+
+def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
+    """Return (name, what was given, how to call it in a message) for each viewpoint."""
     if viewpoint is None:
-        return {}
+        return []
     if isinstance(viewpoint, Mapping):
         if not viewpoint:
             raise InvalidInputError(
                 "'viewpoint' must name at least one viewpoint", "an empty dict", "Pass None instead"
             )
-        return {str(name): _one(values, X, n, f"viewpoint[{name!r}]") for name, values in viewpoint.items()}
-    return {DEFAULT: _one(viewpoint, X, n, DEFAULT)}
+        return [(str(name), given, f"viewpoint[{name!r}]") for name, given in viewpoint.items()]
+    key = viewpoint.key if isinstance(viewpoint, Column) else viewpoint
+    return [(key if isinstance(key, str) else DEFAULT, viewpoint, DEFAULT)]
 
 
-def _one(viewpoint: Any, X: Any, n: int, name: str) -> np.ndarray:
-    """Return one viewpoint as numbers: evaluate it first if it is a hypothesis g."""
-    if isinstance(viewpoint, type):
+def _columns_by_name(viewpoint: Any, n: int) -> Any:
+    """Return a table of viewpoints as a dict; a table of one column counts as a vector."""
+    if _is_hypothesis(viewpoint) or isinstance(viewpoint, Mapping | str | Column) or np.ndim(viewpoint) != 2:
+        return viewpoint
+    if np.shape(viewpoint)[1] == 1:
+        return np.asarray(viewpoint).ravel()
+    if hasattr(viewpoint, "iloc"):
+        return {str(name): viewpoint.iloc[:, j] for j, name in enumerate(viewpoint.columns)}
+    return {f"{DEFAULT} {j}": column for j, column in enumerate(np.asarray(viewpoint).T)}
+
+
+def _is_hypothesis(given: Any) -> bool:
+    """Whether the viewpoint is a function of x rather than data."""
+    return isinstance(given, Learned) or callable(given) or hasattr(given, "predict")
+
+
+def _evaluate(given: Any, X: Any, name: str) -> tuple[Any, str]:
+    """Return the values of one viewpoint, of any type, and what to call them in a message."""
+    _check_instance(given, name)
+    if isinstance(given, bool):
+        raise InvalidInputError(f"{name!r} must be an array or a column", repr(given), "Pass one value a row")
+    if isinstance(given, str | int | np.integer):
+        given = Column(given if isinstance(given, str) else int(given))
+    if isinstance(given, Column):
+        return given.values(X), f"X[{given.key!r}]"
+    if isinstance(given, Learned):
+        return _estimated(given.fitted(), X, name), name
+    if hasattr(given, "predict"):
+        return _estimated(given, X, name), name
+    if callable(given):
+        return given(X), f"{name}(X)"
+    return given, name
+
+
+def _check_instance(given: Any, name: str) -> None:
+    if isinstance(given, type):
         raise InvalidInputError(
             f"{name!r} must be an array, a callable or a fitted estimator",
-            f"the class {viewpoint.__name__}",
+            f"the class {given.__name__}",
             "Make an instance and fit it",
         )
-    if hasattr(viewpoint, "predict"):
-        return as_vector(_estimated(viewpoint, X, name), n, name)
-    if callable(viewpoint):
-        return as_vector(viewpoint(X), n, f"{name}(X)")
-    return as_vector(viewpoint, n, name)
 
 
-def _estimated(estimator: Any, X: Any, name: str) -> Any:
+def _estimated(estimator: Any, X: Any, name: str) -> np.ndarray:
     """Return g(x) of a fitted scikit-learn estimator: its decision function, else 2 P(+1) - 1, else its prediction."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
@@ -56,19 +236,63 @@ def _estimated(estimator: Any, X: Any, name: str) -> Any:
         raise InvalidInputError(
             f"{name!r} must be a fitted estimator",
             f"{type(estimator).__name__} that is not fitted",
-            "Call its fit(X, viewpoint_labels) first",
+            "Call its fit(X, viewpoint_labels) first, or pass nerm.viewpoint.Learned(estimator, X, labels)",
         ) from None
     if hasattr(estimator, "decision_function"):
-        scores = np.asarray(estimator.decision_function(X))
-    elif hasattr(estimator, "predict_proba"):
+        return np.asarray(estimator.decision_function(X))
+    if hasattr(estimator, "predict_proba"):
         probabilities = np.asarray(estimator.predict_proba(X))
-        scores = 2 * probabilities[:, 1] - 1 if probabilities.shape[1] == 2 else probabilities
-    else:
-        scores = np.asarray(estimator.predict(X))
-    if scores.ndim != 1:
+        return 2 * (probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities) - 1
+    return np.asarray(estimator.predict(X))
+
+
+def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, np.ndarray]:
+    """Return the real values of a hypothesis g; an estimator of several classes gives one viewpoint a class."""
+    if np.ndim(values) == 2 and np.shape(values)[1] > 1 and not callable(given):
+        classes = getattr(given, "classes_", range(np.shape(values)[1]))
+        if isinstance(given, Learned):
+            classes = np.unique(np.asarray(given.labels))
+        columns = zip(classes, np.asarray(values).T, strict=True)
+        return {f"{name}={label}": as_vector(column, n, of) for label, column in columns}
+    return {name: as_vector(values, n, of)}
+
+
+def _groups(name: str, values: np.ndarray, n: int, of: str) -> dict[str, np.ndarray]:
+    """Return the viewpoints of an array: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
+    if values.shape != (n,):
+        return {name: as_vector(values, n, of)}  # a column vector, or an error about the shape
+    _check_present(values, of)
+    if values.dtype.kind == "f":
+        values = as_vector(values, n, of)
+    try:
+        seen = np.unique(values)
+    except TypeError:
         raise InvalidInputError(
-            f"{name!r} must predict two classes",
-            f"an estimator with {scores.shape[1]} classes",
-            "Pass one viewpoint a class",
+            f"{of!r} must hold values of one type", f"mixed types, first {values[0]!r}", "Convert them"
+        ) from None
+    if len(seen) == 2:
+        return {name: np.where(values == seen[1], 1.0, -1.0)}
+    if values.dtype.kind == "f" or len(seen) == 1:
+        return {name: values if values.dtype.kind == "f" else np.ones(n)}
+    if len(seen) > MOST_VALUES:
+        raise InvalidInputError(
+            f"{of!r} must have at most {MOST_VALUES} different values to be read as groups",
+            f"{len(seen)}",
+            "Convert it to float to use it as a real-valued viewpoint, or merge values",
         )
-    return scores
+    return {f"{name}={value}": np.where(values == value, 1.0, -1.0) for value in seen.tolist()}
+
+
+def _check_present(values: np.ndarray, of: str) -> None:
+    """Refuse missing entries (None, nan, NA) among objects."""
+    if values.dtype.kind != "O":
+        return
+    for i, value in enumerate(values):
+        try:
+            missing = value is None or bool(value != value)
+        except TypeError:  # pandas.NA answers neither yes nor no
+            missing = True
+        if missing:
+            raise InvalidInputError(
+                f"{of!r} must not be missing", f"{value} at index {i}", "Drop these rows or give them a value"
+            )

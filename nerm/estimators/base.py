@@ -1,0 +1,290 @@
+"""What the two classifiers share: scikit-learn's conventions around one binary problem a class."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nerm import viewpoint as viewpoints
+from nerm.certificate import Certificate
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.estimators.binary_fit import BinaryFit, Design, problem_of, solve_binary, summed_up
+from nerm.estimators.explanation import Explanation, explanation_of
+from nerm.estimators.parameters import nested, with_parameter
+from nerm.estimators.rows import Rows, canonical_rows
+from nerm.solution import Solution
+from nerm.validation import as_weights
+
+
+class NeutralClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that is neutral to a viewpoint: fit, predict, explain, save. Subclasses name the atoms."""
+
+    classes_: np.ndarray
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    support_: np.ndarray
+    support_vectors_: Any
+    dual_coef_: np.ndarray
+    kernel_: Any
+    dropped_columns_: tuple[int, ...]
+    n_features_in_: int
+    n_iter_: int
+    certificate_: Certificate
+    fits_: tuple[BinaryFit, ...]
+
+    @abstractmethod
+    def _design(self, X: Any, weight: np.ndarray, names: list[str]) -> Design:
+        """Return the parameters, checked and fixed on the (merged) rows X with these weights."""
+
+    def fit(self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> Any:
+        """Fit on (X, y), neutral to the viewpoint.
+
+        X
+            (n, d), dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix.
+        y
+            (n,), labels of two or more classes; beyond two, one class against the rest each.
+        viewpoint
+            See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`; a
+            callable g(X); a fitted estimator; `Learned(estimator, X, labels)`; a DataFrame or a dict of several. Two
+            groups count as -1 and +1, more groups give one neutrality term a group.
+        sample_weight
+            (n,), nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is
+            none.
+        """
+        dropped = viewpoints.dropped_columns(viewpoint, X)
+        matrix, labels = self._validated(X, y, dropped)
+        given = None if sample_weight is None else np.asarray(sample_weight)
+        s = as_weights(given, matrix.shape[0], "sample_weight")
+        terms = viewpoints.resolve_terms(viewpoint, X, matrix.shape[0])
+        classes, codes = self._codes(labels, s)
+        class_weight = self._class_weights(classes, codes, s)
+        extra = np.column_stack([codes.astype(float), *terms.values()])
+        rows = canonical_rows(matrix, extra, s, merge=not self._pairwise())
+        merged = matrix[rows.first][:, rows.first] if self._pairwise() else matrix[rows.first]
+        design = self._design(merged, rows.weight, list(terms))
+        v = {name: values[rows.first] for name, values in terms.items()}
+
+        self.classes_, self.dropped_columns_ = classes, dropped
+        targets = [1] if len(classes) == 2 else list(range(len(classes)))
+        solutions, fits = [], []
+        shared = None
+        for k in targets:
+            sign = np.where(codes == k, 1.0, -1.0)
+            problem, u = problem_of(design, merged, sign[rows.first], rows, v, class_weight[codes][rows.first])
+            # The hypothesis holds the Gram matrix and its factor: one for all classes.
+            shared = problem.hypothesis if shared is None else shared
+            solution = solve_binary(replace(problem, hypothesis=shared), design)
+            weights = s[rows.kept], (s * class_weight[codes])[rows.kept]
+            fits.append(summed_up(solution, design, rows, u, classes[k], weights))
+            solutions.append(solution)
+        self._keep(solutions, fits, rows, matrix, design)
+        return self
+
+    # --- the data ---------------------------------------------------------------------------------
+
+    def _pairwise(self) -> bool:
+        kernel = getattr(self, "kernel", None)
+        return getattr(kernel, "name", kernel) == "precomputed"
+
+    def _validated(self, X: Any, y: Any, dropped: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+        """Return X as a float matrix without its dropped columns, and the labels, as scikit-learn checks them."""
+        checks = {"accept_sparse": "csr", "dtype": np.float64, "estimator": self}
+        if not dropped:
+            matrix, labels = validate_data(self, X, y, **{k: c for k, c in checks.items() if k != "estimator"})
+        else:  # what is dropped need not be numeric
+            validate_data(self, X, y, skip_check_array=True)
+            matrix, labels = check_X_y(_without(X, dropped), y, **checks)
+        check_classification_targets(labels)
+        if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
+            raise InvalidInputError(
+                "a precomputed kernel must be a square matrix", f"shape {matrix.shape}", "Pass k(x_i, x_j) as X"
+            )
+        if self._pairwise() and sp.issparse(matrix):
+            matrix = matrix.toarray()
+        return matrix, labels
+
+    def _codes(self, labels: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes and the class number of each row; two classes at least must have weight."""
+        classes, codes = np.unique(labels, return_inverse=True)
+        present = np.unique(codes[s > 0])
+        if len(present) < 2:
+            raise InvalidInputError(
+                "'y' must hold at least two classes",
+                f"one class only among the rows of positive weight: {classes[present[0]].item()!r}",
+                "Use data where another class is seen too",
+            )
+        if len(present) < len(classes):  # a class that no row stands for cannot be learned
+            return classes[present], np.searchsorted(present, codes)
+        return classes, codes
+
+    def _class_weights(self, classes: np.ndarray, codes: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Return one weight a class; "balanced" counts rows by their sample weights."""
+        given = getattr(self, "class_weight", None)
+        if given is None:
+            return np.ones(len(classes))
+        if isinstance(given, str):
+            if given != "balanced":
+                raise UnknownNameError("'class_weight'", given, ["balanced"], "Use it, a dict or None")
+            kept = s > 0
+            totals = np.bincount(codes[kept], weights=s[kept], minlength=len(classes))
+            return totals.sum() / (len(classes) * totals)
+        kept = s > 0
+        return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes[kept]]), dtype=float)
+
+    # --- what is kept -----------------------------------------------------------------------------
+
+    def _keep(self, solutions: list[Solution], fits: list[BinaryFit], rows: Rows, matrix: Any, design: Design) -> None:
+        """Set the fitted attributes; of the training rows only support vectors remain."""
+        self.fits_ = tuple(fits)
+        self.kernel_ = design.kernel
+        self.intercept_ = np.array([solution.intercept for solution in solutions], dtype=float)
+        self.n_iter_ = max([solution.stats.iterations or 1 for solution in solutions])
+        # One-vs-rest is the sum of its problems, so their certificates add up.
+        self.certificate_ = Certificate(
+            float(sum(f.certificate.primal for f in fits)), float(sum(f.certificate.dual for f in fits))
+        )
+        coefs = np.vstack([solution.coef for solution in solutions])
+        for name in ("coef_", "dual_coef_", "support_", "support_vectors_"):
+            if hasattr(self, name):  # an earlier fit with another kernel may have left some
+                delattr(self, name)
+        if design.kernel is None:
+            self.coef_ = np.zeros((len(coefs), self.n_features_in_))
+            self.coef_[:, self._kept_columns()] = coefs
+            return
+        used = np.flatnonzero((coefs != 0).any(axis=0))
+        used = used[np.argsort(rows.first[used])]
+        self.support_ = rows.first[used]
+        self.dual_coef_ = coefs[:, used]
+        self.support_vectors_ = matrix[:0] if self._pairwise() else matrix[self.support_]
+
+    def _kept_columns(self) -> np.ndarray:
+        return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))
+
+    # --- prediction -------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x): (n,) for two classes, (n, number of classes) beyond."""
+        check_is_fitted(self)
+        matrix = self._known(X)
+        if self.kernel_ is None:
+            scores = np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
+        elif not len(self.support_):
+            scores = np.tile(self.intercept_, (matrix.shape[0], 1))
+        else:
+            values = matrix[:, self.support_] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
+            scores = np.asarray(values @ self.dual_coef_.T) + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def _known(self, X: Any) -> Any:
+        """Return new rows as a matrix, checked against what was seen in fit."""
+        if not self.dropped_columns_:
+            return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return check_array(
+            _without(X, self.dropped_columns_), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X"
+        )
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row: of two, the larger iff f(x) > 0; of more, the one of the largest score."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; labels that were not seen in fit are refused, since they can never be right."""
+        check_is_fitted(self)
+        known = set(self.classes_.tolist())
+        for i, label in enumerate(np.asarray(y).ravel().tolist()):
+            if label not in known:
+                raise InvalidInputError(
+                    f"'y' must hold classes seen in fit, {', '.join(map(repr, self.classes_.tolist()[:5]))}",
+                    f"{label!r} at index {i}",
+                    "Code the labels as in fit, or leave these rows out",
+                )
+        return float(super().score(X, y, sample_weight=sample_weight))
+
+    # --- what it says about itself ----------------------------------------------------------------
+
+    def explain(self, top: int = 10) -> Explanation:
+        """Return terms of the objective, C+ and C-, theta, the certificate and the `top` largest coefficients."""
+        check_is_fitted(self)
+        return explanation_of(self, top)
+
+    def fit_facts(self, to: str | None = None, label: Any = None) -> Any:
+        """Return what `nerm.bounds.guarantee` needs to know, about one viewpoint (and one class beyond two)."""
+        check_is_fitted(self)
+        fits = {fit.label.item() if isinstance(fit.label, np.generic) else fit.label: fit for fit in self.fits_}
+        if label is None and len(fits) > 1:
+            raise InvalidInputError(
+                "a guarantee must be about one class", f"{len(fits)} classes", "Choose one: fit_facts(label=...)"
+            )
+        if label is not None and label not in fits:
+            raise UnknownNameError("'label'", label, fits)
+        fit = next(iter(fits.values())) if label is None else fits[label]
+        if not fit.facts:
+            raise InvalidInputError(
+                "a guarantee about neutrality must have a viewpoint and the training rows",
+                "a loaded model" if fit.thetas else "a model fitted without a viewpoint",
+                "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows",
+            )
+        if to is None and len(fit.facts) > 1:
+            raise InvalidInputError(
+                "a guarantee must be about one viewpoint",
+                f"{len(fit.facts)}: {', '.join(map(repr, fit.facts))}",
+                f"Choose one: fit_facts(to={next(iter(fit.facts))!r})",
+            )
+        if to is not None and to not in fit.facts:
+            raise UnknownNameError("'to'", to, fit.facts, "Name a viewpoint that was given")
+        return fit.facts[next(iter(fit.facts)) if to is None else to]
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file, without pickle and without training rows (support vectors excepted).
+
+        `nerm.load(path)` reads it back.
+        """
+        from nerm.saving import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    # --- parameters -------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; deep also those of atoms and kernels, as in loss__width."""
+        params = super().get_params(deep=deep)
+        return {**params, **nested(params)} if deep else params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; loss__width=0.1 replaces the loss by one of that width."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        super().set_params(**own)
+        valid = self.get_params(deep=False)
+        for key, value in params.items():
+            name, found, parameter = key.partition("__")
+            if found and name not in valid:
+                raise UnknownNameError("a parameter", name, valid)
+            if found:
+                setattr(self, name, with_parameter(getattr(self, name), name, parameter, value))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._pairwise()
+        return tags
+
+
+def _without(X: Any, columns: tuple[int, ...]) -> Any:
+    """Return X without these columns, as the kind of table it is."""
+    kept = [j for j in range(np.shape(X)[1]) if j not in columns]
+    if hasattr(X, "iloc"):
+        return X.iloc[:, kept]
+    return X.tocsc()[:, kept].tocsr() if sp.issparse(X) else np.asarray(X)[:, kept]

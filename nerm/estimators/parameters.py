@@ -1,0 +1,132 @@
+"""Parameters of the classifiers: atoms by name or as values, kernels, weights; and reaching into atoms."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm import atoms, kernels
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Regularizer
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.validation import as_nonnegative
+from nerm.weights import NAMES
+
+KINDS = (MarginFunction, Regularizer, kernels.Kernel)
+
+
+def as_atom(value: Any, name: str) -> Any:
+    """Return a margin function, or a regularizer for name "regularizer", from a value or its name.
+
+    >>> as_atom("hinge", "loss")
+    Hinge()
+    """
+    kind, registry = (
+        (Regularizer, atoms.regularizers) if name == "regularizer" else (MarginFunction, atoms.margin_functions)
+    )
+    if isinstance(value, str):
+        known: Mapping[str, Any] = registry()
+        if value not in known:
+            raise UnknownNameError(f"{name!r}", value, known)
+        return known[value]()
+    if not isinstance(value, kind):
+        what = "a regularizer" if name == "regularizer" else "a margin function"
+        hint = "L1()" if name == "regularizer" else "Hinge()"
+        raise InvalidInputError(f"{name!r} must be {what} or its name", repr(value), f"Pass nerm.{hint}, for instance")
+    return value
+
+
+def as_weights_name(value: Any) -> str:
+    """Return the name of a weighting; arrays belong to data, and data come to `fit`."""
+    if not isinstance(value, str) or value not in NAMES:
+        raise UnknownNameError("'weights'", value if isinstance(value, str) else type(value).__name__, NAMES)
+    return value
+
+
+def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
+    """Return eta for each term: one number for all, or a dict by viewpoint ("race" stands for all "race=...")."""
+    if not isinstance(eta, Mapping):
+        number = as_nonnegative(eta, "eta")
+        if number > 0 and not names:
+            raise InvalidInputError(
+                "'viewpoint' must be given when eta > 0", "None", "Call fit(X, y, viewpoint=...), or set eta=0"
+            )
+        return dict.fromkeys(names, number)
+    found = {}
+    for name in names:
+        keys = [key for key in eta if name == key or name.startswith(f"{key}=")]
+        if not keys:
+            raise InvalidInputError(
+                "'eta' must have an entry for each viewpoint", f"none for {name!r}", "Add it; 0 switches the term off"
+            )
+        found[name] = as_nonnegative(eta[keys[0]], f"eta[{keys[0]!r}]")
+    for key in eta:
+        if not any(name == key or name.startswith(f"{key}=") for name in names):
+            raise UnknownNameError("a key of 'eta'", key, names, "Name a viewpoint that was given to fit")
+    return found
+
+
+def as_kernel(kernel: Any, options: Mapping[str, Any], X: Any, weight: np.ndarray) -> kernels.Kernel | None:
+    """Return the kernel with its parameters fixed on the data, None for the linear hypothesis.
+
+    gamma="scale" is 1 / (d Var(X)) as in scikit-learn, with the rows counted by their weights; "auto" is 1 / d.
+    """
+    if isinstance(kernel, str) and kernel == "linear":
+        return None
+    if isinstance(kernel, str) and kernel in kernels.names():
+        cls = kernels.names()[kernel]
+        fields = {f.name: options[f.name] for f in dataclasses.fields(cls) if f.name in options}
+        if fields.get("gamma") == "auto":
+            fields["gamma"] = 1.0 / X.shape[1]
+        resolved = cls(**fields)
+    else:
+        resolved = kernels.resolve(kernel)
+    if isinstance(resolved, kernels.Linear):
+        return None
+    if getattr(resolved, "gamma", None) == "scale":
+        return dataclasses.replace(resolved, gamma=_scale(X, weight))  # type: ignore[call-arg]
+    return resolved
+
+
+def _scale(X: Any, weight: np.ndarray) -> float:
+    """Return 1 / (d Var(X)) over all entries, rows counted by weight; 1 for constant data."""
+    share = weight / weight.sum()
+    squares = X.multiply(X) if sp.issparse(X) else X * X
+    mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
+    variance = float(share @ np.asarray(squares.mean(axis=1)).ravel()) - mean**2
+    # Cancellation leaves rounding where the data are constant.
+    return 1.0 / (X.shape[1] * variance) if variance > 1e-14 * mean**2 else 1.0
+
+
+def nested(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of atoms and kernels among these parameters, as scikit-learn spells them.
+
+    >>> nested({"loss": atoms.SmoothHinge(0.5), "lam": 1.0})
+    {'loss__width': 0.5}
+    """
+    return {
+        f"{name}__{field.name}": getattr(value, field.name)
+        for name, value in params.items()
+        if isinstance(value, KINDS) and dataclasses.is_dataclass(value)
+        for field in dataclasses.fields(value)
+    }
+
+
+def with_parameter(value: Any, name: str, parameter: str, new: Any) -> Any:
+    """Return an atom or kernel (or the one of this name) with one parameter changed.
+
+    >>> with_parameter("smooth-hinge", "loss", "width", 0.1)
+    SmoothHinge(width=0.1)
+    """
+    if isinstance(value, str):
+        value = kernels.resolve(value) if name == "kernel" else as_atom(value, name)
+    known = [f.name for f in dataclasses.fields(value)] if isinstance(value, KINDS) else []  # type: ignore[arg-type]
+    if parameter not in known:
+        raise InvalidInputError(
+            f"a parameter of {name!r} must be one of {known}", repr(parameter), f"{value!r} has no other parameters"
+        )
+    return dataclasses.replace(value, **{parameter: new})

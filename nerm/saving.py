@@ -1,0 +1,267 @@
+"""Saved solutions and models: one zip file of a JSON header and plain arrays. Loading never runs code from the file.
+
+The header is a tree of numbers, strings and lists. Everything else in it carries a tag: arrays by number, atoms and
+kernels by their names in nerm's registries, and a fixed list of nerm's own records by class name. What has no tag
+cannot be saved, in particular a user's own functions: they are code, and code does not travel in data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import secrets
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.errors import InvalidInputError, NermError
+
+FORMAT = "nerm"
+VERSION = 1
+HEADER = "header.json"
+
+
+class UnreadableFileError(InvalidInputError):
+    """A file that is not a whole, valid nerm file."""
+
+
+def save(thing: Any, path: Any) -> None:
+    """Write a `nerm.Solution` or a fitted estimator to `path`; all of it or nothing.
+
+    The file is written next to `path` and moved over it at the end, so that a crash leaves the old file as it was.
+    """
+    writer = _Writer()
+    header = {"format": FORMAT, "version": VERSION, "content": writer.encode(thing)}
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(HEADER, json.dumps(header, allow_nan=False))
+                for number, array in enumerate(writer.arrays):
+                    buffer = io.BytesIO()
+                    np.lib.format.write_array(buffer, array, allow_pickle=False)
+                    archive.writestr(_member(number), buffer.getvalue())
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: Any) -> Any:
+    """Read what `save` wrote: a `nerm.Solution` or a fitted estimator.
+
+    >>> import tempfile, nerm
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nerm.NeutralSVC().fit(X, y).save(f"{folder}/model.nerm")
+    ...     nerm.load(f"{folder}/model.nerm").predict([[5.0]])
+    array([1])
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read(HEADER))
+            if not isinstance(header, dict) or header.get("format") != FORMAT:
+                raise KeyError(HEADER)
+            if header["version"] != VERSION:
+                raise _unreadable(path, f"version {header['version']!r} of the format, and this nerm reads {VERSION}")
+            return _Reader(archive).decode(header["content"])
+    except zipfile.BadZipFile:
+        raise _unreadable(path, "a file that is truncated, damaged or no nerm file") from None
+    except UnreadableFileError:
+        raise
+    except (NermError, KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError) as error:
+        raise _unreadable(path, f"a file without valid nerm content ({type(error).__name__})") from None
+    except (zlib.error, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
+        raise _unreadable(path, f"a damaged file ({type(error).__name__})") from None
+
+
+def _unreadable(path: Any, got: str) -> UnreadableFileError:
+    return UnreadableFileError(
+        f"{str(path)!r} must be a file written by save() of this nerm", got, "Save it again, or copy it again whole"
+    )
+
+
+def _member(number: int) -> str:
+    return f"arrays/{number}.npy"
+
+
+@cache
+def _records() -> dict[str, type]:
+    """Return nerm's own records that a file may hold, by class name."""
+    from nerm.algebra import Objective, WeightedTerm
+    from nerm.certificate import Certificate
+    from nerm.estimators.binary_fit import BinaryFit
+    from nerm.hypothesis import Kernelized, Linear
+    from nerm.multipliers import Multipliers
+    from nerm.objective import Neutrality, Risk
+    from nerm.problem import ObjectiveValue, Problem, TermValue
+    from nerm.solution import Solution, Stats
+
+    records = (Objective, WeightedTerm, Certificate, BinaryFit, Kernelized, Linear, Multipliers, Neutrality, Risk)
+    return {cls.__name__: cls for cls in (*records, ObjectiveValue, Problem, TermValue, Solution, Stats)}
+
+
+@cache
+def _estimators() -> dict[str, type]:
+    """Return the classifiers that a file may hold, by class name."""
+    from nerm.estimators import NERMClassifier, NeutralSVC
+
+    return {cls.__name__: cls for cls in (NeutralSVC, NERMClassifier)}
+
+
+@cache
+def _registries() -> dict[str, Mapping[str, Any]]:
+    """Return the values that a file names instead of holding: built-in atoms and kernels."""
+    from nerm import atoms, kernels
+
+    return {"margin": atoms.margin_functions(), "regularizer": atoms.regularizers(), "kernel": kernels.names()}
+
+
+class _Writer:
+    """Turns a thing into JSON and a list of arrays."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+        self._numbers: dict[int, int] = {}
+
+    def encode(self, thing: Any) -> Any:
+        """Return the JSON of a thing."""
+        if thing is None or isinstance(thing, bool | int):
+            return thing
+        if isinstance(thing, float | np.floating):
+            return float(thing) if np.isfinite(thing) else {"$float": repr(float(thing))}
+        if isinstance(thing, np.generic):
+            return self.encode(thing.item())
+        if isinstance(thing, str):
+            return self._string(thing)
+        if isinstance(thing, np.ndarray):
+            return self._array(thing)
+        if sp.issparse(thing):
+            csr = thing.tocsr()
+            return {"$csr": [self._array(a) for a in (csr.data, csr.indices, csr.indptr)], "shape": list(csr.shape)}
+        if isinstance(thing, tuple):
+            return {"$tuple": [self.encode(x) for x in thing]}
+        if isinstance(thing, list):
+            return [self.encode(x) for x in thing]
+        if isinstance(thing, Mapping):
+            return {"$dict": [[self.encode(key), self.encode(value)] for key, value in thing.items()]}
+        return self._object(thing)
+
+    def _string(self, text: str) -> Any:
+        from nerm.solution import Status
+
+        return {"$status": text.value} if isinstance(text, Status) else str(text)
+
+    def _array(self, array: np.ndarray) -> Any:
+        if array.dtype.kind == "O":  # labels and column names; no pickle, so entry by entry
+            return {"$objects": [self.encode(x) for x in array.ravel().tolist()], "shape": list(array.shape)}
+        if id(array) not in self._numbers:
+            self._numbers[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return {"$array": self._numbers[id(array)]}
+
+    def _object(self, thing: Any) -> Any:
+        cls = type(thing)
+        for registry, known in _registries().items():
+            if known.get(getattr(cls, "name", "")) is cls:
+                return {f"${registry}": cls.name, "fields": self._fields(thing)}
+        if _records().get(cls.__name__) is cls:
+            return {"$record": cls.__name__, "fields": self._fields(thing)}
+        if _estimators().get(cls.__name__) is cls:
+            return {"$estimator": cls.__name__, **self._estimator(thing)}
+        what = getattr(thing, "label", None) or getattr(thing, "__name__", None) or repr(thing)
+        raise InvalidInputError(
+            "what is saved must be made of arrays and nerm's own atoms and kernels",
+            f"{what!r} ({cls.__name__}), which is code",
+            "Keep the code that made it, and save its coefficients with numpy.savez",
+        )
+
+    def _fields(self, record: Any) -> dict[str, Any]:
+        from nerm.estimators.binary_fit import BinaryFit
+        from nerm.solution import Stats
+
+        values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+        if isinstance(record, BinaryFit):
+            values["facts"] = {}  # they hold one entry a training row, and models travel without these
+        if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
+            values["details"] = {k: v for k, v in values["details"].items() if isinstance(v, str | int | float)}
+        return {name: self.encode(value) for name, value in values.items()}
+
+    def _estimator(self, model: Any) -> dict[str, Any]:
+        params = model.get_params(deep=False)
+        fitted = {k: v for k, v in vars(model).items() if k not in params and not k.startswith("_")}
+        return {
+            "params": {name: self.encode(value) for name, value in params.items()},
+            "fitted": {name: self.encode(value) for name, value in fitted.items()},
+        }
+
+
+class _Reader:
+    """Turns JSON and arrays back into things."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._arrays: dict[int, np.ndarray] = {}
+        self._tags: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+            "$float": lambda body, _: float(body),
+            "$status": lambda body, _: self._status(body),
+            "$array": lambda body, _: self._array(body),
+            "$objects": lambda body, rest: self._objects(body, rest["shape"]),
+            "$csr": lambda body, rest: sp.csr_matrix(tuple(self.decode(a) for a in body), shape=tuple(rest["shape"])),
+            "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
+            "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
+            "$record": lambda body, rest: _records()[body](**self._all(rest["fields"])),
+            "$estimator": lambda body, rest: self._estimator(_estimators()[body], rest),
+        }
+        for name, known in _registries().items():
+            self._tags[f"${name}"] = partial(self._registered, known)
+
+    def decode(self, tree: Any) -> Any:
+        """Return the thing behind some JSON."""
+        if isinstance(tree, list):
+            return [self.decode(x) for x in tree]
+        if not isinstance(tree, dict):
+            return tree
+        (tag,) = (key for key in tree if key.startswith("$"))
+        return self._tags[tag](tree[tag], tree)
+
+    def _registered(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
+        return known[name](**self._all(rest["fields"]))
+
+    def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.decode(value) for name, value in fields.items()}
+
+    @staticmethod
+    def _status(value: str) -> Any:
+        from nerm.solution import Status
+
+        return Status(value)
+
+    def _array(self, number: int) -> np.ndarray:
+        if number not in self._arrays:
+            stream = io.BytesIO(self._archive.read(_member(number)))
+            self._arrays[number] = np.lib.format.read_array(stream, allow_pickle=False)
+        return self._arrays[number]
+
+    def _objects(self, items: list[Any], shape: list[int]) -> np.ndarray:
+        array = np.empty(len(items), dtype=object)
+        array[:] = [self.decode(item) for item in items]
+        return array.reshape(shape)
+
+    def _estimator(self, cls: type, body: dict[str, Any]) -> Any:
+        model = cls(**self._all(body["params"]))
+        for name, value in self._all(body["fitted"]).items():
+            if name.startswith("_") or not name.endswith("_"):
+                raise KeyError(name)
+            setattr(model, name, value)
+        return model
