@@ -130,6 +130,14 @@ class Discretize(TransformerMixin, BaseEstimator):
             values = series.astype(object)
             return values.where(values.notna() & (values != "?"), np.nan)
         numbers = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
+        strange = np.isnan(numbers) & series.notna().to_numpy() & (series.astype(object) != "?").to_numpy()
+        if strange.any():
+            k = int(np.flatnonzero(strange)[0])
+            raise InvalidInputError(
+                f"Column {series.name!r} must be numeric, as in fit",
+                f"{series.iloc[k]!r} at row {k}",
+                "Correct the value, or mark it as missing with '?' or NaN",
+            )
         bins = np.searchsorted(cuts, numbers, side="left").astype(float)
         bins[np.isnan(numbers)] = np.nan
         return pd.Series(bins, index=series.index)

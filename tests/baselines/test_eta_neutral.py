@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from nerm.baselines import EtaNeutralLogisticRegression
 from nerm.baselines.base import with_ones
 from nerm.baselines.neutral_likelihood import NeutralLikelihood
+from nerm.datasets import load
 from nerm.errors import InvalidInputError
 
 GRID = [0, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]
@@ -185,3 +186,26 @@ def test_progress_is_printed_on_request(capsys):
     X, y, s = mixed_data(7)
     EtaNeutralLogisticRegression(eta=0.01, verbose=True).fit(X, y, viewpoint=s)
     assert "eta-LR: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["german", "bank"])
+@pytest.mark.parametrize("lam", [0.0, 0.01, 1.0, 100.0])
+def test_the_whole_grid_on_the_other_tables(name, lam, real_data):
+    data = load(name, "one-hot", data_home=real_data)
+    found = [
+        EtaNeutralLogisticRegression(eta=eta, lam=lam).fit(data.X, data.y, viewpoint=data.viewpoint) for eta in GRID
+    ]
+    assert max(model.constraints_.max() for model in found) <= 1e-6
+    assert (np.diff([model.objective_ for model in found]) <= 1e-4).all()
+
+
+@pytest.mark.slow
+def test_the_size_of_the_dutch_census():
+    random = np.random.default_rng(0)
+    X = sp.csr_matrix(sp.hstack([sp.csr_matrix(np.eye(9)[random.integers(9, size=60000)]) for _ in range(12)]))
+    s = X @ random.normal(size=108) + random.logistic(size=60000) > 0
+    y = X @ random.normal(size=108) + s + random.logistic(size=60000) > 0
+    for eta in GRID:
+        model = EtaNeutralLogisticRegression(eta=eta).fit(X, y, viewpoint=s)
+        assert model.constraints_.max() <= 1e-6

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from nerm.baselines import PrejudiceRemover
 from nerm.baselines.prejudice_remover import Prejudice
+from nerm.datasets import load
 from nerm.errors import InvalidInputError
 
 
@@ -138,3 +139,15 @@ def test_warm_start_on_other_columns():
     assert str(caught.value) == (
         "'X' must keep its 4 columns when warm_start is True. Got 2 columns. Use warm_start=False for other data."
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["german", "bank"])
+@pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
+def test_information_falls_with_eta_on_the_other_tables(name, lam, real_data):
+    data = load(name, "one-hot", data_home=real_data)
+    found = []
+    for eta in (0, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100):
+        model = PrejudiceRemover(eta=eta, lam=lam).fit(data.X, data.y, viewpoint=data.viewpoint)
+        found.append(model.mutual_information_)
+    assert (np.diff(found) < 0).all()
