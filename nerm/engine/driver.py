@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.engine.bounds import dual_bound
+from nerm.engine.coordinates import Coordinates, choose
 from nerm.engine.interior_point import MAX_ITERATIONS, InteriorPoint, Iterate, Outcome
 from nerm.engine.matrices import DenseFeatures, Features, SparseFeatures
 from nerm.engine.model import EngineResult, LinearModel
@@ -18,18 +19,18 @@ from nerm.engine.rows import equal_rows
 from nerm.engine.threads import Blocks
 
 COLD = 1.0  # barrier at the cold start: the scale of a margin
-WARM = 0.02  # barrier at a start from a neighbouring problem
+WARM = 0.1  # barrier at a start from a neighbouring problem
 
 
 @dataclass
 class Prepared:
-    """A model ready to run: merged rows, features shifted by `offset` if that helps, pieces, and the terms that act."""
+    """A model ready to run: merged rows, features in coordinates that suit them, pieces, and the terms that act."""
 
     model: LinearModel
     merged: tuple[np.ndarray, np.ndarray] | None
     features: Features
     pieces: Pieces
-    offset: np.ndarray | None
+    coordinates: Coordinates
     acting: list[int]
 
     def engine(self, scale: float = 1.0) -> InteriorPoint:
@@ -45,8 +46,7 @@ class Prepared:
             outcome = _with_bound(outcome, engine)
         assert outcome.u is not None
         assert outcome.nu is not None
-        shift = 0.0 if self.offset is None else float(self.offset @ outcome.coef)
-        coef, intercept = outcome.coef, outcome.intercept - shift
+        coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
         scores = np.asarray(model.X @ coef) + intercept
         u = outcome.u if self.merged is None else outcome.u[:, self.merged[0]]
         R, K = len(model.losses), len(model.neutralities)
@@ -87,21 +87,11 @@ def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
     merged = equal_rows(X, np.vstack([model.y, *(term.viewpoint for term in terms)])) if merge else None
     if merged is not None:
         X = X[merged[1]]
-    offset = None if sp.issparse(X) or not model.intercept else _offset(X)
+    coordinates, X = choose(X, intercept=model.intercept)
     with Blocks(X.shape[0]) as blocks:
-        features: Features = (
-            SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X if offset is None else X - offset, blocks)
-        )
+        features: Features = SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X, blocks)
         pieces = Pieces(replace(model, neutralities=terms), merged, blocks)
-        yield Prepared(model, merged, features, pieces, offset, acting)
-
-
-def _offset(X: np.ndarray) -> np.ndarray | None:
-    """Return the column means where a column lies so far from 0 that the intercept would drown in it, else None."""
-    sample = X[:: max(1, len(X) // 2000)]
-    mean, spread = sample.mean(axis=0), sample.std(axis=0)
-    far = np.abs(mean) > 100 * spread
-    return np.where(far, mean, 0.0) if far.any() else None
+        yield Prepared(model, merged, features, pieces, coordinates, acting)
 
 
 def solve(
@@ -121,10 +111,8 @@ def solve(
 
 def _starting_point(ready: Prepared, engine: InteriorPoint, start: tuple[np.ndarray, float] | None) -> Iterate:
     if start is None:
-        return engine.start(np.zeros(ready.model.X.shape[1]), 0.0, COLD)
-    coef, intercept = start
-    shift = 0.0 if ready.offset is None else float(ready.offset @ coef)
-    return engine.start(np.asarray(coef, dtype=float), intercept + shift, WARM)
+        return engine.start(np.zeros(ready.features.shape[1]), 0.0, COLD)
+    return engine.start(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), WARM)
 
 
 def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -> list[EngineResult]:

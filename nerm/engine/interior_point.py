@@ -36,7 +36,7 @@ SAFE_PATIENCE = 20  # the same before the common step gives up
 RESTART = 0.1  # barrier with which the common step takes over
 NEAR = 50.0  # times the tolerance: the gap from which on the affine step's multipliers are tried as a bound
 HALVINGS = 6  # of a step that makes a smooth problem worse
-VANISHED = 1e-30  # share of the first objective below which the optimum is 0 and no relative accuracy can be had
+VANISHED = 1e-100  # share of the first objective below which the optimum is 0 and no relative accuracy can be had
 MAX_ITERATIONS = 200
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from nerm.engine import LinearModel, LossTerm, QuadraticConjugate, solve, solve_path
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, UnsupportedProblemError
 from tests.engine.problems import ATOMS, LOSSES, SURROGATES, Case, random_case
 
 
@@ -193,6 +194,34 @@ def test_several_threads_give_what_one_gives():
     check(Case(X, y, [("hinge", one)], 1 / n, [("hinge", 1.0, v, one)]))
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("name", ["hinge", "logistic"])
+def test_wide_data_are_solved_in_their_row_space(storage, name):
+    rng = np.random.default_rng(11)
+    n, d = 60, 400
+    X = np.where(rng.random((n, d)) < 0.1, rng.normal(size=(n, d)), 0.0)
+    X[1] = X[0]  # equal features, different labels
+    y, v = rng.choice([-1.0, 1.0], (2, n))
+    y[1] = -y[0]
+    one = np.ones(n)
+    case = Case(storage(X), y, [(name, one)], 0.01, [(name, 1.0, v, one)])
+    check(case)
+    path = solve_path(case.model, [0.1, 1.0])
+    assert case.primal(path[1].coef, path[1].intercept) == pytest.approx(path[1].primal, rel=1e-9)
+
+
+def test_very_wide_sparse_data_build_no_square_of_the_columns():
+    rng = np.random.default_rng(12)
+    n, d = 300, 20_000
+    X = sp.random(n, d, density=0.002, format="csr", random_state=1)
+    y = rng.choice([-1.0, 1.0], n)
+    tracemalloc.start()
+    check(Case(X, y, [("hinge", np.ones(n))], 0.01, [("hinge", 1.0, rng.choice([-1.0, 1.0], n), np.ones(n))]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8
+
+
 def test_margin_values_match_their_formulas():
     m = np.concatenate([np.linspace(-5, 5, 101), [0.0, 0.5, 1.0, 2.0]])
     for ours, value, *_ in ATOMS.values():
@@ -212,6 +241,11 @@ def test_conjugates_meet_their_functions():
 def test_what_the_engine_refuses():
     with pytest.raises(InvalidInputError, match="squared l2 norm must be positive"):
         LinearModel(np.ones((2, 1)), np.array([1.0, -1.0]), (LossTerm(ATOMS["hinge"][0], np.ones(2)),), 0.0)
+    huge = sp.csr_matrix((10_001, 10_001))
+    huge.setdiag(np.arange(1.0, 10_002.0))
+    labels = np.resize([-1.0, 1.0], 10_001)
+    with pytest.raises(UnsupportedProblemError, match=r"at most 10000 unknowns.*10001 distinct rows and 10001 columns"):
+        solve(LinearModel(huge, labels, (LossTerm(ATOMS["hinge"][0], np.ones(10_001)),), 1.0))
     with pytest.raises(InvalidInputError, match="convex on an interval"):
         QuadraticConjugate(1, -1, 0, 1)
     with pytest.raises(InvalidInputError, match="bounded interval"):

@@ -1,0 +1,96 @@
+"""Coordinates in which the Newton system is small and well conditioned; hypotheses go in and come out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+
+from nerm.engine.lowrank import LowRank, pivoted_cholesky
+from nerm.errors import UnsupportedProblemError
+
+Hypothesis = tuple[np.ndarray, float]
+
+LARGEST_SYSTEM = 10_000  # unknowns: 800 MB for the matrix alone
+WIDE = 200  # columns from which on it pays to look for coordinates in the row space
+ROUNDING = 1e-13  # relative residual at which pivoted Cholesky has found the whole row space
+FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted
+
+
+class Coordinates(Protocol):
+    """A change of variables that keeps scores and norm."""
+
+    def inside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+        """Return the hypothesis as the engine sees it."""
+
+    def outside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+        """Return the hypothesis on the features as they were given."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """The features as they are, less an offset that the intercept takes up: X w + b = (X - 1 offset') w + b'."""
+
+    offset: np.ndarray | None = None
+
+    def inside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+        """Add offset'w to the intercept."""
+        return coef, intercept + (0.0 if self.offset is None else float(self.offset @ coef))
+
+    def outside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+        """Take offset'w from the intercept."""
+        return coef, intercept - (0.0 if self.offset is None else float(self.offset @ coef))
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """Wide data: w in the span of the rows, w = X[pivots]' c with X X' = Z Z'; the new variable is Z[pivots]' c."""
+
+    X: Any
+    factor: LowRank
+
+    def inside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+        """Project on the row space."""
+        pivots = self.factor.pivots
+        scores = np.asarray(self.X[pivots] @ coef)
+        return np.asarray(solve_triangular(self.factor.Z[pivots], scores, lower=True)), intercept
+
+    def outside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+        """Return w = X[pivots]' c."""
+        return np.asarray(self.X[self.factor.pivots].T @ self.factor.expansion(coef)), intercept
+
+
+def choose(X: Any, *, intercept: bool) -> tuple[Coordinates, Any]:
+    """Return coordinates for X and the matrix of features in them; never a d x d matrix for d columns > n rows."""
+    n, d = X.shape
+    if min(n, d) > LARGEST_SYSTEM:
+        raise UnsupportedProblemError(
+            f"the engine's system must have at most {LARGEST_SYSTEM} unknowns (rows or columns, the fewer)",
+            f"{n} distinct rows and {d} columns",
+            "Use a first-order solver, or select features",
+        )
+    if d > n and d >= WIDE:
+        factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), _squares(X), ROUNDING)
+        return RowSpace(X, factor), factor.Z
+    offset = None if sp.issparse(X) or not intercept else _offset(X)
+    return Given(offset), X if offset is None else X - offset
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
+
+
+def _squares(X: Any) -> np.ndarray:
+    """Return the squared norm of each row."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+
+
+def _offset(X: np.ndarray) -> np.ndarray | None:
+    """Return the means of columns so far from 0 that the intercept would drown in them, 0 elsewhere, or None."""
+    sample = X[:: max(1, len(X) // 2000)]
+    mean, spread = sample.mean(axis=0), sample.std(axis=0)
+    far = np.abs(mean) > FAR * spread
+    return np.where(far, mean, 0.0) if far.any() else None
