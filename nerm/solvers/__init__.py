@@ -67,20 +67,26 @@ def get(name: str, problem: Problem) -> Solver:
     return solver
 
 
+OWN = ("interior-point", "smo", "low-rank")  # nerm's own, fastest first
+SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
+
+
 def choose(problem: Problem) -> list[tuple[Solver, str]]:
     """Return the solvers that ``solver="auto"`` tries, in order, each with its reason.
 
-    nerm's own engine where it applies; Clarabel, which takes every atom, elsewhere, and where the engine's answer is
-    not certified. `stats.reason` tells which of these happened.
+    The fastest of nerm's own that takes the problem; else, or where its answer is not certified and the size allows it,
+    Clarabel, which takes every atom. `stats.reason` tells which of these happened.
     """
-    engine, general = known()["interior-point"], known()["clarabel"]
-    obstacle = engine.obstacle(problem)
-    if obstacle is not None:
-        return [(general, f"takes every atom; {engine.name} does not take {obstacle}")]
-    return [
-        (engine, "nerm's own engine takes this problem"),
-        (general, f"a second opinion: {engine.name} was not certified"),
-    ]
+    general = known()["clarabel"]
+    obstacles = {name: known()[name].obstacle(problem) for name in OWN}
+    for name, obstacle in obstacles.items():
+        if obstacle is None:
+            plan = [(known()[name], "the fastest of nerm's own solvers that take this problem")]
+            if problem.n * problem.hypothesis.size <= SECOND_OPINION:
+                plan.append((general, f"a second opinion: {name} was not certified"))
+            return plan
+    missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
+    return [(general, f"takes every atom; nerm's own solvers do not take {missing}")]
 
 
 def solve(

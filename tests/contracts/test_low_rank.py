@@ -1,0 +1,67 @@
+"""Kernel problems through a pivoted Cholesky factor: certified against the true kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nerm
+from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
+from nerm.solvers.low_rank import pivoted_cholesky
+from tests.conftest import make_data
+
+
+@pytest.mark.parametrize(
+    ("loss", "surrogate"),
+    [
+        (Hinge(), Hinge()),
+        (Logistic(), nerm.Exponential()),
+        (nerm.SquaredHinge(), Logistic()),
+        (nerm.Squared(), nerm.Identity()),
+    ],
+)
+def test_agrees_with_clarabel(loss, surrogate):
+    X, y, v = make_data(1, n=80)
+    problem = (Risk(loss) + 0.02 * SquaredL2() + 1.5 * Neutrality(surrogate)).on(X, y, viewpoint=v, kernel="rbf")
+    ours, reference = problem.solve("low-rank", tol=1e-7), problem.solve("clarabel", tol=1e-7)
+    assert ours.status == "optimal"
+    assert ours.objective.total == pytest.approx(reference.objective.total, rel=2e-7)
+    np.testing.assert_allclose(ours.decision_function(X), reference.decision_function(X), atol=1e-2)
+
+
+def test_the_factor_is_as_short_as_the_accuracy_allows():
+    X, y, v = make_data(2, n=200, d=2)
+    problem = (Risk(Hinge()) + 0.5 * SquaredL2() + Neutrality(Hinge())).on(
+        X, y, viewpoint=v, kernel=nerm.kernels.RBF(gamma=0.05)
+    )
+    solution = problem.solve("low-rank", tol=1e-4)
+    assert solution.status == "optimal"
+    assert solution.stats.details["rank"] < 40
+
+
+def test_the_remainder_of_the_factor():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(30, 6))
+    K = A @ A.T
+    L = pivoted_cholesky(K, 1e-10)
+    assert L.shape == (30, 6)
+    np.testing.assert_allclose(L @ L.T, K, atol=1e-9)
+    short = pivoted_cholesky(K, 5.0)
+    assert np.diag(K - short @ short.T).max() <= 5.0 + 1e-9
+    assert pivoted_cholesky(np.zeros((3, 3)), 1e-3).shape == (3, 1)
+
+
+def test_auto_for_kernels_and_what_it_says():
+    X, y, v = make_data(3)
+    svm = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v, kernel="rbf").solve()
+    smooth = (Risk(Logistic()) + 0.1 * SquaredL2()).on(X, y, kernel="rbf").solve()
+    sparse = (Risk(Hinge()) + 0.1 * nerm.L1()).on(X, y).solve()
+    assert [s.stats.solver for s in (svm, smooth, sparse)] == ["smo", "low-rank", "clarabel"]
+    assert all(s.status == "optimal" for s in (svm, smooth, sparse))
+    assert sparse.stats.reason == "takes every atom; nerm's own solvers do not take L1()"
+
+
+def test_a_mismatch_is_named():
+    X, y, _ = make_data(3)
+    with pytest.raises(nerm.UnsupportedProblemError, match=r"Got a problem with no kernel"):
+        (Risk(Hinge()) + 0.1 * SquaredL2()).on(X, y).solve("low-rank")
