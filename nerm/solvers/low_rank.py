@@ -2,7 +2,8 @@
 
 With K ~ L L' the problem is linear on the rows of L. Its multipliers give the forces c_i, and by the representer
 theorem f = (1 / n mu) sum_i c_i k(x_i, .) + b with the *true* kernel, against which the answer is certified. Leaving
-out a remainder E = K - L L' costs at most about mu/2 c'Ec / (n mu)^2, so the factor stops where its diagonal is below accuracy * n mu.
+out a remainder E = K - L L' costs at most about mu/2 c'Ec / (n mu)^2, so the factor stops where its diagonal is below
+accuracy * n mu.
 """
 
 from __future__ import annotations
