@@ -24,6 +24,9 @@ from nerm.estimators.rows import Rows, canonical_rows
 from nerm.solution import Solution
 from nerm.validation import as_weights
 
+# One memory layout, so that equal data in another container give equal results to the last bit.
+CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+
 
 class NeutralClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that is neutral to a viewpoint: fit, predict, explain, save. Subclasses name the atoms."""
@@ -97,12 +100,11 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, dropped: tuple[int, ...]) -> tuple[Any, np.ndarray]:
         """Return X as a float matrix without its dropped columns, and the labels, as scikit-learn checks them."""
-        checks = {"accept_sparse": "csr", "dtype": np.float64, "estimator": self}
         if not dropped:
-            matrix, labels = validate_data(self, X, y, **{k: c for k, c in checks.items() if k != "estimator"})
+            matrix, labels = validate_data(self, X, y, **CHECKS)
         else:  # what is dropped need not be numeric
             validate_data(self, X, y, skip_check_array=True)
-            matrix, labels = check_X_y(_without(X, dropped), y, **checks)
+            matrix, labels = check_X_y(_without(X, dropped), y, estimator=self, **CHECKS)
         check_classification_targets(labels)
         if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
             raise InvalidInputError(
@@ -187,11 +189,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _known(self, X: Any) -> Any:
         """Return new rows as a matrix, checked against what was seen in fit."""
         if not self.dropped_columns_:
-            return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+            return validate_data(self, X, reset=False, **CHECKS)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return check_array(
-            _without(X, self.dropped_columns_), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X"
-        )
+        return check_array(_without(X, self.dropped_columns_), estimator=self, input_name="X", **CHECKS)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row: of two, the larger iff f(x) > 0; of more, the one of the largest score."""

@@ -1,0 +1,211 @@
+"""The classifiers solve the problem they state: against SVC, a hand-written QP, and themselves in other words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import nerm
+from nerm import NERMClassifier, NeutralSVC
+from tests.conftest import make_data
+from tests.oracle import hinge_optimum, naive_objective
+
+
+def bundled(name):
+    """Return three bundled data sets as binary problems with scaled features."""
+    loader = {"breast_cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}[name]
+    X, y = loader(return_X_y=True)
+    if name == "iris":  # the two classes that a line cannot separate
+        X, y = X[y > 0], y[y > 0]
+    return StandardScaler().fit_transform(X), y if name != "wine" else (y == 1).astype(int)
+
+
+def svm_objective(X, y, w, b, lam):
+    sign = np.where(y == np.unique(y)[1], 1.0, -1.0)
+    return np.maximum(0, 1 - sign * (X @ w + b)).sum() + lam / 2 * w @ w
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "iris", "wine"])
+@pytest.mark.parametrize("lam", [1.0, 20.0])
+def test_eta_zero_is_the_svm_with_a_free_intercept(name, lam):
+    X, y = bundled(name)
+    ours = NeutralSVC(lam=lam, tol=1e-9).fit(X, y)
+    theirs = SVC(kernel="linear", C=1 / lam, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    value = svm_objective(X, y, ours.coef_[0], ours.intercept_[0], lam)
+    assert value <= svm_objective(X, y, theirs.coef_[0], theirs.intercept_[0], lam) * (1 + 1e-8)
+    assert value == pytest.approx(ours.certificate_.primal, rel=1e-10)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "iris", "wine"])
+def test_eta_zero_is_the_svm_with_a_kernel(name):
+    X, y = bundled(name)
+    X, y = X[::2], y[::2]
+    ours = NeutralSVC(lam=0.5, kernel="rbf", tol=1e-8).fit(X, y)
+    theirs = SVC(kernel="rbf", C=2.0, gamma="scale", tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
+    # f = sum_i dual_coef_i k(x_i, x) + b in both; libsvm keeps every coefficient, nerm those that matter
+    ours_dense, theirs_dense = np.zeros(len(X)), np.zeros(len(X))
+    ours_dense[ours.support_], theirs_dense[theirs.support_] = ours.dual_coef_[0], theirs.dual_coef_[0]
+    np.testing.assert_allclose(ours_dense, theirs_dense, atol=5e-3)
+    assert len(ours.support_) < 0.95 * len(X)
+
+
+def test_more_classes_are_one_against_the_rest():
+    X, y = load_iris(return_X_y=True)
+    ours = NeutralSVC(lam=2.0, tol=1e-9).fit(X, y)
+    theirs = OneVsRestClassifier(SVC(kernel="linear", C=0.5, tol=1e-8)).fit(X, y)
+    assert ours.coef_.shape == (3, 4)
+    assert ours.intercept_.shape == (3,)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    assert ours.certificate_.primal == pytest.approx(sum(f.certificate.primal for f in ours.fits_))
+    assert ours.certificate_.relative_gap < 1e-8
+
+
+@pytest.mark.parametrize("weights", ["uniform", "balanced"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_neutral_svm_is_the_hand_written_qp(weights, weighted):
+    X, y, v = make_data(3, n=50)
+    s = np.random.default_rng(0).integers(1, 4, size=50).astype(float) if weighted else np.ones(50)
+    u = s.copy()
+    if weights == "balanced":
+        for side in (-1, 1):
+            u[v == side] *= s.sum() / (2 * s[v == side].sum())
+    lam, eta = 3.0, 0.7
+    model = NeutralSVC(lam=lam, eta=eta, weights=weights, tol=1e-8).fit(X, y, viewpoint=v, sample_weight=s)
+    value, w, _ = hinge_optimum(X, y, v, lam / 50, eta, s=s, u=u)
+    np.testing.assert_allclose(model.coef_[0], w, atol=1e-4)
+    assert model.certificate_.primal == pytest.approx(50 * value, rel=1e-6)
+    naive = naive_objective(X, y, v, model.coef_[0], model.intercept_[0], mu=lam / 50, eta=eta, s=s, u=u)
+    assert model.certificate_.primal == pytest.approx(50 * naive, rel=1e-9)
+    assert model.fits_[0].value.total == pytest.approx(50 * naive, rel=1e-9)
+
+
+def test_the_mean_form_is_the_sum_form_divided_by_the_weights():
+    X, y, v = make_data(4)
+    s = np.linspace(0.5, 2, len(y))
+    mean = NERMClassifier(lam=0.1, eta=0.5, tol=1e-9).fit(X, y, viewpoint=v, sample_weight=s)
+    total = NeutralSVC(lam=0.1 * s.sum(), eta=0.5, tol=1e-9).fit(X, y, viewpoint=v, sample_weight=s)
+    np.testing.assert_allclose(mean.decision_function(X), total.decision_function(X), atol=1e-5)
+    assert mean.certificate_.primal == pytest.approx(total.certificate_.primal / s.sum(), rel=1e-8)
+
+
+@pytest.mark.parametrize("atoms", [("logistic", "squared-l2", "logistic"), ("hinge", "l1", "identity")])
+def test_any_atoms_are_the_objective_they_name(atoms):
+    X, y, v = make_data(5)
+    model = NERMClassifier(*atoms, lam=0.03, eta=0.8, tol=1e-7).fit(X, y, viewpoint=v)
+    loss, surrogate = nerm.atoms.margin_functions()[atoms[0]](), nerm.atoms.margin_functions()[atoms[2]]()
+    objective = nerm.Risk(loss) + 0.03 * nerm.atoms.regularizers()[atoms[1]]() + 0.8 * nerm.Neutrality(surrogate)
+    problem = objective.on(X, y, viewpoint=v)
+    assert model.certificate_.primal == pytest.approx(
+        problem.evaluate(model.coef_[0], model.intercept_[0]).total, rel=1e-9
+    )
+    assert model.certificate_.primal == pytest.approx(problem.solve("clarabel").certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("Model", [NeutralSVC, NERMClassifier])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_row_of_weight_two_is_two_rows_and_of_zero_none(Model, kernel):
+    X, y, v = make_data(6, n=40)
+    s = np.random.default_rng(1).integers(0, 4, size=40)
+    model = Model(eta=0.6, kernel=kernel, weights="balanced", class_weight="balanced")
+    weighted = clone(model).fit(X, y, viewpoint=v, sample_weight=s)
+    repeated = clone(model).fit(X.repeat(s, axis=0), y.repeat(s), viewpoint=v.repeat(s))
+    np.testing.assert_array_equal(weighted.decision_function(X), repeated.decision_function(X))
+    assert weighted.certificate_ == repeated.certificate_
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_order_of_rows_does_not_matter(sparse):
+    X, y, v = make_data(7)
+    order = np.random.default_rng(2).permutation(len(y))
+    Z = sp.csr_matrix(X * (X > 0)) if sparse else X
+    model = NeutralSVC(eta=1.0)
+    one, two = clone(model).fit(Z, y, viewpoint=v), clone(model).fit(Z[order], y[order], viewpoint=v[order])
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_sparse_and_dense_agree():
+    X, y, v = make_data(8)
+    X = X * (np.abs(X) > 0.5)
+    for kernel in ("linear", "rbf"):
+        model = NeutralSVC(eta=0.5, kernel=kernel, tol=1e-9)
+        dense, sparse = clone(model).fit(X, y, viewpoint=v), clone(model).fit(sp.csr_array(X), y, viewpoint=v)
+        np.testing.assert_allclose(dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-4)
+
+
+def test_a_precomputed_kernel_is_the_kernel():
+    X, y, v = make_data(9)
+    kernel = nerm.kernels.RBF(0.3)
+    s = np.r_[np.zeros(5), np.ones(len(y) - 5)]
+    named = NeutralSVC(eta=0.5, kernel=kernel, tol=1e-9).fit(X, y, viewpoint=v, sample_weight=s)
+    gram = NeutralSVC(eta=0.5, kernel="precomputed", tol=1e-9).fit(kernel(X, X), y, viewpoint=v, sample_weight=s)
+    np.testing.assert_allclose(named.decision_function(X), gram.decision_function(kernel(X, X)), atol=1e-4)
+    assert set(gram.support_) <= set(range(5, len(y)))
+    np.testing.assert_array_equal(named.support_vectors_, X[named.support_])
+
+
+def test_kernels_by_name_take_the_parameters_of_svc():
+    X, y, _ = make_data(10)
+    ours = NeutralSVC(kernel="poly", degree=2, coef0=1.0, gamma=0.5, tol=1e-9).fit(X, y)
+    assert ours.kernel_ == nerm.kernels.Polynomial(gamma=0.5, degree=2, coef0=1.0)
+    theirs = SVC(kernel="poly", degree=2, coef0=1.0, gamma=0.5, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
+    assert NeutralSVC(kernel="rbf", gamma="auto").fit(X, y).kernel_ == nerm.kernels.RBF(1 / X.shape[1])
+    callable_kernel = NeutralSVC(kernel=lambda A, B: A @ B.T, tol=1e-9).fit(X, y)
+    linear = NeutralSVC(tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(callable_kernel.decision_function(X), linear.decision_function(X), atol=1e-4)
+
+
+def test_class_weights_multiply_the_risk():
+    X, y, _ = make_data(11)
+    ours = NeutralSVC(class_weight={-1.0: 3.0, 1.0: 0.5}, tol=1e-9).fit(X, y)
+    theirs = SVC(kernel="linear", class_weight={-1.0: 3.0, 1.0: 0.5}, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    balanced = NeutralSVC(class_weight="balanced", tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(
+        balanced.coef_, SVC(kernel="linear", class_weight="balanced", tol=1e-8).fit(X, y).coef_, atol=1e-4
+    )
+
+
+def test_feature_names_are_kept_and_checked():
+    X, y, v = make_data(12)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = NeutralSVC(eta=1.0).fit(frame, pd.Series(y).map({-1: "no", 1: "yes"}), viewpoint=pd.Series(v))
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert set(model.predict(frame)) <= {"no", "yes"}
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"a": "z"}))
+
+
+def test_a_score_of_zero_is_the_smaller_class():
+    X, y = np.array([[-1.0], [1.0], [-1.0], [1.0]]), np.array([0, 1, 1, 0])
+    model = NeutralSVC(fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.decision_function([[0.0]]), 0.0)
+    assert model.predict([[0.0]]) == [0]
+
+
+def test_a_kernel_can_be_changed_between_fits():
+    X, y, _ = make_data(13)
+    model = NeutralSVC(kernel="rbf").fit(X, y)
+    assert hasattr(model, "dual_coef_")
+    model.set_params(kernel="linear").fit(X, y)
+    assert hasattr(model, "coef_")
+    assert not hasattr(model, "dual_coef_")
+
+
+def test_a_missed_tolerance_is_a_warning():
+    from sklearn.exceptions import ConvergenceWarning
+
+    X, y, v = make_data(14)
+    with pytest.warns(ConvergenceWarning, match="exceeds the tolerance. Certified relative gap"):
+        NeutralSVC(eta=1.0, tol=1e-30, solver="clarabel").fit(X, y, viewpoint=v)

@@ -1,0 +1,273 @@
+"""Files: what is saved comes back the same, in another process too; what is damaged is refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+
+import nerm
+from nerm import NERMClassifier, NeutralSVC
+from nerm.viewpoint import Column
+from tests.conftest import make_data
+
+X, Y, V = make_data(0, n=40)
+FRAME = pd.DataFrame(X, columns=list("abcd")).assign(sex=np.where(V > 0, "m", "f"))
+
+
+def solved(X=X, kernel=None, loss=None, regularizer=None, **kwargs):
+    objective = nerm.Risk(loss or nerm.Hinge()) + 0.1 * (regularizer or nerm.SquaredL2())
+    objective += 0.5 * nerm.Neutrality(nerm.Hinge(), weights="balanced")
+    return objective.on(X, Y, viewpoint=V, kernel=kernel, **kwargs).solve()
+
+
+MODELS = {
+    "linear": lambda: NeutralSVC(eta=0.5, weights="balanced").fit(X, Y, viewpoint=V),
+    "rbf": lambda: NeutralSVC(eta=0.5, kernel="rbf").fit(X, Y, viewpoint=V),
+    "sparse kernel": lambda: NeutralSVC(kernel="rbf").fit(sp.csr_matrix(X), Y),
+    "precomputed": lambda: NeutralSVC(kernel="precomputed").fit(X @ X.T, Y),
+    "atoms": lambda: NERMClassifier(nerm.SmoothHinge(0.3), nerm.ElasticNet(0.2), "logistic", eta={"s": 1.0}).fit(
+        X, Y, viewpoint={"s": V}
+    ),
+    "groups": lambda: NERMClassifier(regularizer=nerm.GroupL2([[0, 1], [2, 3]])).fit(X, Y),
+    "kernel value": lambda: NERMClassifier(kernel=nerm.kernels.Polynomial(degree=2)).fit(X, Y),
+    "classes": lambda: NeutralSVC(class_weight={"a": 2.0, "b": 1.0, "c": 1.0}).fit(
+        X, np.array(list("abc"), dtype=object)[np.arange(40) % 3]
+    ),
+    "boolean": lambda: NeutralSVC().fit(X, Y > 0),
+    "frame": lambda: NeutralSVC(eta=1.0).fit(FRAME, Y, viewpoint=Column("sex", drop=True)),
+}
+INPUT = {"precomputed": X @ X.T, "frame": FRAME}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_comes_back_the_same(name, tmp_path):
+    model, new = MODELS[name](), INPUT.get(name, X)
+    model.save(tmp_path / "model.nerm")
+    loaded = nerm.load(tmp_path / "model.nerm")
+    assert type(loaded) is type(model)
+    assert repr(loaded.get_params()) == repr(model.get_params())
+    np.testing.assert_array_equal(loaded.decision_function(new), model.decision_function(new))
+    np.testing.assert_array_equal(loaded.predict(new), model.predict(new))
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.certificate_ == model.certificate_
+    assert repr(loaded.explain()) == repr(model.explain())
+    fitted = {k for k in vars(model) if k.endswith("_")}
+    assert {k for k in vars(loaded) if k.endswith("_")} == fitted
+    with pytest.raises(nerm.InvalidInputError, match=r"Fit again with viewpoint=..."):
+        loaded.fit_facts(label=loaded.fits_[0].label)
+
+
+SOLUTIONS = {
+    "linear": lambda: solved(),
+    "sparse": lambda: solved(X=sp.csr_matrix(X)),
+    "rbf": lambda: solved(kernel="rbf"),
+    "logistic l1": lambda: solved(loss=nerm.Logistic(), regularizer=nerm.L1()),
+    "weighted": lambda: solved(sample_weight=np.linspace(0, 1, 40), intercept=False),
+}
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_a_solution_comes_back_the_same_and_can_be_certified_again(name, tmp_path):
+    solution = SOLUTIONS[name]()
+    solution.save(str(tmp_path / "solution.nerm"))
+    loaded = nerm.load(str(tmp_path / "solution.nerm"))
+    assert repr(loaded) == repr(solution)
+    assert loaded.status is solution.status
+    np.testing.assert_array_equal(loaded.decision_function(X), solution.decision_function(X))
+    np.testing.assert_array_equal(loaded.multipliers.alpha, solution.multipliers.alpha)
+    again = loaded.problem.certify(loaded.coef, loaded.intercept, loaded.multipliers)
+    assert again.relative_gap == pytest.approx(solution.certificate.relative_gap, abs=1e-9)
+    assert loaded.fit_facts().gap == solution.fit_facts().gap
+
+
+@pytest.mark.parametrize("atom", [*nerm.atoms.margin_functions().values(), *nerm.atoms.regularizers().values()])
+def test_every_atom_can_be_saved(atom, tmp_path):
+    model = NERMClassifier().fit(X, Y)
+    name = "regularizer" if issubclass(atom, nerm.Regularizer) else "surrogate"
+    model.set_params(**{name: atom()}).save(tmp_path / "m")
+    assert getattr(nerm.load(tmp_path / "m"), name) == atom()
+
+
+def test_a_fresh_process_predicts_identically(tmp_path):
+    model = MODELS["rbf"]()
+    model.save(tmp_path / "model.nerm")
+    np.save(tmp_path / "X.npy", X)
+    code = (
+        "import sys, numpy, nerm; folder = sys.argv[1]; "
+        "scores = nerm.load(folder + '/model.nerm').decision_function(numpy.load(folder + '/X.npy')); "
+        "assert 'cvxpy' not in sys.modules and 'pickle' in sys.modules; numpy.save(folder + '/scores.npy', scores)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), model.decision_function(X))
+
+
+def test_a_model_travels_without_its_training_rows(tmp_path):
+    NeutralSVC(eta=0.5).fit(X, Y, viewpoint=V).save(tmp_path / "m")
+    with zipfile.ZipFile(tmp_path / "m") as archive:
+        arrays = [np.load(archive.open(n), allow_pickle=False) for n in archive.namelist() if n.endswith(".npy")]
+    assert max(a.size for a in arrays) <= 4
+
+
+def test_pickle_works_too_for_those_who_trust_it():
+    model = MODELS["rbf"]()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("name", ["rbf", "classes"])
+def test_a_truncated_file_is_refused(name, tmp_path):
+    path = tmp_path / "m.nerm"
+    MODELS[name]().save(path)
+    whole = path.read_bytes()
+    for length in [0, 1, 10, *range(50, len(whole), max(1, len(whole) // 40)), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(nerm.NermError) as caught:
+            nerm.load(path)
+        assert "must be a file written by save() of this nerm. Got a file that is truncated, damaged" in str(
+            caught.value
+        )
+        assert isinstance(caught.value, ValueError)
+
+
+def test_a_damaged_file_is_refused_or_harmless(tmp_path):
+    path = tmp_path / "m.nerm"
+    model = MODELS["atoms"]()
+    model.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for position in rng.choice(len(whole), 300, replace=False):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(damaged))
+        try:
+            loaded = nerm.load(path)
+        except nerm.NermError:
+            refused += 1
+        else:  # a bit that means nothing, such as the time of writing
+            np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert refused > 150
+
+
+def rewritten(path, change):
+    """Rewrite the header of a saved file."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    members["header.json"] = json.dumps(change(header)).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda h: {**h, "version": 2}, "Got version 2 of the format, and this nerm reads 1."),
+        (lambda h: {**h, "format": "other"}, "Got a file without valid nerm content (KeyError)."),
+        (lambda h: [], "Got a file without valid nerm content (KeyError)."),
+        (lambda h: {**h, "content": {"$record": "system", "fields": {}}}, "Got a file without valid nerm content"),
+        (
+            lambda h: {**h, "content": {"$kernel": "rbf", "fields": {"gamma": -1}}},
+            "Got a file without valid nerm content",
+        ),
+        (lambda h: {**h, "content": {"$array": 99}}, "Got a file without valid nerm content (KeyError)."),
+        (lambda h: {**h, "content": {"a": 1}}, "Got a file without valid nerm content (ValueError)."),
+        (
+            lambda h: {**h, "content": {**h["content"], "fitted": {"predict": None}}},
+            "Got a file without valid nerm content (KeyError).",
+        ),
+    ],
+)
+def test_foreign_content_is_refused(change, text, tmp_path):
+    path = tmp_path / "m.nerm"
+    MODELS["linear"]().save(path)
+    rewritten(path, change)
+    with pytest.raises(nerm.InvalidInputError) as caught:
+        nerm.load(path)
+    assert text in str(caught.value)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "x"
+    for content in (b"", b"hello", pickle.dumps(MODELS["linear"]())):
+        path.write_bytes(content)
+        with pytest.raises(nerm.InvalidInputError, match="truncated, damaged or no nerm file"):
+            nerm.load(path)
+    np.savez(tmp_path / "x.npz", a=np.ones(3))
+    with pytest.raises(nerm.InvalidInputError, match="without valid nerm content"):
+        nerm.load(tmp_path / "x.npz")
+    with pytest.raises(FileNotFoundError):
+        nerm.load(tmp_path / "nothing")
+
+
+def test_an_array_of_objects_never_unpickles(tmp_path):
+    path = tmp_path / "m.nerm"
+    MODELS["linear"]().save(path)
+    np.save(tmp_path / "evil.npy", np.array([print], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["arrays/0.npy"] = (tmp_path / "evil.npy").read_bytes()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    with pytest.raises(nerm.InvalidInputError, match="without valid nerm content"):
+        nerm.load(path)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: NERMClassifier(nerm.margin_function(lambda m: cp.pos(1 - m), name="mine")).fit(X, Y),
+        lambda: NeutralSVC(kernel=lambda A, B: A @ B.T).fit(X, Y),
+        lambda: solved(loss=nerm.margin_function(lambda m: cp.pos(1 - m), name="mine")),
+        lambda: solved(kernel=lambda A, B: A @ B.T),
+    ],
+)
+def test_code_does_not_travel(make, tmp_path):
+    thing = make()
+    with pytest.raises(nerm.InvalidInputError) as caught:
+        thing.save(tmp_path / "m")
+    text = str(caught.value)
+    assert "what is saved must be made of arrays and nerm's own atoms and kernels. Got " in text
+    assert "which is code. Keep the code that made it" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    model = MODELS["linear"]()
+    model.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+def test_what_is_not_fitted_cannot_be_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        NeutralSVC().save(tmp_path / "m")
+
+
+def test_nerm_is_imported_without_scikit_learn_or_solvers():
+    code = (
+        "import sys, nerm; nerm.solvers.available(); "
+        "heavy = {'sklearn', 'cvxpy', 'clarabel', 'osqp', 'numba'} & set(sys.modules); assert not heavy, heavy; "
+        "assert {'NeutralSVC', 'NERMClassifier', 'load', 'bounds', 'datasets', 'svm'} <= set(dir(nerm)); "
+        "assert nerm.bounds.guarantee and nerm.NeutralSVC and nerm.load"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="module 'nerm' has no attribute 'NeutralSVM'"):
+        _ = nerm.NeutralSVM
