@@ -18,7 +18,7 @@ class Standing:
     """Where a point stands: true primal and dual in the sum form, the gap inside fixed nu, the slope in nu^+.
 
     ``lagrangian - dual`` is what more pair steps can win; the rest of ``primal - dual`` belongs to nu.
-    ``slope = C^+ - C^-`` is the derivative of the dual in nu^+ (MATHEMATICS section 4).
+    ``slope = C^+ - C^-`` is the derivative of the dual in nu^+.
     """
 
     primal: float

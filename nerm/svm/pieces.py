@@ -1,6 +1,6 @@
 """One sample's share of the dual: a concave piecewise-linear function of the single number a_i.
 
-For fixed nu^+ and nu^- the exact dual reads, in the sum form (MATHEMATICS section 4 divided by lambda),
+For fixed nu^+ and nu^- the exact dual reads, in the sum form divided by lambda,
 
     max over a   sum_i h_i(a_i) - (1 / 2 lambda) a' K a        subject to   sum_i a_i = 0,
     h_i(a) = max { alpha + beta^+ + beta^- :  alpha y_i + (beta^+ - beta^-) v_i = a, all in their boxes }.

@@ -28,7 +28,7 @@ def mixed_data(seed=0, n=120, d=3):
 
 
 def literal(X, y, s, eta, lam):
-    """Objective (sum form) and constraint table of MATHEMATICS section 8, from predicted probabilities."""
+    """Objective (sum form) and constraint table, from predicted probabilities."""
 
     def probability(w):
         return 1 / (1 + np.exp(-(X @ w[:-1] + w[-1])))

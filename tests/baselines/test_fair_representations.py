@@ -24,7 +24,7 @@ def mixed_data(seed=0, n=60, d=3):
 
 
 def literal_terms(P, w, alpha, X, y, s):
-    """Reconstruction, cross-entropy and parity of MATHEMATICS section 8, row by row."""
+    """Reconstruction, cross-entropy and parity, row by row."""
     reconstruction = entropy = 0.0
     used = {False: [], True: []}
     for x, label, group in zip(X, y, s, strict=True):

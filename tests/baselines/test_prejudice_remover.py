@@ -26,7 +26,7 @@ def mixed_data(seed=0, n=80, d=4):
 
 
 def literal_objective(W, X, y, s, eta, lam):
-    """MATHEMATICS section 8, PR, row by row."""
+    """Return the objective of the prejudice remover, row by row."""
     p = [1 / (1 + math.exp(-(W[int(g)][:-1] @ x + W[int(g)][-1]))) for x, g in zip(X, s, strict=True)]
     nll = -sum(math.log(pi if yi else 1 - pi) for pi, yi in zip(p, y, strict=True))
     r = sum(p) / len(p)

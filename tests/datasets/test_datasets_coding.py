@@ -1,4 +1,4 @@
-"""Discretize and OneHot against a literal transcription of MATHEMATICS section 8 in plain Python."""
+"""Discretize and OneHot against a literal transcription of the coding in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``load``: facts of MATHEMATICS section 8, both routes to the same frame, and every refusal's sentence."""
+"""``load``: known facts of the data, both routes to the same frame, and every refusal's sentence."""
 
 from __future__ import annotations
 

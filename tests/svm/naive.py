@@ -29,7 +29,7 @@ def objective(scores, norm2, y, v, lam, eta, s=None, u=None, variant="exact") ->
 
 
 def dual_value(alpha, beta_plus, beta_minus, gram, y, v, lam) -> float:
-    """Return the dual divided by lambda, straight from MATHEMATICS section 4."""
+    """Return the dual divided by lambda, straight from its definition."""
     a = alpha * y + (beta_plus - beta_minus) * v
     return float(np.sum(alpha + beta_plus + beta_minus) - a @ gram @ a / (2 * lam))
 
