@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from nerm.estimators.binary_fit import BinaryFit, Design, problem_of, solve_bina
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.parameters import nested, with_parameter
 from nerm.estimators.rows import Rows, canonical_rows
+from nerm.signs import sign
 from nerm.solution import Solution
 from nerm.validation import as_weights
 
@@ -57,8 +57,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             (n,), labels of two or more classes; beyond two, one class against the rest each.
         viewpoint
             See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`; a
-            callable g(X); a fitted estimator; `Learned(estimator, X, labels)`; a DataFrame or a dict of several. Two
-            groups count as -1 and +1, more groups give one neutrality term a group.
+            callable g(X) or a fitted estimator, which see X as it is given here; `Learned(estimator, X, labels)`; a
+            DataFrame or a dict of several. Two groups count as -1 and +1, more groups (strings, integers) give one
+            neutrality term a group; real numbers (floats) are used as they are.
         sample_weight
             (n,), nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is
             none.
@@ -78,17 +79,14 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
         self.classes_, self.dropped_columns_ = classes, dropped
         targets = [1] if len(classes) == 2 else list(range(len(classes)))
+        weights = s[rows.kept], (s * class_weight[codes])[rows.kept]
         solutions, fits = [], []
-        shared = None
+        problem = None
         for k in targets:
-            sign = np.where(codes == k, 1.0, -1.0)
-            problem, u = problem_of(design, merged, sign[rows.first], rows, v, class_weight[codes][rows.first])
-            # The hypothesis holds the Gram matrix and its factor: one for all classes.
-            shared = problem.hypothesis if shared is None else shared
-            solution = solve_binary(replace(problem, hypothesis=shared), design)
-            weights = s[rows.kept], (s * class_weight[codes])[rows.kept]
-            fits.append(summed_up(solution, design, rows, u, classes[k], weights))
-            solutions.append(solution)
+            against_rest = np.where(codes[rows.first] == k, 1.0, -1.0)
+            problem, u = problem_of(design, merged, against_rest, rows, v, class_weight[codes[rows.first]], problem)
+            solutions.append(solve_binary(problem, design))
+            fits.append(summed_up(solutions[-1], design, rows, u, classes[k], weights))
         self._keep(solutions, fits, rows, matrix, design)
         return self
 
@@ -196,7 +194,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row: of two, the larger iff f(x) > 0; of more, the one of the largest score."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; labels that were not seen in fit are refused, since they can never be right."""

@@ -87,21 +87,27 @@ class BinaryFit:
 
 
 def problem_of(
-    design: Design, X: Any, y: np.ndarray, rows: Rows, viewpoints: Mapping[str, np.ndarray], class_weight: np.ndarray
+    design: Design,
+    X: Any,
+    y: np.ndarray,
+    rows: Rows,
+    viewpoints: Mapping[str, np.ndarray],
+    class_weight: np.ndarray,
+    like: Problem | None = None,
 ) -> tuple[Problem, dict[str, np.ndarray]]:
-    """Return the problem on merged rows and the neutrality weights u_k, not yet multiplied by the sample weights."""
+    """Return the problem on merged rows and the neutrality weights u_k, not yet multiplied by the sample weights.
+
+    like
+        A problem on the same rows with other labels: it lends its checked data, Gram matrix included.
+    """
     total = design.lam if design.sum_form else design.lam * float(rows.weight.sum())
     u = {name: neutrality_weights.resolve(design.weights, y, v, rows.weight) for name, v in viewpoints.items()}
     objective = design.objective({name: rows.weight * factor for name, factor in u.items()}, total / len(y))
-    problem = objective.on(
-        X,
-        y,
-        viewpoint=dict(viewpoints) or None,
-        kernel=design.kernel,
-        intercept=design.intercept,
-        sample_weight=rows.weight * class_weight,
-    )
-    return problem, u
+    s = rows.weight * class_weight
+    if like is not None:
+        return replace(like, objective=objective, y=y, sample_weight=s), u
+    v = dict(viewpoints) or None
+    return objective.on(X, y, viewpoint=v, kernel=design.kernel, intercept=design.intercept, sample_weight=s), u
 
 
 def solve_binary(problem: Problem, design: Design) -> Solution:

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import nerm
 from nerm import NERMClassifier, NeutralSVC
 from nerm.metrics import make_neutrality_scorer
+from nerm.viewpoint import Column
 from tests.conftest import make_data
 
 
@@ -110,3 +111,18 @@ def test_the_viewpoint_is_never_passed_on_unasked():
     X, y, v = make_data(4)
     with sklearn.config_context(enable_metadata_routing=True), pytest.raises(ValueError, match="viewpoint"):
         GridSearchCV(NeutralSVC(), {"eta": [0.0]}, cv=2).fit(X, y, viewpoint=v)
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_column_travels_as_it_is():
+    X, y, v = make_data(5, n=60)
+    model = NeutralSVC().set_fit_request(viewpoint=True)
+    search = GridSearchCV(model, {"eta": [0.1, 1.0]}, cv=2)
+    search.fit(np.column_stack([X, v]), y, viewpoint=Column(4, drop=True))
+    assert search.best_estimator_.coef_[0, 4] == 0
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(sex=v)
+    assert list(search.fit(frame, y, viewpoint="sex").best_estimator_.fits_[0].thetas) == ["sex"]
+
+
+def test_a_notebook_shows_the_parameters():
+    assert "SmoothHinge" in NERMClassifier(loss=nerm.SmoothHinge(0.5))._repr_html_()
