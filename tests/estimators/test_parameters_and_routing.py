@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -85,11 +86,12 @@ def test_a_grid_search_in_parallel_carries_the_viewpoint():
 def test_pipelines_and_cross_validation_carry_the_viewpoint():
     X, y, v = make_data(2, n=90)
     model = NeutralSVC(eta=0.5).set_fit_request(viewpoint=True, sample_weight=True)
-    model.set_score_request(sample_weight=True)
     scaler = StandardScaler().set_fit_request(sample_weight=False)
     pipeline = make_pipeline(scaler, model)
     s = np.linspace(1, 2, 90)
-    result = cross_validate(pipeline, X, y, params={"viewpoint": v, "sample_weight": s}, cv=3, return_estimator=True)
+    accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+    params = {"viewpoint": v, "sample_weight": s}
+    result = cross_validate(pipeline, X, y, params=params, scoring=accuracy, cv=3, return_estimator=True)
     first = result["estimator"][0]
     from sklearn.model_selection import StratifiedKFold
 
