@@ -34,27 +34,17 @@ def balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray | None
         excess = float(force(pieces, u, nu).sum())
         if excess == 0:
             break
-        ways = [_way(pieces, j, u[j], np.sign(excess)) for j in range(pieces.count)]
-        reach = -np.sign(excess) * sum(
-            nu[j] * kernels.weigh(pieces.weights[j], pieces.targets[j] * way) for j, way in enumerate(ways)
+        sign = 1.0 if excess > 0 else -1.0
+        movable = [(j, m.low, m.high) for j, m in enumerate(pieces.margins) if not m.fixed]
+        reach = sum(
+            kernels.reach(pieces.targets[j], pieces.weights[j], nu[j], u[j], low, high, sign)
+            for j, low, high in movable
         )
         if reach < abs(excess):
             return None
-        for j, way in enumerate(ways):
-            kernels.add_scaled(u[j], way, abs(excess) / reach)
+        for j, low, high in movable:
+            kernels.give_way(pieces.targets[j], u[j], low, high, sign, abs(excess) / reach)
     return u
-
-
-def _way(pieces: Pieces, j: int, u: np.ndarray, sign: float) -> np.ndarray:
-    """Return how far each u may move so that t u moves against `sign`; its own size where no bound is in that way."""
-    margin = pieces.margins[j]
-    if margin.fixed:
-        return np.zeros_like(u)
-    up, down = np.isfinite(margin.high), np.isfinite(margin.low)
-    to_high = margin.high - u if up else u - margin.low if down else np.ones_like(u)
-    to_low = u - margin.low if down else margin.high - u if up else np.ones_like(u)
-    falls = sign * pieces.targets[j] > 0
-    return np.where(pieces.targets[j] == 0, 0.0, np.where(falls, -to_low, to_high))
 
 
 def dual_bound(

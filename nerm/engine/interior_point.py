@@ -30,6 +30,8 @@ SHARE = 0.03  # share of the weight that a step may leave behind
 KEEP = 0.2  # of a row's distance to its bound that a bold step must leave
 SAFE_KEEP = 0.005  # the same for the common step
 SIDE_BARRIER = 0.1  # barrier of nu sigma against that of u p, per eta times total weight
+LEAST_STEP = 0.1  # of a bold step; where it is shorter, the common one may be longer
+NEGLIGIBLE = 1e-4  # of the mean density: rows below it are left out of the Gram matrix
 SECOND_ORDER = 10.0  # bound on second-order terms, in units of the mean product
 PATIENCE = 6  # iterations without halving the gap before the common step takes over
 SAFE_PATIENCE = 20  # the same before the common step gives up
@@ -152,8 +154,8 @@ class InteriorPoint:
         products = at.nu * at.sigma
         mu = (float(nu @ lin.products) + float(products.sum())) / self._count(at)
         ratio = (at.sigma / at.nu).sum(axis=1)
-        gram = self.features.gram(lin.vectors[2])
-        system = NewtonSystem(gram, reduced[:, 2:], self.lam, ratio, intercept=self.intercept)
+        gram = self.features.gram(lin.density, NEGLIGIBLE * lin.density.mean() if bold else 0.0)
+        system = NewtonSystem(gram, reduced[:, 2 : 2 + self.pieces.n_terms], self.lam, ratio, intercept=self.intercept)
         sides = lin.value[self.pieces.n_losses :].reshape(-1, 2)
         base = -reduced[:, 0].copy()
         base[:-1] -= self.lam * at.coef
@@ -185,15 +187,16 @@ class InteriorPoint:
         side = target * self._side_unit - products - dnu * dsigma
         reduced_h = np.append(self.features.columns(h[None, :])[:, 0], h.sum())
         dw, db, df, dnu, dsigma = direction(reduced_h, change, side)
-        histogram, longest = self.pieces.direct(df, nu, target)
-        step = _quantile(histogram, SHARE * weight) if bold else (1 - SAFE_KEEP) * longest
-        step = min(1.0, max(step, (1 - SAFE_KEEP) * longest))
-        step = min(step, (1 - SAFE_KEEP) * min(_room(at.nu, dnu), _room(at.sigma, dsigma)))
+        histogram = self.pieces.direct(df, nu, target)
+        step = _quantile(histogram, SHARE * weight) if bold else 0.0
+        if step <= LEAST_STEP:
+            step = max(step, (1 - SAFE_KEEP) * self.pieces.longest_step(nu, target))
+        step = min(1.0, step, (1 - SAFE_KEEP) * min(_room(at.nu, dnu), _room(at.sigma, dsigma)))
         if self.pieces.some_smooth:
             step = self._searched(at, dw, df, dnu, step)
         at.coef = at.coef + step * dw
         at.intercept += step * db
-        at.scores = self.features.times(at.coef) + at.intercept
+        at.scores = at.scores + step * df
         at.nu = at.nu + step * dnu
         at.sigma = at.sigma + step * dsigma
         self.pieces.advance(at.scores, target, step, KEEP if bold else 0.5 * SAFE_KEEP)

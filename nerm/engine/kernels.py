@@ -29,12 +29,11 @@ options = {"cache": True, "nogil": True, "fastmath": FLAGS, "error_model": "nump
 
 
 @numba.njit(**options)
-def linearise(t, B, nu, f, u, pp, pm, a, q, lo, hi, kappa, dens, c, h, e, eh, sign, start, stop):  # type: ignore[no-untyped-def]
+def linearise(t, B, nu, f, u, pp, pm, a, q, lo, hi, kappa, dens, c, h, e, sign, start, stop):  # type: ignore[no-untyped-def]
     """Add the piece's part of the Newton system and return its sums.
 
-    dens = omega t^2 kappa, c = omega t u, h = omega t kappa (p^+ - p^-), e = sign B t u and
-    eh = sign B t (u + (p^+ - p^-) kappa); sums of B times: the products p^+ A + p^- C, the value
-    from the multipliers, phi(m), phi*(u), and the change of value that does not depend on df.
+    dens = omega t^2 kappa, c = omega t u, h = omega t kappa (p^+ - p^-), e = sign B t u; sums of B times: the
+    products p^+ A + p^- C, the value from the multipliers, phi(m), phi*(u), and the change of value without df.
     """
     has_lo = isfinite(lo)
     has_hi = isfinite(hi)
@@ -55,7 +54,6 @@ def linearise(t, B, nu, f, u, pp, pm, a, q, lo, hi, kappa, dens, c, h, e, eh, si
         c[i] += om * u[i]
         h[i] += om * k * p
         e[i] += sign * bt * u[i]
-        eh[i] += sign * bt * (u[i] + p * k)
         products = pp[i] * A + pm[i] * C
         half = 0.5 * q * u[i] * u[i]
         upper = half
@@ -85,15 +83,18 @@ def add_given(t, B, nu, u, kappa, dens, c, e, sign, start, stop):  # type: ignor
 
 
 @numba.njit(**options)
-def _count(histogram, weight, room, step):  # type: ignore[no-untyped-def]
-    """Add a weight to the bin of room / step, the longest step of one row, in [0, 1)."""
-    if room < step:
-        histogram[min(int(BINS * room / step), BINS - 1)] += weight
+def count_steps(B, nu, u, du, lo, hi, histogram, stride, start, stop):  # type: ignore[no-untyped-def]
+    """Add the weights of rows that du would take to a bound to the bin of their longest step in [0, 1)."""
+    for i in range(start, stop, stride):
+        room = hi - u[i] if du[i] > 0 else u[i] - lo
+        length = abs(du[i])
+        if room < length:
+            histogram[min(int(BINS * max(room, 0.0) / length), BINS - 1)] += stride * nu * B[i]
 
 
 @numba.njit(**options)
-def predict(t, B, nu, dnu, df, u, pp, pm, lo, hi, kappa, sp, sm, limit, cross, histogram, start, stop):  # type: ignore[no-untyped-def]
-    """Follow the affine direction (target 0): second-order terms s^+-, cross = B t dnu du, weights by longest step."""
+def predict(t, B, dnu, df, u, pp, pm, lo, hi, kappa, sp, sm, limit, cross, du_out, start, stop):  # type: ignore[no-untyped-def]
+    """Follow the affine direction (target 0): du, second-order terms s^+-, and cross = B t dnu du."""
     has_lo = isfinite(lo)
     has_hi = isfinite(hi)
     for i in range(start, stop):
@@ -105,10 +106,7 @@ def predict(t, B, nu, dnu, df, u, pp, pm, lo, hi, kappa, sp, sm, limit, cross, h
         sp[i] = min(max(dp * du, -limit), limit)
         sm[i] = min(max(-dm * du, -limit), limit)
         cross[i] += B[i] * t[i] * dnu * du
-        if du > 0 and has_hi:
-            _count(histogram, nu * B[i], A, du)
-        elif du < 0 and has_lo:
-            _count(histogram, nu * B[i], C, -du)
+        du_out[i] = du
 
 
 @numba.njit(**options)
@@ -142,40 +140,43 @@ def correct(t, B, nu, u, pp, pm, lo, hi, kappa, sp, sm, target, h, start, stop):
 
 
 @numba.njit(**options)
-def direct(t, B, nu, df, u, pp, pm, lo, hi, kappa, sp, sm, target, du_out, histogram, start, stop):  # type: ignore[no-untyped-def]
-    """Store the corrected du; return the longest common step that keeps u, and the one that keeps p^+-, inside."""
+def direct(t, df, u, pp, pm, lo, hi, kappa, sp, sm, target, du_out, start, stop):  # type: ignore[no-untyped-def]
+    """Store the corrected du = kappa (t df + rho)."""
     has_lo = isfinite(lo)
     has_hi = isfinite(hi)
-    step_u = np.inf
-    step_p = np.inf
     for i in range(start, stop):
-        A = max(hi - u[i], TINY) if has_hi else 1.0
-        C = max(u[i] - lo, TINY) if has_lo else 1.0
         rho = pp[i] - pm[i]
         if has_hi:
-            rho -= (target + sp[i]) / A
+            rho -= (target + sp[i]) / max(hi - u[i], TINY)
         if has_lo:
-            rho += (target + sm[i]) / C
-        du = kappa[i] * (t[i] * df[i] + rho)
-        du_out[i] = du
-        om = nu * B[i]
-        if om == 0.0:
+            rho += (target + sm[i]) / max(u[i] - lo, TINY)
+        du_out[i] = kappa[i] * (t[i] * df[i] + rho)
+
+
+@numba.njit(**options)
+def longest_step(B, nu, u, pp, pm, lo, hi, sp, sm, target, du, start, stop):  # type: ignore[no-untyped-def]
+    """Return the longest common step that keeps u, p^+ and p^- of all rows of positive weight inside."""
+    has_lo = isfinite(lo)
+    has_hi = isfinite(hi)
+    step = np.inf
+    for i in range(start, stop):
+        if nu * B[i] == 0.0:
             continue
         if has_hi:
-            if du > 0:
-                _count(histogram, om, A, du)
-                step_u = min(step_u, A / du)
-            dp = (target - pp[i] * A + sp[i] + pp[i] * du) / A
+            A = max(hi - u[i], TINY)
+            dp = (target - pp[i] * A + sp[i] + pp[i] * du[i]) / A
+            if du[i] > 0:
+                step = min(step, A / du[i])
             if dp < 0:
-                step_p = min(step_p, -pp[i] / dp)
+                step = min(step, -pp[i] / dp)
         if has_lo:
-            if du < 0:
-                _count(histogram, om, C, -du)
-                step_u = min(step_u, -C / du)
-            dm = (target - pm[i] * C + sm[i] - pm[i] * du) / C
+            C = max(u[i] - lo, TINY)
+            dm = (target - pm[i] * C + sm[i] - pm[i] * du[i]) / C
+            if du[i] < 0:
+                step = min(step, -C / du[i])
             if dm < 0:
-                step_p = min(step_p, -pm[i] / dm)
-    return step_u, step_p
+                step = min(step, -pm[i] / dm)
+    return step
 
 
 @numba.njit(**options)
@@ -224,10 +225,29 @@ def add_force(t, B, nu, u, c):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**options)
-def add_scaled(u, way, share):  # type: ignore[no-untyped-def]
-    """Add share times way to u."""
+def _way(t, u, lo, hi, against):  # type: ignore[no-untyped-def]
+    """Return how far u may move so that t u moves against a sign; a like distance where no bound is in that way."""
+    if t == 0.0:
+        return 0.0
+    if against * t > 0:
+        return -(u - lo) if isfinite(lo) else -(hi - u) if isfinite(hi) else -1.0
+    return hi - u if isfinite(hi) else u - lo if isfinite(lo) else 1.0
+
+
+@numba.njit(**options)
+def reach(t, B, nu, u, lo, hi, against):  # type: ignore[no-untyped-def]
+    """Return how far sum omega t u can move against a sign."""
+    total = 0.0
     for i in range(len(u)):
-        u[i] += share * way[i]
+        total -= against * nu * B[i] * t[i] * _way(t[i], u[i], lo, hi, against)
+    return total
+
+
+@numba.njit(**options)
+def give_way(t, u, lo, hi, against, share):  # type: ignore[no-untyped-def]
+    """Move every u by this share of its way, and not past a bound."""
+    for i in range(len(u)):
+        u[i] = min(max(u[i] + share * _way(t[i], u[i], lo, hi, against), lo), hi)
 
 
 @numba.njit(**options)

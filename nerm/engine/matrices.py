@@ -1,11 +1,14 @@
 """The three products with X that a Newton step needs, dense by BLAS and CSR by compiled loops.
 
-times(w) = X w,          columns(V) = X' V' for a few vectors, the lines of V,          gram(D) = X' diag(D) X
+    times(w) = X w,      columns(V) = X' V' for a few vectors, the lines of V,      gram(D) = (X, 1)' diag(D) (X, 1)
+
+Late in the iteration most rows have a density D that does not matter beside that of the few on a kink. `gram` leaves
+out rows below `least`: Newton's direction changes a little, the certificate not at all.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numba
 import numpy as np
@@ -27,8 +30,8 @@ class Features(Protocol):
     def columns(self, V: np.ndarray) -> np.ndarray:
         """Return X' V', V of shape (few, n)."""
 
-    def gram(self, density: np.ndarray) -> np.ndarray:
-        """Return the upper triangle of X' diag(density) X; what lies below is arbitrary."""
+    def gram(self, density: np.ndarray, least: float) -> np.ndarray:
+        """Return the upper triangle of (X, 1)' diag(density) (X, 1) over rows of density > least."""
 
 
 @numba.njit(cache=True, nogil=True)
@@ -42,32 +45,44 @@ def _times(indptr, indices, data, w, out, start, stop):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyped-def]
+    """Take the lines of V by fours, a vector register, and the rest one by one."""
     few = V.shape[0]
     out = np.zeros((d, few))
-    here = np.empty(few)
-    for i in range(start, stop):
-        for k in range(few):
-            here[k] = V[k, i]
-        for p in range(indptr[i], indptr[i + 1]):
-            x = data[p]
-            row = indices[p]
-            for k in range(few):
-                out[row, k] += x * here[k]
+    fours = np.zeros((d, 4))
+    for k in range(0, few - few % 4, 4):
+        fours[:] = 0.0
+        for i in range(start, stop):
+            v0, v1, v2, v3 = V[k, i], V[k + 1, i], V[k + 2, i], V[k + 3, i]
+            for p in range(indptr[i], indptr[i + 1]):
+                x = data[p]
+                row = indices[p]
+                fours[row, 0] += x * v0
+                fours[row, 1] += x * v1
+                fours[row, 2] += x * v2
+                fours[row, 3] += x * v3
+        out[:, k : k + 4] = fours
+    for k in range(few - few % 4, few):
+        for i in range(start, stop):
+            v0 = V[k, i]
+            for p in range(indptr[i], indptr[i + 1]):
+                out[indices[p], k] += data[p] * v0
     return out
 
 
 @numba.njit(cache=True, nogil=True)
-def _gram(indptr, indices, data, density, d, start, stop):  # type: ignore[no-untyped-def]
+def _gram(indptr, indices, data, density, least, d, start, stop):  # type: ignore[no-untyped-def]
     """Add density_i x_i x_i' row by row: k^2 / 2 sums for a row of k nonzeros, whose indices are sorted."""
-    out = np.zeros((d, d))
+    out = np.zeros((d + 1, d + 1))
     for i in range(start, stop):
         weight = density[i]
-        if weight == 0.0:
+        if weight <= least:
             continue
+        out[d, d] += weight
         end = indptr[i + 1]
         for p in range(indptr[i], end):
             x = weight * data[p]
             line = out[indices[p]]
+            line[d] += x
             for q in range(p, end):
                 line[indices[q]] += x * data[q]
     return out
@@ -91,11 +106,10 @@ class SparseFeatures:
         """Return X' V'."""
         return np.sum(self._blocks.run(lambda start, stop: _columns(*self._csr, V, self.shape[1], start, stop)), axis=0)
 
-    def gram(self, density: np.ndarray) -> np.ndarray:
-        """Return the upper triangle of X' diag(density) X."""
-        return np.sum(
-            self._blocks.run(lambda start, stop: _gram(*self._csr, density, self.shape[1], start, stop)), axis=0
-        )
+    def gram(self, density: np.ndarray, least: float) -> np.ndarray:
+        """Return the upper triangle, by compiled loops over the nonzeros of each row."""
+        given = *self._csr, density, least, self.shape[1]
+        return np.sum(self._blocks.run(lambda start, stop: _gram(*given, start, stop)), axis=0)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -138,16 +152,24 @@ class DenseFeatures:
         """Return X' V'."""
         return np.sum(self._blocks.run(lambda start, stop: _dense_columns(self._X, V, start, stop)), axis=0)
 
-    def gram(self, density: np.ndarray) -> np.ndarray:
-        """Return X' diag(density) X, by rank-k updates of chunks of rows."""
-        root = np.sqrt(density)[:, None]
+    def gram(self, density: np.ndarray, least: float) -> np.ndarray:
+        """Return the matrix, by products of scaled chunks of rows."""
+        n, d = self.shape
+        rows = np.flatnonzero(density > least)
+        few = len(rows) < 0.7 * n  # else copying the rows in question costs more than it saves
+        count = len(rows) if few else n
 
         def work(start: int, stop: int) -> np.ndarray:
-            out = np.zeros((self.shape[1], self.shape[1]))
+            out = np.zeros((d + 1, d + 1))
+            start, stop = start * count // n, stop * count // n
             for i in range(start, stop, CHUNK):
-                part = slice(i, min(i + CHUNK, stop))
-                scaled = self._X[part] * root[part]
-                out += scaled.T @ scaled
+                part: Any = slice(i, min(i + CHUNK, stop))
+                part = rows[part] if few else part
+                weight = density[part]
+                scaled = np.sqrt(weight)[:, None] * self._X[part]
+                out[:d, :d] += scaled.T @ scaled
+                out[:d, d] += weight @ self._X[part]
+                out[d, d] += weight.sum()
             return out
 
         return np.sum(self._blocks.run(work), axis=0)

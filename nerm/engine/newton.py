@@ -4,9 +4,10 @@ With nu_k^+ = eta_k theta_k, nu_k^- = eta_k (1 - theta_k), sigma_k^+- >= 0 their
 
     (lam I + X'DX) dw + X'D1 db + sum_k dnu_k X'e_k  = -(lam w + X'(c + h))
           1'DX  dw +  1'D1 db + sum_k dnu_k 1'e_k  = -1'(c + h)                      (free intercept only)
-    (sigma_k^+ / nu_k^+ + sigma_k^- / nu_k^-) dnu_k - eh_k'(X dw + 1 db) = t_k^+ - t_k^-
+    (sigma_k^+ / nu_k^+ + sigma_k^- / nu_k^-) dnu_k - e_k'(X dw + 1 db) = t_k^+ - t_k^-
 
 where dnu_k^+ = dnu_k = -dnu_k^- keeps the sum at eta_k. The first two are one Cholesky factor, the rest K equations.
+(In the last one e_k stands for its derivative along the rows' own curve, e_k + O(barrier): the system stays symmetric.)
 """
 
 from __future__ import annotations
@@ -18,18 +19,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 class NewtonSystem:
     """A factored system; `solve` takes one right-hand side after the other."""
 
-    def __init__(
-        self, gram: np.ndarray, reduced: np.ndarray, lam: float, ratio: np.ndarray, *, intercept: bool
-    ) -> None:
-        """Factor. `reduced` holds (X'v, 1'v) for v = density, e_1.., eh_1..; `ratio` is sigma^+/nu^+ + sigma^-/nu^-."""
-        d = gram.shape[0]
-        K = len(ratio)
+    def __init__(self, gram: np.ndarray, e: np.ndarray, lam: float, ratio: np.ndarray, *, intercept: bool) -> None:
+        """Factor. Column k of `e` holds (X'e_k, 1'e_k); `ratio` is sigma^+/nu^+ + sigma^-/nu^-."""
+        d = gram.shape[0] - 1
         size = d + 1 if intercept else d
-        matrix = np.zeros((size, size), order="F")
-        matrix[:d, :d] = gram
+        matrix = np.array(gram[:size, :size], order="F")
         matrix[np.arange(d), np.arange(d)] += lam
-        if intercept:
-            matrix[:, d] = reduced[:, 0]
         # Unit diagonal: the scale of a feature then matters neither for the factor nor for the jitter below.
         diagonal = matrix.diagonal()
         floor = 1e-300 + 1e-30 * diagonal.max()
@@ -37,9 +32,9 @@ class NewtonSystem:
         matrix *= self._scale[:, None]
         matrix *= self._scale
         self._factor = _cholesky(matrix)
-        self._e, self._eh = reduced[:size, 1 : 1 + K], reduced[:size, 1 + K :]
+        self._e = e[:size]
         self._inverse_e = self._apply(self._e)
-        self._small = self._eh.T @ self._inverse_e + np.diag(ratio)
+        self._small = self._e.T @ self._inverse_e + np.diag(ratio)
         self._size = size
 
     def _apply(self, rhs: np.ndarray) -> np.ndarray:
@@ -51,7 +46,7 @@ class NewtonSystem:
         step = self._apply(rhs[: self._size])
         if not len(term_rhs):
             return step, np.zeros(0)
-        dnu = np.linalg.lstsq(self._small, term_rhs + self._eh.T @ step, rcond=None)[0]
+        dnu = np.linalg.lstsq(self._small, term_rhs + self._e.T @ step, rcond=None)[0]
         return step - self._inverse_e @ dnu, dnu
 
 

@@ -14,12 +14,15 @@ from nerm.engine.margins import QuadraticConjugate, SmoothMargin
 from nerm.engine.model import LinearModel
 from nerm.engine.threads import Blocks
 
+SAMPLE = 10_000  # rows of each block that decide on the length of a step
+
 
 @dataclass
 class Linearisation:
     """Row vectors of the Newton system, one line each of `vectors`, and sums for each piece."""
 
-    vectors: np.ndarray  # c, h, density, then e_k, then eh_k
+    vectors: np.ndarray  # c, h, then e_k
+    density: np.ndarray
     products: np.ndarray  # (J,) sum B (p^+ A + p^- C)
     value: np.ndarray  # (J,) sum B phi as the multipliers see it
     primal: np.ndarray  # (J,) sum B phi(m)
@@ -108,6 +111,9 @@ class Pieces:
     def centre(self, f: np.ndarray, barrier: float) -> None:
         """Put every piece on the central path of its own scores."""
         self.refresh(f)
+        if not f.any():  # a cold start: all rows are alike
+            self._centre_alike(barrier)
+            return
 
         def work(start: int, stop: int) -> None:
             for j in range(self.count):
@@ -117,6 +123,13 @@ class Pieces:
 
         self._blocks.run(work)
 
+    def _centre_alike(self, barrier: float) -> None:
+        zero, state = np.zeros(1), np.zeros((3, 1))
+        for j in range(self.count):
+            if (q := self.quadratic(j)) is not None:
+                kernels.centre(zero, zero, *state, q.linear, q.quadratic, q.low, q.high, barrier, 0, 1)
+                self.u[j], self.upper[j], self.lower[j] = state
+
     def values(self, f: np.ndarray) -> np.ndarray:
         """Return sum_i B_i phi(t_i f_i) for each piece."""
         return np.array(
@@ -125,16 +138,15 @@ class Pieces:
 
     def linearise(self, f: np.ndarray, nu: np.ndarray) -> Linearisation:
         """Return the Newton system's row vectors and the sums of all pieces; nu has one entry a piece."""
-        K = self.n_terms
-        vectors = np.zeros((3 + 2 * K, self.n_rows))
-        idle = np.zeros((2, self.n_rows))
+        vectors = np.zeros((-(-(2 + self.n_terms) // 4) * 4, self.n_rows))  # whole fours, for `Features.columns`
+        density = np.zeros(self.n_rows)
 
         def work(start: int, stop: int) -> np.ndarray:
             sums = np.zeros((self.count, 5))
-            c, h, density = vectors[:3]
+            c, h = vectors[:2]
             for j in range(self.count):
                 k = int(self.term[j])
-                e, eh = (vectors[3 + k], vectors[3 + K + k]) if k >= 0 else idle
+                e = vectors[2 + k] if k >= 0 else vectors[0]  # a loss has sign 0 and adds nothing to e
                 row = self.targets[j], self.weights[j], nu[j]
                 if (q := self.quadratic(j)) is not None:
                     state = (
@@ -147,14 +159,10 @@ class Pieces:
                         q.high,
                         self.kappa[j],
                     )
-                    sums[j] = kernels.linearise(*row, f, *state, density, c, h, e, eh, self.sign[j], start, stop)
+                    sums[j] = kernels.linearise(*row, f, *state, density, c, h, e, self.sign[j], start, stop)
                     continue
                 given = *row, self.u[j], self.kappa[j]
                 kernels.add_given(*given, density, c, e, self.sign[j], start, stop)
-                if k >= 0:
-                    eh[start:stop] += (
-                        self.sign[j] * self.weights[j, start:stop] * self.targets[j, start:stop] * self.u[j, start:stop]
-                    )
                 part = slice(start, stop)
                 m, b, u = self.targets[j, part] * f[part], self.weights[j, part], self.u[j, part]
                 sums[j, 1] = sums[j, 2] = kernels.weigh(b, self.margins[j].value(m))
@@ -162,26 +170,36 @@ class Pieces:
             return sums
 
         sums = np.sum(self._blocks.run(work), axis=0)
-        return Linearisation(vectors, *sums.T)
+        return Linearisation(vectors, density, *sums.T)
 
     def predict(self, df: np.ndarray, nu: np.ndarray, dnu: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
         """Follow the affine direction; return the cross terms B t dnu du of all rows, and weights by longest step."""
         cross = np.zeros(self.n_rows)
 
         def work(start: int, stop: int) -> np.ndarray:
-            histogram = np.zeros(kernels.BINS)
             for j in range(self.count):
                 if (q := self.quadratic(j)) is not None:
                     state = self.u[j], self.upper[j], self.lower[j], q.low, q.high, self.kappa[j]
-                    second = self._upper_second[j], self._lower_second[j], limit, cross, histogram
-                    kernels.predict(self.targets[j], self.weights[j], nu[j], dnu[j], df, *state, *second, start, stop)
+                    second = self._upper_second[j], self._lower_second[j], limit, cross, self.du[j]
+                    kernels.predict(self.targets[j], self.weights[j], dnu[j], df, *state, *second, start, stop)
                 elif dnu[j] != 0:
                     part = slice(start, stop)
                     t = self.targets[j, part]
                     cross[part] += self.weights[j, part] * t * t * self.kappa[j, part] * df[part] * dnu[j]
-            return histogram
+            return self._histogram(nu, start, stop)
 
         return cross, np.sum(self._blocks.run(work), axis=0)
+
+    def _histogram(self, nu: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """Return the weights of rows by the longest step that the stored du allows them, from a sample of the rows."""
+        histogram = np.zeros(kernels.BINS)
+        stride = 1 + (stop - start) // SAMPLE
+        for j in range(self.count):
+            if (q := self.quadratic(j)) is not None:
+                kernels.count_steps(
+                    self.weights[j], nu[j], self.u[j], self.du[j], q.low, q.high, histogram, stride, start, stop
+                )
+        return histogram
 
     def trial(self, df: np.ndarray) -> np.ndarray:
         """Return u after a full affine step, held to its domain, in the array that `direct` will overwrite."""
@@ -208,21 +226,32 @@ class Pieces:
 
         return np.asarray(np.sum(self._blocks.run(work), axis=0))
 
-    def direct(self, df: np.ndarray, nu: np.ndarray, target: float) -> tuple[np.ndarray, float]:
-        """Store the corrected du; return weights by longest step of u, and the longest step safe for all rows."""
+    def direct(self, df: np.ndarray, nu: np.ndarray, target: float) -> np.ndarray:
+        """Store the corrected du; return weights by longest step of u."""
 
-        def work(start: int, stop: int) -> tuple[np.ndarray, float]:
-            histogram, longest = np.zeros(kernels.BINS), np.inf
+        def work(start: int, stop: int) -> np.ndarray:
             for j in range(self.count):
                 if (q := self.quadratic(j)) is not None:
                     state = self.u[j], self.upper[j], self.lower[j], q.low, q.high, self.kappa[j]
-                    second = self._upper_second[j], self._lower_second[j], target, self.du[j], histogram
-                    steps = kernels.direct(self.targets[j], self.weights[j], nu[j], df, *state, *second, start, stop)
-                    longest = min(longest, *steps)
-            return histogram, longest
+                    second = self._upper_second[j], self._lower_second[j], target, self.du[j]
+                    kernels.direct(self.targets[j], df, *state, *second, start, stop)
+            return self._histogram(nu, start, stop)
 
-        found = self._blocks.run(work)
-        return np.sum([h for h, _ in found], axis=0), min(s for _, s in found)
+        return np.asarray(np.sum(self._blocks.run(work), axis=0))
+
+    def longest_step(self, nu: np.ndarray, target: float) -> float:
+        """Return the longest step along the stored direction that is safe for every row."""
+
+        def work(start: int, stop: int) -> float:
+            longest = np.inf
+            for j in range(self.count):
+                if (q := self.quadratic(j)) is not None:
+                    state = self.weights[j], nu[j], self.u[j], self.upper[j], self.lower[j], q.low, q.high
+                    second = self._upper_second[j], self._lower_second[j], target, self.du[j]
+                    longest = min(longest, kernels.longest_step(*state, *second, start, stop))
+            return longest
+
+        return min(self._blocks.run(work))
 
     def advance(self, f: np.ndarray, target: float, step: float, keep: float) -> None:
         """Move the state of every piece along the stored direction; f is the score after the step."""
