@@ -131,13 +131,16 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
     return resolved
 
 
-def resolve_terms(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> dict[str, np.ndarray]:
     """Return the viewpoints of an estimator's neutrality terms by name, each a float vector of length n.
 
     Strings, booleans, categories and integers are groups; so is any array of two different values. Two groups become
     -1 and +1 (the larger value is +1), more become one viewpoint a value. Other real numbers, and whatever a callable
     or an estimator returns, are used as they are. A DataFrame or a two-dimensional array holds one viewpoint a
     column.
+
+    among
+        The rows that count, as an index: values seen only elsewhere are no groups.
 
     >>> resolve_terms(["a", "b", "c"], None, 3)
     {'viewpoint=a': array([ 1., -1., -1.]), 'viewpoint=b': array([-1.,  1., -1.]),
@@ -151,15 +154,20 @@ def resolve_terms(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
         if _is_hypothesis(given):
             terms.update(_numbers(name, values, given, n, of))
         else:
-            terms.update(_groups(name, np.asarray(values), n, of))
+            terms.update(_groups(name, np.asarray(values), n, of, among))
     for name, v in terms.items():
-        if (v == v[0]).all():
-            raise InvalidInputError(
-                f"{name!r} must take at least two values",
-                f"{v[0]:g} in each of the {n} rows",
-                "A constant viewpoint says nothing about neutrality: choose another or fit without one",
-            )
+        _check_varies(name, v[among])
     return terms
+
+
+def _check_varies(name: str, values: np.ndarray) -> None:
+    if (values == values[0]).all():
+        shown = f"{values[0]:g}" if values.dtype.kind == "f" else repr(values[:1].tolist()[0])
+        raise InvalidInputError(
+            f"{name!r} must take at least two values",
+            f"{shown} in each of the {len(values)} rows",
+            "A constant viewpoint says nothing about neutrality: choose another or fit without one",
+        )
 
 
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
@@ -257,7 +265,7 @@ def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, n
     return {name: as_vector(values, n, of)}
 
 
-def _groups(name: str, values: np.ndarray, n: int, of: str) -> dict[str, np.ndarray]:
+def _groups(name: str, values: np.ndarray, n: int, of: str, among: Any) -> dict[str, np.ndarray]:
     """Return the viewpoints of an array: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
     if values.shape != (n,):
         return {name: as_vector(values, n, of)}  # a column vector, or an error about the shape
@@ -265,15 +273,17 @@ def _groups(name: str, values: np.ndarray, n: int, of: str) -> dict[str, np.ndar
     if values.dtype.kind == "f":
         values = as_vector(values, n, of)
     try:
-        seen = np.unique(values)
+        seen = np.unique(values[among])
     except TypeError:
         raise InvalidInputError(
             f"{of!r} must hold values of one type", f"mixed types, first {values[0]!r}", "Convert them"
         ) from None
+    if len(seen) == 1:
+        _check_varies(name, values[among])
     if len(seen) == 2:
         return {name: np.where(values == seen[1], 1.0, -1.0)}
-    if values.dtype.kind == "f" or len(seen) == 1:
-        return {name: values if values.dtype.kind == "f" else np.ones(n)}
+    if values.dtype.kind == "f":
+        return {name: values}
     if len(seen) > MOST_VALUES:
         raise InvalidInputError(
             f"{of!r} must have at most {MOST_VALUES} different values to be read as groups",

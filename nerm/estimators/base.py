@@ -68,7 +68,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         matrix, labels = self._validated(X, y, dropped)
         given = None if sample_weight is None else np.asarray(sample_weight)
         s = as_weights(given, matrix.shape[0], "sample_weight")
-        terms = viewpoints.resolve_terms(viewpoint, X, matrix.shape[0])
+        terms = viewpoints.resolve_terms(viewpoint, X, matrix.shape[0], s > 0)
         classes, codes = self._codes(labels, s)
         class_weight = self._class_weights(classes, codes, s)
         extra = np.column_stack([codes.astype(float), *terms.values()])

@@ -33,7 +33,12 @@ CASES = [
         lambda: fit(viewpoint=np.ones(20)),
         "'viewpoint' must take at least two values. Got 1 in each of the 20 rows. A constant viewpoint says nothing",
     ),
-    (lambda: fit(viewpoint=["m"] * 20), "'viewpoint' must take at least two values."),
+    (lambda: fit(viewpoint=["m"] * 20), "'viewpoint' must take at least two values. Got 'm' in each of the 20 rows."),
+    (lambda: fit(viewpoint=np.zeros(20, int)), "'viewpoint' must take at least two values. Got 0 in each of the 20"),
+    (
+        lambda: fit(sample_weight=(V > 0) * 1.0, y=np.arange(20) % 2),
+        "'viewpoint' must take at least two values. Got 1 in each of the",
+    ),
     (lambda: fit(viewpoint=lambda X: np.zeros(20)), "'viewpoint' must take at least two values. Got 0 in each"),
     (lambda: fit(viewpoint={"sex": V, "age": np.ones(20)}), "'age' must take at least two values."),
     (

@@ -112,6 +112,15 @@ def test_any_atoms_are_the_objective_they_name(atoms):
     assert model.certificate_.primal == pytest.approx(problem.solve("clarabel").certificate.primal, rel=2e-6)
 
 
+def test_equal_opportunity_is_the_problem_with_these_weights():
+    X, y, v = make_data(15, n=80)
+    model = NERMClassifier(lam=0.05, eta=2.0, weights="equal_opportunity", tol=1e-8).fit(X, y, viewpoint=v)
+    term = nerm.Neutrality(nerm.Hinge(), weights="equal_opportunity")
+    solution = (nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 2.0 * term).on(X, y, viewpoint=v).solve(tol=1e-8)
+    np.testing.assert_allclose(model.coef_[0], solution.coef, atol=1e-3)
+    assert model.certificate_.primal == pytest.approx(solution.certificate.primal, rel=1e-7)
+
+
 @pytest.mark.parametrize("Model", [NeutralSVC, NERMClassifier])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_a_row_of_weight_two_is_two_rows_and_of_zero_none(Model, kernel):

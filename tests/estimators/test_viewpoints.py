@@ -126,6 +126,14 @@ def test_several_values_are_one_term_each():
     np.testing.assert_array_equal(learned.coef_, fit(viewpoint=g).coef_)
 
 
+def test_a_value_of_weight_zero_only_is_no_group():
+    race, s = np.array(["a", "b", "c"])[np.arange(60) % 3], (np.arange(60) % 3 < 2).astype(float)
+    model = NeutralSVC(eta=0.5).fit(X, Y, viewpoint=race, sample_weight=s)
+    without = NeutralSVC(eta=0.5).fit(X[s > 0], Y[s > 0], viewpoint=race[s > 0])
+    assert list(model.fits_[0].thetas) == ["viewpoint"]
+    np.testing.assert_array_equal(model.coef_, without.coef_)
+
+
 def test_neutral_to_every_value():
     rng = np.random.default_rng(0)
     race = rng.integers(0, 3, 600)
