@@ -24,7 +24,7 @@ from nerm.svm.pieces import Multipliers, make_pieces
 from nerm.svm.rows import GramRows
 
 _MAX_OUTER = 200
-# Pair steps stop once their share of the true gap is below this; the search in nu^+ must do the rest.
+# Pair steps stop once their share of the true gap is below this (less, once that misled the search).
 _INNER_SHARE = 0.1
 # An end of the bracket is looked at with suspicion after this many steps on the other side.
 _STALE = 2
@@ -66,6 +66,7 @@ class NuSearch:
         self.damp = {1: 1.0, -1: 1.0}
         self.last_side = self.repeats = 0
         self.stride = 0.1 * data.eta
+        self.share = _INNER_SHARE
 
     def solve(self, start: Multipliers) -> tuple[FixedNu, bool, str]:
         """Run the whole search; return the last inner state, whether it met the tolerance, and a sentence."""
@@ -86,7 +87,9 @@ class NuSearch:
             nu = state.pieces.nu_plus
             # At an end of [0, eta] with the slope pointing outward (theta = 0 or 1) only pair steps are left.
             at_end = (nu >= d.eta and standing.slope > 0) or (nu <= 0 and standing.slope < 0)
-            if d.eta == 0 or d.variant != "exact" or self.outer >= _MAX_OUTER or (at_end and exhausted):
+            if self.outer >= _MAX_OUTER:
+                return state, False, f"not converged: the limit of {_MAX_OUTER} steps in nu was reached"
+            if d.eta == 0 or d.variant != "exact" or (at_end and exhausted):
                 return state, False, STUCK
             if at_end:
                 continue
@@ -106,8 +109,10 @@ class NuSearch:
         other = self.ends.get(-side)
         self.repeats = self.repeats + 1 if side == self.last_side else 0
         if other is not None and self.repeats >= _STALE and abs(other.nu_plus - nu) <= other.doubt:
-            # The far end was probably on the wrong side: forget it and look beyond it.
-            self.stride = max(2.0 * abs(other.nu_plus - nu), 1e-12 * d.eta)
+            # The far end was probably on the wrong side: forget it, look beyond it as far as its doubt reaches, and be
+            # stricter with the pair steps from now on, or the same would happen at the next end.
+            self.stride = max(2.0 * abs(other.nu_plus - nu), other.doubt, 1e-12 * d.eta)
+            self.share = max(1e-4, 0.2 * self.share)
             del self.ends[-side]
             self.last_side, other = 0, None
         if other is None:
@@ -137,10 +142,10 @@ class NuSearch:
         while True:
             standing = state.standing()
             target = self.tol * abs(standing.primal)
-            if exhausted or standing.inner_gap <= max(target, _INNER_SHARE * standing.gap):
+            if exhausted or standing.inner_gap <= max(target, self.share * standing.gap):
                 standing = state.standing(best=True)
             self._report(standing)
-            fair = standing.inner_gap <= _INNER_SHARE * standing.gap
+            fair = standing.inner_gap <= self.share * standing.gap
             if exhausted or fair or self.stopped or standing.gap <= target or self.iterations >= self.max_iter:
                 return standing, exhausted
             epsilon = 1e-14 * (1.0 + float(np.abs(state.G).max()))
