@@ -1,0 +1,24 @@
+"""The paper's two experiments: `convergence` (figure 1) and `tradeoff` (figure 2), parallel, resumable, repeatable.
+
+Each returns a tidy table; `nerm.plots` draws it. From the command line: ``python -m nerm.experiments --help``.
+"""
+
+from nerm.experiments.convergence import convergence, slopes
+from nerm.experiments.fronts import front, non_dominated
+from nerm.experiments.methods import METHODS, Fit, Fold, Method, from_estimator
+from nerm.experiments.records import read
+from nerm.experiments.tradeoff import tradeoff
+
+__all__ = [
+    "METHODS",
+    "Fit",
+    "Fold",
+    "Method",
+    "convergence",
+    "from_estimator",
+    "front",
+    "non_dominated",
+    "read",
+    "slopes",
+    "tradeoff",
+]

@@ -1,0 +1,60 @@
+"""Averages over folds, and the points that no other point dominates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nerm.errors import InvalidInputError
+
+
+def non_dominated(quality: Any, risk: Any) -> np.ndarray:
+    """Return True for the points that no other point dominates.
+
+    A point dominates another if its quality is at least as large and its risk at most as large, and not both are equal.
+    A point with a nan is dominated; equal points stand or fall together.
+
+    >>> non_dominated([0.9, 0.8, 0.7, 0.85], [0.3, 0.1, 0.2, 0.3]).tolist()
+    [True, True, False, False]
+    """
+    q, r = np.asarray(quality, dtype=float), np.asarray(risk, dtype=float)
+    if q.ndim != 1 or q.shape != r.shape:
+        raise InvalidInputError(
+            "'quality' and 'risk' must be vectors of one length", f"shapes {q.shape} and {r.shape}", "Pass two columns"
+        )
+    no_worse = (q[:, None] >= q) & (r[:, None] <= r)
+    better = (q[:, None] > q) | (r[:, None] < r)
+    return ~(no_worse & better).any(axis=0) & ~np.isnan(q) & ~np.isnan(r)
+
+
+def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> Any:
+    """Return means and standard deviations of two measures by data set, method and eta, and which are not dominated.
+
+    `table` comes from `tradeoff`. The columns are dataset, method, eta, the two means, their standard deviations
+    (``…_std``, over all folds), fits, failed (folds without a result, which the means leave out) and non_dominated,
+    judged among the etas of one method, as in the paper's figure 2. A signed measure enters by its absolute value.
+    """
+    missing = {"dataset", "method", "eta", "status", quality, risk} - set(table.columns)
+    if missing:
+        raise InvalidInputError(
+            "'table' must come from nerm.experiments.tradeoff",
+            f"a table without {', '.join(map(repr, sorted(missing)))}",
+            "Pass the table that tradeoff returned",
+        )
+    rows = table.assign(**{risk: table[risk].abs(), "failed": table["status"] == "failed"})
+    groups = rows.groupby(["dataset", "method", "eta"], dropna=False, sort=True)
+    means = groups.agg(
+        **{
+            quality: (quality, "mean"),
+            risk: (risk, "mean"),
+            f"{quality}_std": (quality, "std"),
+            f"{risk}_std": (risk, "std"),
+            "fits": ("failed", "size"),
+            "failed": ("failed", "sum"),
+        }
+    ).reset_index()
+    means["non_dominated"] = False
+    for _, group in means.groupby(["dataset", "method"]):
+        means.loc[group.index, "non_dominated"] = non_dominated(group[quality], group[risk])
+    return means
