@@ -1,0 +1,184 @@
+"""What every command shares: results on standard output, notes on standard error, errors in one sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nerm.errors import InvalidInputError, NermError, NotSolvedError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+BAD_INPUT, NOT_CERTIFIED, INTERRUPTED = 2, 3, 130
+WIDTH = 110  # of tables that go to a file or a pipe
+
+
+def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
+    """Run a command and return its exit code; expected errors become one sentence on standard error."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: _say(f"note: {message}")
+        try:
+            code = command.main(args=arguments, prog_name="nerm", standalone_mode=False)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
+        except click.exceptions.NoArgsIsHelpError as error:
+            print(error.format_message(), file=sys.stderr)
+            return BAD_INPUT
+        except click.UsageError as error:
+            hint = f" Try 'nerm {error.ctx.info_name} --help'." if error.ctx and error.ctx.parent else ""
+            _say(f"{_one_line(error.format_message())}{hint}")
+            return BAD_INPUT
+        except click.ClickException as error:
+            _say(_one_line(error.format_message()))
+            return BAD_INPUT
+        except NotSolvedError as error:
+            _say(_one_line(str(error)))
+            return NOT_CERTIFIED
+        except NermError as error:
+            _say(_one_line(str(error)))
+            return BAD_INPUT
+        except (click.Abort, KeyboardInterrupt):
+            _say("Interrupted.")
+            return INTERRUPTED
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _say(text: str) -> None:
+    print(f"nerm: {text}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class Console:
+    """Where a command speaks: `as_json` and `quiet` are its options."""
+
+    as_json: bool = False
+    quiet: bool = False
+
+    def note(self, text: str) -> None:
+        """Say something on standard error that is not the result."""
+        if not self.quiet:
+            _say(text)
+
+    def notes(self, texts: Sequence[str], most: int = 12) -> None:
+        """Say several things, and how many more there would be."""
+        for text in texts[:most]:
+            self.note(text)
+        if len(texts) > most:
+            self.note(f"and {len(texts) - most} more such notes (all of them with --json)")
+
+    def result(self, plain: Mapping[str, Any], *shown: Table | str) -> None:
+        """Print the result: tables and sentences for people, or one JSON object for machines."""
+        if self.as_json:
+            print(json.dumps(jsonable(plain), ensure_ascii=False, indent=2, allow_nan=False))
+            return
+        from rich.console import Console as Rich
+
+        terminal = Rich(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+        for thing in shown:
+            terminal.print(thing, markup=False) if isinstance(thing, str) else terminal.print(thing)
+
+    @contextmanager
+    def progress(self, title: str) -> Iterator[Callable[[str], None]]:
+        """Show on a terminal's standard error what is being done; say nothing elsewhere."""
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda _: None
+            return
+        from rich.console import Console as Rich
+
+        with Rich(stderr=True).status(title) as status:
+            yield lambda text: status.update(f"{title}: {text}")
+
+
+def jsonable(thing: Any) -> Any:
+    """Return a thing made of what JSON knows; numbers that are not finite become null.
+
+    >>> jsonable({"a": float("nan"), "b": (1, 2.5)})
+    {'a': None, 'b': [1, 2.5]}
+    """
+    if isinstance(thing, Mapping):
+        return {str(key): jsonable(value) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [jsonable(value) for value in thing]
+    if hasattr(thing, "item") and getattr(thing, "ndim", 1) == 0:
+        thing = thing.item()
+    if isinstance(thing, float):
+        return thing if math.isfinite(thing) else None
+    return thing
+
+
+def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
+    """Return a rich table whose first `left` columns are words and the others numbers."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for j, column in enumerate(columns):
+        table.add_column(column, justify="left" if j < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number for a table; a dash where it is not defined."""
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
+
+
+def check_writable(path: str | os.PathLike[str] | None, option: str) -> None:
+    """Refuse a place that cannot be written, before any work is done for it."""
+    if path is None:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise InvalidInputError(f"{option} must name a file", f"the folder {str(path)!r}", "Add a file name to it")
+    folder = target.parent
+    if not folder.is_dir():
+        raise InvalidInputError(
+            f"{option} must be in a folder that exists", f"no folder {str(folder)!r}", "Make it, or choose another"
+        )
+    probe = folder / f".nerm-{secrets.token_hex(6)}.tmp"
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(option, path, error) from None
+
+
+def write_text(path: str | os.PathLike[str], text: str, option: str = "--out") -> None:
+    """Write a text file, all of it or nothing: it is moved to its place when it is complete."""
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        try:
+            with open(temporary, "x", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(option, path, error) from None
+
+
+def _unwritable(option: str, path: object, error: OSError) -> InvalidInputError:
+    return InvalidInputError(
+        f"{option} must be a file that can be written", f"{error.strerror} for {str(path)!r}", "Choose another place"
+    )

@@ -1,0 +1,167 @@
+"""The trade-off front as SVG: the same drawing stands alone as a figure and, with its points to click, in the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from nerm.report.study import Study
+
+WIDTH, HEIGHT = 680, 420
+LEFT, RIGHT, TOP, BOTTOM = 70, 24, 30, 56
+RADIUS = 7.0
+
+STYLE = """
+svg.front { --ink: #1b1f24; --soft: #5a6270; --line: #d9dde3; --front: #1f5fa8; --mark: #b3400f; --paper: #ffffff;
+  font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+@media (prefers-color-scheme: dark) {
+  svg.front { --ink: #e8eaed; --soft: #a9b1bd; --line: #3a414b; --front: #82b5f2; --mark: #f0915f; --paper: #15181c; } }
+@media print {
+  svg.front { --ink: #000; --soft: #444; --line: #ccc; --front: #1f5fa8; --mark: #b3400f; --paper: #fff; } }
+svg.front .paper { fill: var(--paper); }
+svg.front .grid { stroke: var(--line); stroke-width: 1; }
+svg.front text { fill: var(--soft); }
+svg.front .title { fill: var(--ink); }
+svg.front .path { fill: none; stroke: var(--front); stroke-width: 2; }
+svg.front .dot { fill: var(--paper); stroke: var(--front); stroke-width: 2.5; }
+svg.front .rival { fill: var(--soft); }
+svg.front .name { fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 4px;
+  stroke-linejoin: round; }
+svg.front [aria-checked="true"] .dot, svg.front .chosen .dot { fill: var(--mark); stroke: var(--mark); }
+svg.front [aria-checked="true"] .name, svg.front .chosen .name { fill: var(--mark); font-weight: 700; }
+"""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear axis with round ticks."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return where a value is, in pixels."""
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+def axis(values: Sequence[float], start: float, end: float, *, from_zero: bool = False) -> Axis:
+    """Return an axis that shows all values with a margin, on round ticks.
+
+    >>> axis([0.71, 0.78], 0, 100).ticks
+    (0.7, 0.72, 0.74, 0.76, 0.78, 0.8)
+    """
+    low, high = (0.0 if from_zero else min(values)), max(values)
+    span = max(high - low, 0.02)
+    raw = span / 4
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+    first = 0 if from_zero else math.floor((low - 0.06 * span) / step)
+    last = math.ceil((high + 0.06 * span) / step)
+    ticks = tuple(round(k * step, 10) for k in range(first, last + 1))
+    return Axis(ticks[0], ticks[-1], ticks, start, end)
+
+
+def figure_svg(study: Study) -> str:
+    """Return the figure as a file of its own."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{front_svg(study, clickable=False)}\n'
+
+
+def front_svg(study: Study, *, clickable: bool) -> str:
+    """Return the front: AUC to the right, the neutrality measure upwards; right and down is better.
+
+    clickable
+        Make each point a radio button of the page; otherwise the drawing brings its own style.
+    """
+    points = [(p.measures["auc"], p.aim(study.settings)) for p in study.points]
+    rivals = [(r.measures["auc"], abs(r.measures[study.settings.aim[0]]), r.name) for r in study.rivals]
+    x = axis([*(a for a, _ in points), *(a for a, _, _ in rivals)], LEFT, WIDTH - RIGHT)
+    y = axis([*(b for _, b in points), *(b for _, b, _ in rivals)], HEIGHT - BOTTOM, TOP, from_zero=True)
+    parts = [*_axes(x, y, study), _path(points, x, y)]
+    parts += [_rival(x.at(a), y.at(b), name) for a, b, name in rivals]
+    named = _named(study, [(x.at(a), y.at(b)) for a, b in points])
+    dots = [_dot(study, k, x.at(a), y.at(b), named, clickable) for k, (a, b) in enumerate(points)]
+    label = f"Trade-off: AUC against {study.settings.aim[1]} for {len(points)} neutrality weights"
+    role = (
+        f'role="radiogroup" aria-label="{escape(label)}"' if clickable else f'role="img" aria-label="{escape(label)}"'
+    )
+    style = "" if clickable else f"<style>{STYLE}</style>"
+    return (
+        f'<svg class="front" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {role}>{style}'
+        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>{"".join(parts)}{"".join(dots)}</svg>'
+    )
+
+
+def _axes(x: Axis, y: Axis, study: Study) -> list[str]:
+    parts = ['<g aria-hidden="true">']
+    for tick in x.ticks:
+        at = x.at(tick)
+        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{y.start:.1f}" y2="{y.end:.1f}"/>')
+        parts.append(f'<text x="{at:.1f}" y="{y.start + 18:.1f}" text-anchor="middle">{tick:g}</text>')
+    for tick in y.ticks:
+        at = y.at(tick)
+        parts.append(f'<line class="grid" x1="{x.start:.1f}" x2="{x.end:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(f'<text x="{x.start - 8:.1f}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    middle = (y.start + y.end) / 2
+    title = escape(study.settings.aim[1])
+    parts += [
+        f'<text class="title" x="{(x.start + x.end) / 2:.1f}" y="{HEIGHT - 12}" text-anchor="middle">'
+        "AUC on held-out rows, better to the right →</text>",
+        f'<text class="title" transform="translate(18 {middle:.1f}) rotate(-90)" text-anchor="middle">'
+        f"← more neutral downwards: {title}</text>",
+        "</g>",
+    ]
+    return parts
+
+
+def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
+    steps = " L".join(f"{x.at(a):.1f} {y.at(b):.1f}" for a, b in points)
+    return f'<path class="path" d="M{steps}" aria-hidden="true"/>'
+
+
+def _rival(cx: float, cy: float, name: str) -> str:
+    diamond = f"M{cx:.1f} {cy - 7:.1f} l7 7 l-7 7 l-7 -7 z"
+    anchor, shift = ("end", -12) if cx > WIDTH / 2 else ("start", 12)
+    return (
+        f'<path class="rival" d="{diamond}"/>'
+        f'<text class="name" x="{cx + shift:.1f}" y="{cy + 20:.1f}" text-anchor="{anchor}">{escape(name)}</text>'
+    )
+
+
+def _named(study: Study, places: Sequence[tuple[float, float]]) -> set[int]:
+    """Return which points can bear a name: the chosen one, both ends, and others that keep their distance."""
+    order = [study.chosen, 0, len(places) - 1, *range(len(places))]
+    named: list[int] = []
+    for k in order:
+        clear = all(
+            abs(places[k][0] - places[j][0]) > 60 or abs(places[k][1] - places[j][1]) > 20 for j in named if j != k
+        )
+        if k not in named and (clear or k == study.chosen):
+            named.append(k)
+    return set(named)
+
+
+def _dot(study: Study, k: int, cx: float, cy: float, named: set[int], clickable: bool) -> str:
+    point = study.points[k]
+    anchor, shift = ("end", -12) if cx > WIDTH - 90 else ("start", 12)
+    words = (
+        f"η = {point.eta:g}: AUC {point.measures['auc']:.3f}, {study.settings.aim[1]} {point.aim(study.settings):.3f}"
+    )
+    dot = f'<circle class="dot" cx="{cx:.1f}" cy="{cy:.1f}" r="{RADIUS:g}"/>'
+    hidden = "" if k in named else ' data-extra=""'
+    place = f'x="{cx + shift:.1f}" y="{cy - 9:.1f}" text-anchor="{anchor}"'
+    name = f'<text class="name" {place}{hidden}>η = {point.eta:g}</text>' if k in named or clickable else ""
+    if not clickable:
+        chosen = ' class="chosen"' if k == study.chosen else ""
+        return f"<g{chosen}><title>{escape(words)}</title>{dot}{name}</g>"
+    checked = k == study.chosen
+    return (
+        f'<g class="point" role="radio" data-k="{k}" data-eta="{point.eta:g}" aria-checked="{str(checked).lower()}" '
+        f'tabindex="{0 if checked else -1}" aria-label="{escape(words)}">'
+        f'<circle class="target" cx="{cx:.1f}" cy="{cy:.1f}" r="16"/><circle class="ring" cx="{cx:.1f}" cy="{cy:.1f}" '
+        f'r="12"/>{dot}{name}</g>'
+    )

@@ -1,0 +1,70 @@
+"""A fitted classifier together with the recipe of its inputs: what `nerm fit` writes and `nerm predict` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerm import saving
+from nerm.errors import InvalidInputError
+from nerm.tables.reading import Table
+from nerm.tables.recipe import Recipe
+from nerm.tables.roles import Role
+
+KIND = "table model"
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """A classifier that takes tables: recipe, estimator, and what its labels and groups are called."""
+
+    recipe: Recipe
+    estimator: Any
+    target: Role
+    viewpoint: Role
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def scores(self, table: Table) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return f(x) of each row, and notes on what had to be guessed."""
+        matrix, notes = self.recipe.transform(table)
+        return self.estimator.decision_function(matrix), notes
+
+    def labels(self, scores: np.ndarray) -> np.ndarray:
+        """Return the target's value for each score: the positive one iff the score is above 0."""
+        return np.where(scores > 0, self.target.positive, self.target.negative)
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file, all of it or nothing, without pickle."""
+        content = {
+            "kind": KIND,
+            "recipe": self.recipe.to_dict(),
+            "estimator": self.estimator,
+            "target": asdict(self.target),
+            "viewpoint": asdict(self.viewpoint),
+            "facts": dict(self.facts),
+        }
+        saving.save(content, path)
+
+
+def load_model(path: Any) -> TableModel:
+    """Read what `TableModel.save` wrote."""
+    if not Path(path).is_file():
+        raise InvalidInputError("the model file must exist", f"no file {str(path)!r}", "Write one with nerm fit --out")
+    content = saving.load(path)
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise InvalidInputError(
+            f"{str(path)!r} must be a model written by nerm fit",
+            f"a saved {type(content).__name__} without the recipe of its columns",
+            "Fit it with nerm fit --out",
+        )
+    return TableModel(
+        Recipe.from_dict(content["recipe"]),
+        content["estimator"],
+        Role(**content["target"]),
+        Role(**content["viewpoint"]),
+        content["facts"],
+    )

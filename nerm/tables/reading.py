@@ -1,0 +1,212 @@
+"""Reading separated text into columns of words, with the line of each row kept for messages."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerm.errors import InvalidInputError, UnknownNameError
+
+MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of words by name, all of one length; `lines` says where in the file each row stands."""
+
+    source: str
+    names: tuple[str, ...]
+    columns: dict[str, np.ndarray]
+    lines: np.ndarray
+    skipped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.columns:
+            raise UnknownNameError(f"a column of {self.source}", name, self.names, "Name a column of the file")
+        return self.columns[name]
+
+    def rows(self, kept: np.ndarray) -> Table:
+        """Return the table of these rows."""
+        columns = {name: column[kept] for name, column in self.columns.items()}
+        return Table(self.source, self.names, columns, self.lines[kept], self.skipped)
+
+
+def missing_in(column: np.ndarray, tokens: Sequence[str] = MISSING) -> np.ndarray:
+    """Return which entries say that nothing is known.
+
+    >>> missing_in(np.array(["1", "?", ""], dtype=object))
+    array([False,  True,  True])
+    """
+    return np.isin(column.astype(str), tokens)
+
+
+def read_table(path: Any, **options: Any) -> Table:
+    """Read a CSV file, plain or gzip'ed, UTF-8. Options as for `parse_table`."""
+    return parse_table(read_text(path), Path(path).name, **options)
+
+
+def read_text(path: Any) -> str:
+    """Return the text of a file, unzipped where it is gzip'ed; anything but UTF-8 is refused."""
+    where = Path(path)
+    try:
+        content = where.read_bytes()
+    except FileNotFoundError:
+        raise InvalidInputError("the file must exist", f"no file {str(path)!r}", "Check its name and folder") from None
+    except IsADirectoryError:
+        raise InvalidInputError(
+            "the table must be a file", f"the folder {str(path)!r}", "Name a file in this folder"
+        ) from None
+    except OSError as error:
+        raise InvalidInputError(
+            "the file must be readable", f"{error.strerror} for {str(path)!r}", "Check its permissions"
+        ) from None
+    if content[:2] == GZIP:
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error):
+            raise InvalidInputError(
+                f"{where.name!r} must be a whole gzip file", "one that ends early or is damaged", "Copy it again"
+            ) from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidInputError(
+            f"{where.name!r} must be UTF-8 text",
+            f"byte 0x{content[error.start]:02x} in line {line}",
+            "Save it as UTF-8, for instance with: iconv -f LATIN1 -t UTF-8",
+        ) from None
+
+
+def parse_table(
+    text: str,
+    source: str,
+    *,
+    separator: str | None = None,
+    columns: Sequence[str] | None = None,
+    header: bool = True,
+    skip_lines: int = 0,
+    skip_bad_rows: bool = False,
+) -> Table:
+    """Parse separated text.
+
+    separator
+        One character or a name in `SEPARATORS`; None takes the one that splits the first line most, spaces last.
+    columns
+        Names for a file without a header line; `header=False` alone names them c1, c2, ….
+    skip_lines
+        Lines to leave out at the top, such as a comment.
+    skip_bad_rows
+        Leave out rows with another number of fields instead of refusing the file; `Table.skipped` counts them.
+    """
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InvalidInputError(f"{source!r} must be a text file", f"a NUL byte in line {line}", "Export it as CSV")
+    body = _after(text, skip_lines)
+    if not body.strip():
+        raise InvalidInputError(f"{source!r} must hold a header and rows", "an empty file", "Check how it was written")
+    mark = _separator(separator, body, source)
+    records = [(line + skip_lines, record) for line, record in _records(body, mark, source)]
+    if columns is None and header:
+        names, records = [name.strip() for name in records[0][1]], records[1:]
+    else:
+        names = list(columns) if columns is not None else [f"c{j + 1}" for j in range(len(records[0][1]))]
+    _check_names(names, source, given=columns is not None)
+    return _assembled(names, records, source, skip_bad_rows)
+
+
+def _after(text: str, lines: int) -> str:
+    return "".join(io.StringIO(text).readlines()[lines:]) if lines else text
+
+
+def _separator(given: str | None, body: str, source: str) -> str:
+    """Return the separator: the given one, or what the first line suggests."""
+    if given is not None:
+        mark = SEPARATORS.get(given, given)
+        if len(mark) != 1:
+            raise UnknownNameError("'separator'", given, SEPARATORS, "Use one of these names, or one character")
+        return mark
+    first = next(line for line in body.splitlines() if line.strip())
+    counts = {mark: first.count(mark) for mark in (",", ";", "\t", "|")}
+    best = max(counts, key=lambda mark: counts[mark])
+    if counts[best]:
+        return best
+    if len(first.split()) > 1:
+        return " "
+    raise InvalidInputError(
+        f"{source!r} must have at least two columns",
+        "one column" if len(body.splitlines()) > 1 else f"only {first[:40]!r}",
+        "Separate columns by commas, or name the separator with --separator",
+    )
+
+
+def _records(body: str, mark: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of each line that is not blank, with its number; runs of spaces separate once."""
+    if mark == " ":
+        for number, line in enumerate(body.splitlines(), start=1):
+            if line.strip():
+                yield number, line.split()
+        return
+    reader = csv.reader(io.StringIO(body, newline=""), delimiter=mark, skipinitialspace=True, strict=True)
+    start = 1
+    try:
+        for record in reader:
+            if record and (len(record) > 1 or record[0].strip()):
+                yield start, [field.strip() for field in record]
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise InvalidInputError(
+            f"{source!r} must be well-formed CSV", f"line {start}: {error}", "Correct its quotes"
+        ) from None
+
+
+def _check_names(names: list[str], source: str, *, given: bool) -> None:
+    """Refuse tables of one column, and columns without a name or with the same one."""
+    if len(names) < 2:
+        raise InvalidInputError(
+            f"{source!r} must have at least two columns", "one column", "Name the separator with --separator"
+        )
+    where = "--columns" if given else f"the header of {source!r}"
+    blank = [j + 1 for j, name in enumerate(names) if not name]
+    if blank:
+        raise InvalidInputError(
+            f"{where} must name every column",
+            f"no name for column {blank[0]}" + (f" (and {len(blank) - 1} more)" if len(blank) > 1 else ""),
+            "Add it, or use --no-header if the first line is data",
+        )
+    doubles = sorted({name for name in names if names.count(name) > 1})
+    if doubles:
+        raise InvalidInputError(
+            f"{where} must name every column once", f"{doubles[0]!r} {names.count(doubles[0])} times", "Rename one"
+        )
+
+
+def _assembled(names: list[str], records: list[tuple[int, list[str]]], source: str, skip_bad_rows: bool) -> Table:
+    """Return the table after checking that every row has a field for every column."""
+    bad = [(line, len(record)) for line, record in records if len(record) != len(names)]
+    if bad and (not skip_bad_rows or len(bad) == len(records)):
+        line, fields = bad[0]
+        share = 100 * len(bad) / len(records)
+        raise InvalidInputError(
+            f"every row of {source!r} must have {len(names)} fields, one a column",
+            f"{len(bad)} of {len(records)} rows ({share:.3g} %) with another number, first {fields} in line {line}",
+            "Correct them, name the columns with --columns, or leave such rows out with --skip-bad-rows",
+        )
+    good = [(line, record) for line, record in records if len(record) == len(names)]
+    if not good:
+        raise InvalidInputError(f"{source!r} must hold at least one row", "only a header", "Check how it was written")
+    columns = {name: np.array([record[j] for _, record in good], dtype=object) for j, name in enumerate(names)}
+    return Table(source, tuple(names), columns, np.array([line for line, _ in good]), len(bad))

@@ -1,0 +1,165 @@
+"""What the columns mean: a target of two values, a viewpoint of two groups, the rest are inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nerm.errors import InvalidInputError
+from nerm.tables.reading import MISSING, Table, missing_in
+
+
+@dataclass(frozen=True)
+class Role:
+    """A column read as -1 and +1: `positive` is the value that counts as +1, `negative` says what the others are."""
+
+    column: str
+    positive: str
+    negative: str
+
+    def signs(self, values: np.ndarray) -> np.ndarray:
+        """Return +1 where the value is the positive one, -1 elsewhere."""
+        return np.where(values.astype(str) == self.positive, 1.0, -1.0)
+
+    def group(self, sign: int) -> str:
+        """Return the name of a group, as in "sex = f"."""
+        return f"{self.column} = {self.positive if sign > 0 else self.negative}"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A table with its roles: the rows where target and viewpoint are known, and what was left out."""
+
+    table: Table
+    target: Role
+    viewpoint: Role
+    y: np.ndarray
+    v: np.ndarray
+    inputs: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def rows(self, kept: np.ndarray) -> Task:
+        """Return the task on these rows."""
+        return replace(self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept])
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def make_task(
+    table: Table,
+    target: str,
+    viewpoint: str,
+    *,
+    positive: str | None = None,
+    favoured: str | None = None,
+    keep_viewpoint: bool = False,
+    leave_out: Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
+) -> Task:
+    """Give the columns their roles, leaving out rows whose target or viewpoint is missing."""
+    if target == viewpoint:
+        raise InvalidInputError(
+            "target and viewpoint must be two columns", f"{target!r} for both", "Name another column as viewpoint"
+        )
+    notes = []
+    if table.skipped:
+        notes.append(f"{table.skipped} rows with a wrong number of fields were left out")
+    for name in (target, viewpoint):
+        unknown = missing_in(table[name], missing)
+        if unknown.all():
+            raise InvalidInputError(f"column {name!r} must hold values", "missing values only", "Use another column")
+        if unknown.any():
+            notes.append(f"{int(unknown.sum())} rows without a value of {name!r} were left out")
+            table = table.rows(~unknown)
+    aim = role_of(table, target, positive, "target", "--positive")
+    view = role_of(table, viewpoint, favoured, "viewpoint", "--favoured")
+    y, v = aim.signs(table[target]), view.signs(table[viewpoint])
+    if (y == v).all() or (y == -v).all():
+        raise InvalidInputError(
+            "the target must not be the viewpoint in other words",
+            f"{target!r} and {viewpoint!r} with the same two groups of rows",
+            "Nothing can be learned that is neutral to it: use another viewpoint or target",
+        )
+    for name in leave_out:
+        table[name]  # a name that is not there must be refused
+    out = {target, *leave_out} | (set() if keep_viewpoint else {viewpoint})
+    inputs = tuple(name for name in table.names if name not in out)
+    if not inputs:
+        raise InvalidInputError(
+            "the table must have a column besides target and viewpoint", "no other", "Add the columns to learn from"
+        )
+    return Task(table, aim, view, y, v, inputs, tuple(notes))
+
+
+def role_of(table: Table, name: str, positive: str | None, role: str, option: str) -> Role:
+    """Return the role of a two-valued column, or of one value against the rest when that value was named."""
+    values = sorted({str(value) for value in table[name]}, key=_order)
+    shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
+    if len(values) == 1:
+        raise InvalidInputError(
+            f"the {role} must have two values", f"{shown} in every row of {name!r}", f"Use another column as {role}"
+        )
+    if positive is not None and positive not in values:
+        raise InvalidInputError(f"{option} must be a value of {name!r} ({shown})", repr(positive), "Use one of these")
+    if positive is None and len(values) > 2:
+        raise InvalidInputError(
+            f"the {role} must have two values",
+            f"{len(values)} in {name!r}: {shown}",
+            f"Name one of them with {option} to set it against the rest",
+        )
+    chosen = values[-1] if positive is None else positive
+    others = [value for value in values if value != chosen]
+    return Role(name, chosen, others[0] if len(others) == 1 else f"not {chosen}")
+
+
+def _order(value: str) -> tuple[bool, float, str]:
+    """Sort numbers as numbers, before words."""
+    try:
+        return False, float(value), value
+    except ValueError:
+        return True, 0.0, value
+
+
+def split(task: Task, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (training rows, held-out rows): this share of every combination of target and viewpoint is held out."""
+    held = np.zeros(len(task), dtype=bool)
+    rng = np.random.default_rng(seed)
+    for rows in _cells(task):
+        held[rng.permutation(rows)[: round(share * len(rows))]] = True
+    train, test = np.flatnonzero(~held), np.flatnonzero(held)
+    for name, rows in (("training", train), ("held-out", test)):
+        _both_seen(task, rows, name)
+    return train, test
+
+
+def folds(task: Task, count: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return (training rows, held-out rows) of each fold; every fold has its share of every combination."""
+    number = np.zeros(len(task), dtype=int)
+    rng = np.random.default_rng(seed)
+    start = 0
+    for rows in _cells(task):
+        number[rng.permutation(rows)] = (start + np.arange(len(rows))) % count
+        start += len(rows)  # so that small combinations do not all land in the first folds
+    pairs = [(np.flatnonzero(number != k), np.flatnonzero(number == k)) for k in range(count)]
+    for train, _ in pairs:
+        _both_seen(task, train, "training")
+    return pairs
+
+
+def _cells(task: Task) -> list[np.ndarray]:
+    cells = [np.flatnonzero((task.y == a) & (task.v == b)) for a in (-1, 1) for b in (-1, 1)]
+    return [rows for rows in cells if len(rows)]
+
+
+def _both_seen(task: Task, rows: np.ndarray, name: str) -> None:
+    """Refuse a split in which a class or a group is not seen at all."""
+    for role, signs in ((task.target, task.y), (task.viewpoint, task.v)):
+        if len(set(signs[rows].tolist())) < 2:
+            raise InvalidInputError(
+                f"the {name} rows must hold both values of {role.column!r}",
+                f"{len(task)} rows, of them {int((signs > 0).sum())} with {role.positive!r}",
+                "Use more rows, or another share with --test",
+            )
