@@ -19,7 +19,9 @@ from nerm.engine.rows import equal_rows
 from nerm.engine.threads import Blocks
 
 COLD = 1.0  # barrier at the cold start: the scale of a margin
-WARM = 0.1  # barrier at a start from a neighbouring problem
+WARM = 0.05  # barrier at a start from a neighbouring problem of unknown distance
+WARM_RANGE = (0.01, 0.1)
+WARM_PER_MOVE = 0.7  # barrier on a path, per mean change of the scores from the last point to this one
 
 
 @dataclass
@@ -109,27 +111,34 @@ def solve(
         return ready.result(outcome, engine)
 
 
-def _starting_point(ready: Prepared, engine: InteriorPoint, start: tuple[np.ndarray, float] | None) -> Iterate:
+def _starting_point(
+    ready: Prepared, engine: InteriorPoint, start: tuple[np.ndarray, float] | None, barrier: float = WARM
+) -> Iterate:
     if start is None:
         return engine.start(np.zeros(ready.features.shape[1]), 0.0, COLD)
-    return engine.start(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), WARM)
+    return engine.start(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), barrier)
 
 
 def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -> list[EngineResult]:
     """Solve with all eta multiplied by each of `scales` in turn, every solution the start of the next.
 
-    The order is yours to choose and the results come in it; neighbours should be close, as on a sorted grid.
+    The order is yours to choose and the results come in it; neighbours should be close, as on a sorted grid. The
+    barrier at each start follows the distance that the scores moved the last time.
     """
     results: list[EngineResult] = []
+    barrier = WARM
     with prepared(model) as ready:
         for scale in scales:
             start = (results[-1].coef, results[-1].intercept) if results else None
-            results.append(_path_point(ready, scale, start, tol))
+            if scale == 0:  # the terms do not act at all, so the sides have no barrier
+                results.append(solve(model.with_eta_scaled(0.0), tol, start=start))
+                continue
+            engine = ready.engine(scale)
+            at = _starting_point(ready, engine, start, barrier)
+            before = at.scores
+            outcome = engine.run(at, tol)
+            if start is not None:
+                moved = float(np.abs(at.scores - before).mean())
+                barrier = min(max(WARM_PER_MOVE * moved, WARM_RANGE[0]), WARM_RANGE[1])
+            results.append(ready.result(outcome, engine))
     return results
-
-
-def _path_point(ready: Prepared, scale: float, start: tuple[np.ndarray, float] | None, tol: float) -> EngineResult:
-    if scale == 0:  # the terms do not act at all, so the sides have no barrier
-        return solve(ready.model.with_eta_scaled(0.0), tol, start=start)
-    engine = ready.engine(scale)
-    return ready.result(engine.run(_starting_point(ready, engine, start), tol), engine)

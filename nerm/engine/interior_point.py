@@ -28,6 +28,7 @@ from nerm.engine.pieces import Linearisation, Pieces
 
 SHARE = 0.03  # share of the weight that a step may leave behind
 KEEP = 0.2  # of a row's distance to its bound that a bold step must leave
+CURVED_KEEP = 0.1  # the same where phi* is curved, which makes Newton's direction better
 SAFE_KEEP = 0.005  # the same for the common step
 SIDE_BARRIER = 0.1  # barrier of nu sigma against that of u p, per eta times total weight
 LEAST_STEP = 0.1  # of a bold step; where it is shorter, the common one may be longer
@@ -199,7 +200,8 @@ class InteriorPoint:
         at.scores = at.scores + step * df
         at.nu = at.nu + step * dnu
         at.sigma = at.sigma + step * dsigma
-        self.pieces.advance(at.scores, target, step, KEEP if bold else 0.5 * SAFE_KEEP)
+        keep = (KEEP, CURVED_KEEP) if bold else (0.5 * SAFE_KEEP, 0.5 * SAFE_KEEP)
+        self.pieces.advance(at.scores, target, step, *keep)
 
     def _searched(self, at: Iterate, dw: np.ndarray, df: np.ndarray, dnu: np.ndarray, step: float) -> float:
         """Halve the step of a smooth problem until the Lagrangian does not rise.

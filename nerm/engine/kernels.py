@@ -260,6 +260,13 @@ def weigh(B, x):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**options)
+def _share(z, m):  # type: ignore[no-untyped-def]
+    """Return x in (0, 1) with z + m/x - m/(1 - x) = 0, in a form without cancellation."""
+    small = 2.0 * m / (abs(z) + 2.0 * m + np.sqrt(z * z + 4.0 * m * m))
+    return 1.0 - small if z > 0 else small
+
+
+@numba.njit(**options)
 def centre(t, f, u, pp, pm, a, q, lo, hi, barrier, start, stop):  # type: ignore[no-untyped-def]
     """Put every row on the central path of its score: z - q u - barrier/(high - u) + barrier/(u - low) = 0."""
     has_lo = isfinite(lo)
@@ -268,12 +275,13 @@ def centre(t, f, u, pp, pm, a, q, lo, hi, barrier, start, stop):  # type: ignore
         z = t[i] * f[i] - a
         if has_lo and has_hi:
             length = hi - lo
+            m = barrier / length
+            x = _share(z - q * 0.5 * (lo + hi), m)
             left = 0.0
             right = 1.0
-            x = 0.5
-            for _ in range(60):
-                slope = -q * length - barrier / length * (1.0 / (x * x) + 1.0 / ((1.0 - x) * (1.0 - x)))
-                value = z - q * (lo + length * x) + barrier / length * (1.0 / x - 1.0 / (1.0 - x))
+            for _ in range(60 if q > 0 else 0):
+                value = z - q * (lo + length * x) + m * (1.0 / x - 1.0 / (1.0 - x))
+                slope = -q * length - m * (1.0 / (x * x) + 1.0 / ((1.0 - x) * (1.0 - x)))
                 if value > 0:
                     left = x
                 else:
@@ -281,9 +289,10 @@ def centre(t, f, u, pp, pm, a, q, lo, hi, barrier, start, stop):  # type: ignore
                 trial = x - value / slope
                 if not (left < trial < right):
                     trial = 0.5 * (left + right)
-                if abs(trial - x) <= 1e-12 * min(x, 1.0 - x):
-                    break
+                moved = abs(trial - x)
                 x = trial
+                if moved <= 1e-8 * min(x, 1.0 - x):
+                    break
             u[i] = lo + length * x
             pp[i] = barrier / (length * (1.0 - x))
             pm[i] = barrier / (length * x)

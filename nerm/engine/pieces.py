@@ -253,7 +253,7 @@ class Pieces:
 
         return min(self._blocks.run(work))
 
-    def advance(self, f: np.ndarray, target: float, step: float, keep: float) -> None:
+    def advance(self, f: np.ndarray, target: float, step: float, keep: float, curved_keep: float) -> None:
         """Move the state of every piece along the stored direction; f is the score after the step."""
         self.refresh(f)
 
@@ -261,7 +261,14 @@ class Pieces:
             for j in range(self.count):
                 if (q := self.quadratic(j)) is not None:
                     state = self.u[j], self.upper[j], self.lower[j], q.linear, q.quadratic, q.low, q.high
-                    move = self._upper_second[j], self._lower_second[j], target, self.du[j], step, keep
+                    move = (
+                        self._upper_second[j],
+                        self._lower_second[j],
+                        target,
+                        self.du[j],
+                        step,
+                        curved_keep if q.quadratic else keep,
+                    )
                     kernels.advance(self.targets[j], f, *state, *move, start, stop)
 
         self._blocks.run(work)
