@@ -9,9 +9,9 @@
     python benchmarks/engine.py path --n 60420
 
 Every contestant runs in a process of its own (peak memory is that process's) and is timed there after its imports and,
-for the engine, after one tiny problem that loads the compiled code, as the median of 5. Times through cvxpy include its compilation, which
-a user pays too. Objectives are recomputed here from the coefficients. The gap of every contestant is taken to the same
-lower bound, the engine's, itself recomputed from its multipliers; a claim of success is not success.
+for the engine, after one tiny problem that loads the compiled code, as the median of 5. Times through cvxpy include its
+compilation, which a user pays too. Objectives are recomputed here from the coefficients. The gap of every contestant is
+taken to the same lower bound, the engine's, itself recomputed from its multipliers; a claim of success is not success.
 
 Settings: data with 13 categorical attributes of about 100 values, frequencies falling like 1/rank, or Gaussian; sum
 form with lambda (default 1), intercept free, one viewpoint of -1/+1. cvxpy models tie the scores by an equality and run
