@@ -85,6 +85,7 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
     from nerm.bounds import guarantee
     from nerm.estimators import NERMClassifier
     from nerm.report.people import groups_of
+    from nerm.report.study import same_decisions
     from nerm.tables import TableModel, learn_recipe
     from nerm.tables.roles import split
 
@@ -93,7 +94,7 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
     part = task.rows(train)
     recipe, notes = learn_recipe(part.table, task.inputs, nominal=settings.nominal, missing=settings.missing)
     X, _ = recipe.transform(part.table)
-    names = ("loss", "surrogate", "regularizer", "kernel", "lam", "weights", "solver", "tol")
+    names = ("loss", "surrogate", "regularizer", "kernel", "lam", "weights", "class_weight", "solver", "tol")
     classifier = NERMClassifier(eta=eta, **{name: getattr(settings, name) for name in names})
     with warnings.catch_warnings():  # the status says it, and so does the exit code
         warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
@@ -126,7 +127,7 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
         "undefined": dict(measured.undefined),
         "groups": groups_of(judged, scores),
         "bounds": list(statements),
-        "notes": [*notes, *held_notes],
+        "notes": [*notes, *held_notes, *same_decisions(1000 * float((scores > 0).mean()))],
     }
 
 

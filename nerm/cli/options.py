@@ -88,6 +88,11 @@ model_options = _all(
         show_default=True,
         help="What neutrality means: equal positive rates, the paper's C_sgn, equal true positive rates.",
     ),
+    click.option(
+        "--class-weight",
+        type=click.Choice(["balanced"]),
+        help="Let both values of the target count the same; for targets that are rare.",
+    ),
     click.option("--solver", default="auto", show_default=True, help="See: nerm solvers."),
     click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative duality gap to certify."),
 )
@@ -160,7 +165,7 @@ def settings_of(options: dict[str, Any], recipe: dict[str, Any], **more: Any) ->
     from nerm.report.study import Settings
     from nerm.validation import as_nonnegative, as_positive
 
-    names = ("lam", "loss", "surrogate", "regularizer", "kernel", "weights", "solver", "tol")
+    names = ("lam", "loss", "surrogate", "regularizer", "kernel", "weights", "class_weight", "solver", "tol")
     settings = Settings(**{name: options.pop(name) for name in names}, **recipe, **more)
     as_nonnegative(settings.lam, "--lam")
     as_positive(settings.tol, "--tol")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from nerm.report.study import Study
 
@@ -57,13 +58,74 @@ def axis(values: Sequence[float], start: float, end: float, *, from_zero: bool =
     """
     low, high = (0.0 if from_zero else min(values)), max(values)
     span = max(high - low, 0.02)
-    raw = span / 4
+    raw = span / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
     first = 0 if from_zero else math.floor((low - 0.06 * span) / step)
     last = math.ceil((high + 0.06 * span) / step)
     ticks = tuple(round(k * step, 10) for k in range(first, last + 1))
     return Axis(ticks[0], ticks[-1], ticks, start, end)
+
+
+@dataclass(frozen=True)
+class Label:
+    """Where a name stands, and the box that it fills."""
+
+    x: float
+    y: float
+    anchor: str
+    box: tuple[float, float, float, float]
+
+
+def place_labels(
+    names: Sequence[str], places: Sequence[tuple[float, float]], order: Sequence[int], joined: int
+) -> list[Label | None]:
+    """Return a place for each name beside its point, None where every place is taken.
+
+    order
+        Who chooses first.
+    joined
+        The first so many points are joined by the front's line, which names should not cross.
+    """
+    obstacles = [(cx, cy) for cx, cy in places]
+    for (ax, ay), (bx, by) in pairwise(places[:joined]):
+        steps = max(1, int(math.hypot(bx - ax, by - ay) / 4))
+        obstacles += [(ax + (bx - ax) * t / steps, ay + (by - ay) * t / steps) for t in range(steps + 1)]
+    labels: list[Label | None] = [None] * len(names)
+    for k in order:
+        for label in _candidates(names[k], *places[k]):
+            left, top, right, bottom = label.box
+            inside = left > LEFT and right < WIDTH - 2 and top > 4 and bottom < HEIGHT - BOTTOM
+            free = not any(left - 4 < px < right + 4 and top - 3 < py < bottom + 3 for px, py in obstacles)
+            apart = not any(o and _overlap(label.box, o.box) for o in labels)
+            if inside and free and apart:
+                labels[k] = label
+                break
+    return labels
+
+
+def _candidates(name: str, cx: float, cy: float) -> Iterator[Label]:
+    """Yield places around a point, the better ones first."""
+    wide = 7.2 * len(name)
+    for dx, dy in (
+        (13, 5),
+        (11, 18),
+        (-13, 5),
+        (-11, -9),
+        (11, -9),
+        (-11, 18),
+        (0, -13),
+        (0, 24),
+        (30, 30),
+        (-30, -24),
+    ):
+        anchor = "middle" if dx == 0 else "start" if dx > 0 else "end"
+        left = cx + dx - {"middle": wide / 2, "start": 0.0, "end": wide}[anchor]
+        yield Label(cx + dx, cy + dy, anchor, (left, cy + dy - 11, left + wide, cy + dy + 3))
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] + 3 and b[0] < a[2] + 3 and a[1] < b[3] and b[1] < a[3]
 
 
 def figure_svg(study: Study) -> str:
@@ -82,9 +144,13 @@ def front_svg(study: Study, *, clickable: bool) -> str:
     x = axis([*(a for a, _ in points), *(a for a, _, _ in rivals)], LEFT, WIDTH - RIGHT)
     y = axis([*(b for _, b in points), *(b for _, b, _ in rivals)], HEIGHT - BOTTOM, TOP, from_zero=True)
     parts = [*_axes(x, y, study), _path(points, x, y)]
-    parts += [_rival(x.at(a), y.at(b), name) for a, b, name in rivals]
-    named = _named(study, [(x.at(a), y.at(b)) for a, b in points])
-    dots = [_dot(study, k, x.at(a), y.at(b), named, clickable) for k, (a, b) in enumerate(points)]
+    places = [(x.at(a), y.at(b)) for a, b in points] + [(x.at(a), y.at(b)) for a, b, _ in rivals]
+    names = [f"η = {p.eta:g}" for p in study.points] + [name for _, _, name in rivals]
+    first = [study.chosen, 0, len(points) - 1, *range(len(points), len(names))]
+    order = [*dict.fromkeys([*first, *range(len(points))])]
+    labels = place_labels(names, places, order, len(points))
+    parts += [_rival(*places[k], names[k], labels[k]) for k in range(len(points), len(names))]
+    dots = [_dot(study, k, *places[k], labels[k], clickable) for k in range(len(points))]
     label = f"Trade-off: AUC against {study.settings.aim[1]} for {len(points)} neutrality weights"
     role = (
         f'role="radiogroup" aria-label="{escape(label)}"' if clickable else f'role="img" aria-label="{escape(label)}"'
@@ -123,38 +189,27 @@ def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
     return f'<path class="path" d="M{steps}" aria-hidden="true"/>'
 
 
-def _rival(cx: float, cy: float, name: str) -> str:
+def _rival(cx: float, cy: float, name: str, label: Label | None) -> str:
     diamond = f"M{cx:.1f} {cy - 7:.1f} l7 7 l-7 7 l-7 -7 z"
-    anchor, shift = ("end", -12) if cx > WIDTH / 2 else ("start", 12)
+    return f'<path class="rival" d="{diamond}"/>' + ("" if label is None else _text(label, name))
+
+
+def _text(label: Label, words: str, extra: str = "") -> str:
     return (
-        f'<path class="rival" d="{diamond}"/>'
-        f'<text class="name" x="{cx + shift:.1f}" y="{cy + 20:.1f}" text-anchor="{anchor}">{escape(name)}</text>'
+        f'<text class="name" x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}"{extra}>'
+        f"{escape(words)}</text>"
     )
 
 
-def _named(study: Study, places: Sequence[tuple[float, float]]) -> set[int]:
-    """Return which points can bear a name: the chosen one, both ends, and others that keep their distance."""
-    order = [study.chosen, 0, len(places) - 1, *range(len(places))]
-    named: list[int] = []
-    for k in order:
-        clear = all(
-            abs(places[k][0] - places[j][0]) > 60 or abs(places[k][1] - places[j][1]) > 20 for j in named if j != k
-        )
-        if k not in named and (clear or k == study.chosen):
-            named.append(k)
-    return set(named)
-
-
-def _dot(study: Study, k: int, cx: float, cy: float, named: set[int], clickable: bool) -> str:
+def _dot(study: Study, k: int, cx: float, cy: float, label: Label | None, clickable: bool) -> str:
     point = study.points[k]
-    anchor, shift = ("end", -12) if cx > WIDTH - 90 else ("start", 12)
     words = (
         f"η = {point.eta:g}: AUC {point.measures['auc']:.3f}, {study.settings.aim[1]} {point.aim(study.settings):.3f}"
     )
     dot = f'<circle class="dot" cx="{cx:.1f}" cy="{cy:.1f}" r="{RADIUS:g}"/>'
-    hidden = "" if k in named else ' data-extra=""'
-    place = f'x="{cx + shift:.1f}" y="{cy - 9:.1f}" text-anchor="{anchor}"'
-    name = f'<text class="name" {place}{hidden}>η = {point.eta:g}</text>' if k in named or clickable else ""
+    name = "" if label is None else _text(label, f"η = {point.eta:g}")
+    if label is None and clickable:  # shown while its point is looked at
+        name = _text(next(_candidates("", cx, cy)), f"η = {point.eta:g}", ' data-extra=""')
     if not clickable:
         chosen = ' class="chosen"' if k == study.chosen else ""
         return f"<g{chosen}><title>{escape(words)}</title>{dot}{name}</g>"

@@ -105,24 +105,23 @@ def people_sentences(study: Study, point: Point) -> list[str]:
     decision = f"“{target.column} = {target.positive}”"
     if point.eta == plain.eta:
         return [
-            f"This is the model without neutrality. Of 1,000 people, {point.people.positive:.0f} are decided "
-            f"{decision} and {point.people.correct:.0f} are decided rightly.",
-            *(f"{_group_sentence(g)}." for g in point.groups),
+            f"This is the model without neutrality. Of 1,000 people, {point.people.positive:.0f} get "
+            f"{decision}; {point.people.correct:.0f} decisions are right.",
+            *(f"{_group_sentence(g, decision)}." for g in point.groups),
         ]
-    lost = point.people.correct - plain.people.correct
-    price = "as many are" if round(abs(lost)) == 0 else f"{abs(lost):.0f} {'fewer' if lost < 0 else 'more'} are"
+    lost = round(point.people.correct) - round(plain.people.correct)
+    price = "as many as" if lost == 0 else f"{abs(lost)} {'fewer' if lost < 0 else 'more'} than"
     sentences = [
         f"Of 1,000 people, {point.people.changed:.0f} get another decision than without neutrality: "
-        f"{point.people.to_positive:.0f} are now decided {decision}, {point.people.to_negative:.0f} no longer.",
-        f"{point.people.correct:.0f} of 1,000 are decided rightly: {price} than without neutrality "
-        f"({plain.people.correct:.0f}).".replace("as many are than", "as many as"),
+        f"{point.people.to_positive:.0f} now get {decision}, {point.people.to_negative:.0f} no longer do.",
+        f"{point.people.correct:.0f} of 1,000 decisions are right, {price} without neutrality.",
     ]
     for now, before in zip(point.groups, plain.groups, strict=True):
-        sentences.append(f"{_group_sentence(now)}; without neutrality {_per(before.positive_rate)}.")
+        sentences.append(f"{_group_sentence(now, decision)}; without neutrality {_per(before.positive_rate)}.")
     gap = [1000 * abs(p.groups[0].positive_rate - p.groups[1].positive_rate) for p in (point, plain)]
     sentences.append(f"The two groups differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.")
     return sentences
 
 
-def _group_sentence(group: Any) -> str:
-    return f"Per 1,000 people with {group.name}, {_per(group.positive_rate)} are decided so"
+def _group_sentence(group: Any, decision: str) -> str:
+    return f"Per 1,000 people with {group.name}, {_per(group.positive_rate)} get {decision}"

@@ -36,6 +36,7 @@ class Settings:
     regularizer: str = "squared-l2"
     kernel: str = "linear"
     weights: str = "balanced"
+    class_weight: str | None = None
     solver: str = "auto"
     tol: float = 1e-6
     seed: int = 0
@@ -176,7 +177,7 @@ def run_study(
         points=points,
         rivals=(Rival("logistic regression", _measures(judged, rival[seen])),),
         chosen=_choice(points, settings) if choose is None else etas.index(choose),
-        notes=(*task.notes, *notes),
+        notes=(*task.notes, *notes, *same_decisions(points[0].people.positive)),
         seconds=time.perf_counter() - started,
     )
 
@@ -196,8 +197,18 @@ def _path(task: Task, settings: Settings) -> tuple[Recipe, Any, list[Any], tuple
         + settings.lam * as_atom(settings.regularizer, "regularizer")
         + 1.0 * Neutrality(surrogate, weights=settings.weights)
     )
-    problem = objective.on(X, task.y, viewpoint=task.v, kernel=kernel)
+    problem = objective.on(
+        X, task.y, viewpoint=task.v, kernel=kernel, sample_weight=_class_weights(task.y, settings.class_weight)
+    )
     return recipe, X, problem.path(list(settings.etas), solver=settings.solver, tol=settings.tol), notes
+
+
+def _class_weights(y: np.ndarray, name: str | None) -> np.ndarray | None:
+    """Return weights of the risk that give both classes the same total, as scikit-learn's "balanced" does."""
+    if name is None:
+        return None
+    positive = float((y > 0).mean())
+    return np.where(y > 0, 0.5 / positive, 0.5 / (1 - positive))
 
 
 def _logistic_regression(X: Any, y: np.ndarray, X_test: Any, settings: Settings) -> np.ndarray:
@@ -205,7 +216,9 @@ def _logistic_regression(X: Any, y: np.ndarray, X_test: Any, settings: Settings)
     from sklearn.linear_model import LogisticRegression
 
     C = 1.0 / (max(settings.lam, 1e-6) * len(y))
-    return LogisticRegression(C=C, max_iter=1000).fit(X, y).decision_function(X_test)
+    return (
+        LogisticRegression(C=C, max_iter=1000, class_weight=settings.class_weight).fit(X, y).decision_function(X_test)
+    )
 
 
 def _measures(task: Task, scores: np.ndarray) -> dict[str, float]:
@@ -287,6 +300,14 @@ def _promises(
                 )
             )
     return tuple(promises)
+
+
+def same_decisions(positive: float) -> tuple[str, ...]:
+    """Return a note where (nearly) everyone gets the same decision: then neutrality is true and worth nothing."""
+    if 10 <= positive <= 990:
+        return ()
+    which = "a negative" if positive < 10 else "a positive"
+    return (f"nearly all held-out rows get {which} decision: try --class-weight balanced, or a smaller --lam or --eta",)
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:
