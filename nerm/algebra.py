@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nerm.errors import InvalidInputError
-from nerm.validation import as_nonnegative
+from nerm.validation import as_nonnegative, as_positive
 
 if TYPE_CHECKING:
     from nerm.problem import Problem
@@ -23,6 +23,8 @@ class Algebra:
         raise NotImplementedError
 
     def __add__(self, other: Any) -> Objective:
+        if isinstance(other, type) and issubclass(other, Algebra):
+            raise TypeError(f"A term must be an instance. Got the class {other.__name__}. Write {other.__name__}(...).")
         if not isinstance(other, Algebra):
             return NotImplemented
         return Objective(self._weighted() + other._weighted())
@@ -38,13 +40,59 @@ class Algebra:
                 "the product of two terms",
                 "Add terms with +, weight them with numbers",
             )
-        factor = as_nonnegative(weight, "weight", "A negative weight would make the objective non-convex")
-        return Objective(tuple(WeightedTerm(factor * t.weight, t.term) for t in self._weighted()))
+        advice = "A negative weight would make the objective non-convex"
+        factor = as_nonnegative(weight, "weight", advice)
+        weights = [as_nonnegative(factor * t.weight, "weight", "Use a smaller weight") for t in self._weighted()]
+        return Objective(tuple(WeightedTerm(w, t.term) for w, t in zip(weights, self._weighted(), strict=True)))
 
     __rmul__ = __mul__
+    __array_ufunc__ = None  # numpy numbers are weights; numpy arrays are not
 
     def __truediv__(self, divisor: Any) -> Objective:
-        return self * (1.0 / float(divisor))
+        return self * (1.0 / as_positive(divisor, "divisor", "Divide by a positive number"))
+
+    def __neg__(self) -> Objective:
+        return self * -1.0
+
+    def __sub__(self, other: Any) -> Objective:
+        return self + -other if isinstance(other, Algebra) else NotImplemented
+
+    def on(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        viewpoint: Any = None,
+        kernel: Any = None,
+        intercept: bool = True,
+        sample_weight: Any = None,
+    ) -> Problem:
+        """Bind the objective to data and return a `nerm.Problem`; every input is checked here, once.
+
+        X
+            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix.
+        y
+            (n,), two values, the larger counts as +1.
+        viewpoint
+            (n,) real numbers v_i = g(x_i); or a dict of such arrays; or a callable g; or a fitted estimator.
+        kernel
+            None for the linear hypothesis f = X w + b; a name, a callable or a `nerm.kernels.Kernel` for f = K c + b.
+        intercept
+            Whether b is free (and never regularised). To regularise it, append a column of ones and pass False.
+        sample_weight
+            (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
+        """
+        from nerm.problem import bind
+
+        return bind(
+            Objective(self._weighted()),
+            X,
+            y,
+            viewpoint=viewpoint,
+            kernel=kernel,
+            intercept=intercept,
+            sample_weight=sample_weight,
+        )
 
 
 class Term(Algebra):
@@ -91,35 +139,6 @@ class Objective(Algebra):
     def _repr_latex_(self) -> str:
         body = " + ".join(_scaled(t.weight, t.term.latex_formula(), r"\, ") for t in self.terms)
         return rf"$\displaystyle \min_{{f}}\ {body}$"
-
-    def on(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        viewpoint: Any = None,
-        kernel: Any = None,
-        intercept: bool = True,
-        sample_weight: Any = None,
-    ) -> Problem:
-        """Bind the objective to data and return a `nerm.Problem`; every input is checked here, once.
-
-        X
-            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix.
-        y
-            (n,), two values, the larger counts as +1.
-        viewpoint
-            (n,) real numbers v_i = g(x_i); or a dict of such arrays; or a callable g; or a fitted estimator.
-        kernel
-            None for the linear hypothesis f = X w + b; a name, a callable or a `nerm.kernels.Kernel` for f = K c + b.
-        intercept
-            Whether b is free (and never regularised). To regularise it, append a column of ones and pass False.
-        sample_weight
-            (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
-        """
-        from nerm.problem import bind
-
-        return bind(self, X, y, viewpoint=viewpoint, kernel=kernel, intercept=intercept, sample_weight=sample_weight)
 
 
 def _scaled(weight: float, text: str, times: str) -> str:

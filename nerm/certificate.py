@@ -36,27 +36,32 @@ SECOND_LOOK = 20_000_000  # rows times coefficients up to which unconvincing mul
 class Certificate:
     """primal >= optimum >= dual, recomputed by nerm.
 
-    gap
-        primal - dual, the most that any hypothesis could gain.
-    relative_gap
-        gap / |primal|; infinite if there is no bound.
+    primal, dual
+        The objective at the hypothesis, and the lower bound on every hypothesis' objective.
+    scale
+        The objective of the zero hypothesis: what "zero" means for an optimum of 0.
     """
 
     primal: float
     dual: float
+    scale: float = 0.0
 
     @property
     def gap(self) -> float:
-        """Primal - dual."""
+        """Primal - dual, the most that any hypothesis could gain."""
         return self.primal - self.dual
 
     @property
     def relative_gap(self) -> float:
-        """Gap / |primal|, never negative; a primal of exactly 0 needs a dual of 0."""
-        gap = max(self.gap, 0.0)
-        if not np.isfinite(gap):
+        """Gap / |primal|; infinite if there is no bound.
+
+        A primal below 1e-12 of `scale` counts as that much. A bound *above* the primal by more than rounding (1e-8)
+        contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing either.
+        """
+        if not np.isfinite(self.gap) or -self.gap > 1e-8 * max(abs(self.primal), abs(self.dual)):
             return np.inf
-        return 0.0 if gap == 0 else float(gap / abs(self.primal)) if self.primal else np.inf
+        size = max(abs(self.primal), 1e-12 * self.scale)
+        return float(max(self.gap, 0.0) / size) if size else 0.0 if self.gap <= 0 else np.inf
 
     def __str__(self) -> str:
         return f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
@@ -81,18 +86,18 @@ def judge(
     Given multipliers are taken at their word, except that with a `tol` they fail to reach, a moderate problem is looked
     at once more from its scores: a solver can have found the hypothesis without its multipliers.
     """
-    primal = problem.evaluate(coef, intercept).total
-    best, behind = Certificate(primal, -np.inf), None
+    primal, scale = problem.evaluate(coef, intercept).total, problem.value_at_zero()
+    best, behind = Certificate(primal, -np.inf, scale), None
     if multipliers is not None:
         bound, behind = dual_point(problem, multipliers)
-        best = Certificate(primal, bound)
+        best = Certificate(primal, bound, scale)
         enough = tol is None or best.relative_gap <= tol
         if enough or problem.n * problem.hypothesis.size > SECOND_LOOK:
             return best, behind
     for candidate in candidates(problem, coef, intercept):
         bound, feasible = dual_point(problem, candidate)
         if bound > best.dual:
-            best, behind = Certificate(primal, bound), feasible
+            best, behind = Certificate(primal, bound, scale), feasible
         if tol is not None and best.relative_gap <= tol:
             break
     return best, behind
@@ -251,22 +256,32 @@ def _single_conjugate(parts: list[tuple[float, Regularizer]], mu: float, q: np.n
 def _residual(norms: list[tuple[float, Norm]], q: np.ndarray) -> np.ndarray:
     """Return q minus its projection on the sum of the balls { weight * dual unit ball }.
 
-    Each part takes the projection of what the others leave (the prox leaves exactly the rest); cyclic sweeps
-    converge to the projection, and one sweep is exact for a single norm and for l1 followed by group l2.
+    A single norm's prox leaves exactly the rest. Several share q by accelerated projected gradient on
+    1/2 ||q - sum_j q_j||^2, q_j in its own ball (the projection is v - prox(v)), after a first sweep that is already
+    exact for l1 followed by group l2.
     """
-    shares = [np.zeros_like(q) for _ in norms]
-    ordered = sorted(range(len(norms)), key=lambda j: norms[j][1].name != "l1")
-    rest = q
-    for _ in range(1 if len(norms) == 1 else 500):
-        before = rest
-        for j in ordered:
-            weight, norm = norms[j]
-            open_part = rest + shares[j]
-            rest = norm.prox(open_part, weight)
-            shares[j] = open_part - rest
-        if np.linalg.norm(rest - before) <= 1e-14 * (1e-300 + np.linalg.norm(q)):
+    shares, rest = [], q
+    for weight, norm in sorted(norms, key=lambda part: part[1].name != "l1"):
+        left = norm.prox(rest, weight)
+        shares.append(rest - left)
+        rest = left
+    if len(norms) == 1:
+        return rest
+    parts = sorted(norms, key=lambda part: part[1].name != "l1")
+    ahead, momentum, size = shares, 1.0, float(np.linalg.norm(q))
+    for _ in range(5000):
+        open_part = (q - sum(ahead)) / len(parts)
+        pushed = [share + open_part for share in ahead]
+        new = [v - norm.prox(v, weight) for v, (weight, norm) in zip(pushed, parts, strict=True)]
+        moves = [n - s for n, s in zip(new, shares, strict=True)]
+        uphill = sum(float(open_part @ move) for move in moves) < 0
+        following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+        push = 0.0 if uphill else (momentum - 1) / following
+        ahead = [n + push * move for n, move in zip(new, moves, strict=True)]
+        shares, momentum = new, following
+        if max(float(np.linalg.norm(move)) for move in moves) <= 1e-15 * size:
             break
-    return rest
+    return q - sum(shares)
 
 
 def _gauge(norms: list[tuple[float, Norm]], q: np.ndarray) -> float:
@@ -278,5 +293,5 @@ def _gauge(norms: list[tuple[float, Norm]], q: np.ndarray) -> float:
     for _ in range(60):
         middle = 0.5 * (low + high)
         rest = _residual([(middle * weight, norm) for weight, norm in norms], q)
-        low, high = (middle, high) if np.linalg.norm(rest) > 1e-12 * np.linalg.norm(q) else (low, middle)
+        low, high = (middle, high) if np.linalg.norm(rest) > 1e-11 * np.linalg.norm(q) else (low, middle)
     return high

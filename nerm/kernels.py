@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.validation import Matrix, as_positive, check_finite
+from nerm.validation import Matrix, as_finite, as_floats, as_nonnegative, as_positive, check_finite
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class _WithGamma(Kernel):
     gamma: float | str = "scale"
 
     def __post_init__(self) -> None:
-        if self.gamma != "scale":
-            as_positive(self.gamma, "gamma", 'Use a positive number or "scale"')
+        if not (isinstance(self.gamma, str) and self.gamma == "scale"):
+            object.__setattr__(self, "gamma", as_positive(self.gamma, "gamma", 'Use a positive number or "scale"'))
 
     def fitted(self, X: Matrix) -> Kernel:
         """Replace gamma = "scale" by its value on X, as scikit-learn does."""
@@ -110,16 +110,11 @@ class Polynomial(_WithGamma):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.degree != int(self.degree) or self.degree < 1:
+        if as_finite(self.degree, "degree") != int(self.degree) or self.degree < 1:
             raise InvalidInputError(
                 "'degree' must be a positive integer", repr(self.degree), "Use 2 or 3, for instance"
             )
-        if not (np.isfinite(self.coef0) and self.coef0 >= 0):
-            raise InvalidInputError(
-                "'coef0' of a polynomial kernel must be at least 0",
-                repr(self.coef0),
-                "A negative one is not positive semidefinite",
-            )
+        as_nonnegative(self.coef0, "coef0", "A negative one is not positive semidefinite")
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """Return the matrix of k(x_i, z_j)."""
@@ -139,6 +134,10 @@ class Sigmoid(_WithGamma):
     name: ClassVar[str] = "sigmoid"
     always_psd: ClassVar[bool] = False
     coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_finite(self.coef0, "coef0")
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """Return the matrix of k(x_i, z_j)."""
@@ -161,7 +160,7 @@ class Custom(Kernel):
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """Return function(X, Z), checked for its shape and for finite entries."""
-        values = np.asarray(self.function(X, Z), dtype=float)
+        values = as_floats(self.function(X, Z), "kernel", "Return real numbers")
         expected = (X.shape[0], Z.shape[0])
         if values.shape != expected:
             raise InvalidInputError(
@@ -206,6 +205,10 @@ def resolve(kernel: Any) -> Kernel:
     """
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise InvalidInputError(
+            "'kernel' must be an instance", f"the class {kernel.__name__}", f"Write {kernel.__name__}()"
+        )
     if isinstance(kernel, str):
         if kernel not in names():
             raise UnknownNameError("'kernel'", kernel, names())
@@ -222,15 +225,13 @@ def resolve(kernel: Any) -> Kernel:
 def check_gram(gram: Any, *, psd: bool = False) -> np.ndarray:
     """Return a Gram matrix that is square, finite and symmetric, and on request positive semidefinite.
 
-    Rounding is forgiven: asymmetry up to 1e-8 and negative eigenvalues down to -1e-8, both relative to the
-    largest entry. What was forgiven is removed by symmetrising.
+    Rounding is forgiven and removed: an asymmetry up to 1e-8 of the largest entry is averaged away, and negative
+    eigenvalues down to -1e-8 n of it are set to 0, so that what is solved is convex in fact.
     """
-    K = np.asarray(gram, dtype=float)
+    K = as_floats(gram, "gram", "Pass the kernel values as numbers")
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise InvalidInputError(
-            "a Gram matrix must be square",
-            f"shape {K.shape}",
-            "Pass k(x_i, x_j) for all pairs of training rows",
+            "a Gram matrix must be square", f"shape {K.shape}", "Pass k(x_i, x_j) for all pairs of training rows"
         )
     check_finite(K, "gram", "Check the kernel for overflow")
     scale = max(float(np.abs(K).max(initial=0.0)), np.finfo(float).tiny)
@@ -243,24 +244,30 @@ def check_gram(gram: Any, *, psd: bool = False) -> np.ndarray:
             "Check the kernel, or symmetrise it with (K + K.T) / 2",
         )
     K = (K + K.T) / 2 if asymmetry else K
-    if psd and not _is_psd(K, scale):
-        smallest = float(np.linalg.eigvalsh(K)[0])
-        if smallest < -1e-8 * scale * len(K):
-            raise InvalidInputError(
-                "a Gram matrix must be positive semidefinite for the problem to be convex",
-                f"a smallest eigenvalue of {smallest:g}",
-                "Use another kernel or other parameters (the sigmoid kernel is indefinite on most data)",
-            )
-    return K
+    return _projected(K, scale) if psd and not _is_psd(K, scale) else K
 
 
 def _is_psd(K: np.ndarray, scale: float) -> bool:
-    """Try a Cholesky factorisation, which is far cheaper than eigenvalues and nearly always enough."""
+    """Try a Cholesky factorisation, lifted by no more than rounding: far cheaper than eigenvalues."""
     try:
-        np.linalg.cholesky(K + 1e-9 * scale * len(K) * np.eye(len(K)))
+        np.linalg.cholesky(K + 4 * np.finfo(float).eps * scale * len(K) * np.eye(len(K)))
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def _projected(K: np.ndarray, scale: float) -> np.ndarray:
+    """Return the nearest positive semidefinite matrix; refuse if it is farther away than rounding explains."""
+    values, vectors = np.linalg.eigh(K)
+    if values[0] < -1e-8 * scale * len(K):
+        raise InvalidInputError(
+            "a Gram matrix must be positive semidefinite for the problem to be convex",
+            f"a smallest eigenvalue of {values[0]:g}",
+            "Use another kernel or other parameters (the sigmoid kernel is indefinite on most data)",
+        )
+    kept = values > 0
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    return root @ root.T
 
 
 def _row_squares(X: Any) -> np.ndarray:

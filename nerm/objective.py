@@ -10,6 +10,7 @@ import numpy as np
 from nerm.algebra import Objective, Term, WeightedTerm
 from nerm.atoms.margin import MarginFunction
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.validation import as_floats
 from nerm.weights import NAMES
 
 __all__ = ["Neutrality", "Objective", "Risk", "Term", "WeightedTerm"]
@@ -83,9 +84,22 @@ class Neutrality(Term):
                     "'weights' of a neutrality term", self.weights, NAMES, "Or pass an array of weights"
                 )
         else:
-            weights = np.array(self.weights, dtype=float)
-            weights.setflags(write=False)
+            weights = "uniform" if self.weights is None else as_floats(self.weights, "weights", "Pass numbers").copy()
             object.__setattr__(self, "weights", weights)
+            if isinstance(weights, np.ndarray):
+                weights.setflags(write=False)
+        if self.to is not None and not isinstance(self.to, str):
+            raise InvalidInputError("'to' must be the name of a viewpoint", repr(self.to), "Pass a string")
+
+    def _key(self) -> tuple[object, ...]:
+        weights = self.weights if isinstance(self.weights, str) else self.weights.tobytes()
+        return self.surrogate, self.to, weights
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Neutrality) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     def __repr__(self) -> str:
         to = "" if self.to is None else f", to={self.to!r}"

@@ -18,7 +18,7 @@ from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.objective import Neutrality, Risk
-from nerm.validation import as_labels, as_nonnegative, as_vector, as_weights
+from nerm.validation import as_finite, as_labels, as_nonnegative, as_vector, as_weights
 
 if TYPE_CHECKING:
     from nerm.certificate import Certificate
@@ -183,7 +183,7 @@ class Problem:
         coef has length d (linear) or n (kernel).
         """
         w = self._checked_coef(coef)
-        scores = self.hypothesis.scores(w, float(intercept))
+        scores = self.hypothesis.scores(w, self._checked_intercept(intercept))
         terms = [TermValue(r.label, "risk", r.weight, r.value(scores)) for r in self.risks]
         terms += [
             TermValue(repr(omega), "regularizer", mu, self.regularizer_value(omega, w))
@@ -195,6 +195,23 @@ class Problem:
         # A weight of 0 switches a term off, also where its value overflows.
         total = sum(t.weight * t.value for t in terms if t.weight)
         return ObjectiveValue(float(total), tuple(terms))
+
+    def value_at_zero(self) -> float:
+        """Return the objective of f = 0, from the atoms' values at 0."""
+        risks = sum(r.weight * float(r.sample_weight.mean()) * r.loss.facts.at_zero for r in self.risks)
+        terms = sum(t.weight * float(t.sample_weight.mean()) * t.surrogate.facts.at_zero for t in self.neutralities)
+        return risks + terms
+
+    def _checked_intercept(self, intercept: Any) -> float:
+        """Return a finite number, which must be 0 on a problem without intercept."""
+        number = as_finite(intercept, "intercept")
+        if number != 0 and not self.intercept:
+            raise InvalidInputError(
+                "'intercept' must be 0 on a problem without an intercept",
+                f"{number:g}",
+                "Bind the data with intercept=True",
+            )
+        return number
 
     def _checked_coef(self, coef: Any) -> np.ndarray:
         return as_vector(coef, self.hypothesis.size, "coef", "coefficients")
@@ -231,7 +248,7 @@ class Problem:
         """Return the certificate of any hypothesis, whoever computed it."""
         from nerm.certificate import certify
 
-        return certify(self, self._checked_coef(coef), float(intercept), multipliers)
+        return certify(self, self._checked_coef(coef), self._checked_intercept(intercept), multipliers)
 
     def to_cvxpy(self) -> Any:
         """Return the problem as a `cvxpy.Problem` whose weights are Parameters (DPP)."""
@@ -270,15 +287,28 @@ def bind(
     problem = Problem(
         objective=objective,
         hypothesis=hypothesis,
-        y=labels,
+        y=_own(labels),
         classes=classes,
-        viewpoints=viewpoints.resolve(viewpoint, X, hypothesis.n),
-        sample_weight=as_weights(sample_weight, hypothesis.n, "sample_weight"),
-        intercept=bool(intercept),
+        viewpoints={name: _own(v) for name, v in viewpoints.resolve(viewpoint, X, hypothesis.n).items()},
+        sample_weight=_own(as_weights(sample_weight, hypothesis.n, "sample_weight")),
+        intercept=_flag(intercept),
     )
     _check_viewpoints(problem)
     _check_regularizers(problem)
     return problem
+
+
+def _flag(intercept: Any) -> bool:
+    if not isinstance(intercept, bool | np.bool_):
+        raise InvalidInputError("'intercept' must be True or False", repr(intercept), "Pass one of the two")
+    return bool(intercept)
+
+
+def _own(values: np.ndarray) -> np.ndarray:
+    """Return a copy that nobody can change: what was validated stays what is solved."""
+    copy = np.array(values, dtype=float)
+    copy.setflags(write=False)
+    return copy
 
 
 def _check_terms(objective: Objective) -> None:

@@ -107,8 +107,12 @@ class _Fit:
         if not free.any() and not self.tied.any():
             return unstack(self.problem, rows, thetas)
         parts = 1 + int(self.tied.sum())
-        step = 1.0 / (parts * self._largest_curvature(a, free))
-        theta_steps = np.array([1.0 / (parts * max(self.curvature(g), 1e-300)) for g in self._theta_forces(rows)])
+        curvature = self._largest_curvature(a, free)
+        if curvature <= 1e-200:  # nothing that is free moves q
+            return unstack(self.problem, rows, thetas)
+        step = 1.0 / (parts * curvature)
+        bends = [self.curvature(g) for g in self._theta_forces(rows)]
+        theta_steps = np.array([1.0 / (parts * bend) if bend > 1e-200 else 0.0 for bend in bends])
         ahead, ahead_thetas, momentum = rows, thetas, 1.0
         for _ in range(ITERATIONS):
             a = self.factors(ahead_thetas) * self.force

@@ -16,29 +16,25 @@ Matrix: TypeAlias = Any  # a float matrix, np.ndarray or scipy.sparse.csr_matrix
 def _where(bad: np.ndarray) -> str:
     """Say where the first offender is and how many more there are."""
     hits = np.argwhere(bad)
-    first = tuple(int(i) for i in hits[0])
-    place = f"index {first[0]}" if len(first) == 1 else f"row {first[0]}, column {first[1]}"
     more = len(hits) - 1
-    return f"at {place}" + (f" (and {more} more)" if more else "")
+    return f"at {_place(tuple(int(i) for i in hits[0]))}" + (f" (and {more} more)" if more else "")
+
+
+def _place(index: tuple[int, ...]) -> str:
+    return f"index {index[0]}" if len(index) == 1 else f"row {index[0]}, column {index[1]}" if index else "hand"
 
 
 def as_matrix(X: Any, name: str = "X") -> Matrix:
     """Return X as a finite float matrix, dense or CSR, with at least one row and one column."""
     if sp.issparse(X):
+        _check_kind(X.dtype, name)
         matrix: Any = sp.csr_matrix(X, dtype=float)
     else:
-        try:
-            matrix = np.asarray(X, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"{name!r} must be a numeric matrix",
-                f"{type(X).__name__} ({error})",
-                "Encode categories as numbers",
-            ) from None
+        matrix = as_floats(X, name, "Encode categories as numbers")
     if matrix.ndim != 2:
         raise InvalidInputError(
             f"{name!r} must be two-dimensional, one row a sample",
-            f"an array of shape {matrix.shape}",
+            "None" if X is None else f"an array of shape {matrix.shape}",
             "Reshape it, for instance X.reshape(-1, 1) for a single feature",
         )
     if 0 in matrix.shape:
@@ -49,6 +45,42 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
         )
     check_finite(matrix, name)
     return matrix
+
+
+def as_floats(values: Any, name: str, do: str) -> np.ndarray:
+    """Return real numbers as a float array; refuse what only looks like numbers (text, dates, complex, masked)."""
+    if np.ma.is_masked(values):
+        raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop or impute these rows")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            _check_objects(array, name, do)
+        else:
+            _check_kind(array.dtype, name, do)
+        return array.astype(float, copy=False)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"{name!r} must be numeric", f"{type(values).__name__} ({error})", do) from None
+
+
+def _check_kind(dtype: np.dtype, name: str, do: str = "Convert it to real numbers") -> None:
+    if dtype.kind not in "biuf":
+        what = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}.get(
+            dtype.kind, str(dtype)
+        )
+        raise InvalidInputError(f"{name!r} must hold real numbers", what, do)
+
+
+def _check_objects(array: np.ndarray, name: str, do: str) -> None:
+    """Refuse text, complex numbers and missing entries among objects; Python numbers of any kind pass."""
+    for index, item in np.ndenumerate(array):
+        if isinstance(item, str | bytes | complex) and not isinstance(item, float):
+            raise InvalidInputError(f"{name!r} must hold real numbers", f"{item!r} at {_place(index)}", do)
+        if item is None or type(item).__name__ in ("NAType", "NaTType"):
+            raise InvalidInputError(
+                f"{name!r} must be finite", f"{item} at {_place(index)}", "Drop or impute these rows"
+            )
 
 
 def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") -> None:
@@ -69,14 +101,7 @@ def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") 
 
 def as_vector(values: Any, n: int, name: str, of: str = "rows") -> np.ndarray:
     """Return values as a finite float vector of length n."""
-    try:
-        vector = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{name!r} must be numeric",
-            f"{type(values).__name__} ({error})",
-            "Encode it as numbers, for instance -1 and +1",
-        ) from None
+    vector = as_floats(values, name, "Encode it as numbers, for instance -1 and +1")
     if vector.ndim == 2 and 1 in vector.shape:
         vector = vector.ravel()
     if vector.shape != (n,):
@@ -93,7 +118,8 @@ def as_weights(values: Any, n: int, name: str) -> np.ndarray:
     """Return nonnegative weights of length n (all ones for None), not all zero."""
     if values is None:
         return np.ones(n)
-    weights = np.full(n, float(values)) if np.ndim(values) == 0 else as_vector(values, n, name)
+    weights = as_floats(values, name, "Pass one nonnegative number for each row")
+    weights = np.full(n, float(weights)) if weights.ndim == 0 else as_vector(weights, n, name)
     check_finite(weights, name)
     if (weights < 0).any():
         raise InvalidInputError(
@@ -114,17 +140,30 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     >>> as_labels(["no", "yes", "no"], 3)
     (array([-1.,  1., -1.]), array(['no', 'yes'], dtype='<U3'))
     """
-    labels = np.asarray(y)
+    if np.ma.is_masked(y):
+        raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop these rows")
+    try:
+        labels = np.asarray(y.toarray() if sp.issparse(y) else y)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})", "Flatten it"
+        ) from None
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.shape != (n,):
         raise InvalidInputError(
             f"{name!r} must have one label for each of the {n} rows",
-            f"shape {labels.shape}",
+            f"shape {labels.shape}" if labels.ndim else type(y).__name__,
             f"Pass a vector of length {n}",
         )
-    if labels.dtype.kind in "fc":
+    if labels.dtype.kind == "c":
+        raise InvalidInputError(f"{name!r} must hold labels, not complex numbers", str(labels[0]), "Use its real part")
+    if labels.dtype.kind == "f":
         check_finite(labels, name)
+    if labels.dtype.kind == "M" and np.isnat(labels).any():
+        raise InvalidInputError(
+            f"{name!r} must be finite", f"NaT {_where(np.isnat(labels))}", "Drop or impute these rows"
+        )
     try:
         classes = np.unique(labels)
     except TypeError:
@@ -149,6 +188,11 @@ def as_nonnegative(value: Any, name: str, do: str = "Use 0 or a positive number"
     return _as_number(value, name, do, "a finite number, at least 0", lambda v: v >= 0)
 
 
+def as_finite(value: Any, name: str, do: str = "Use a finite number") -> float:
+    """Return a finite float."""
+    return _as_number(value, name, do, "a finite number", lambda v: True)
+
+
 def as_positive(value: Any, name: str, do: str = "Use a positive number") -> float:
     """Return a finite positive float."""
     return _as_number(value, name, do, "a finite positive number", lambda v: v > 0)
@@ -156,7 +200,7 @@ def as_positive(value: Any, name: str, do: str = "Use a positive number") -> flo
 
 def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
     try:
-        number = float(value)
+        number = float("nan") if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError):
         number = float("nan")
     if not np.isfinite(number) or not holds(number):

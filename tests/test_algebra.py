@@ -77,3 +77,20 @@ def test_mistakes_are_named_at_once(make, error, text):
     with pytest.raises(error) as caught:
         make()
     assert text in str(caught.value)
+
+
+def test_a_single_term_can_meet_its_data(data):
+    X, y, _ = data
+    assert Risk(Hinge()).on(X, y).evaluate([0.0] * 4).total == pytest.approx(1.0)
+
+
+def test_equal_objectives_are_equal_and_numpy_numbers_are_weights():
+    import numpy as np
+
+    assert Risk(Hinge()) + Neutrality(Hinge()) == Risk(Hinge()) + Neutrality(Hinge())
+    assert Neutrality(Hinge(), weights=[1.0, 2.0]) != Neutrality(Hinge(), weights=[1.0, 3.0])
+    assert repr(np.float64(2.0) * SquaredL2()) == "2 * SquaredL2()"
+    with pytest.raises(nerm.InvalidInputError, match=r"Got ndarray"):
+        np.array([1.0, 2.0]) * SquaredL2()
+    with pytest.raises(TypeError, match=r"Got the class SquaredL2\. Write SquaredL2"):
+        Risk(Hinge()) + SquaredL2

@@ -24,10 +24,13 @@ class CustomMarginFunction(MarginFunction):
     numpy_value: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
     numpy_subgradient: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
     numpy_conjugate: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
+    given_slopes: tuple[float, float] | None = field(default=None, repr=False)
 
     @cached_property
     def _slopes(self) -> tuple[float, float]:
-        return self._asymptotic_slope(-1.0), self._asymptotic_slope(1.0)
+        if self.given_slopes is not None:
+            return self.given_slopes
+        return numeric.asymptotic_slope(self.value, -1.0), numeric.asymptotic_slope(self.value, 1.0)
 
     @cached_property
     def _facts(self) -> Facts:
@@ -44,14 +47,6 @@ class CustomMarginFunction(MarginFunction):
     def facts(self) -> Facts:
         """What was found out about this function: its value at 0, its slopes, its minimum."""
         return self._facts
-
-    def _asymptotic_slope(self, direction: float) -> float:
-        """Return the limit of the slope at -inf or +inf: +-inf if it still grows between 1e4 and 1e8."""
-        near, far = (float(np.mean(self._raw_subgradient(direction * reach))) for reach in (1e4, numeric.FARTHEST))
-        if not np.isfinite(far) or abs(far - near) > 1e-3 * max(1.0, abs(near)):
-            return direction * np.inf
-        # Numeric slopes carry rounding: the true limit is nearly always a round number.
-        return round(far, 6) + 0.0
 
     def _lowest_value(self) -> float:
         """Return the minimum, from the point where the slope passes 0."""
@@ -108,6 +103,7 @@ def margin_function(
     value: Callable[[np.ndarray], Any] | None = None,
     subgradient: Callable[[np.ndarray], Any] | None = None,
     conjugate: Callable[[np.ndarray], Any] | None = None,
+    slopes: tuple[float, float] | None = None,
     name: str = "phi",
 ) -> MarginFunction:
     """Return a margin function from a cvxpy expression, convex by cvxpy's rules.
@@ -116,6 +112,8 @@ def margin_function(
         Maps a cvxpy expression of any length to phi of it, elementwise.
     value, subgradient, conjugate
         The same in numpy, optional. A subgradient may be one array (the derivative) or a pair (low, high).
+    slopes
+        The ends of the interval of all subgradients, if the numeric ones (probed between 1e4 and 1e8) would be wrong.
 
     >>> import cvxpy as cp
     >>> absolute = margin_function(lambda m: cp.abs(1 - m), name="absolute")
@@ -124,8 +122,10 @@ def margin_function(
     >>> absolute.facts.slopes
     (-1.0, 1.0)
     """
-    atom = CustomMarginFunction(str(name), expression, value, subgradient, conjugate)
+    ends = None if slopes is None else (float(slopes[0]), float(slopes[1]))
+    atom = CustomMarginFunction(str(name), expression, value, subgradient, conjugate, ends)
     _check_expression(atom)
+    _check_given(atom)
     return atom
 
 
@@ -156,8 +156,15 @@ def _check_expression(atom: CustomMarginFunction) -> None:
             "Do not sum inside it",
         )
     points = np.array([-2.0, 0.3, 1.7])
-    together = np.asarray(atom.cvxpy_expression(cp.Constant(points)).value, dtype=float)
-    apart = np.array([float(atom.cvxpy_expression(cp.Constant(points[i : i + 1])).value[0]) for i in range(3)])
+    with np.errstate(all="ignore"):
+        together = np.asarray(atom.cvxpy_expression(cp.Constant(points)).value, dtype=float)
+        apart = [float(atom.cvxpy_expression(cp.Constant(points[i : i + 1])).value[0]) for i in range(3)]
+    if not np.isfinite(together).all():
+        raise InvalidInputError(
+            f"'expression' of {atom.label!r} must be finite on all real numbers",
+            f"{together.tolist()} at {points.tolist()}",
+            "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log",
+        )
     if not np.allclose(together, apart):
         raise InvalidInputError(
             f"'expression' of {atom.label!r} must work elementwise",
@@ -170,3 +177,27 @@ def _check_expression(atom: CustomMarginFunction) -> None:
             f"{atom.value(points).tolist()} against {together.tolist()} at {points.tolist()}",
             "Correct one of the two, or leave 'value' out",
         )
+
+
+def _check_given(atom: CustomMarginFunction) -> None:
+    """Hold a given subgradient and conjugate against the values: phi(m) + phi*(u) = u m at u in d phi(m)."""
+    m = np.array([-3.0, -0.4, 0.0, 0.3, 0.9, 1.6, 4.0])
+    scale = 1.0 + np.abs(atom.value(m))
+    if atom.numpy_subgradient is not None:
+        left, right = numeric.secant_slopes(atom.value, m)
+        low, high = atom.subgradient(m)
+        slack = 1e-4 * (1 + np.abs(left) + np.abs(right))
+        if not ((low >= left - slack) & (high <= right + slack) & (low <= high + slack)).all():
+            raise InvalidInputError(
+                f"'subgradient' of {atom.label!r} must be the slope of 'expression'",
+                f"{low.tolist()} at {m.tolist()}",
+                "Correct it, or leave it out",
+            )
+    if atom.numpy_conjugate is not None:
+        u = 0.5 * np.sum(atom.subgradient(m), axis=0)
+        if not (np.abs(atom.value(m) + atom.conjugate(u) - u * m) <= 1e-4 * scale).all():
+            raise InvalidInputError(
+                f"'conjugate' of {atom.label!r} must satisfy phi(m) + phi*(u) = u m at the slope u of phi",
+                f"{atom.conjugate(u).tolist()} at u = {u.tolist()}",
+                "Correct it, or leave it out",
+            )

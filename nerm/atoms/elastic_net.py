@@ -11,6 +11,7 @@ from nerm.atoms.l1 import L1
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import InvalidInputError
+from nerm.validation import as_nonnegative
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class ElasticNet(Regularizer):
     l1_ratio: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.l1_ratio <= 1:
+        object.__setattr__(self, "l1_ratio", as_nonnegative(self.l1_ratio, "l1_ratio"))
+        if self.l1_ratio > 1:
             raise InvalidInputError(
                 "'l1_ratio' must lie between 0 and 1",
                 repr(self.l1_ratio),

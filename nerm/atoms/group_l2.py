@@ -10,6 +10,7 @@ import numpy as np
 
 from nerm.atoms.regularizer import Norm
 from nerm.errors import InvalidInputError
+from nerm.validation import as_positive
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,16 @@ class GroupL2(Norm):
     def __post_init__(self) -> None:
         # A frozen value must be hashable: lists become tuples.
         if self.groups is not None:
-            groups = tuple(
-                tuple(g) if isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) else g for g in self.groups
-            )
-            object.__setattr__(self, "groups", groups)
+            object.__setattr__(self, "groups", _as_groups(self.groups))
         if self.weights is not None:
-            weights = tuple(float(w) for w in self.weights)
-            object.__setattr__(self, "weights", weights)
-            if not all(np.isfinite(w) and w > 0 for w in weights):
+            if np.ndim(self.weights) != 1:
                 raise InvalidInputError(
-                    "'weights' of the groups must be positive",
-                    repr(weights),
-                    "Leave a group out of the data instead",
+                    "'weights' of the groups must be a list, one number a group",
+                    repr(self.weights),
+                    "Pass [1.0, 2.0], say",
                 )
+            weights = tuple(as_positive(w, "weights of the groups") for w in self.weights)
+            object.__setattr__(self, "weights", weights)
 
     def indices(self, d: int) -> list[np.ndarray]:
         """Return the column indices of each group, for d columns; refuse groups that do not partition them."""
@@ -53,11 +51,13 @@ class GroupL2(Norm):
             return [np.arange(d)]
         if any(isinstance(g, tuple) for g in self.groups):
             lists = [np.asarray(g, dtype=int).ravel() for g in self.groups]
-            members = np.concatenate(lists)
-            if sorted(members.tolist()) != list(range(d)):
+            members = np.concatenate(lists).tolist()
+            if sorted(members) != list(range(d)):
+                strange = sorted(set(members) - set(range(d)))
                 raise InvalidInputError(
                     f"'groups' must contain each of the {d} columns exactly once",
-                    f"{len(members)} indices, {len(set(members.tolist()))} of them different",
+                    f"{len(members)} indices, {len(set(members))} of them different"
+                    + (f", and the column {strange[0]}" if strange else ""),
                     "List every column in one group (a group of its own if need be)",
                 )
             return lists
@@ -124,3 +124,23 @@ class GroupL2(Norm):
     def latex_formula(self) -> str:
         """Return the term as LaTeX."""
         return r"\textstyle\sum_g \|w_g\|_2"
+
+
+def _as_groups(groups: Any) -> tuple[Any, ...]:
+    """Return lists of whole indices, or labels of one kind, as tuples."""
+    if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray):
+        raise InvalidInputError(
+            "'groups' must be labels or lists of columns", repr(groups), "Pass [0, 0, 1] or [[0, 1], [2]]"
+        )
+    nested = [isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) for g in groups]
+    if any(nested):
+        if not all(nested) or not all(isinstance(j, int | np.integer) for g in groups for j in g):
+            raise InvalidInputError(
+                "'groups' must be lists of whole column numbers, or one label a column",
+                repr(groups),
+                "Do not mix the two",
+            )
+        return tuple(tuple(int(j) for j in g) for g in groups)
+    if len({isinstance(g, str) for g in groups}) > 1:
+        raise InvalidInputError("'groups' must be labels of one kind", repr(groups), "Use all numbers or all text")
+    return tuple(g.item() if isinstance(g, np.generic) else g for g in groups)

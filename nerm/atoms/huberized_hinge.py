@@ -26,7 +26,7 @@ class HuberizedHinge(MarginFunction):
     width: float = 0.5
 
     def __post_init__(self) -> None:
-        as_positive(self.width, "width", "Use a positive number, or Hinge() for width 0")
+        object.__setattr__(self, "width", as_positive(self.width, "width", "Use a positive number, or Hinge() for 0"))
 
     @property
     def facts(self) -> Facts:

@@ -104,7 +104,7 @@ class MarginFunction(ABC):
             f"Write Risk({name}()) for a loss or Neutrality({name}()) for a surrogate."
         )
 
-    __add__ = __radd__ = __mul__ = __rmul__ = _not_a_term
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _not_a_term
 
 
 def on_interval(u: ArrayLike, slopes: tuple[float, float], inside: np.ndarray) -> np.ndarray:

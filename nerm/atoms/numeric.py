@@ -1,6 +1,7 @@
 """Conjugate, prox and subgradient by computation, for margin functions that state none in closed form.
 
-Everything rests on bisection, vectorised: the subgradient of a convex function is monotone.
+Slopes come from secants, roots by bisection, all vectorised. The conjugate is computed from values alone and rounded
+*up*: a certificate subtracts it, so an error must make a bound looser and never wrong.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import numpy as np
 if TYPE_CHECKING:
     from nerm.atoms.margin import MarginFunction
 
+Function = Callable[[np.ndarray], np.ndarray]
+
 FARTHEST = 1e8  # margins beyond this are taken as infinite
 SECANT = 1e-6  # relative step of numeric slopes
+GOLDEN = (np.sqrt(5.0) - 1) / 2
 
 
-def bisect(
-    increasing: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def bisect(increasing: Function, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shrink [low, high] around the sign change of a nondecreasing function, to neighbouring floats."""
     low, high = low.astype(float).copy(), high.astype(float).copy()
     for _ in range(200):
@@ -33,7 +35,7 @@ def bisect(
     return low, high
 
 
-def bracket(increasing: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bracket(increasing: Function, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return [low, high] around `start` with increasing(low) <= 0 <= increasing(high), as far as FARTHEST.
 
     Where the function keeps one sign up to FARTHEST, the end stays there.
@@ -42,7 +44,7 @@ def bracket(increasing: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -
     return _reach(increasing, start, -1.0), _reach(increasing, start, 1.0)
 
 
-def _reach(increasing: Callable[[np.ndarray], np.ndarray], start: np.ndarray, direction: float) -> np.ndarray:
+def _reach(increasing: Function, start: np.ndarray, direction: float) -> np.ndarray:
     """Walk from start in growing steps until the function has the sign of the direction."""
     end, step = start + direction, np.ones_like(start)
     for _ in range(64):
@@ -54,18 +56,36 @@ def _reach(increasing: Callable[[np.ndarray], np.ndarray], start: np.ndarray, di
     return end
 
 
-def secant_slopes(value: Callable[[np.ndarray], np.ndarray], m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def secant_slopes(value: Function, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes of the secants just left and just right of m.
 
-    A secant of a convex function has the slope of a subgradient somewhere between its ends, so both numbers
-    always lie in the domain of the conjugate. They are rounded to single precision, below their own error, so that a
-    straight piece has one slope and not a noise of slopes.
+    They are rounded to single precision, below their own error, so that a straight piece has one slope and not a
+    noise of slopes.
     """
     step = SECANT * np.maximum(1.0, np.abs(m))
     with np.errstate(over="ignore", invalid="ignore"):
         here = value(m)
         left, right = (here - value(m - step)) / step, (value(m + step) - here) / step
         return left.astype(np.float32).astype(float), right.astype(np.float32).astype(float)
+
+
+def asymptotic_slope(value: Function, direction: float) -> float:
+    """Return the slope of phi at -inf (direction -1) or +inf (+1); infinite if it still changes between 1e4 and 1e8.
+
+    A secant of a convex function is never steeper than its asymptote, so the interval of slopes errs inwards: a
+    multiplier inside it has a finite conjugate.
+    """
+    near, far = (_secant(value, direction * reach) for reach in (1e4, FARTHEST))
+    if not np.isfinite(far) or abs(far - near) > 1e-3 * max(abs(near), abs(far)):
+        return direction * np.inf
+    rounded = float(f"{far:.12g}")
+    return (rounded if abs(rounded - far) <= 4e-15 * abs(far) else far * (1 - 1e-15)) + 0.0
+
+
+def _secant(value: Function, m: float) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        ends = value(np.array([m, 2 * m]))
+        return float((ends[1] - ends[0]) / m)
 
 
 def middle_slope(phi: MarginFunction, m: np.ndarray) -> np.ndarray:
@@ -76,26 +96,62 @@ def middle_slope(phi: MarginFunction, m: np.ndarray) -> np.ndarray:
 
 
 def conjugate(phi: MarginFunction, u: np.ndarray) -> np.ndarray:
-    """Return sup_m u m - phi(m), from the point where the subgradient passes u."""
+    """Return sup_m u m - phi(m), or slightly more; +inf outside the slopes and where the supremum is out of reach."""
     low_slope, high_slope = phi.facts.slopes
     inside = (u >= low_slope) & (u <= high_slope)
-    u_inside = np.where(inside, u, 0.5 * sum(_finite(phi.facts.slopes)))
+    at = np.where(inside, u, np.clip(u, low_slope, high_slope)).astype(float)
 
-    def rise(m: np.ndarray) -> np.ndarray:
-        return middle_slope(phi, m) - u_inside
+    def gain(m: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = at * m - phi.value(m)
+        return np.where(np.isnan(values), -np.inf, values)
 
-    low, high = bisect(rise, *bracket(rise, np.zeros_like(u_inside)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        best = np.fmax(u_inside * low - phi.value(low), u_inside * high - phi.value(high))
-    return np.where(inside, best, np.inf)
+    return np.where(inside, _supremum(gain, np.shape(at)), np.inf)
 
 
-def _finite(slopes: tuple[float, float]) -> tuple[float, float]:
-    """Return the interval of slopes with infinite ends replaced by finite ones inside it."""
-    low, high = slopes
-    if not np.isfinite(low):
-        low = min(-1.0, high - 1.0) if np.isfinite(high) else -1.0
-    return low, high if np.isfinite(high) else max(1.0, low + 1.0)
+def _supremum(gain: Function, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an upper bound, tight to rounding, on the supremum of a concave function.
+
+    Golden section closes in on the maximum; then the secants on both sides of the last bracket, prolonged into it,
+    bound the function from above. Where it still rises at FARTHEST the supremum is taken as infinite.
+    """
+    low, high = (_climb(gain, shape, direction) for direction in (-1.0, 1.0))
+    out_of_reach = (gain(low) - gain(0.5 * low) > 1e-6 * (1 + np.abs(gain(low)))) & (np.abs(low) >= FARTHEST)
+    out_of_reach |= (gain(high) - gain(0.5 * high) > 1e-6 * (1 + np.abs(gain(high)))) & (np.abs(high) >= FARTHEST)
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = gain(left), gain(right)
+    for _ in range(150):
+        if np.all(high - low <= SECANT * np.maximum(1.0, np.abs(low))):
+            break
+        keep_left = at_left >= at_right
+        low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        at_left, at_right = gain(left), gain(right)
+    return np.where(out_of_reach, np.inf, _from_above(gain, low, high))
+
+
+def _climb(gain: Function, shape: tuple[int, ...], direction: float) -> np.ndarray:
+    """Return a point beyond the maximum in this direction: walk in growing steps while the function rises."""
+    here, ahead = np.zeros(shape), np.full(shape, direction)
+    for _ in range(40):
+        rising = (gain(ahead) >= gain(here)) & (np.abs(ahead) < FARTHEST)
+        if not rising.any():
+            break
+        here = np.where(rising, ahead, here)
+        ahead = np.where(rising, np.clip(2.0 * ahead, -FARTHEST, FARTHEST), ahead)
+    return ahead
+
+
+def _from_above(gain: Function, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the largest value that a concave function with these values around [low, high] can take inside."""
+    width = high - low
+    before, first, last, after = (gain(point) for point in (low - width, low, high, high + width))
+    rise, fall = np.maximum(first - before, 0.0), np.maximum(last - after, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # the lines first + rise t and last + fall (1 - t) meet at t in [0, 1]
+        t = np.clip(np.nan_to_num((last + fall - first) / (rise + fall), nan=0.5), 0.0, 1.0)
+    meeting = np.minimum(first + rise * t, last + fall * (1 - t))
+    return np.maximum(meeting, np.maximum(first, last))
 
 
 def prox(phi: MarginFunction, m: np.ndarray, step: float) -> np.ndarray:

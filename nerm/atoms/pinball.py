@@ -27,7 +27,7 @@ class Pinball(MarginFunction):
     tau: float = 0.5
 
     def __post_init__(self) -> None:
-        as_nonnegative(self.tau, "tau")
+        object.__setattr__(self, "tau", as_nonnegative(self.tau, "tau"))
 
     @property
     def facts(self) -> Facts:

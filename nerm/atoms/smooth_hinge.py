@@ -27,7 +27,7 @@ class SmoothHinge(MarginFunction):
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        as_positive(self.width, "width", "Use a positive number, or Hinge() for width 0")
+        object.__setattr__(self, "width", as_positive(self.width, "width", "Use a positive number, or Hinge() for 0"))
 
     @property
     def facts(self) -> Facts:

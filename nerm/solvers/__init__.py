@@ -49,7 +49,7 @@ def available() -> dict[str, Solver]:
 
 def get(name: str, problem: Problem) -> Solver:
     """Return the solver of this name, checked against the problem."""
-    if name not in known():
+    if not isinstance(name, str) or name not in known():
         raise UnknownNameError("'solver'", name, ["auto", *known()])
     solver = known()[name]
     if not solver.installed():
@@ -117,7 +117,11 @@ def path(
 def _solve_all(problems: list[Problem], name: str, tol: float, strict: bool, options: dict[str, Any]) -> list[Solution]:
     """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
     tol = as_positive(tol, "tol")
-    plan = choose(problems[0]) if name == "auto" else [(get(name, problems[0]), "asked for by name")]
+    plan = (
+        choose(problems[0])
+        if isinstance(name, str) and name == "auto"
+        else [(get(name, problems[0]), "asked for by name")]
+    )
     if options:
         plan = plan[:1]  # options belong to one solver
     solutions: list[Solution | None] = [None] * len(problems)
@@ -181,6 +185,8 @@ def _certified(problem: Problem, answer: Answer, tol: float, stats: Stats) -> So
         value = problem.evaluate(coef, intercept)
         certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
         status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.INACCURATE
+    coef = coef.copy()
+    coef.setflags(write=False)  # the certificate is about these numbers
     return Solution(
         problem=problem,
         status=status,

@@ -17,6 +17,7 @@ from nerm.errors import UnknownNameError
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
+from nerm.validation import as_positive
 
 OPTIONS = ("max_iterations", "merge")
 LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide: 200 MB at this size
@@ -72,6 +73,8 @@ class InteriorPoint(Solver, Session):
         for name in options:
             if name not in OPTIONS:
                 raise UnknownNameError("an option of 'interior-point'", name, OPTIONS)
+        if "max_iterations" in options:
+            options = {**options, "max_iterations": int(as_positive(options["max_iterations"], "max_iterations"))}
         found: dict[int, Answer] = {}
         start = None
         for i in sorted(range(len(problems)), key=lambda i: sum(t.weight for t in problems[i].neutralities)):

@@ -17,7 +17,7 @@ import numpy as np
 
 from nerm.atoms.hinge import Hinge
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.errors import UnknownNameError
+from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.hypothesis import Kernelized
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
@@ -40,8 +40,9 @@ class NeutralSVMSolver(Solver, Session):
 
     def obstacle(self, problem: Problem) -> str | None:
         """Name the first thing that a neutral SVM does not have."""
-        if len(problem.risks) != 1 or problem.risks[0].weight == 0:
-            return f"{len(problem.risks)} risks of positive weight"
+        acting = sum(risk.weight > 0 for risk in problem.risks)
+        if acting != 1 or len(problem.risks) > 1:
+            return f"{len(problem.risks)} risks, {acting} of positive weight"
         for atom in (problem.risks[0].loss, *(t.surrogate for t in problem.neutralities)):
             if not isinstance(atom, Hinge):
                 return repr(atom)
@@ -175,7 +176,15 @@ class PrimalQP(NeutralSVMSolver):
 
 def _solved(qp: Any, accuracy: float, options: dict[str, Any]) -> Any:
     options = {"qp_solver": "clarabel", **options}
-    return qp.solve(options.pop("qp_solver"), tol=max(1e-12, 1e-3 * accuracy), **options).model
+    name = options.pop("qp_solver")
+    try:
+        return qp.solve(name, tol=max(1e-12, 1e-3 * accuracy), **options).model
+    except (TypeError, ValueError) as error:
+        if not options or isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(
+            f"every option must be one of {name}'s own, or 'qp_solver'", f"{sorted(options)} ({error})", "Leave it out"
+        ) from error
 
 
 @dataclass(frozen=True)

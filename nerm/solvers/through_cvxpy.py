@@ -88,15 +88,13 @@ class _CvxpySession(Session):
                 claim = str(model.problem.status)
             except cp.error.SolverError as error:
                 claim = f"error: {error}"
-            except (TypeError, AttributeError, KeyError) as error:
+                if options and "nrecognized" in claim:
+                    raise _bad_options(self.solver.name, options, error) from error
+            except (TypeError, AttributeError, KeyError, ValueError) as error:
                 # This is how the interfaces of cvxpy report an option that the solver does not know.
                 if not options:
                     raise
-                raise InvalidInputError(
-                    f"every option must be one of {self.solver.name}'s own",
-                    f"{sorted(options)} ({error})",
-                    "See that solver's settings",
-                ) from error
+                raise _bad_options(self.solver.name, options, error) from error
         seconds = time.perf_counter() - started
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
@@ -129,6 +127,12 @@ class _CvxpySession(Session):
         self.compiled = True
         self.compilation = self.model.problem.compilation_time
         self.unbilled += time.perf_counter() - started
+
+
+def _bad_options(name: str, options: dict[str, Any], error: Exception) -> InvalidInputError:
+    return InvalidInputError(
+        f"every option must be one of {name}'s own", f"{sorted(options)} ({error})", "See that solver's settings"
+    )
 
 
 QP = "quadratic programs: piecewise linear or quadratic losses, piecewise linear surrogates, no group norm"

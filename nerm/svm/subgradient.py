@@ -166,7 +166,7 @@ def _result(
     g = np.asarray(data.X @ w).ravel()
     b, left, right = best_intercept(data, g) if intercept else (0.0, 0.0, 0.0)
     primal = data.primal(g + b, float(w @ w))
-    relative = (primal - dual) / abs(primal)
+    relative = (primal - dual) / max(abs(primal), float(np.finfo(float).tiny))
     converged = relative <= tol
     status = (
         "optimal: the duality gap is within the tolerance"

@@ -49,7 +49,10 @@ def test_prox_is_what_cvxpy_finds(atom):
             lambda: GroupL2([0, 1], weights=[1.0]).check(2),
             "must have one entry for each of the 2 groups. Got 1",
         ),
-        (lambda: GroupL2([0, 1], weights=[1.0, -1.0]), "'weights' of the groups must be positive"),
+        (
+            lambda: GroupL2([0, 1], weights=[1.0, -1.0]),
+            "'weights of the groups' must be a finite positive number. Got -1.0.",
+        ),
         (lambda: nerm.SmoothHinge(0.0), "'width' must be a finite positive number. Got 0.0."),
         (lambda: nerm.Pinball(-1), "'tau' must be a finite number, at least 0. Got -1."),
     ],
