@@ -68,32 +68,42 @@ class InteriorPoint(Solver, Session):
 
     def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
         """Solve relatives that differ in neutrality weight, from the smallest to the largest, each from the last."""
-        from nerm.engine import solve
+        from nerm.engine import solve, solve_path
 
         for name in options:
             if name not in OPTIONS:
                 raise UnknownNameError("an option of 'interior-point'", name, OPTIONS)
         if "max_iterations" in options:
             options = {**options, "max_iterations": int(as_positive(options["max_iterations"], "max_iterations"))}
-        found: dict[int, Answer] = {}
-        start = None
-        for i in sorted(range(len(problems)), key=lambda i: sum(t.weight for t in problems[i].neutralities)):
-            started = time.perf_counter()
-            model = _model(problems[i])
-            building = time.perf_counter()
-            result = solve(model, 0.9 * accuracy, start=start, **options)
-            start = (result.coef, result.intercept)
-            found[i] = Answer(
-                coef=result.coef,
-                intercept=float(result.intercept),
-                multipliers=Multipliers(result.alpha, result.beta_plus, result.beta_minus, result.theta),
-                claim="converged" if result.converged else "stopped early",
-                iterations=result.iterations,
-                build_seconds=building - started,
-                solve_seconds=time.perf_counter() - building,
-                details={"merged_rows": result.rows},
+        started = time.perf_counter()
+        order, scales, model = _relatives(problems)
+        build_seconds = time.perf_counter() - started
+        if options or len(problems) == 1:
+            results = [solve(_model(problems[i]), 0.9 * accuracy, **options) for i in order]
+        else:
+            results = solve_path(model, scales, 0.9 * accuracy)
+        share = 1.0 / len(problems)
+        solve_seconds = time.perf_counter() - started - build_seconds
+        found = dict(zip(order, results, strict=True))
+        for i in range(len(problems)):
+            yield Answer(
+                coef=found[i].coef,
+                intercept=float(found[i].intercept),
+                multipliers=Multipliers(found[i].alpha, found[i].beta_plus, found[i].beta_minus, found[i].theta),
+                claim="converged" if found[i].converged else "stopped early",
+                iterations=found[i].iterations,
+                build_seconds=share * build_seconds,
+                solve_seconds=share * solve_seconds,
+                details={"merged_rows": found[i].rows},
             )
-        yield from (found[i] for i in range(len(problems)))
+
+
+def _relatives(problems: Sequence[Problem]) -> tuple[list[int], list[float], Any]:
+    """Return the order by neutrality weight, the weights relative to the largest, and the model with the largest."""
+    totals = [sum(t.weight for t in problem.neutralities) for problem in problems]
+    order = sorted(range(len(problems)), key=totals.__getitem__)
+    largest = totals[order[-1]]
+    return order, [totals[i] / largest if largest else 0.0 for i in order], _model(problems[order[-1]])
 
 
 def _is_known(atom: MarginFunction) -> bool:

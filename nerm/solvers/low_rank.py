@@ -1,9 +1,8 @@
 """Kernel problems through the linear engine: a pivoted Cholesky factor of the Gram matrix takes the place of the data.
 
-With K ~ L L' the problem is linear on the rows of L. Its multipliers give the forces c_i, and by the representer
-theorem f = (1 / n mu) sum_i c_i k(x_i, .) + b with the *true* kernel, against which the answer is certified. Leaving
-out a remainder E = K - L L' costs at most about mu/2 c'Ec / (n mu)^2, so the factor stops where its diagonal is below
-accuracy * n mu.
+With K = Z Z' + E the problem is linear on the rows of Z, and its w is the kernel expansion K c with c on the pivots,
+exactly (`nerm.engine.lowrank`). E concerns the dual bound alone, which is computed against the *true* kernel: leaving
+it out costs about (mu/2) c'Ec with forces c / (n mu), so the factor stops where its diagonal is below accuracy * n mu.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from nerm.blocks import make_blocks, stack, total_force
 from nerm.hypothesis import GRAM_LIMIT, Kernelized, Linear
 from nerm.problem import Problem
 from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
@@ -54,17 +52,18 @@ class LowRank(Solver, Session):
         assert isinstance(problem.hypothesis, Kernelized)
         started = time.perf_counter()
         mu = sum(weight for weight, _ in problem.regularizers)
-        factor = pivoted_cholesky(problem.hypothesis.gram, 0.1 * accuracy * problem.n * mu)
-        linear = replace(problem, hypothesis=Linear(factor))
+        factor = _factor(problem.hypothesis, 0.1 * accuracy * problem.n * mu)
+        linear = replace(problem, hypothesis=Linear(factor.Z))
         seconds = time.perf_counter() - started
         answer = InteriorPoint().answer(linear, 0.3 * accuracy, options)
-        assert answer.multipliers is not None
-        forces = total_force(make_blocks(problem, answer.multipliers.thetas), stack(answer.multipliers))
+        assert answer.coef is not None
+        coef = np.zeros(problem.n)
+        coef[factor.pivots] = factor.expansion(answer.coef)
         return replace(
             answer,
-            coef=forces / (problem.n * mu),
+            coef=coef,
             build_seconds=answer.build_seconds + seconds,
-            details={**answer.details, "rank": factor.shape[1]},
+            details={**answer.details, "rank": len(factor.pivots)},
         )
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
@@ -72,20 +71,14 @@ class LowRank(Solver, Session):
         return tol, 1e-3 * tol
 
 
-def pivoted_cholesky(K: np.ndarray, tol: float) -> np.ndarray:
-    """Return L with K ~ L L', every diagonal entry of the remainder at most tol (or at the level of rounding).
+def _factor(hypothesis: Kernelized, tol: float) -> Any:
+    """Return K = Z Z' + E with every diagonal entry of E at most tol, or at the level of rounding."""
+    from nerm.engine.lowrank import pivoted_cholesky
 
-    >>> K = np.array([[2.0, 2.0], [2.0, 2.0]])
-    >>> pivoted_cholesky(K, 1e-12).shape
-    (2, 1)
-    """
-    from scipy.linalg.lapack import dpstrf
-
-    floor = len(K) * np.finfo(float).eps * max(float(np.diag(K).max()), np.finfo(float).tiny)
-    C, pivots, rank, _ = dpstrf(K, tol=max(tol, floor), lower=1)
-    L = np.zeros((len(K), max(rank, 1)))
-    L[pivots - 1] = np.tril(C)[:, : max(rank, 1)] if rank else 0.0
-    return L
+    gram = hypothesis.gram
+    diagonal = np.diag(gram)
+    largest = max(float(diagonal.max()), np.finfo(float).tiny)
+    return pivoted_cholesky(lambda columns: gram[:, columns], diagonal, max(tol / largest, 1e-13))
 
 
 SOLVERS = (LowRank(),)
