@@ -8,21 +8,21 @@ from typing import Any
 from nerm.errors import MissingPackageError
 
 
-def experiment(name: str) -> Callable[..., Any]:
-    """Return a function of nerm.experiments; where this installation has none, say so."""
+def experiment(name: str, room: str = "nerm.experiments") -> Callable[..., Any]:
+    """Return a function of nerm.experiments (or nerm.plots); where this installation has none, say so."""
     try:
         from importlib import import_module
 
-        found = getattr(import_module("nerm.experiments"), name, None)
+        found = getattr(import_module(room), name, None)
     except ModuleNotFoundError as error:
-        if error.name == "nerm.experiments":
+        if error.name == room:
             found = None
         else:
             raise MissingPackageError(
-                f"nerm.experiments needs the package {error.name!r}. It is not installed. Install it and try again."
+                f"{room} needs the package {error.name!r}. It is not installed. Install it and try again."
             ) from None
     if found is None:
         raise MissingPackageError(
-            f"this command needs nerm.experiments.{name}. This installation has none. Install a nerm that has it."
+            f"this command needs {room}.{name}. This installation has none. Install a nerm that has it."
         )
     return found

@@ -144,7 +144,7 @@ def missing_words(options: dict[str, Any]) -> tuple[str, ...]:
 
 def task_of(path: str, options: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
     """Return the task, and what the recipe needs of the options; both leave the dict."""
-    from nerm.tables import make_task
+    from nerm.tables import make_task, nominal_columns
 
     table, missing = read(path, options), missing_words(options)
     task = make_task(
@@ -157,7 +157,8 @@ def task_of(path: str, options: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
         leave_out=options.pop("leave_out"),
         missing=missing,
     )
-    return task, {"nominal": tuple(options.pop("nominal")), "missing": missing}
+    nominal = nominal_columns(task.table, task.inputs, nominal=options.pop("nominal"), missing=missing)
+    return task, {"nominal": nominal, "missing": missing}
 
 
 def settings_of(options: dict[str, Any], recipe: dict[str, Any], **more: Any) -> Settings:

@@ -8,7 +8,7 @@ r"""From a text file to numbers: reading tables, what their columns mean, and co
 
 from nerm.tables.model import TableModel, load_model
 from nerm.tables.reading import Table, parse_table, read_table
-from nerm.tables.recipe import Recipe, learn_recipe
+from nerm.tables.recipe import Recipe, learn_recipe, nominal_columns
 from nerm.tables.roles import Role, Task, make_task
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "learn_recipe",
     "load_model",
     "make_task",
+    "nominal_columns",
     "parse_table",
     "read_table",
 ]

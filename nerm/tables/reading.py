@@ -50,7 +50,8 @@ def missing_in(column: np.ndarray, tokens: Sequence[str] = MISSING) -> np.ndarra
     >>> missing_in(np.array(["1", "?", ""], dtype=object))
     array([False,  True,  True])
     """
-    return np.isin(column.astype(str), tokens)
+    known = frozenset(tokens)
+    return np.fromiter((word in known for word in column), dtype=bool, count=len(column))
 
 
 def read_table(path: Any, **options: Any) -> Table:

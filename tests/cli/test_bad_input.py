@@ -1,0 +1,254 @@
+"""Every kind of bad input: one sentence on standard error, exit code 2, no traceback, nothing written."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import pytest
+
+from tests.cli.conftest import ROLES, as_csv, people
+
+
+def refused(ran, *words):
+    """Check a refusal, and that its sentence holds these words."""
+    assert ran.code == 2
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+    assert ran.err.count("\n") == 1, ran.err
+    assert ran.err.startswith("nerm: ")
+    for word in words:
+        assert word in ran.err
+    return ran
+
+
+def write(tmp_path, text, name="data.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+COMMANDS = ("fit", "tradeoff", "bound")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_is_not_there(nerm, command, tmp_path):
+    refused(nerm(command, tmp_path / "none.csv", *ROLES), "no file", "none.csv")
+
+
+def test_no_file_for_predict_and_audit(nerm, tmp_path, data):
+    refused(nerm("predict", tmp_path / "none.nerm", data), "model file must exist")
+    refused(nerm("audit", tmp_path / "none.csv", *ROLES, "--score", "s"), "no file")
+
+
+def test_a_folder_instead_of_a_file(nerm, tmp_path):
+    refused(nerm("fit", tmp_path, *ROLES), "must be a file", "folder")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("text", ["", "\n\n  \n"])
+def test_an_empty_file(nerm, command, text, tmp_path):
+    refused(nerm(command, write(tmp_path, text), *ROLES), "an empty file")
+
+
+def test_only_a_header(nerm, tmp_path):
+    refused(nerm("fit", write(tmp_path, "age,sex,income\n"), *ROLES), "only a header")
+
+
+def test_not_utf8(nerm, tmp_path):
+    text = as_csv(people()).replace("nurse", "infirmière").encode("latin-1")
+    refused(nerm("fit", write(tmp_path, text), *ROLES), "must be UTF-8", "0xe8 in line", "iconv")
+
+
+def test_not_text(nerm, tmp_path):
+    refused(nerm("fit", write(tmp_path, b"a,b\n\0\0,1\n"), *ROLES), "NUL byte in line 2")
+
+
+def test_a_damaged_gzip_file(nerm, tmp_path):
+    whole = gzip.compress(as_csv(people()).encode())
+    refused(nerm("fit", write(tmp_path, whole[:-30], "data.csv.gz"), *ROLES), "whole gzip file")
+
+
+def test_a_quote_that_is_never_closed(nerm, tmp_path):
+    refused(nerm("fit", write(tmp_path, 'a,sex,income\n"1,f,2\n3,m,4\n'), *ROLES), "well-formed CSV", "line 2")
+
+
+@pytest.mark.parametrize("text", ["income\n1\n0\n", "income"])
+def test_one_column(nerm, text, tmp_path):
+    refused(nerm("fit", write(tmp_path, text), *ROLES), "at least two columns")
+
+
+def test_a_target_of_three_values(nerm, tmp_path):
+    rows = people()
+    rows[0]["income"] = "unsure"
+    path = write(tmp_path, as_csv(rows))
+    refused(nerm("fit", path, *ROLES), "target must have two values", "3 in 'income'", "--positive")
+    assert nerm("fit", path, *ROLES, "--positive", ">50K").code == 0
+
+
+def test_a_viewpoint_of_many_values(nerm, data):
+    refused(nerm("fit", data, "--target", "income", "--viewpoint", "job"), "viewpoint must have two", "--favoured")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("column", ["sex", "income"])
+def test_a_constant_viewpoint_or_target(nerm, command, column, tmp_path):
+    rows = [{**row, column: "same"} for row in people()]
+    refused(nerm(command, write(tmp_path, as_csv(rows)), *ROLES), "must have two values", "'same' in every row")
+
+
+def test_duplicate_column_names(nerm, tmp_path):
+    text = as_csv(people()).replace("hours", "age", 1)
+    refused(nerm("fit", write(tmp_path, text), *ROLES), "name every column once", "'age' 2 times")
+
+
+def test_missing_column_names(nerm, tmp_path):
+    text = as_csv(people()).replace("hours", "", 1)
+    refused(nerm("fit", write(tmp_path, text), *ROLES), "name every column", "no name for column 2")
+
+
+def test_columns_that_are_not_there(nerm, data):
+    refused(nerm("fit", data, "--target", "wealth", "--viewpoint", "sex"), "'wealth'", "'income'")
+    refused(nerm("fit", data, "--target", "income", "--viewpoint", "race"), "'race'")
+    refused(nerm("fit", data, *ROLES, "--leave-out", "race"), "'race'")
+    refused(nerm("fit", data, *ROLES, "--nominal", "race"), "'race'")
+    refused(nerm("fit", data, *ROLES, "--positive", "rich"), "--positive", "'rich'")
+
+
+def test_garbage_rows(nerm, tmp_path):
+    lines = as_csv(people()).splitlines()
+    for i in range(5, len(lines), 10):
+        lines[i] = "#### broken ####"
+    path = write(tmp_path, "\n".join(lines))
+    refused(nerm("fit", path, *ROLES), "24 of 240 rows (10 %)", "first 1 in line 6", "--skip-bad-rows")
+    ran = nerm("fit", path, *ROLES, "--skip-bad-rows")
+    assert ran.code == 0
+    assert "24 rows with a wrong number of fields were left out" in ran.err
+
+
+def test_garbage_values(nerm, tmp_path):
+    rows = people()
+    for row in rows[3::10]:
+        row["hours"] = "x#!"
+    path = write(tmp_path, as_csv(rows))
+    refused(nerm("fit", path, *ROLES), "'hours' must hold numbers only", "24 other values", "'x#!' in line 5")
+    ran = nerm("fit", path, *ROLES, "--missing", "x#!")
+    assert ran.code == 0
+    assert "'hours': 19 values missing" in ran.err  # among the training rows
+
+
+@pytest.mark.parametrize("words", [("m", "f"), ("f", "m")])
+def test_a_target_equal_to_the_viewpoint(nerm, words, tmp_path):
+    rows = [{**row, "income": words[row["sex"] == "male"]} for row in people()]
+    refused(nerm("fit", write(tmp_path, as_csv(rows)), *ROLES), "must not be the viewpoint in other words")
+    refused(nerm("fit", write(tmp_path, as_csv(rows)), "--target", "sex", "--viewpoint", "sex"), "two columns")
+
+
+def test_model_and_data_with_different_columns(nerm, data, tmp_path):
+    model = tmp_path / "m.nerm"
+    assert nerm("fit", data, *ROLES, "--out", model).code == 0
+    other = [{k: v for k, v in row.items() if k not in ("hours", "job")} for row in people()]
+    refused(nerm("predict", model, write(tmp_path, as_csv(other))), "no column 'hours' (and 1 more missing)")
+    wrong = [{**row, "hours": "many"} for row in people()]
+    refused(nerm("predict", model, write(tmp_path, as_csv(wrong))), "'hours'", "'many' in line 2")
+    refused(nerm("predict", model, data, "--keep", "wealth"), "'wealth'")
+
+
+def test_a_model_file_that_is_none(nerm, data, tmp_path):
+    refused(nerm("predict", data, data), "written by save()")
+    import nerm as package
+
+    saved = tmp_path / "plain.nerm"
+    package.NeutralSVC().fit([[0.0], [1.0]], [0, 1]).save(saved)
+    refused(nerm("predict", saved, data), "written by nerm fit", "NeutralSVC")
+
+
+OUTPUTS = {
+    "fit": ("--out", "--report"),
+    "tradeoff": ("--figure", "--report"),
+}
+
+
+@pytest.mark.parametrize(("command", "option"), [(c, o) for c, options in OUTPUTS.items() for o in options])
+def test_an_output_folder_that_does_not_exist(nerm, data, tmp_path, command, option):
+    before = sorted(os.listdir(tmp_path))
+    where = tmp_path / "no" / "such.svg"
+    refused(nerm(command, data, *ROLES, option, where), option, "no folder")
+    refused(nerm(command, data, *ROLES, option, tmp_path), option, "must name a file")
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_predict_and_demo_without_their_folder(nerm, data, tmp_path):
+    refused(nerm("predict", tmp_path / "m.nerm", data, "--out", tmp_path / "no" / "p.csv"), "--out", "no folder")
+    refused(nerm("demo", "--folder", tmp_path / "no"), "--folder", "no folder")
+
+
+def refuse_to_write(monkeypatch):
+    """Make every new file fail as on a full or read-only disk; permissions do not stop a superuser."""
+    from pathlib import Path
+
+    def touch(self, *_, **__):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "touch", touch)
+
+
+@pytest.mark.parametrize(("command", "option"), [(c, o) for c, options in OUTPUTS.items() for o in options])
+def test_an_output_that_cannot_be_written(nerm, data, tmp_path, command, option, monkeypatch):
+    before = sorted(os.listdir(tmp_path))
+    refuse_to_write(monkeypatch)
+    refused(nerm(command, data, *ROLES, option, tmp_path / "x.svg"), option, "Permission denied")
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_nothing_half_written_when_the_disk_fills_up(nerm, data, tmp_path, monkeypatch):
+    out = tmp_path / "old.svg"
+    out.write_text("the old figure")
+    before = sorted(os.listdir(tmp_path))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    etas = ("--etas", "0,1")
+    refused(nerm("tradeoff", data, *ROLES, *etas, "--figure", out, "-q"), "No space left")
+    refused(nerm("fit", data, *ROLES, "--out", tmp_path / "m.nerm", "-q"), "No space left")
+    assert sorted(os.listdir(tmp_path)) == before
+    assert out.read_text() == "the old figure"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--loss", "hing"), ("'loss'", "'hing'", "'hinge'")),
+        (("--kernel", "rbff"), ("rbff",)),
+        (("--solver", "none"), ("'solver'", "'none'")),
+        (("--regularizer", "l3"), ("'regularizer'", "'l3'")),
+        (("--lam", "-1"), ("--lam",)),
+        (("--eta", "nan"), ("eta",)),
+        (("--weights", "fair"), ("--weights", "'fair'", "--help")),
+        (("--separator", "comma;"), ("'separator'",)),
+        (("--columns", "@nowhere"), ("--columns", "nowhere")),
+        (("--columns", "a,b"), ("every row", "2 fields")),
+        (("--speed", "9"), ("No such option", "--speed")),
+    ],
+)
+def test_options_that_mean_nothing(nerm, data, arguments, words):
+    refused(nerm("fit", data, *ROLES, *arguments, "-q"), *words)
+
+
+def test_options_of_tradeoff_and_audit(nerm, data):
+    refused(nerm("tradeoff", data, *ROLES, "--etas", "0,x"), "--etas", "'x'")
+    refused(nerm("tradeoff", data, *ROLES, "--figure", "front.png"), ".svg")
+    refused(nerm("audit", data, *ROLES), "--score or --prediction")
+    refused(nerm("audit", data, *ROLES, "--score", "job"), "'job' must be a number", "line 2")
+    refused(nerm("audit", data, *ROLES, "--prediction", "job"), "value of 'income'", "line 2")
+    refused(nerm("nonsense"), "No such command")
+    refused(nerm("fit"), "Missing argument")
+
+
+def test_too_few_rows_for_a_split(nerm, tmp_path):
+    rows = people()
+    few = [next(r for r in rows if (r["sex"], r["income"]) == pair) for pair in (("male", ">50K"), ("female", "<=50K"))]
+    few.append({**few[0], "sex": "female"})
+    refused(nerm("fit", write(tmp_path, as_csv(few)), *ROLES), "must hold both values")

@@ -1,0 +1,158 @@
+"""What the commands say and write when all is well."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import ROLES, N, as_csv, people
+
+SMALL = ("--etas", "0,0.5,2")
+
+
+def test_fit_predict_audit_agree(nerm, data, tmp_path):
+    """The saved model, applied to the file, gives what the library computes from the same scores."""
+    model, scored = tmp_path / "m.nerm", tmp_path / "scored.csv"
+    fitted = nerm("fit", data, *ROLES, "--eta", "0.5", "--out", model, "--json")
+    assert fitted.code == 0
+    plain = json.loads(fitted.out)
+    assert plain["relative_gap"] <= 1e-6
+    assert plain["status"] == "optimal"
+    assert plain["files"] == {"model": str(model)}
+    assert plain["target"] == {"column": "income", "positive": ">50K", "negative": "<=50K"}
+    assert nerm("predict", model, data, "--keep", "income,sex", "--out", scored, "-q").code == 0
+    with open(scored, newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == N
+    assert {(float(r["score"]) > 0) == (r["prediction"] == ">50K") for r in rows} == {True}
+    by_score = json.loads(nerm("audit", scored, *ROLES, "--score", "score", "--json").out)
+    by_word = json.loads(nerm("audit", scored, *ROLES, "--prediction", "prediction", "--json").out)
+    right = np.mean([r["prediction"] == r["income"] for r in rows])
+    rates = {sex: np.mean([r["prediction"] == ">50K" for r in rows if r["sex"] == sex]) for sex in ("male", "female")}
+    for audited in (by_score, by_word):
+        assert audited["measures"]["accuracy"] == pytest.approx(right)
+        assert audited["measures"]["calders_verwer_score"] == pytest.approx(rates["male"] - rates["female"])
+    assert {g["name"]: g["rows"] for g in by_score["groups"]}.keys() == {"sex = male", "sex = female"}
+
+
+def test_more_weight_is_more_neutral_and_the_plain_model_is_an_svm(nerm, data):
+    plain = json.loads(nerm("tradeoff", data, *ROLES, *SMALL, "--json").out)
+    first, *_, last = plain["points"]
+    assert [p["eta"] for p in plain["points"]] == [0, 0.5, 2]
+    assert abs(last["training"]["calders_verwer_score"]) < abs(first["training"]["calders_verwer_score"])
+    assert all(p["certified_gap"] <= 1e-6 for p in plain["points"])
+    assert first["per_1000"]["changed"] == 0
+    assert plain["others"][0]["method"] == "logistic regression"
+
+
+def test_the_same_seed_gives_the_same_result(nerm, data):
+    runs = [json.loads(nerm("fit", data, *ROLES, "--seed", seed, "--json").out) for seed in (3, 3, 4)]
+    assert runs[0]["measures"] == runs[1]["measures"]
+    assert runs[0]["measures"] != runs[2]["measures"]
+
+
+def test_tables_for_people(nerm, data):
+    ran = nerm("fit", data, *ROLES, "--bounds")
+    assert ran.code == 0
+    for words in ("certified relative gap", "difference in positive rates", "sex = female", "hold-out", "vacuous"):
+        assert words in ran.out
+    assert "'age': 5 values missing (2.8 %)" in ran.err
+    assert nerm("fit", data, *ROLES, "--quiet").err == ""
+
+
+def test_predict_writes_csv_to_standard_output(nerm, data, tmp_path):
+    model = tmp_path / "m.nerm"
+    nerm("fit", data, *ROLES, "--out", model, "-q")
+    strange = [{**row, "job": "pilot"} for row in people(3)]
+    other = tmp_path / "other.csv"
+    other.write_text(as_csv(strange, separator=";"))
+    ran = nerm("predict", model, other)
+    assert ran.out.splitlines()[0] == "row,score,prediction"
+    assert len(ran.out.splitlines()) == 4
+    assert "'job': 3 values not seen in fit" in ran.err
+    assert len(json.loads(nerm("predict", model, other, "--keep", "all", "--json").out)["predictions"]) == 3
+
+
+def test_other_atoms_kernels_and_weights(nerm, data):
+    for options in (
+        ("--loss", "logistic", "--regularizer", "l1", "--surrogate", "squared-hinge"),
+        ("--kernel", "rbf", "--lam", "0.05"),
+        ("--weights", "uniform"),
+        ("--weights", "equal_opportunity", "--class-weight", "balanced"),
+        ("--keep-viewpoint", "--leave-out", "job", "--test", "0"),
+    ):
+        ran = nerm("fit", data, *ROLES, "--json", "-q", *options)
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out)["relative_gap"] <= 1e-6
+
+
+def test_an_answer_that_was_not_certified_has_its_own_exit_code(nerm, data):
+    ran = nerm("fit", data, *ROLES, "--tol", "1e-17", "--json", "-q")
+    assert ran.code == 3
+    assert json.loads(ran.out)["status"] == "inaccurate"
+
+
+def test_files_without_a_header(nerm, data, tmp_path):
+    lines = data.read_text().splitlines()
+    bare = tmp_path / "bare.csv"
+    bare.write_text("| a comment\n" + "\n".join(lines[1:]))
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(lines[0].split(",")))
+    expected = json.loads(nerm("fit", data, *ROLES, "--json").out)["measures"]
+    for columns in (lines[0], f"@{names}"):
+        ran = nerm("fit", bare, *ROLES, "--skip-lines", 1, "--columns", columns, "--json")
+        assert json.loads(ran.out)["measures"] == expected
+    ran = nerm("fit", bare, "--no-header", "--skip-lines", 1, "--target", "c5", "--viewpoint", "c4", "--json")
+    assert json.loads(ran.out)["measures"] == expected
+
+
+def test_bound(nerm, data):
+    plain = json.loads(nerm("bound", data, *ROLES, "--weights", "uniform", "--eta", "5", "--json").out)
+    held = {b["quantity"]: b for b in plain["bounds"] if b["source"] == "hold-out"}
+    assert held["C_sgn"]["bound"] > held["C_sgn"]["on_sample"]
+    corollary = next(b for b in plain["bounds"] if b["quantity"] == "C_n,psi")
+    assert corollary["on_sample"] <= corollary["bound"] == pytest.approx(1 + 1 / 5, abs=1e-4)
+
+
+def test_solvers(nerm):
+    rows = {row["name"]: row for row in json.loads(nerm("solvers", "--json").out)["solvers"]}
+    assert rows["interior-point"]["installed"]
+    assert rows["clarabel"]["installed"]
+    assert "interior-point" in nerm("solvers").out
+
+
+def test_demo(nerm, tmp_path):
+    ran = nerm("demo", "--folder", tmp_path)
+    assert ran.code == 0
+    for words in ("AUC", "C_sgn", "CV score", "certified gap", "logistic regression", "per 1,000 people", "→"):
+        assert words in ran.out.replace("\n1,000", " 1,000")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["nerm-demo.html", "nerm-demo.svg"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(nerm, shell):
+    assert "_NERM_COMPLETE" in nerm("completion", shell).out
+
+
+def test_help_teaches_by_example(nerm):
+    assert "nerm fit people.csv --target income" in nerm("--help").out
+    for command in ("demo", "fit", "predict", "audit", "tradeoff", "bound", "solvers", "reproduce"):
+        ran = nerm(command, "--help")
+        assert ran.code == 0
+        assert f"nerm {command}" in ran.out.split("Example")[1]
+        assert ran.err == ""
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from nerm.cli import cli; from nerm.cli.console import ended; ended(cli, ['--help']);"
+        "heavy = {'pandas', 'sklearn', 'numba', 'cvxpy', 'rich', 'jinja2', 'matplotlib', 'scipy.optimize'};"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "HEAVY []" in out
