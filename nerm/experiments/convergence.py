@@ -13,7 +13,7 @@ import numpy as np
 from nerm.errors import InvalidInputError
 from nerm.experiments.folds import as_count, assign_folds, seed_sequence
 from nerm.experiments.records import Key, Records, Row
-from nerm.experiments.running import DIED, Workers, record_all
+from nerm.experiments.running import Workers, record_all
 
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10000)
 PARTS = ("risk", "neutrality", "zero_one", "sign_neutrality")
@@ -161,7 +161,7 @@ def measure(scores: np.ndarray, y: np.ndarray, viewpoint: np.ndarray) -> dict[st
     }
 
 
-def _dead(_: str, task: Task, reason: str = DIED) -> tuple[list[Row], list[float]]:
+def _dead(_: str, task: Task, reason: str) -> tuple[list[Row], list[float]]:
     place = {"n": task.n, "repetition": task.repetition, "fold": task.fold}
     empty = dict.fromkeys(MEASURES, math.nan)
     rows = [{**place, "eta": eta, **empty, "status": "failed", "reason": reason} for eta in task.etas]

@@ -10,7 +10,6 @@ import numpy as np
 from nerm.experiments.folds import assign_folds, seed_sequence
 from nerm.experiments.methods import Fit, Fold, Method
 from nerm.experiments.records import Row
-from nerm.experiments.running import DIED
 from nerm.experiments.tables import Table
 
 MEASURES = (
@@ -98,10 +97,10 @@ def _row(table: Table, task: Task, eta: float, fit: Fit, test: np.ndarray) -> Ro
     return {**place, "eta": float(eta), "lam": float(task.lam), **measured, "status": status, "reason": reason}
 
 
-def dead_fold(name: str, task: Task) -> tuple[list[Row], list[float]]:
+def dead_fold(name: str, task: Task, reason: str) -> tuple[list[Row], list[float]]:
     """Return the rows of a task whose worker died."""
     place = {"dataset": name, "method": task.method.name, "repetition": task.repetition, "fold": task.fold}
     empty = dict.fromkeys(MEASURES, math.nan)
     etas = task.method.etas or (math.nan,)
-    rows = [{**place, "eta": e, "lam": task.lam, **empty, "status": "failed", "reason": DIED} for e in etas]
+    rows = [{**place, "eta": e, "lam": task.lam, **empty, "status": "failed", "reason": reason} for e in etas]
     return rows, [math.nan] * len(rows)

@@ -20,6 +20,7 @@ from typing import Any
 from nerm.errors import InvalidInputError
 
 MARK = "# nerm experiment "
+WORDS = ("dataset", "method", "tuning", "status", "reason")  # all other columns are numbers
 Row = dict[str, Any]
 Key = tuple[str, ...]
 
@@ -87,7 +88,9 @@ class Records:
     def add(self, key: Key, rows: list[Row], seconds: list[float]) -> None:
         """Keep the rows of one finished task, on disk before anything else happens."""
         assert len(rows) == self.rows_per_task[key], (key, len(rows))
-        self.rows[key], self.seconds[key] = rows, seconds
+        # As they will be read back: the table is the same whether the experiment was interrupted or not.
+        self.rows[key] = [{column: _read(column, _show(row[column])) for column in self.columns} for row in rows]
+        self.seconds[key] = seconds
         if self._file is not None:
             # Times first: a task whose rows are in the file then always has its times too.
             with open(self.times_path, "ab") as times:
@@ -144,7 +147,7 @@ class Records:
                     f"{len(cells)} on line {number}",
                     "Delete that line, or start anew with another file",
                 )
-            row: Row = {column: _read(cell) for column, cell in zip(self.columns, cells, strict=True)}
+            row: Row = {column: _read(column, cell) for column, cell in zip(self.columns, cells, strict=True)}
             by_task.setdefault(tuple(str(row[k]) for k in self.keys), []).append(row)
         times = _times(self.times_path, len(self.keys))
         for key, rows in by_task.items():
@@ -166,7 +169,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     content = where.read_bytes()
     about = check_header(where, content, None, None)
     columns, *lines = csv.reader(content[: content.rfind(b"\n") + 1].decode().splitlines()[1:])
-    rows = [{column: _read(cell) for column, cell in zip(columns, line, strict=True)} for line in lines]
+    rows = [{column: _read(column, cell) for column, cell in zip(columns, line, strict=True)} for line in lines]
     return _frame(rows, columns), about["settings"]
 
 
@@ -198,11 +201,7 @@ def check_header(path: Path, content: bytes, expected: str | None, columns: list
 def _frame(rows: list[Row], columns: Sequence[str]) -> Any:
     import pandas as pd
 
-    table = pd.DataFrame(rows, columns=list(columns))
-    for column in ("status", "reason"):
-        if column in table:
-            table[column] = table[column].fillna("").astype(str)
-    return table
+    return pd.DataFrame(rows, columns=list(columns))
 
 
 def _times(path: Path, keys: int) -> dict[Key, float]:
@@ -232,15 +231,10 @@ def _show(value: object) -> str:
     return str(value)
 
 
-def _read(cell: str) -> Any:
-    if cell == "":
-        return math.nan
-    for kind in (int, float):
-        try:
-            return kind(cell)
-        except ValueError:
-            pass
-    return cell
+def _read(column: str, cell: str) -> Any:
+    if column in WORDS:
+        return cell
+    return math.nan if cell == "" else int(cell) if cell.lstrip("-").isdigit() else float(cell)
 
 
 def _replace(path: Path, content: bytes) -> None:

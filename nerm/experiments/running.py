@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import pickle
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +19,13 @@ from nerm.experiments.records import Key, Records, Row
 BACKENDS = ("joblib", "dask")
 Work = Callable[[Any, Any], Any]  # (shared data, task) -> result; must not raise
 DIED = "the worker process died (killed, out of memory, or a crash in compiled code)"
+
+
+@dataclass(frozen=True)
+class Dead:
+    """In place of a result: why there is none."""
+
+    reason: str = DIED
 
 
 @dataclass(frozen=True)
@@ -35,21 +45,21 @@ def record_all(
     tasks: Mapping[Key, tuple[str, Any]],
     shared: Mapping[str, Any],
     records: Records,
-    dead: Callable[[str, Any], tuple[list[Row], list[float]]],
+    dead: Callable[[str, Any, str], tuple[list[Row], list[float]]],
     workers: Workers,
     title: str,
     progress: bool | None,
 ) -> None:
     """Run the tasks that are not recorded yet and record each as it comes.
 
-    ``work(shared[name], task)`` returns rows and their seconds; ``dead(name, task)`` the rows of a task whose worker
-    died. When all are done the records are put in order.
+    ``work(shared[name], task)`` returns rows and their seconds; ``dead(name, task, reason)`` the rows of a task whose
+    worker died. When all are done the records are put in order.
     """
     todo = {key: task for key, task in tasks.items() if not records.done(key)}
     with Progress(title, len(tasks), len(tasks) - len(todo), progress) as bar:
         if todo:
             for key, result in run(work, todo, shared, workers):
-                rows, seconds = dead(*tasks[key]) if result is None else result
+                rows, seconds = dead(*tasks[key], result.reason) if isinstance(result, Dead) else result
                 records.add(key, rows, seconds)
                 bar.step(failed=any(row["status"] == "failed" for row in rows))
     records.finish()
@@ -63,7 +73,7 @@ def run(
 ) -> Iterator[tuple[Key, Any]]:
     """Yield (key, work(shared[name], task)) for each ``tasks[key] = (name, task)``, in the order in which they finish.
 
-    A task whose worker process dies twice is yielded with the result None; the others go on.
+    A task whose worker process dies, and dies again when it runs alone, is yielded as `Dead`; the others go on.
 
     >>> sorted(run(lambda data, task: data + task, {("a",): ("x", 1), ("b",): ("x", 2)}, {"x": 10}, Workers()))
     [(('a',), 11), (('b',), 12)]
@@ -110,7 +120,7 @@ def _with_joblib(work: Work, pending: dict[Key, Any], shared: Mapping[str, Any],
                 try:
                     yield from _parallel(work, {key: task}, shared, max(n_jobs, 2))
                 except TerminatedWorkerError:
-                    yield key, None
+                    yield key, Dead()
 
 
 def _parallel(work: Work, tasks: Mapping[Key, Any], shared: Mapping[str, Any], n_jobs: int) -> Iterator[Any]:
@@ -139,28 +149,57 @@ def _with_dask(
 
     with contextlib.ExitStack() as stack:
         if client is None:
-            # One thread a process: warnings are caught per process, and threads would share the catch.
-            cluster = stack.enter_context(
-                distributed.LocalCluster(
-                    n_workers=None if n_jobs == -1 else n_jobs,
-                    threads_per_worker=1,
-                    processes=True,
-                    dashboard_address=None,
-                )
-            )
-            client = stack.enter_context(distributed.Client(cluster))
+            client = stack.enter_context(_local_client(distributed, n_jobs))
         elif isinstance(client, str):
             client = stack.enter_context(distributed.Client(client))
-        places = {name: client.scatter(data, broadcast=True, hash=False) for name, data in shared.items()}
-        keys = {client.submit(work, places[name], task, pure=False): key for key, (name, task) in tasks.items()}
+        # Data travel as a task of their own, compressed: unlike scattered data, they are not lost with a worker.
+        places = {
+            name: client.submit(_unpacked, zlib.compress(pickle.dumps(data), 1), pure=False)
+            for name, data in shared.items()
+        }
+
+        def submit(key: Key) -> Any:
+            name, task = tasks[key]
+            return client.submit(work, places[name], task, pure=False)
+
+        keys = {submit(key): key for key in tasks}
+        alone = []
         for future in distributed.as_completed(list(keys)):
             key = keys.pop(future)
             try:
                 result = future.result()
-            except distributed.KilledWorker:
-                result = None
+            except Exception:  # `work` raises nothing: it is the worker, or a task that shared it with the guilty one
+                alone.append(key)
+                continue
             future.release()
             yield key, result
+        for key in alone:
+            try:
+                result = submit(key).result()
+            except (distributed.KilledWorker, CancelledError):
+                result = Dead()
+            except Exception as error:
+                result = Dead(f"{type(error).__name__}: {error}")
+            yield key, result
+
+
+@contextlib.contextmanager
+def _local_client(distributed: Any, n_jobs: int) -> Iterator[Any]:
+    """Open a cluster of n_jobs processes of one thread: warnings are caught per process, threads would share them."""
+    dask = importlib.import_module("dask")
+    # Each task is tried again by itself at the end: that is the retry.
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(
+            n_workers=None if n_jobs == -1 else n_jobs, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def _unpacked(data: bytes) -> Any:
+    return pickle.loads(zlib.decompress(data))
 
 
 class Progress:

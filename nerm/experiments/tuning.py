@@ -13,7 +13,7 @@ from nerm.errors import InvalidInputError
 from nerm.experiments.methods import Method
 from nerm.experiments.one_fold import Task, as_fold, fold_of
 from nerm.experiments.records import Key, Records, Row
-from nerm.experiments.running import DIED, Workers, record_all
+from nerm.experiments.running import Workers, record_all
 from nerm.experiments.tables import Table
 
 COLUMNS = ("dataset", "tuning", "lam", "fold", "auc", "status", "reason")
@@ -74,8 +74,8 @@ def tune(
     path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
     said = {"experiment": "tradeoff tuning", **{k: v for k, v in settings.items() if k not in ("repetitions", "etas")}}
 
-    def dead(name: str, task: Task) -> tuple[list[Row], list[float]]:
-        return [_row(name, task, math.nan, "failed", DIED)], [math.nan]
+    def dead(name: str, task: Task, reason: str) -> tuple[list[Row], list[float]]:
+        return [_row(name, task, math.nan, "failed", reason)], [math.nan]
 
     with Records(path, said, COLUMNS, KEYS, dict.fromkeys(tasks, 1)) as records:
         record_all(score_lambda, tasks, shared, records, dead, workers, "choice of lambda", progress)

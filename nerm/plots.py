@@ -1,0 +1,317 @@
+"""The paper's two figures, and what happens along a path of neutrality weights: functions that take and return Axes.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and dashes differ too, so nothing
+is lost in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from nerm.errors import InvalidInputError, UnknownNameError
+
+#: Okabe and Ito's colours without the yellow, which is too pale for lines on white.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)), (0, (1, 1)))
+NAMES = {"german": "German", "adult": "Adult", "bank": "Bank", "dutch": "Dutch census", "diabetes": "Diabetes"}
+AXIS = {
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "neutrality_risk": "$C_{sgn}$",
+    "calders_verwer_score": "|Calders-Verwer score|",
+    "normalized_prejudice_index": "normalised prejudice index",
+    "equal_opportunity_difference": "|equal-opportunity difference|",
+}
+ERRORS = {
+    "risk": "error of the risk",
+    "neutrality": "error of the neutrality risk",
+    "zero_one": "error of the 0/1 risk",
+    "sign_neutrality": "error of $C_{sgn}$",
+}
+
+
+def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
+    """Draw one panel of figure 1: mean |test - train| with standard deviations against n, and the line sqrt(c/n).
+
+    `table` comes from `nerm.experiments.convergence`; `error` is "risk", "neutrality", "zero_one" or
+    "sign_neutrality". The legend tells the fitted slope of each eta in log-log; c is fitted to all of them.
+    """
+    from nerm.experiments import slopes
+
+    if error not in ERRORS:
+        raise UnknownNameError("'error'", error, ERRORS)
+    fitted = slopes(table, [error]).set_index("eta")
+    ax = _axes(ax)
+    for k, (eta, group) in enumerate(table.groupby("eta", sort=True)):
+        by_n = group.groupby("n")[f"{error}_error"]
+        mean, std = by_n.mean(), by_n.std().fillna(0.0)
+        # On a logarithmic axis a bar must not reach 0; and etas stand side by side, a few per cent apart.
+        shift = 1.04 ** (k - (len(fitted) - 1) / 2)
+        lower = np.minimum(std.to_numpy(), 0.9 * mean.to_numpy())
+        ax.errorbar(
+            mean.index.to_numpy() * shift,
+            mean.to_numpy(),
+            yerr=[lower, std.to_numpy()],
+            color=OKABE_ITO[k % len(OKABE_ITO)],
+            marker=MARKERS[k % len(MARKERS)],
+            linestyle=DASHES[k % len(DASHES)],
+            markersize=4,
+            capsize=2,
+            linewidth=1.2,
+            label=f"η = {eta:g}  (slope {fitted.slope[eta]:.2f})",
+        )
+    sizes = np.sort(table["n"].unique()).astype(float)
+    c = float(np.exp(np.log(fitted.c).mean()))
+    ax.plot(sizes, np.sqrt(c / sizes), color="0.45", linewidth=2.5, alpha=0.6, zorder=0, label=r"$\sqrt{c/n}$")
+    ax.set(xscale="log", yscale="log", xlabel="samples n", ylabel=f"{ERRORS[error]}, |test − train|")
+    _finish(ax)
+    return ax
+
+
+def figure_1(table: Any, axes: Any = None) -> Any:
+    """Draw figure 1, two panels: the errors of the risk and of the neutrality risk. Returns an array of two Axes."""
+    axes = _grid(axes, 2, 2, (4.2, 3.4))
+    for ax, error in zip(axes, ("risk", "neutrality"), strict=True):
+        convergence_panel(table, error, ax)
+    return axes
+
+
+def tradeoff_panel(
+    table: Any,
+    dataset: str | None = None,
+    ax: Any = None,
+    *,
+    quality: str = "auc",
+    risk: str = "neutrality_risk",
+    dominated: bool = False,
+) -> Any:
+    """Draw one panel of figure 2: quality to the right, C_sgn upwards, so that the best is at the bottom right.
+
+    `table` comes from `nerm.experiments.tradeoff`. Means over all folds; of each method only the points that none of
+    its own dominates; ``dominated=True`` adds the others, small and pale. Methods without a neutrality weight are
+    hollow. The grey guide lines are the best quality and the best neutrality that any method reached.
+    """
+    from nerm.experiments import METHODS, front
+
+    known = table["dataset"].unique().tolist() if "dataset" in table else []
+    if dataset is None and len(known) == 1:
+        dataset = str(known[0])
+    if dataset is None or dataset not in known:
+        raise UnknownNameError("'dataset'", dataset, known)
+    means = front(table[table["dataset"] == dataset], quality, risk).sort_values(quality)
+    points = means[means["non_dominated"]]
+    if points.empty:
+        raise InvalidInputError(
+            f"'table' must have a result on {dataset!r}", "failed fits only", "Look at its column 'reason'"
+        )
+    ax = _axes(ax)
+    best_quality, best_risk = points[quality].max(), points[risk].min()
+    ax.axvline(best_quality, color="0.6", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
+    ax.axhline(best_risk, color="0.6", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
+    # The order of METHODS, not of the table: a method looks the same in every panel.
+    order = [*METHODS, *(m for m in table["method"].unique() if m not in METHODS)]
+    for k, name in enumerate(order):
+        own = points[points["method"] == name]
+        color = OKABE_ITO[k % len(OKABE_ITO)]
+        if dominated:
+            others = means[(means["method"] == name) & ~means["non_dominated"]]
+            ax.plot(others[quality], others[risk], color=color, marker=".", linestyle="", alpha=0.35, zorder=1)
+        if not own.empty:
+            ax.plot(
+                own[quality],
+                own[risk],
+                color=color,
+                markerfacecolor="none" if own["eta"].isna().all() else color,
+                marker=MARKERS[k % len(MARKERS)],
+                linestyle=DASHES[k % len(DASHES)],
+                markersize=5,
+                linewidth=1.2,
+                alpha=0.9,
+                label=METHODS[name].label if name in METHODS else name,
+            )
+    ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk), title=NAMES.get(dataset, dataset))
+    ax.margins(0.08)
+    _finish(ax)
+    return ax
+
+
+def figure_2(
+    table: Any, axes: Any = None, *, quality: str = "auc", risk: str = "neutrality_risk", dominated: bool = False
+) -> Any:
+    """Draw figure 2, one panel a data set, in the table's order. Returns an array of Axes."""
+    datasets = table["dataset"].unique().tolist()
+    axes = _grid(axes, len(datasets), min(len(datasets), 3), (4.0, 3.4))
+    for ax, dataset in zip(axes, datasets, strict=True):
+        tradeoff_panel(table, dataset, ax, quality=quality, risk=risk, dominated=dominated)
+    return axes
+
+
+def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: Any = None, axes: Any = None) -> Any:
+    """Draw what happens along a path of neutrality weights; returns an array of Axes.
+
+    `solutions` comes from `Problem.path`. Three panels: the risk, the regularizer and the neutrality term without
+    their weights; the two sides C+ and C- of the first neutrality term; and theta, the weight of C+ in the optimum's
+    maximum. Given `X`, `y` and `viewpoint` (new rows, say), a fourth panel shows accuracy, AUC, C_sgn and the
+    Calders-Verwer score there. eta = 0 is drawn at the left edge of the logarithmic axis.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import nerm
+    >>> from nerm.datasets import load
+    >>> d = load("synthetic", n=60, random_state=0)
+    >>> goal = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
+    >>> path = goal.on(d.X, d.y, viewpoint=d.viewpoint).path([0, 0.1, 1])
+    >>> [ax.get_ylabel() for ax in eta_path(path)]
+    ['term, unweighted', 'side of the neutrality term', 'θ, weight of $C^+$']
+    """
+    etas = _etas(solutions)
+    given = [part is not None for part in (X, y, viewpoint)]
+    if any(given) and not all(given):
+        raise InvalidInputError(
+            "'X', 'y' and 'viewpoint' must be given together",
+            ", ".join(name for name, here in zip(("X", "y", "viewpoint"), given, strict=True) if here),
+            "Give all three for the panel of measures, or none",
+        )
+    axes = _grid(axes, 3 + all(given), 2 if all(given) else 3, (4.0, 3.0))
+    terms = [solution.objective.terms for solution in solutions]
+    labels = {"risk": "risk", "regularizer": "regularizer Ω", "neutrality": "neutrality, max($C^+$, $C^-$)"}
+    curves = [(labels[t.kind], [each[j].value for each in terms]) for j, t in enumerate(terms[0])]
+    _curves(axes[0], etas, curves, "term, unweighted")
+    first = next(j for j, t in enumerate(terms[0]) if t.kind == "neutrality")
+    sides = [("$C^+$", [each[first].plus for each in terms]), ("$C^-$", [each[first].minus for each in terms])]
+    _curves(axes[1], etas, sides, "side of the neutrality term")
+    # At eta = 0 theta weighs nothing: any value is optimal, so none is shown.
+    theta = [
+        np.nan if s.multipliers is None or eta == 0 else float(s.multipliers.thetas[0])
+        for s, eta in zip(solutions, etas, strict=True)
+    ]
+    _curves(axes[2], etas, [("θ", theta)], "θ, weight of $C^+$")
+    axes[2].set_ylim(-0.05, 1.05)
+    if all(given):
+        from nerm.metrics import report
+
+        reports = [report(y, solution.decision_function(X), viewpoint) for solution in solutions]
+        shown = {
+            "accuracy": [r.accuracy for r in reports],
+            "AUC": [r.auc for r in reports],
+            "$C_{sgn}$": [r.neutrality_risk for r in reports],
+            "|Calders-Verwer score|": [abs(r.calders_verwer_score) for r in reports],
+        }
+        _curves(axes[3], etas, list(shown.items()), "measure")
+        axes[3].set_ylim(-0.02, 1.02)
+    return axes
+
+
+def coefficient_path(solutions: Sequence[Any], names: Sequence[str] | None = None, ax: Any = None, top: int = 7) -> Any:
+    """Draw the coefficients w_j against the neutrality weight; the `top` that move most are named, the others grey.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import nerm
+    >>> from nerm.datasets import load
+    >>> d = load("synthetic", n=60, random_state=0)
+    >>> goal = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
+    >>> path = goal.on(d.X, d.y, viewpoint=d.viewpoint).path([0, 0.1, 1])
+    >>> len(coefficient_path(path, d.feature_names).lines)
+    11
+    """
+    etas = _etas(solutions)
+    coefs = np.array([solution.coef for solution in solutions])
+    d = coefs.shape[1]
+    labels = [f"w{j}" for j in range(d)] if names is None else [str(name) for name in names]
+    if len(labels) != d:
+        raise InvalidInputError(
+            f"'names' must have one entry for each of the {d} coefficients", f"{len(labels)}", "Pass feature_names"
+        )
+    ax = _axes(ax)
+    moved = np.argsort(-np.ptp(coefs, axis=0), kind="stable")
+    x = _positions(etas)
+    for j in moved[top:]:
+        ax.plot(x, coefs[:, j], color="0.8", linewidth=0.8, zorder=0)
+    ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+    _curves(ax, etas, [(labels[j], coefs[:, j]) for j in moved[:top]], "coefficient", legend="outside")
+    return ax
+
+
+def _etas(solutions: Sequence[Any]) -> np.ndarray:
+    if len(solutions) == 0 or not all(
+        hasattr(s, "problem") and getattr(s.problem, "neutralities", None) for s in solutions
+    ):
+        raise InvalidInputError(
+            "'solutions' must be a path of solutions with a neutrality term",
+            repr(solutions)[:60],
+            "Use problem.path([0, 1])",
+        )
+    return np.array([sum(t.weight for t in s.problem.neutralities) for s in solutions])
+
+
+def _positions(etas: np.ndarray) -> np.ndarray:
+    """Return where etas stand on a logarithmic axis: 0 half a decade to the left of the smallest other."""
+    positive = etas[etas > 0]
+    return np.where(etas > 0, etas, (positive.min() if len(positive) else 1.0) / 10**0.5)
+
+
+def _curves(ax: Any, etas: np.ndarray, curves: Sequence[tuple[str, Any]], label: str, legend: str = "inside") -> None:
+    order = np.argsort(etas, kind="stable")
+    x = _positions(etas)
+    look = zip(cycle(OKABE_ITO), cycle(MARKERS), cycle(DASHES), strict=False)
+    for (name, values), (color, marker, dashes) in zip(curves, look, strict=False):
+        values = np.asarray(values, dtype=float)[order]
+        ax.plot(
+            x[order], values, color=color, marker=marker, linestyle=dashes, markersize=3.5, linewidth=1.2, label=name
+        )
+    ax.set(xscale="log", xlabel="neutrality weight η", ylabel=label)
+    if (etas == 0).any():
+        _name_zero(ax, float(x.min()))
+    _finish(ax, legend, show_legend=len(curves) > 1)
+
+
+def _name_zero(ax: Any, place: float) -> None:
+    """Label the place of eta = 0 on the logarithmic axis "0"."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = place * 1.5, ax.get_xlim()[1]
+    decades = [10.0**k for k in range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)]
+    ticks = [place, *(t for t in decades if low <= t <= high)]
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda t, _: "0" if np.isclose(t, place) else f"{t:g}"))
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(4.2, 3.4), layout="constrained")[1]
+
+
+def _grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> np.ndarray:
+    """Return `count` Axes as a flat array: those given, or new ones."""
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        rows = -(-count // columns)
+        figure, made = plt.subplots(
+            rows, columns, figsize=(size[0] * columns, size[1] * rows), layout="constrained", squeeze=False
+        )
+        for spare in made.ravel()[count:]:
+            figure.delaxes(spare)
+        return made.ravel()[:count]
+    flat = np.asarray(axes, dtype=object).ravel()
+    if len(flat) != count:
+        raise InvalidInputError(f"'axes' must hold {count} Axes", f"{len(flat)}", f"Make plt.subplots(1, {count})")
+    return flat
+
+
+def _finish(ax: Any, legend: str = "inside", show_legend: bool = True) -> None:
+    ax.grid(alpha=0.25, linewidth=0.6)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(labelsize=8)
+    if show_legend:
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "outside" else {}
+        ax.legend(frameon=False, fontsize=8, handlelength=2.6, **place)

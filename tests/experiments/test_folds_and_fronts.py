@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nerm.experiments import front, non_dominated
+from nerm.experiments.folds import assign_folds, seed_sequence
+
+
+def test_folds_are_balanced_in_every_cell_and_overall():
+    rng = np.random.default_rng(0)
+    for n, folds in ((23, 5), (100, 3), (7, 7)):
+        y, v = rng.choice([-1, 1], n), rng.choice([-1, 1], n, p=[0.1, 0.9])
+        fold = assign_folds([y, v], folds, seed_sequence(1, "a", n))
+        sizes = np.bincount(fold, minlength=folds)
+        assert sizes.sum() == n
+        assert np.ptp(sizes) <= 1
+        for a in (-1, 1):
+            for b in (-1, 1):
+                assert np.ptp(np.bincount(fold[(y == a) & (v == b)], minlength=folds)) <= 1
+
+
+def test_folds_differ_by_repetition_and_repeat_by_seed():
+    strata = [np.zeros(50)]
+    one, again, other = (assign_folds(strata, 5, seed_sequence(0, "german", r)) for r in (0, 0, 1))
+    assert (one == again).all()
+    assert (one != other).any()
+
+
+def test_seeds_do_not_collide():
+    labels = [(s, d, r, k) for s in (0, 1) for d in ("german", "adult") for r in range(4) for k in range(4)]
+    assert len({int(seed_sequence(*each).generate_state(1, np.uint64)[0]) for each in labels}) == len(labels)
+
+
+@pytest.mark.parametrize(
+    ("folds", "text"),
+    [
+        (1, "'folds' must be a whole number, at least 2. Got 1."),
+        (9, "'folds' must be at most the number of rows, 4. Got 9."),
+    ],
+)
+def test_bad_folds(folds, text):
+    with pytest.raises(ValueError, match=text):
+        assign_folds([np.zeros(4)], folds, seed_sequence(0))
+
+
+def naive_front(points):
+    """Every point against every other, in plain words."""
+    kept = []
+    for q, r in points:
+        beaten = any(q2 >= q and r2 <= r and (q2 > q or r2 < r) for q2, r2 in points)
+        kept.append(not beaten and q == q and r == r)
+    return kept
+
+
+def test_non_dominated_against_plain_loops():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        points = rng.integers(0, 5, size=(12, 2)).astype(float)  # a coarse grid: ties on purpose
+        points[rng.random((12, 2)) < 0.05] = np.nan
+        assert non_dominated(points[:, 0], points[:, 1]).tolist() == naive_front([tuple(p) for p in points])
+
+
+def test_bad_front():
+    with pytest.raises(ValueError, match=r"'quality' and 'risk' must be vectors of one length. Got shapes"):
+        non_dominated([1.0], [1.0, 2.0])
+
+
+def test_front_of_a_foreign_table():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(
+        ValueError, match=r"'table' must come from nerm.experiments.tradeoff. Got a table without 'auc'"
+    ):
+        front(pandas.DataFrame({"dataset": []}))
+
+
+def test_front_means_by_hand():
+    pandas = pytest.importorskip("pandas")
+    rows = [
+        ("d", "a", 0.0, "ok", 0.8, -0.4),
+        ("d", "a", 0.0, "ok", 0.6, 0.2),
+        ("d", "a", 1.0, "ok", 0.5, 0.1),
+        ("d", "a", 1.0, "failed", np.nan, np.nan),
+        ("d", "b", np.nan, "ok", 0.1, 0.9),
+    ]
+    table = pandas.DataFrame(rows, columns=["dataset", "method", "eta", "status", "auc", "calders_verwer_score"])
+    found = front(table, risk="calders_verwer_score")
+    assert found.auc.tolist() == pytest.approx([0.7, 0.5, 0.1])
+    assert found.calders_verwer_score.tolist() == pytest.approx([0.3, 0.1, 0.9])
+    assert found.failed.tolist() == [0, 1, 0]
+    assert found.non_dominated.tolist() == [True, True, True]
