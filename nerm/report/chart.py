@@ -13,6 +13,7 @@ from nerm.report.study import Study
 WIDTH, HEIGHT = 680, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 30, 56
 RADIUS = 7.0
+NARROWEST = 0.02  # an axis shows at least this much, so that noise does not look like a difference
 
 STYLE = """
 svg.front { --ink: #1b1f24; --soft: #5a6270; --line: #d9dde3; --front: #1f5fa8; --mark: #b3400f; --paper: #ffffff;
@@ -57,7 +58,9 @@ def axis(values: Sequence[float], start: float, end: float, *, from_zero: bool =
     (0.7, 0.72, 0.74, 0.76, 0.78, 0.8)
     """
     low, high = (0.0 if from_zero else min(values)), max(values)
-    span = max(high - low, 0.02)
+    span = max(high - low, NARROWEST)
+    spare = (span - (high - low)) / 2
+    low, high = (0.0, high + 2 * spare) if from_zero else (low - spare, high + spare)
     raw = span / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999)

@@ -1,0 +1,131 @@
+"""The report as text: whole, escaped, self-contained."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from nerm.report import figure_svg, render_page
+from nerm.report.chart import axis, place_labels
+
+
+@pytest.fixture(scope="module")
+def html(study):
+    return render_page(study, "nerm tradeoff <people>.csv")
+
+
+def test_no_address_is_loaded(html, study):
+    for text in (html, figure_svg(study)):
+        found = re.findall(r"""(?:src|href|url|@import)\s*[=(]\s*["']?([^"')\s>]+)""", text)
+        assert found == []
+        assert set(re.findall(r"https?://[^\s\"'<>]+", text)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_words_of_the_data_are_escaped(html, study):
+    assert "<b>clerk" not in html
+    assert "job = &lt;b&gt;clerk&lt;/b&gt; &amp; co" in html
+    assert "&lt;people&gt;.csv" in html
+    assert "<people>" not in figure_svg(study)
+
+
+class Balanced(HTMLParser):
+    """Checks that tags close in order and that no id is used twice."""
+
+    VOID = frozenset({"meta", "br", "img", "input", "hr", "link"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_startendtag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_markup_is_whole(html):
+    parser = Balanced()
+    parser.feed(html)
+    assert parser.open == []
+    assert len(parser.ids) == len(set(parser.ids))
+
+
+def test_one_part_a_weight_and_only_the_chosen_one_shown(html, study):
+    parts = re.findall(r'<section data-choice="(\d+)" aria-labelledby="choice-\1"( hidden)?>', html)
+    assert [int(k) for k, _ in parts] == list(range(len(study.points)))
+    assert [k for k, (_, hidden) in enumerate(parts) if not hidden] == [study.chosen]
+
+
+def test_the_numbers_are_those_of_the_study(html, study):
+    for k, point in enumerate(study.points):
+        part = html.split(f'data-choice="{k}"')[1].split("</section>")[0]
+        assert f'<b data-field="auc">{point.measures["auc"]:.3f}</b>' in part
+        assert f'<b data-field="changed">{point.people.changed:.0f}</b>' in part
+        assert f"{point.relative_gap:.1e}" in part
+        for group in point.groups:
+            assert f"{1000 * group.positive_rate:.0f} get “income = &gt;50K”" in part
+        for promise in point.promises:
+            assert promise.source in part
+
+
+def test_people_add_up(study):
+    """Group rates, weighted by group size, are everyone's; changes are the difference of positives."""
+    plain = study.points[0]
+    n = len(study.task)
+    for point in study.points:
+        everyone = 1000 * sum(g.rows * g.positive_rate for g in point.groups) / n
+        assert point.people.positive == pytest.approx(everyone)
+        assert point.people.positive - plain.people.positive == pytest.approx(
+            point.people.to_positive - point.people.to_negative
+        )
+        assert point.people.correct == pytest.approx(1000 * point.measures["accuracy"])
+        assert point.people.wrongly_negative + point.people.wrongly_positive == pytest.approx(
+            1000 - point.people.correct
+        )
+        difference = point.groups[0].positive_rate - point.groups[1].positive_rate
+        assert point.measures["calders_verwer_score"] == pytest.approx(difference)
+
+
+def test_the_choice_is_made_on_training_rows(study):
+    plain, chosen = study.points[0], study.points[study.chosen]
+    affordable = [p for p in study.points if p.training["auc"] >= plain.training["auc"] - study.settings.budget]
+    assert chosen in affordable
+    best = min(abs(p.training["calders_verwer_score"]) for p in affordable)
+    assert abs(chosen.training["calders_verwer_score"]) == best
+
+
+def test_held_out_bounds_share_delta_among_all_weights(study):
+    """The bound at every weight is wider than the plain hold-out bound on all rows would be."""
+    from math import log, sqrt
+
+    plain = sqrt(2 * log(2 / study.settings.delta) / len(study.task))
+    for point in study.points:
+        promise = point.promises[0]
+        assert promise.quantity == "C_sgn"
+        assert promise.bound >= min(1.0, promise.on_sample + plain)
+
+
+@pytest.mark.parametrize("values", [[0.5, 0.5], [0.7123, 0.7131], [0.0, 1.0], [0.31, 0.92], [1e-9, 2e-9]])
+def test_axes_hold_their_values(values):
+    for from_zero in (False, True):
+        scale = axis(values, 0.0, 100.0, from_zero=from_zero)
+        assert all(0 <= scale.at(v) <= 100 for v in values)
+        assert 3 <= len(scale.ticks) <= 12
+
+
+def test_labels_keep_apart():
+    places = [(100.0 + 12 * k, 200.0 + 3 * k) for k in range(12)]
+    labels = [label for label in place_labels(["η = 0.05"] * 12, places, range(12), 12) if label]
+    assert labels
+    for i, a in enumerate(labels):
+        for b in labels[i + 1 :]:
+            apart = a.box[2] <= b.box[0] or b.box[2] <= a.box[0] or a.box[3] <= b.box[1] or b.box[3] <= a.box[1]
+            assert apart
