@@ -11,6 +11,9 @@ from nerm.engine import kernels
 from nerm.engine.matrices import Features
 from nerm.engine.pieces import Pieces
 
+SAME = 1e-9  # relative difference at which two sums over all rows count as equal
+BALANCE = 1e-11  # |sum c| / sum |c| up to which multipliers are feasible
+
 
 def primal_value(pieces: Pieces, values: np.ndarray, coef: np.ndarray, lam: float) -> float:
     """Return n P from sum B phi(m) of each piece."""
@@ -28,23 +31,30 @@ def force(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray:
 
 
 def balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray | None:
-    """Return u with sum_i c_i = 0, all u moved by one share of their way to the bound that helps; None if none can."""
+    """Return u with sum_i c_i = 0, all u moved by one share of their way to the bound that helps; None if none can.
+
+    What remains of the sum is checked against sum_i |c_i| itself: where the only balanced point is u at its bounds, a
+    remainder of 1e-16 of what was there before may still be all that is left of c, and then it proves nothing.
+    """
     u = u.copy()
+    movable = [(j, m.low, m.high) for j, m in enumerate(pieces.margins) if not m.fixed]
     for _ in range(3):  # the second and third rounds take back what rounding left
         excess = float(force(pieces, u, nu).sum())
         if excess == 0:
             break
         sign = 1.0 if excess > 0 else -1.0
-        movable = [(j, m.low, m.high) for j, m in enumerate(pieces.margins) if not m.fixed]
         reach = sum(
             kernels.reach(pieces.targets[j], pieces.weights[j], nu[j], u[j], low, high, sign)
             for j, low, high in movable
         )
-        if reach < abs(excess):
+        if reach < (1 - SAME) * abs(excess):
             return None
+        # All the way means exactly to the bound, which a share of 1 - 1e-16 would miss.
+        share = 1.0 if reach <= (1 + SAME) * abs(excess) else abs(excess) / reach
         for j, low, high in movable:
-            kernels.give_way(pieces.targets[j], u[j], low, high, sign, abs(excess) / reach)
-    return u
+            kernels.give_way(pieces.targets[j], u[j], low, high, sign, share)
+    c = force(pieces, u, nu)
+    return u if abs(float(c.sum())) <= BALANCE * float(np.abs(c).sum()) else None
 
 
 def dual_bound(

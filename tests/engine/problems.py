@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
@@ -142,8 +144,14 @@ class Case:
             value += eta * cp.maximum(plus, minus)
         tied = [f == self.X @ w + b] + ([] if self.intercept else [b == 0])
         problem = cp.Problem(cp.Minimize(value), tied)
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-        return self.primal(w.value, float(b.value))
+        found = []
+        # Clarabel warns where it cannot keep 1e-10; its point is judged by the naive objective either way.
+        for tol in (1e-10, 1e-8):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                problem.solve(solver=cp.CLARABEL, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+            found.append(self.primal(w.value, float(b.value)))
+        return min(found)
 
 
 def random_case(seed: int) -> Case:
