@@ -103,6 +103,12 @@ class Case:
             self.intercept,
         )
 
+    @property
+    def has_zero_infimum(self) -> bool:
+        """Tell, from the data alone, whether an intercept can bring every loss to 0: one class has all the weight."""
+        labels = {label for _, s in self.losses for label in self.y[s > 0]}
+        return self.intercept and len(labels) < 2 and not any(eta > 0 and u.any() for _, eta, _, u in self.terms)
+
     def primal(self, coef, intercept) -> float:
         f = self.X @ coef + intercept
         value = self.mu / 2 * coef @ coef
