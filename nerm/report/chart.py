@@ -11,8 +11,15 @@ from itertools import pairwise
 from nerm.report.study import Study
 
 WIDTH, HEIGHT = 680, 420
-LEFT, RIGHT, TOP, BOTTOM = 70, 24, 30, 56
+LEFT, RIGHT, TOP, BOTTOM = 70, 24, 40, 56
 RADIUS = 7.0
+#: Marks of the other methods, as steps from their middle: diamond, triangle, square, triangle on its tip.
+SHAPES = (
+    "m0 -7 l7 7 l-7 7 l-7 -7",
+    "m0 -7 l7 12 h-14",
+    "m-5.5 -5.5 h11 v11 h-11",
+    "m0 7 l7 -12 h-14",
+)
 NARROWEST = 0.02  # an axis shows at least this much, so that noise does not look like a difference
 
 STYLE = """
@@ -29,6 +36,7 @@ svg.front .title { fill: var(--ink); }
 svg.front .path { fill: none; stroke: var(--front); stroke-width: 2; }
 svg.front .dot { fill: var(--paper); stroke: var(--front); stroke-width: 2.5; }
 svg.front .rival { fill: var(--soft); }
+svg.front .beside { fill: none; stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 4 4; }
 svg.front .name { fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 4px;
   stroke-linejoin: round; }
 svg.front [aria-checked="true"] .dot, svg.front .chosen .dot { fill: var(--mark); stroke: var(--mark); }
@@ -98,7 +106,7 @@ def place_labels(
     for k in order:
         for label in _candidates(names[k], *places[k]):
             left, top, right, bottom = label.box
-            inside = left > LEFT and right < WIDTH - 2 and top > 4 and bottom < HEIGHT - BOTTOM
+            inside = left > LEFT and right < WIDTH - 2 and top > 26 and bottom < HEIGHT - BOTTOM
             free = not any(left - 4 < px < right + 4 and top - 3 < py < bottom + 3 for px, py in obstacles)
             apart = not any(o and _overlap(label.box, o.box) for o in labels)
             if inside and free and apart:
@@ -119,8 +127,6 @@ def _candidates(name: str, cx: float, cy: float) -> Iterator[Label]:
         (-11, 18),
         (0, -13),
         (0, 24),
-        (30, 30),
-        (-30, -24),
     ):
         anchor = "middle" if dx == 0 else "start" if dx > 0 else "end"
         left = cx + dx - {"middle": wide / 2, "start": 0.0, "end": wide}[anchor]
@@ -143,16 +149,16 @@ def front_svg(study: Study, *, clickable: bool) -> str:
         Make each point a radio button of the page; otherwise the drawing brings its own style.
     """
     points = [(p.measures["auc"], p.aim(study.settings)) for p in study.points]
-    rivals = [(r.measures["auc"], abs(r.measures[study.settings.aim[0]]), r.name) for r in study.rivals]
+    rivals = [(r.measures["auc"], abs(r.measures[study.settings.aim[0]]), r.method) for r in study.rivals]
     x = axis([*(a for a, _ in points), *(a for a, _, _ in rivals)], LEFT, WIDTH - RIGHT)
     y = axis([*(b for _, b in points), *(b for _, b, _ in rivals)], HEIGHT - BOTTOM, TOP, from_zero=True)
     parts = [*_axes(x, y, study), _path(points, x, y)]
     places = [(x.at(a), y.at(b)) for a, b in points] + [(x.at(a), y.at(b)) for a, b, _ in rivals]
-    names = [f"η = {p.eta:g}" for p in study.points] + [name for _, _, name in rivals]
-    first = [study.chosen, 0, len(points) - 1, *range(len(points), len(names))]
-    order = [*dict.fromkeys([*first, *range(len(points))])]
+    names = [f"η = {p.eta:g}" for p in study.points] + [""] * len(rivals)
+    order = [*dict.fromkeys([study.chosen, 0, len(points) - 1, *range(len(points))])]
     labels = place_labels(names, places, order, len(points))
-    parts += [_rival(*places[k], names[k], labels[k]) for k in range(len(points), len(names))]
+    methods = [*dict.fromkeys(name for _, _, name in rivals)]
+    parts += [*_legend(methods), *_rivals(study, places[len(points) :], methods)]
     dots = [_dot(study, k, *places[k], labels[k], clickable) for k in range(len(points))]
     label = f"Trade-off: AUC against {study.settings.aim[1]} for {len(points)} neutrality weights"
     role = (
@@ -192,9 +198,33 @@ def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
     return f'<path class="path" d="M{steps}" aria-hidden="true"/>'
 
 
-def _rival(cx: float, cy: float, name: str, label: Label | None) -> str:
-    diamond = f"M{cx:.1f} {cy - 7:.1f} l7 7 l-7 7 l-7 -7 z"
-    return f'<path class="rival" d="{diamond}"/>' + ("" if label is None else _text(label, name))
+def _rivals(study: Study, places: Sequence[tuple[float, float]], methods: Sequence[str]) -> list[str]:
+    """Draw the other methods: a shape each, their weights joined by a dashed line."""
+    lines, marks = [], []
+    for k, (rival, (cx, cy)) in enumerate(zip(study.rivals, places, strict=True)):
+        if k and study.rivals[k - 1].method == rival.method:
+            ax, ay = places[k - 1]
+            lines.append(f'<path class="beside" d="M{ax:.1f} {ay:.1f} L{cx:.1f} {cy:.1f}" aria-hidden="true"/>')
+        words = f"{rival.name}: AUC {rival.measures['auc']:.3f}"
+        marks.append(_shape(methods.index(rival.method), cx, cy, f"<title>{escape(words)}</title>"))
+    return [*lines, *marks]
+
+
+def _shape(k: int, cx: float, cy: float, inside: str = "") -> str:
+    steps = SHAPES[k % len(SHAPES)]
+    return f'<path class="rival" d="M{cx:.1f} {cy:.1f} {steps} z">{inside}</path>'
+
+
+def _legend(methods: Sequence[str]) -> list[str]:
+    """Draw what the marks stand for, above the plot."""
+    parts, at = ['<g aria-hidden="true">'], float(LEFT)
+    parts.append(f'<circle class="dot" cx="{at + 7:.1f}" cy="16" r="6"/>')
+    for k, name in enumerate(["neutral model", *methods]):
+        if k:
+            parts.append(_shape(k - 1, at + 7, 16.0))
+        parts.append(f'<text class="title" x="{at + 19:.1f}" y="20">{escape(name)}</text>')
+        at += 46 + 6.4 * len(name)
+    return [*parts, "</g>"]
 
 
 def _text(label: Label, words: str, extra: str = "") -> str:

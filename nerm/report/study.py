@@ -11,6 +11,7 @@ import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.report.people import Group, People, groups_of, people_of
+from nerm.report.rivals import Key, Rival, rival_scores
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import Task, folds, split
 
@@ -85,14 +86,6 @@ class Point:
         return abs((self.training if training else self.measures)[settings.aim[0]])
 
 
-@dataclass(frozen=True)
-class Rival:
-    """Another method, measured on the same held-out rows."""
-
-    name: str
-    measures: dict[str, float]
-
-
 @dataclass(frozen=True, eq=False)
 class Study:
     """Everything that the table, the figure and the page show."""
@@ -116,6 +109,11 @@ class Study:
             return (
                 f"No weight up to η = {self.points[-1].eta:g} made the {measure} smaller at a price of at most "
                 f"{self.settings.budget:g} AUC in training, so η = {plain.eta:g} stands."
+            )
+        if now.aim(self.settings) >= plain.aim(self.settings):
+            return (
+                f"η = {now.eta:g} looked more neutral on training rows, but on held-out rows the {measure} is "
+                f"{now.aim(self.settings):.3f}, no smaller than the {plain.aim(self.settings):.3f} without neutrality."
             )
         return (
             f"At η = {now.eta:g} the {measure} is {now.aim(self.settings):.3f} instead of "
@@ -146,15 +144,20 @@ def run_study(
     crossed = len(task) <= CROSS_VALIDATED
     pairs = folds(task, FOLDS, settings.seed) if crossed else [split(task, TEST, settings.seed)]
     scores = np.full((len(etas), len(task)), np.nan)
-    rival = np.full(len(task), np.nan)
+    rivals: dict[Key, np.ndarray] = {}
+    failed: list[str] = []
     part = np.full(len(task), -1)
     for k, (train, test) in enumerate(pairs):
         progress(f"part {k + 1} of {len(pairs)}: {len(train)} rows, {len(etas)} weights")
-        recipe, X, solutions, notes = _path(task.rows(train), settings)
-        X_test, _ = recipe.transform(task.table.rows(test))
+        parts = task.rows(train), task.rows(test)
+        recipe, X, solutions, notes = _path(parts[0], settings)
+        X_test, _ = recipe.transform(parts[1].table)
         for row, solution in zip(scores, solutions, strict=True):
             row[test] = solution.decision_function(X_test)
-        rival[test] = _logistic_regression(X, task.y[train], X_test, settings)
+        others, said = rival_scores(*parts, X, X_test, settings, every_method=every_method)
+        for key, values in others.items():
+            rivals.setdefault(key, np.full(len(task), np.nan))[test] = values
+        failed += said
         part[test] = k
     seen = part >= 0
     shown = task if crossed else task.rows(pairs[0][0])
@@ -172,12 +175,16 @@ def run_study(
         task=task,
         recipe=recipe,
         settings=settings,
-        formula=str(solutions[-1].problem.objective),
+        formula=str(solutions[-1].problem.with_neutrality(1.0).objective).replace("+ max(", "+ η max("),
         how_measured=measured,
         points=points,
-        rivals=(Rival("logistic regression", _measures(judged, rival[seen])),),
+        rivals=tuple(
+            Rival(method, eta, _measures(judged, values[seen]))
+            for (method, eta), values in rivals.items()
+            if np.isfinite(values[seen]).all()  # in every part
+        ),
         chosen=_choice(points, settings) if choose is None else etas.index(choose),
-        notes=(*task.notes, *notes, *same_decisions(points[0].people.positive)),
+        notes=(*task.notes, *notes, *dict.fromkeys(failed), *same_decisions(points[0].people.positive)),
         seconds=time.perf_counter() - started,
     )
 
@@ -209,16 +216,6 @@ def _class_weights(y: np.ndarray, name: str | None) -> np.ndarray | None:
         return None
     positive = float((y > 0).mean())
     return np.where(y > 0, 0.5 / positive, 0.5 / (1 - positive))
-
-
-def _logistic_regression(X: Any, y: np.ndarray, X_test: Any, settings: Settings) -> np.ndarray:
-    """Score held-out rows by plain logistic regression with the same regularisation in mean form."""
-    from sklearn.linear_model import LogisticRegression
-
-    C = 1.0 / (max(settings.lam, 1e-6) * len(y))
-    return (
-        LogisticRegression(C=C, max_iter=1000, class_weight=settings.class_weight).fit(X, y).decision_function(X_test)
-    )
 
 
 def _measures(task: Task, scores: np.ndarray) -> dict[str, float]:
