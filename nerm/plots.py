@@ -190,7 +190,7 @@ def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: 
         for s, eta in zip(solutions, etas, strict=True)
     ]
     _curves(axes[2], etas, [("θ", theta)], "θ, weight of $C^+$")
-    axes[2].set_ylim(-0.05, 1.05)
+    axes[2].set(ylim=(-0.05, 1.05), xlim=axes[1].get_xlim())
     if all(given):
         from nerm.metrics import report
 

@@ -105,8 +105,10 @@ def check_workers(n_jobs: Any, backend: Any, client: Any = None) -> None:
 
 
 def _with_joblib(work: Work, pending: dict[Key, Any], shared: Mapping[str, Any], n_jobs: int) -> Iterator[Any]:
+    from joblib import effective_n_jobs
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+    under_way = 2 * effective_n_jobs(n_jobs) + 2
     while pending:
         try:
             for key, result in _parallel(work, pending, shared, n_jobs):
@@ -115,7 +117,7 @@ def _with_joblib(work: Work, pending: dict[Key, Any], shared: Mapping[str, Any],
         except TerminatedWorkerError:
             # A dead worker takes the whole pool with it and does not say on which task. It was one of those under way,
             # the first of the pending ones: each of them is tried by itself, and only what kills again is given up.
-            for key in list(pending)[: 2 * abs(n_jobs) + 2]:
+            for key in list(pending)[:under_way]:
                 task = pending.pop(key)
                 try:
                     yield from _parallel(work, {key: task}, shared, max(n_jobs, 2))

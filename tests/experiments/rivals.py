@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 
 class Rival(ClassifierMixin, BaseEstimator):
-    """Scores by the first column; `mood` tells what goes wrong, on the training set whose first labels sum to `on`."""
+    """Scores by the first column; `mood` tells what goes wrong."""
 
     def __init__(self, mood="calm", eta=0.0, random_state=None):
         self.mood, self.eta, self.random_state = mood, eta, random_state
@@ -25,7 +25,7 @@ class Rival(ClassifierMixin, BaseEstimator):
         if self.mood == "dies" and self.random_state % 2 == 0:
             os._exit(3)
         if self.mood == "slow":
-            time.sleep(0.2)
+            time.sleep(0.15)
         return self
 
     def decision_function(self, X):

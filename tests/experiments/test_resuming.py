@@ -117,7 +117,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, workers):
     command = [sys.executable, str(script), str(path), str(workers)]
     started = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        for _ in range(600):  # until some, not all, of its 12 folds are written
+        for _ in range(1200):  # until some, not all, of its 12 folds are written
             if path.exists() and path.read_bytes().count(b"\n") >= 5:
                 break
             time.sleep(0.05)
@@ -148,6 +148,25 @@ def test_a_worker_that_dies_is_recorded_and_the_others_go_on(small, tmp_path):
     assert dead.reason[dead.status == "failed"].str.startswith("the worker process died").all()
     again = tradeoff(**small, n_jobs=2, results=tmp_path / "deaths.csv")
     assert again.drop(columns="seconds").equals(read(tmp_path / "deaths.csv")[0])
+
+
+def test_the_bar_shows_what_failed_and_the_time_left(small, capsys):
+    pytest.importorskip("rich", reason="needs rich")
+    small.update(methods=[from_estimator("fails", Rival("fails"), eta="eta", etas=[0.0, 1.0])], etas=None)
+    tradeoff(**small, progress=True)
+    shown = capsys.readouterr().err
+    assert "trade-off" in shown
+    assert "3/3" in shown
+    assert "left" in shown
+    assert "3 failed" in " ".join(shown.split())
+    tradeoff(**small, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_without_rich_is_said_in_one_sentence(small, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingPackageError, match=r"progress=True needs the package 'rich'. It is not installed."):
+        tradeoff(**small, progress=True)
 
 
 def test_dask_absent_is_said_in_one_sentence(small, monkeypatch):
