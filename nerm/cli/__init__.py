@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from nerm import __version__
 from nerm.cli.audit import audit
 from nerm.cli.bound import bound
 from nerm.cli.completion import completion
@@ -48,7 +49,7 @@ class _InOrder(click.Group):
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="nerm-learn", prog_name="nerm", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="nerm", message="%(prog)s %(version)s")
 def cli() -> None:
     """Learn classifiers that are accurate and do not follow a second opinion, each with a certificate."""
 

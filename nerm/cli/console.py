@@ -91,7 +91,11 @@ class Console:
             return
         from rich.console import Console as Rich
 
-        terminal = Rich(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+        class Terminal(Rich):
+            def on_broken_pipe(self) -> None:  # rich would exit with code 1; `ended` knows better
+                raise BrokenPipeError
+
+        terminal = Terminal(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
         for thing in shown:
             terminal.print(thing, markup=False) if isinstance(thing, str) else terminal.print(thing)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -36,6 +37,8 @@ def common(command: F) -> F:
 
     @wraps(command)
     def run(*args: Any, as_json: bool, quiet: bool, **kwargs: Any) -> Any:
+        if quiet:  # `ended` puts it back
+            warnings.showwarning = lambda *_, **__: None
         return command(Console(as_json, quiet), *args, **kwargs)
 
     return _all(

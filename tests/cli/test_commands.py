@@ -156,3 +156,63 @@ def test_help_imports_nothing_heavy():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "HEAVY []" in out
+
+
+def test_every_method(nerm, data, tmp_path):
+    figure = tmp_path / "all.svg"
+    ran = nerm("tradeoff", data, *ROLES, *SMALL, "--methods", "all", "--figure", figure, "--json")
+    assert ran.code == 0, ran.err
+    methods = {row["method"] for row in json.loads(ran.out)["others"]}
+    assert {"logistic regression", "CV2NB", "PR, η = 0", "η-LR, η = 0.1"} <= methods
+    assert "CV2NB" in figure.read_text(encoding="utf-8")
+
+
+def test_reproduce(nerm, tmp_path, monkeypatch):
+    """The command hands its options to the experiment and shows its summary."""
+    from nerm import experiments
+
+    small = experiments.convergence
+    asked = {}
+
+    def convergence(**options):
+        asked.update(options)
+        return small([40, 80], [1.0], folds=2, **options)
+
+    monkeypatch.setattr(experiments, "convergence", convergence)
+    results = tmp_path / "results.csv"
+    ran = nerm("reproduce", "convergence", "--repetitions", 1, "--seed", 5, "--results", results, "--json", "-q")
+    assert ran.code == 0, ran.err
+    plain = json.loads(ran.out)
+    assert plain["fits"] == {"ok": 4}
+    assert {row["error"] for row in plain["summary"]} == {"risk", "neutrality"}
+    assert (asked["seed"], asked["repetitions"], asked["n_jobs"]) == (5, 1, 1)
+    assert results.is_file()
+    assert nerm("reproduce", "convergence", "--datasets", "german").code == 2
+
+
+def test_what_this_installation_lacks_is_said_in_one_sentence(nerm, monkeypatch):
+    from nerm import experiments
+
+    monkeypatch.setattr(experiments, "compare_solvers", None, raising=False)
+    ran = nerm("solvers", "--compare")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        "nerm: this command needs nerm.experiments.compare_solvers. This installation has none. "
+        "Install a nerm that has it.\n"
+    )
+
+
+def test_version(nerm):
+    import nerm as package
+
+    assert nerm("--version").out == f"nerm {package.__version__}\n"
+
+
+def test_a_reader_that_has_seen_enough(data):
+    """`nerm … | head` ends quietly."""
+    code = "from nerm.cli import main; main(['solvers'])"
+    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run.stdout.close()
+    assert run.stderr.read() == b""
+    run.stderr.close()
+    assert run.wait() == 0
