@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from nerm.experiments.__main__ import main
@@ -29,3 +32,9 @@ def test_an_error_is_one_line_and_code_2(capsys):
     assert capsys.readouterr().err.startswith("Error: 'methods' must be one of ")
     with pytest.raises(SystemExit):
         main([])
+
+
+def test_importing_the_experiments_imports_nothing_heavy():
+    heavy = "('sklearn', 'pandas', 'matplotlib', 'joblib', 'rich', 'distributed', 'cvxpy')"
+    code = f"import sys, nerm.experiments, nerm.plots; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

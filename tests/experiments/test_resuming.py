@@ -177,7 +177,6 @@ def test_dask_absent_is_said_in_one_sentence(small, monkeypatch):
         tradeoff(**small, backend="dask")
 
 
-@pytest.mark.filterwarnings("default")  # dask's own warnings are not ours to fix
 def test_a_dask_cluster_of_two_processes_gives_the_same_bytes(small, finished, tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs dask[distributed], the extra [dask]")
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
@@ -191,7 +190,6 @@ def test_a_dask_cluster_of_two_processes_gives_the_same_bytes(small, finished, t
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")
 def test_a_dask_worker_that_dies_is_recorded(small):
     pytest.importorskip("distributed", reason="needs dask[distributed], the extra [dask]")
     small.update(methods=[from_estimator("dies", Rival("dies")), "lr"], folds=5, etas=None)
