@@ -116,7 +116,7 @@ def _decisions(task: Task, column: str) -> np.ndarray:
     """Return +1 and -1 for decisions in the words of the target."""
     import numpy as np
 
-    known = {task.target.positive, *task.table[task.target.column].tolist()}
+    known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
     for word, line in zip(task.table[column].tolist(), task.table.lines, strict=True):
         if word not in known:
             raise InvalidInputError(

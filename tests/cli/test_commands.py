@@ -40,6 +40,17 @@ def test_fit_predict_audit_agree(nerm, data, tmp_path):
     assert {g["name"]: g["rows"] for g in by_score["groups"]}.keys() == {"sex = male", "sex = female"}
 
 
+def test_one_value_against_the_rest_survives_the_round_trip(nerm, data, tmp_path):
+    """Predictions of "not X" are words that audit understands."""
+    model, scored = tmp_path / "m.nerm", tmp_path / "scored.csv"
+    roles = ("--target", "job", "--viewpoint", "sex", "--positive", "nurse")
+    assert nerm("fit", data, *roles, "--class-weight", "balanced", "--out", model, "-q").code == 0
+    assert nerm("predict", model, data, "--keep", "job,sex", "--out", scored, "-q").code == 0
+    ran = nerm("audit", scored, *roles, "--prediction", "prediction", "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["target"]["negative"] == "not nurse"
+
+
 def test_more_weight_is_more_neutral_and_the_plain_model_is_an_svm(nerm, data):
     plain = json.loads(nerm("tradeoff", data, *ROLES, *SMALL, "--json").out)
     first, *_, last = plain["points"]
