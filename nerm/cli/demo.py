@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from nerm.tables import Task
 
 
-@click.command(epilog="\b\nExample:\n  nerm demo\n  nerm demo --folder /tmp --json")
+@click.command(
+    short_help="See it work on real data: table, figure, report.",
+    epilog="\b\nExample:\n  nerm demo\n  nerm demo --folder /tmp --json",
+)
 @click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where figure and report go.")
 @seed_option
 @common
