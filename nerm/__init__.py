@@ -55,7 +55,7 @@ __version__ = "0.1.0.dev0"
 
 # Found when first asked for: `import nerm` stays quick and imports neither scikit-learn's machinery nor any solver.
 _LAZY = {"NERMClassifier": "nerm.estimators", "NeutralSVC": "nerm.estimators", "load": "nerm.saving"}
-_ROOMS = ("baselines", "bounds", "datasets", "estimators", "svm", "testing", "viewpoint")
+_ROOMS = ("baselines", "bounds", "datasets", "estimators", "experiments", "plots", "svm", "testing", "viewpoint")
 
 
 def __getattr__(name: str) -> Any:

@@ -67,7 +67,7 @@ def get(name: str, problem: Problem) -> Solver:
     return solver
 
 
-OWN = ("interior-point", "smo", "low-rank")  # nerm's own, fastest first
+OWN = ("interior-point", "l1", "smo", "low-rank")  # nerm's own, fastest first
 SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
 
 

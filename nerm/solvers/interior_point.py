@@ -52,7 +52,7 @@ class InteriorPoint(Solver, Session):
         if not sum(weight for weight, _ in problem.regularizers) > 0:
             return "no squared l2 regularizer of positive weight"
         for atom in (*(r.loss for r in problem.risks), *(t.surrogate for t in problem.neutralities)):
-            if not _is_known(atom):
+            if not is_known(atom):
                 return repr(atom)
         if min(problem.n, problem.hypothesis.size) > LARGEST_SYSTEM:
             return f"{problem.n} rows and {problem.hypothesis.size} columns"
@@ -106,11 +106,12 @@ def _relatives(problems: Sequence[Problem]) -> tuple[list[int], list[float], Any
     return order, [totals[i] / largest if largest else 0.0 for i in order], _model(problems[order[-1]])
 
 
-def _is_known(atom: MarginFunction) -> bool:
+def is_known(atom: MarginFunction) -> bool:
+    """Tell whether the engine has this atom."""
     return atom.facts.quadratic is not None or isinstance(atom, Logistic | Exponential)
 
 
-def _margin(atom: MarginFunction) -> Any:
+def margin(atom: MarginFunction) -> Any:
     """Return the engine's own form of an atom."""
     from nerm.engine import EXPONENTIAL, LOGISTIC, QuadraticConjugate
 
@@ -127,10 +128,10 @@ def _model(problem: Problem) -> Any:
     return LinearModel(
         X=problem.hypothesis.X,
         y=problem.y,
-        losses=tuple(LossTerm(_margin(r.loss), r.weight * r.sample_weight) for r in problem.risks),
+        losses=tuple(LossTerm(margin(r.loss), r.weight * r.sample_weight) for r in problem.risks),
         mu=float(sum(weight for weight, _ in problem.regularizers)),
         neutralities=tuple(
-            NeutralityTerm(_margin(t.surrogate), t.weight, np.asarray(t.viewpoint), t.sample_weight)
+            NeutralityTerm(margin(t.surrogate), t.weight, np.asarray(t.viewpoint), t.sample_weight)
             for t in problem.neutralities
         ),
         intercept=problem.intercept,

@@ -43,9 +43,10 @@ def test_auto_for_kernels_and_what_it_says():
     svm = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v, kernel="rbf").solve()
     smooth = (Risk(Logistic()) + 0.1 * SquaredL2()).on(X, y, kernel="rbf").solve()
     sparse = (Risk(Hinge()) + 0.1 * nerm.L1()).on(X, y).solve()
-    assert [s.stats.solver for s in (svm, smooth, sparse)] == ["smo", "low-rank", "clarabel"]
-    assert all(s.status == "optimal" for s in (svm, smooth, sparse))
-    assert sparse.stats.reason == "takes every atom; nerm's own solvers do not take L1()"
+    groups = (Risk(Hinge()) + 0.1 * nerm.GroupL2()).on(X, y).solve()
+    assert [s.stats.solver for s in (svm, smooth, sparse, groups)] == ["smo", "low-rank", "l1", "clarabel"]
+    assert all(s.status == "optimal" for s in (svm, smooth, sparse, groups))
+    assert groups.stats.reason.startswith("takes every atom; nerm's own solvers do not take GroupL2(")
 
 
 def test_a_mismatch_is_named():
