@@ -13,54 +13,120 @@ certificate of optimality.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nerm import atoms, kernels, metrics, signs, solvers, weights
-from nerm.algebra import Objective
-from nerm.atoms import (
-    L1,
-    ElasticNet,
-    Exponential,
-    GroupL2,
-    Hinge,
-    HuberizedHinge,
-    Identity,
-    LInf,
-    Logistic,
-    MarginFunction,
-    ModifiedHuber,
-    Pinball,
-    Regularizer,
-    SmoothHinge,
-    Squared,
-    SquaredHinge,
-    SquaredL2,
-    margin_function,
-)
-from nerm.certificate import Certificate
-from nerm.errors import (
-    InvalidInputError,
-    MissingPackageError,
-    NermError,
-    NotSolvedError,
-    UnknownNameError,
-    UnsupportedProblemError,
-)
-from nerm.multipliers import Multipliers
-from nerm.objective import Neutrality, Risk
-from nerm.problem import Problem
-from nerm.solution import Solution, Status
+if TYPE_CHECKING:
+    from nerm import atoms, kernels, metrics, signs, solvers, weights
+    from nerm.algebra import Objective
+    from nerm.atoms import (
+        L1,
+        ElasticNet,
+        Exponential,
+        GroupL2,
+        Hinge,
+        HuberizedHinge,
+        Identity,
+        LInf,
+        Logistic,
+        MarginFunction,
+        ModifiedHuber,
+        Pinball,
+        Regularizer,
+        SmoothHinge,
+        Squared,
+        SquaredHinge,
+        SquaredL2,
+        margin_function,
+    )
+    from nerm.certificate import Certificate
+    from nerm.errors import (
+        InvalidInputError,
+        MissingPackageError,
+        NermError,
+        NotSolvedError,
+        UnknownNameError,
+        UnsupportedProblemError,
+    )
+    from nerm.multipliers import Multipliers
+    from nerm.objective import Neutrality, Risk
+    from nerm.problem import Problem
+    from nerm.solution import Solution, Status
 
 __version__ = "0.1.0.dev0"
 
-# Found when first asked for: `import nerm` stays quick and imports neither scikit-learn's machinery nor any solver.
-_LAZY = {"NERMClassifier": "nerm.estimators", "NeutralSVC": "nerm.estimators", "load": "nerm.saving"}
-_ROOMS = ("baselines", "bounds", "datasets", "estimators", "experiments", "plots", "svm", "testing", "viewpoint")
+# Found when first asked for, so that `import nerm` costs nothing and `nerm --help` is quick: where each name lives.
+_HOMES = {
+    "nerm.algebra": ("Objective",),
+    "nerm.atoms": (
+        "L1",
+        "ElasticNet",
+        "Exponential",
+        "GroupL2",
+        "Hinge",
+        "HuberizedHinge",
+        "Identity",
+        "LInf",
+        "Logistic",
+        "MarginFunction",
+        "ModifiedHuber",
+        "Pinball",
+        "Regularizer",
+        "SmoothHinge",
+        "Squared",
+        "SquaredHinge",
+        "SquaredL2",
+        "margin_function",
+    ),
+    "nerm.certificate": ("Certificate",),
+    "nerm.errors": (
+        "InvalidInputError",
+        "MissingPackageError",
+        "NermError",
+        "NotSolvedError",
+        "UnknownNameError",
+        "UnsupportedProblemError",
+    ),
+    "nerm.multipliers": ("Multipliers",),
+    "nerm.objective": (
+        "Neutrality",
+        "Risk",
+    ),
+    "nerm.problem": ("Problem",),
+    "nerm.solution": (
+        "Solution",
+        "Status",
+    ),
+    "nerm.estimators": (
+        "NERMClassifier",
+        "NeutralSVC",
+    ),
+    "nerm.saving": ("load",),
+}
+_LAZY = {name: home for home, names in _HOMES.items() for name in names}
+_ROOMS = (
+    "atoms",
+    "baselines",
+    "bounds",
+    "datasets",
+    "estimators",
+    "experiments",
+    "kernels",
+    "metrics",
+    "plots",
+    "signs",
+    "solvers",
+    "svm",
+    "tables",
+    "testing",
+    "viewpoint",
+    "weights",
+)
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        return value
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -50,7 +50,7 @@ def test_more_columns_than_rows():
     assert auto.objective.total == pytest.approx(best, rel=1.5e-6)
     # asked for by name it answers itself, and stops early on this degenerate problem without claiming more
     assert named.certificate.dual <= best * (1 + 1e-9)
-    assert (named.status == "optimal") == (named.objective.total <= best * (1 + 1e-5))
+    assert named.status == "inaccurate" or named.objective.total <= best * (1 + 1.5e-6)
 
 
 def test_a_mismatch_is_named():
