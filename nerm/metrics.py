@@ -197,9 +197,7 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
         equal_opportunity_difference=attempt(
             "equal_opportunity_difference", equal_opportunity_difference, labels, f, v
         ),
-        equalized_odds_difference=attempt(
-            "equalized_odds_difference", equalized_odds_difference, labels, f, v
-        ),
+        equalized_odds_difference=attempt("equalized_odds_difference", equalized_odds_difference, labels, f, v),
         undefined=undefined,
     )
 
@@ -230,9 +228,7 @@ def make_neutrality_scorer(
     -0.6667
     """
     if isinstance(metric, str) and metric not in {*_OF_SCORES, *_OF_LABELS}:
-        raise UnknownNameError(
-            "'metric'", metric, {*_OF_SCORES, *_OF_LABELS}, "Use one of these, or a callable"
-        )
+        raise UnknownNameError("'metric'", metric, {*_OF_SCORES, *_OF_LABELS}, "Use one of these, or a callable")
     if response_method not in ("decision_function", "predict_proba"):
         raise UnknownNameError("'response_method'", response_method, ("decision_function", "predict_proba"))
     import sklearn

@@ -326,9 +326,7 @@ def test_probabilities_are_cut_at_one_half(data):
 def test_a_scorer_without_a_viewpoint_says_so(data):
     X, y, _ = data
     scorer = metrics.make_neutrality_scorer()
-    with pytest.raises(
-        InvalidInputError, match=r"a neutrality scorer must be given the viewpoint\. Got none"
-    ):
+    with pytest.raises(InvalidInputError, match=r"a neutrality scorer must be given the viewpoint\. Got none"):
         cross_validate(LogisticRegression(), X, y, scoring=scorer, cv=2, error_score="raise")
     with pytest.raises(UnknownNameError, match=r"'metric' must be one of 'calders_verwer_score'"):
         metrics.make_neutrality_scorer("parity")

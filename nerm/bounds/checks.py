@@ -28,9 +28,7 @@ def as_delta(delta: Any) -> float:
 def as_count(n: Any, name: str = "n") -> int:
     """Return a positive whole number."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidInputError(
-            f"{name!r} must be a positive whole number", repr(n), "Pass the number of rows"
-        )
+        raise InvalidInputError(f"{name!r} must be a positive whole number", repr(n), "Pass the number of rows")
     return int(n)
 
 
@@ -47,9 +45,7 @@ def as_size(value: Any, name: str, do: str) -> float:
 
 def as_radius(radius: Any) -> float:
     """Return B, the bound on ||w||."""
-    return as_size(
-        radius, "radius", "The class must have finite complexity: bound ||w||, see nerm.bounds.norm_radius"
-    )
+    return as_size(radius, "radius", "The class must have finite complexity: bound ||w||, see nerm.bounds.norm_radius")
 
 
 def as_intercept_radius(radius: Any) -> float:

@@ -22,9 +22,7 @@ from nerm.errors import InvalidInputError
 from nerm.validation import as_matrix, check_finite
 
 
-def rademacher_linear(
-    X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
-) -> float:
+def rademacher_linear(X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None) -> float:
     """Return (B/n) sqrt(sum v_i^2 ||x_i||^2) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF), for dense or sparse X.
 
     >>> rademacher_linear([[3.0, 4.0], [0.0, 0.0]], radius=2.0, intercept_radius=0.0)
@@ -34,9 +32,7 @@ def rademacher_linear(
     return rademacher_kernel(squares, radius, intercept_radius=intercept_radius, viewpoint=viewpoint)
 
 
-def rademacher_kernel(
-    gram: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
-) -> float:
+def rademacher_kernel(gram: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None) -> float:
     """Return (B/n) sqrt(sum v_i^2 k_ii) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF).
 
     `gram` is the Gram matrix or just its diagonal k(x_i, x_i) (see `nerm.kernels.Kernel.diagonal`). The
@@ -65,12 +61,8 @@ def rademacher_population(
     >>> rademacher_population(100, radius=2.0, input_radius=1.0, intercept_radius=3.0)
     0.5
     """
-    R = as_size(
-        input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel"
-    )
-    G = as_size(
-        viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance"
-    )
+    R = as_size(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
+    G = as_size(viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance")
     return G * (as_radius(radius) * R + as_intercept_radius(intercept_radius)) / as_count(n) ** 0.5
 
 

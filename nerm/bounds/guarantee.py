@@ -202,9 +202,7 @@ def _risk(s: _Setting) -> Statement:
     on_sample = float(np.mean(weights * facts.loss.value(y * np.asarray(facts.scores, dtype=float))))
     source = "Theorem 1, radius from the data"
     if not _uniform(weights):
-        return _missing(
-            "risk", source, on_sample, "Theorem 1 is about the plain mean; the rows were weighted"
-        )
+        return _missing("risk", source, on_sample, "Theorem 1 is about the plain mean; the rows were weighted")
     B, beta, share = s.from_data()
     M = B * s.R + beta
     bound = risk_bound(
@@ -277,8 +275,7 @@ def _optimal(s: _Setting) -> Statement:
         beta = intercept_radius(B, s.R, flat_from=max(flat), smallest_viewpoint=smallest)
     if facts.coef_norm > B * (1 + 1e-9) or abs(facts.intercept) > beta * (1 + 1e-9) + 1e-12:
         return missing(
-            f"the solution is outside of its class (||w|| <= {B:.4g}, |b| <= {beta:.4g}): "
-            "solve it to a smaller gap"
+            f"the solution is outside of its class (||w|| <= {B:.4g}, |b| <= {beta:.4g}): solve it to a smaller gap"
         )
     margin = s.G * (B * s.R + beta)
     bound = optimal_neutrality_bound(
@@ -340,9 +337,7 @@ def _held_out(s: _Setting, holdout: tuple[Any, Any] | None) -> list[Statement]:
 _WEIGHTED = "the theorem is about the plain mean, not about weights estimated from the sample; use a hold-out"
 
 
-def _statement(
-    quantity: str, source: str, on_sample: float, bound: float, assumes: str, trivial: float
-) -> Statement:
+def _statement(quantity: str, source: str, on_sample: float, bound: float, assumes: str, trivial: float) -> Statement:
     vacuous = bound >= trivial
     note = f"no better than the largest possible value, {trivial:.4g}" if vacuous else ""
     return Statement(quantity, source, on_sample, bound, assumes, vacuous, note)

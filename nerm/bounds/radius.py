@@ -25,9 +25,7 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
     strength = as_positive(lam, "lam", "The norm is bounded only by a positive regularization") / as_count(n)
     phi = as_nonnegative(at_zero, "at_zero")
     gap = as_nonnegative(gap, "gap", "Pass the certified gap, primal minus dual, in mean form")
-    return min(
-        math.sqrt(phi / strength) + math.sqrt(2 * gap / strength), math.sqrt(2 * (phi + gap) / strength)
-    )
+    return min(math.sqrt(phi / strength) + math.sqrt(2 * gap / strength), math.sqrt(2 * (phi + gap) / strength))
 
 
 def intercept_radius(
@@ -44,12 +42,8 @@ def intercept_radius(
     7.0
     """
     B = as_size(radius, "radius", "Bound ||w|| first, see nerm.bounds.norm_radius")
-    R = as_size(
-        input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel"
-    )
-    v = as_positive(
-        smallest_viewpoint, "smallest_viewpoint", "A viewpoint of 0 leaves the intercept unbounded"
-    )
+    R = as_size(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
+    v = as_positive(smallest_viewpoint, "smallest_viewpoint", "A viewpoint of 0 leaves the intercept unbounded")
     return as_nonnegative(flat_from, "flat_from") / min(1.0, v) + B * R
 
 

@@ -74,9 +74,7 @@ def neutrality_bound(
     v = as_vector(viewpoint, len(f), "viewpoint")
     _check_inside(v * f, margin_bound, "|v_i f_i|")
     empirical = relaxed_neutrality_risk(f, v, surrogate)
-    return empirical + _excess(
-        surrogate, "surrogate", len(f), complexity, margin_bound, delta, kind, events=2
-    )
+    return empirical + _excess(surrogate, "surrogate", len(f), complexity, margin_bound, delta, kind, events=2)
 
 
 def optimal_neutrality_bound(
@@ -116,9 +114,7 @@ def optimal_neutrality_bound(
             f"{sum(given)} of 3",
             "Give all of them, or none for the corollary about the sample",
         )
-    return value + _excess(
-        surrogate, "surrogate", as_count(n), complexity, margin_bound, delta, kind, events=2
-    )
+    return value + _excess(surrogate, "surrogate", as_count(n), complexity, margin_bound, delta, kind, events=2)
 
 
 def _excess(
@@ -132,9 +128,7 @@ def _excess(
     if kind not in KINDS:
         raise UnknownNameError("'kind'", kind, KINDS)
     size = as_size(complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|")
-    bound = as_size(
-        margin_bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v"
-    )
+    bound = as_size(margin_bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
     slope, width = slope_and_range(function, bound, name)
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
     deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
@@ -144,17 +138,13 @@ def _excess(
 def _scores(scores: Any) -> np.ndarray:
     n = int(np.size(scores))
     if n == 0:
-        raise InvalidInputError(
-            "'scores' must have at least one entry", "none", "Pass f(x_i) on the training rows"
-        )
+        raise InvalidInputError("'scores' must have at least one entry", "none", "Pass f(x_i) on the training rows")
     return as_vector(scores, n, "scores")
 
 
 def _check_inside(values: np.ndarray, bound: Any, what: str) -> None:
     """Refuse a hypothesis that the class cannot contain; rounding is forgiven."""
-    limit = as_size(
-        bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v"
-    )
+    limit = as_size(bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
     i = int(np.abs(values).argmax())
     if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:
         raise InvalidInputError(

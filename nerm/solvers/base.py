@@ -84,3 +84,18 @@ class Solver(ABC):
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return the accuracies to ask for, one after the other, until the certificate is content."""
         return (tol,)
+
+
+class OwnSolver(Solver, Session):
+    """One of nerm's own algorithms: nothing to install, nothing kept between solves, so it is its own session."""
+
+    package = OWN_PACKAGE
+
+    @property
+    def module(self) -> str:
+        """Part of nerm itself."""
+        return "nerm"
+
+    def open(self, problem: Problem) -> Session:
+        """Return itself."""
+        return self

@@ -16,7 +16,7 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import UnknownNameError
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
-from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
+from nerm.solvers.base import Answer, OwnSolver
 from nerm.validation import as_positive
 
 OPTIONS = ("max_iterations", "merge")
@@ -24,16 +24,10 @@ LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide:
 
 
 @dataclass(frozen=True)
-class InteriorPoint(Solver, Session):
+class InteriorPoint(OwnSolver):
     """The engine: a primal-dual interior-point method on n scalars and a Newton system as wide as the data."""
 
     name: str = "interior-point"
-    package: str = OWN_PACKAGE
-
-    @property
-    def module(self) -> str:
-        """Part of nerm itself."""
-        return "nerm"
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
@@ -57,10 +51,6 @@ class InteriorPoint(Solver, Session):
         if min(problem.n, problem.hypothesis.size) > LARGEST_SYSTEM:
             return f"{problem.n} rows and {problem.hypothesis.size} columns"
         return None
-
-    def open(self, problem: Problem) -> Session:
-        """Return itself; a path is solved in one go by `answers`."""
-        return self
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Solve one problem."""

@@ -22,23 +22,17 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import UnknownNameError
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
-from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
+from nerm.solvers.base import Answer, OwnSolver
 from nerm.solvers.interior_point import LARGEST_SYSTEM, is_known, margin
 
 REACH = 1e3
 
 
 @dataclass(frozen=True)
-class L1Engine(Solver, Session):
+class L1Engine(OwnSolver):
     """The interior-point engine on a linear problem with an l1 part."""
 
     name: str = "l1"
-    package: str = OWN_PACKAGE
-
-    @property
-    def module(self) -> str:
-        """Part of nerm itself."""
-        return "nerm"
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
@@ -60,10 +54,6 @@ class L1Engine(Solver, Session):
             if not is_known(atom):
                 return repr(atom)
         return f"{problem.hypothesis.size} columns" if problem.hypothesis.size > LARGEST_SYSTEM else None
-
-    def open(self, problem: Problem) -> Session:
-        """Return itself: nothing is kept between solves."""
-        return self
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Add the rows, solve, and take them away again."""

@@ -15,21 +15,15 @@ import numpy as np
 
 from nerm.hypothesis import GRAM_LIMIT, Kernelized, Linear
 from nerm.problem import Problem
-from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
+from nerm.solvers.base import Answer, OwnSolver
 from nerm.solvers.interior_point import InteriorPoint
 
 
 @dataclass(frozen=True)
-class LowRank(Solver, Session):
+class LowRank(OwnSolver):
     """Pivoted Cholesky, then the interior-point engine."""
 
     name: str = "low-rank"
-    package: str = OWN_PACKAGE
-
-    @property
-    def module(self) -> str:
-        """Part of nerm itself."""
-        return "nerm"
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
@@ -42,10 +36,6 @@ class LowRank(Solver, Session):
         if problem.n > GRAM_LIMIT:
             return f"{problem.n} rows"
         return InteriorPoint().obstacle(replace(problem, hypothesis=Linear(np.zeros((problem.n, 1)))))
-
-    def open(self, problem: Problem) -> Session:
-        """Return itself; the Gram matrix is kept by the problem's own hypothesis."""
-        return self
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Factor, solve the linear problem, and go back to the kernel."""

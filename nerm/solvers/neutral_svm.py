@@ -21,14 +21,12 @@ from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.hypothesis import Kernelized
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
-from nerm.solvers.base import OWN_PACKAGE, Answer, Session, Solver
+from nerm.solvers.base import Answer, OwnSolver
 
 
-class NeutralSVMSolver(Solver, Session):
+class NeutralSVMSolver(OwnSolver):
     """What the algorithms of `nerm.svm` share: which problems they take, and how those read in the sum form."""
 
-    package = OWN_PACKAGE
-    module = "nerm"
     takes_kernels: ClassVar[bool] = True
     takes_no_intercept: ClassVar[bool] = True
 
@@ -58,10 +56,6 @@ class NeutralSVMSolver(Solver, Session):
         if not problem.intercept and not self.takes_no_intercept:
             return "no intercept"
         return None
-
-    def open(self, problem: Problem) -> Session:
-        """Return itself: nothing is kept between solves."""
-        return self
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Translate, run, translate back."""

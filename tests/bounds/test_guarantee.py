@@ -70,10 +70,7 @@ def test_guarantee_gathers_the_bounds_and_calls_the_vacuous_so(fitted, world):
     assert not through.holds
     assert "C_psi >= psi(0) = 1" in through.note
     text = repr(said)
-    assert (
-        "each statement by itself holds with probability 0.95, all 5 probabilistic ones together with 0.75"
-        in text
-    )
+    assert "each statement by itself holds with probability 0.95, all 5 probabilistic ones together with 0.75" in text
     assert "C_sgn: no bound  VACUOUS" in text
     assert "largest of the sample" not in text
 
@@ -127,9 +124,7 @@ def test_guarantee_with_weights_keeps_what_still_holds(fitted):
     assert "the plain mean" in s["C_psi", "Theorem 3"].note
     assert s["risk", "Theorem 1"].holds
     assert s["C_n,psi", "corollary"].bound == pytest.approx(2.0, abs=1e-5)
-    s = by_source(
-        bounds.guarantee(replace(facts, neutrality_weights=2 * u, sample_weight=np.full(4000, 3.0)))
-    )
+    s = by_source(bounds.guarantee(replace(facts, neutrality_weights=2 * u, sample_weight=np.full(4000, 3.0))))
     assert not s["risk", "Theorem 1"].holds
     assert s["C_n,psi", "corollary"].bound == pytest.approx(5.0, abs=1e-5)  # 2 psi(0) + 3 phi(0) / eta
 
