@@ -1,8 +1,9 @@
-"""The paper's two experiments: `convergence` (figure 1) and `tradeoff` (figure 2), parallel, resumable, repeatable.
+"""The paper's two experiments, `convergence` (figure 1) and `tradeoff` (figure 2), and `compare_solvers`.
 
-Each returns a tidy table; `nerm.plots` draws it. From the command line: ``python -m nerm.experiments --help``.
+Parallel, resumable, repeatable. Each returns a tidy table; `nerm.plots` draws it (`nerm.experiments.compare` its own). From the command line: ``python -m nerm.experiments --help``.
 """
 
+from nerm.experiments.compare import compare_solvers
 from nerm.experiments.convergence import convergence, slopes
 from nerm.experiments.fronts import front, non_dominated
 from nerm.experiments.methods import METHODS, Fit, Fold, Method, from_estimator
@@ -14,6 +15,7 @@ __all__ = [
     "Fit",
     "Fold",
     "Method",
+    "compare_solvers",
     "convergence",
     "from_estimator",
     "front",

@@ -20,7 +20,8 @@ from typing import Any
 from nerm.errors import InvalidInputError
 
 MARK = "# nerm experiment "
-WORDS = ("dataset", "method", "tuning", "status", "reason")  # all other columns are numbers
+# All other columns are numbers.
+WORDS = ("dataset", "method", "tuning", "status", "reason", "problem", "case", "family", "solver", "version", "claim")
 Row = dict[str, Any]
 Key = tuple[str, ...]
 

@@ -1,0 +1,10 @@
+"""Which solver for which problem: every solver on seeded problems, each run in a process that may be killed.
+
+`compare_solvers` runs and returns a table, `summarize`, `exponents` and `profile` read it, `performance_profile` and
+`time_against_n` draw it.
+"""
+
+from nerm.experiments.compare.cases import Case, default_cases, quick_cases
+from nerm.experiments.compare.comparison import compare_solvers
+
+__all__ = ["Case", "compare_solvers", "default_cases", "quick_cases"]
