@@ -173,16 +173,10 @@ def _atoms(base: Case) -> list[Case]:
     cases = [
         replace(base, family="atoms", name=f"atoms-{a}-{b}".lower(), n=250, d=10, loss=a, surrogate=b) for a, b in pairs
     ]
-    regularizers = [
-        ("Hinge", "L1"),
-        ("Logistic", "L1"),
-        ("Hinge", "ElasticNet"),
-        ("Hinge", "GroupL2"),
-        ("Hinge", "LInf"),
-    ]
+    others = [("Hinge", "L1"), ("Logistic", "L1"), ("Hinge", "ElasticNet"), ("Hinge", "GroupL2"), ("Hinge", "LInf")]
     cases += [
         replace(base, family="atoms", name=f"atoms-{a}-{omega}".lower(), n=250, d=20, loss=a, regularizer=omega)
-        for a, omega in regularizers
+        for a, omega in others
     ]
     return cases
 

@@ -34,6 +34,7 @@ def compare_solvers(
     *,
     tols: Sequence[float] = TOLS,
     time_limit: float = 10.0,
+    memory_limit: float = 4096.0,
     n_jobs: int = 1,
     results: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -49,18 +50,21 @@ def compare_solvers(
     time_limit
         Seconds that a solver has for one run, enforced from outside: each run is a process of its own, which is killed.
         A solver that was killed at one accuracy is not asked for a finer one on that problem: its row says so.
+    memory_limit
+        Megabytes of address space that a run may add to what it starts with (Linux only); beyond it allocations fail.
     n_jobs
         Runs at a time; each uses one thread.
     results
         A .csv file: appended to as results come, resumed after an interruption, extended by a later run with other
         problems, solvers or accuracies. The table then has all its rows. One from another version of nerm or of the
-        problem set, or with another time limit, is refused.
+        problem set, or with other limits, is refused.
 
     Columns: problem, family, n, d, solver, version, tol; `seconds` spent by the solver (building its model included,
     nerm's certificate not); `peak_mb`, by how much the process grew meanwhile; `claim`, the solver's own words;
     `status`: solved, inaccurate, no answer, error, crashed, time limit or not taken; `certified_gap`, recomputed by
     nerm; `correct_claim`: 1 or 0 where the solver claims success (0 too for
     "infeasible" or "unbounded", which these problems never are), else nan; `reason` in words; `case`, a fingerprint.
+    ``table.attrs`` has the time limit.
 
     >>> table = compare_solvers([Case("tiny", "size", n=20, d=2)], ["clarabel"], tols=[1e-5])
     >>> table[["problem", "solver", "status", "correct_claim"]].values.tolist()
@@ -71,15 +75,16 @@ def compare_solvers(
             "compare_solvers needs a system on which processes can fork. This one cannot. Use Linux or macOS."
         )
     check_workers(n_jobs, "joblib")
-    limit = as_positive(time_limit, "time_limit")
+    limit, memory = as_positive(time_limit, "time_limit"), as_positive(memory_limit, "memory_limit")
     accuracies = sorted({as_positive(tol, "tols") for tol in tols}, reverse=True)
-    chains = [_Chain(case, s, v, limit) for case in chosen(problems) for s, v in _solvers(solvers)]
+    chains = [_Chain(case, s, v, limit, memory) for case in chosen(problems) for s, v in _solvers(solvers)]
     tasks = _OneRowEach({chain.key(tol): 1 for chain in chains for tol in accuracies})
     if not tasks:
         raise InvalidInputError("'tols' and 'solvers' must not be empty", "nothing to run", "Leave them out")
     from nerm import __version__
 
     settings = {"experiment": "compare_solvers", "nerm": __version__, "edition": EDITION, "time_limit": limit}
+    settings["memory_limit"] = memory
     _check_version(results, settings)
     with (
         Records(results, settings, COLUMNS, KEYS, tasks) as records,
@@ -89,7 +94,9 @@ def compare_solvers(
             records.add(key, [row], [seconds])
             bar.step(failed=row["status"] not in ("solved", "not taken"))
         records.finish()
-        return records.frame()[list(SHOWN)]
+        table = records.frame()[list(SHOWN)]
+    table.attrs["time_limit"] = limit
+    return table
 
 
 class _OneRowEach(dict[Key, int]):
@@ -115,6 +122,7 @@ class _Chain:
     solver: Any
     version: str
     limit: float
+    memory: float
 
     @property
     def name(self) -> str:
@@ -126,7 +134,7 @@ class _Chain:
     def run(self, nursery: Any, tol: float, slow: float | None) -> tuple[Row, float]:
         """Return the row of one accuracy; `slow` is a coarser one at which the time was up already."""
         if slow is None:
-            found = nursery.run(self.solver, self.case, tol, self.limit)
+            found = nursery.run(self.solver, self.case, tol, self.limit, self.memory)
         else:
             reason = f"not tried: the time was up at tol {slow:g} already"
             found = {"status": "time limit", "seconds": self.limit, "reason": reason}
@@ -226,7 +234,7 @@ def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
     from nerm.solvers import Solver, available
 
     here = available()
-    found = []
+    found: list[tuple[Any, str]] = []
     for solver in sorted(here) if solvers is None else solvers:
         if isinstance(solver, str):
             if solver not in here:
@@ -249,7 +257,8 @@ def _check_version(results: str | os.PathLike[str] | None, settings: dict[str, A
     if b"\n" not in content or not content.startswith(MARK.encode()):
         return
     theirs = check_header(Path(results), content, None, None).get("settings", {})
-    for name, what in (("nerm", "nerm"), ("edition", "edition"), ("time_limit", "time limit")):
+    for name in ("nerm", "edition", "time_limit", "memory_limit"):
+        what = name.replace("_", " ")
         if theirs.get(name) != settings[name]:
             raise InvalidInputError(
                 f"the results file '{results}' must be one of {what} {settings[name]}",

@@ -6,6 +6,7 @@ The child can hang, crash or eat memory: it is killed from here, and costs its o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -29,7 +30,7 @@ LOST = "the process that watches over the runs died (out of memory?)"
 
 
 class Nursery:
-    """The parent's side: ``nursery.run(solver, case, tol, limit)`` returns what became of one run. A context."""
+    """The parent's side: ``nursery.run(solver, case, tol, limit, memory)`` returns what became of one run. A context."""
 
     def __init__(self) -> None:
         self._process: Any = None
@@ -40,12 +41,12 @@ class Nursery:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def run(self, solver: Any, case: Any, tol: float, limit: float) -> dict[str, Any]:
+    def run(self, solver: Any, case: Any, tol: float, limit: float, memory: float) -> dict[str, Any]:
         """Run one solver (a name of the registry, or an object that can be pickled) in a process of its own."""
         payload = pickle.dumps((solver, case, tol))
         process = self._started()
         try:
-            process.stdin.write(json.dumps({"limit": limit, "size": len(payload)}).encode() + b"\n" + payload)
+            process.stdin.write(_line(limit=limit, memory=memory, size=len(payload)) + payload)
             process.stdin.flush()
             line = process.stdout.readline()
         except (BrokenPipeError, ValueError):
@@ -62,10 +63,8 @@ class Nursery:
             process.terminate()
             process.wait()
             for stream in (process.stdin, process.stdout):
-                try:
+                with contextlib.suppress(BrokenPipeError, ValueError):
                     stream.close()
-                except (BrokenPipeError, ValueError):
-                    pass
 
     def _started(self) -> Any:
         if self._process is None:
@@ -89,8 +88,8 @@ def main() -> None:
     warm_up()
     while line := tasks.readline():
         order = json.loads(line)
-        row = watch(tasks.read(order["size"]), float(order["limit"]), tasks)
-        answers.write(json.dumps(row).encode() + b"\n")
+        row = watch(tasks.read(order["size"]), order["limit"], order["memory"], tasks)
+        answers.write(_line(**row))
         answers.flush()
 
 
@@ -105,13 +104,13 @@ def warm_up() -> None:
     Case("warm", "warm", n=20, d=3, regularizer="L1").problem().solve(solver="l1")
 
 
-def watch(payload: bytes, limit: float, tasks: BinaryIO) -> dict[str, Any]:
+def watch(payload: bytes, limit: float, memory: float, tasks: BinaryIO) -> dict[str, Any]:
     """Fork a child for one run, hold it to its time, and return what it said or why it could not."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _be_child(payload, writing)
+        _be_child(payload, memory, writing)
     os.close(writing)
     signal.signal(signal.SIGTERM, lambda *_: _end(child))
     facts, verdict = _listen(reading, limit, tasks)
@@ -133,8 +132,8 @@ def _listen(reading: int, limit: float, tasks: BinaryIO) -> tuple[dict[str, Any]
     while True:
         allowed = {"preparing": PREPARING, "solving": left}.get(phase, JUDGING)
         wait = began + allowed - time.monotonic()
-        ready = select.select([reading, tasks], [], [], max(wait, 0.0))[0]
-        if tasks in ready:  # nothing is sent during a run: the parent is gone
+        ready = select.select([reading, tasks.fileno()], [], [], max(wait, 0.0))[0]
+        if tasks.fileno() in ready:  # nothing is sent during a run: the parent is gone
             return facts, {"status": "crashed", "reason": "the comparison was ended"}
         if not ready:
             return facts, _lateness(phase, limit)
@@ -171,10 +170,8 @@ def _death(code: int) -> str:
 def _kill(child: int) -> None:
     """Kill a child that leads a process group, and the group."""
     for kill in (os.killpg, os.kill):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             kill(child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def _end(child: int) -> None:
@@ -183,17 +180,30 @@ def _end(child: int) -> None:
     os._exit(1)
 
 
-def _be_child(payload: bytes, writing: int) -> None:
+def _limit_memory(megabytes: float) -> None:
+    """Let allocations fail beyond this much more than the process has: a hungry solver must not starve the machine."""
+    if sys.platform.startswith("linux"):
+        with open("/proc/self/statm") as file:
+            size = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + int(megabytes * 2**20),) * 2)
+
+
+def _line(**facts: Any) -> bytes:
+    return json.dumps(facts).encode() + b"\n"
+
+
+def _be_child(payload: bytes, memory: float, writing: int) -> None:
     """Run in the child; never returns."""
 
     def say(phase: str, **facts: Any) -> None:
-        os.write(writing, json.dumps({"phase": phase, **facts}).encode() + b"\n")
+        os.write(writing, _line(phase=phase, **facts))
 
     try:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit_memory(memory)
         run(payload, say)
     except BaseException as error:
         say("done", status="error", reason=f"{type(error).__name__}: {error}")
