@@ -30,7 +30,7 @@ LOST = "the process that watches over the runs died (out of memory?)"
 
 
 class Nursery:
-    """The parent's side: ``nursery.run(solver, case, tol, limit, memory)`` returns what became of one run. A context."""
+    """The parent's side, a context: ``nursery.run(solver, case, tol, limit, memory)`` returns what became of a run."""
 
     def __init__(self) -> None:
         self._process: Any = None
