@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.experiments.compare.summary import _at, exponents, profile, share_of_problems
+from nerm.experiments.compare.summary import at, exponents, labelled, profile, share_of_problems
 from nerm.plots import DASHES, MARKERS, OKABE_ITO, _axes, _finish
 
 
@@ -36,7 +36,7 @@ def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
 def time_against_n(table: Any, tol: float, family: str = "size", ax: Any = None) -> Any:
     """Draw seconds against the number of rows in one family, log-log, with the fitted exponent in the legend."""
     fits = exponents(table, tol, family).set_index("solver")
-    own = _at(table, tol)
+    own = at(table, tol)
     own = own[(own["family"] == family) & (own["status"] == "solved")]
     ax = _axes(ax)
     looks = _looks(table)
@@ -68,7 +68,7 @@ def figure(table: Any, tol: float, axes: Any = None) -> Any:
 
 def _looks(table: Any) -> dict[str, tuple[str, Any, str]]:
     """Return colour, dashes and marker of every solver: no two alike, and the same in every figure of a table."""
-    names = sorted(set(table["solver"]))
+    names = sorted(set(labelled(table)["solver"]))
     count = len(OKABE_ITO)
     return {
         name: (OKABE_ITO[k % count], DASHES[(k // count) % len(DASHES)], MARKERS[(k + k // count) % len(MARKERS)])

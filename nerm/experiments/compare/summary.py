@@ -74,7 +74,7 @@ def profile(table: Any, tol: float) -> dict[str, np.ndarray]:
     it solved; its curve rises by 1 / (number of problems that anybody solved) at each of them. A problem that it failed
     or cannot take never counts. Solvers stand in the order of the area under their curve.
     """
-    own = _at(table, tol)
+    own = at(table, tol)
     best = _best(own)
     solved = own[own["status"] == "solved"]
     if solved.empty:
@@ -91,7 +91,7 @@ def profile(table: Any, tol: float) -> dict[str, np.ndarray]:
 
 def share_of_problems(table: Any, tol: float) -> int:
     """Return the number of problems that somebody solved: the denominator of `profile`."""
-    return len(_best(_at(table, tol)))
+    return len(_best(at(table, tol)))
 
 
 def exponents(table: Any, tol: float, family: str = "size") -> Any:
@@ -102,7 +102,7 @@ def exponents(table: Any, tol: float, family: str = "size") -> Any:
     """
     import pandas as pd
 
-    own = _at(table, tol)
+    own = at(table, tol)
     own = own[own["family"] == family]
     rows = []
     for solver, runs in own.groupby("solver"):
@@ -122,10 +122,26 @@ def _ran(table: Any) -> Any:
             f"a table with the columns {', '.join(map(str, table.columns))}",
             "Pass the table that compare_solvers returned",
         )
-    return table[table["status"] != "not taken"]
+    return labelled(table)[table["status"] != "not taken"]
 
 
-def _at(table: Any, tol: float) -> Any:
+def labelled(table: Any) -> Any:
+    """Return the table with names that tell apart what a file has gathered: versions of a solver, problems of a name.
+
+    >>> import pandas as pd
+    >>> labelled(pd.DataFrame({"solver": ["a", "a", "b"], "version": ["1", "2", "1"]}))["solver"].tolist()
+    ['a 1', 'a 2', 'b']
+    """
+    table = table.copy()
+    for name, detail in (("solver", "version"), ("problem", "case")):
+        if detail in table:
+            several = table.groupby(name)[detail].transform("nunique") > 1
+            table[name] = table[name].where(~several, table[name] + " " + table[detail])
+    return table
+
+
+def at(table: Any, tol: float) -> Any:
+    """Return the runs at one accuracy."""
     own = _ran(table)
     own = own[own["tol"] == tol]
     if own.empty:
