@@ -256,12 +256,29 @@ def _score(
             "none",
             "Pass params={'viewpoint': v} to cross_validate, or viewpoint=v to GridSearchCV.fit",
         )
+    viewpoint = _two_sided(viewpoint)
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
         return abs(float(metric(scores, viewpoint, sample_weight=sample_weight)))
     if metric in _OF_SCORES:
         return abs(_OF_SCORES[metric](scores, viewpoint, sample_weight))
     return abs(_OF_LABELS[metric](y, scores, viewpoint, sample_weight))
+
+
+def _two_sided(viewpoint: Any) -> Any:
+    """Return a routed viewpoint as the classifiers read it: numbers of both signs stay, two groups become -1 and +1."""
+    values = np.asarray(viewpoint)
+    numeric = values.dtype.kind in "biuf"
+    if numeric and (((values > 0).any() and (values <= 0).any()) or np.isin(values, (-1, 0, 1)).all()):
+        return viewpoint
+    groups = np.unique(values.astype(str) if values.dtype.kind == "O" else values)
+    if len(groups) != 2:
+        raise InvalidInputError(
+            "a neutrality scorer must be given numbers of both signs, or two groups",
+            f"{len(groups)} values, first {groups[:1].tolist()[0]!r}",
+            "Code the viewpoint as -1 and +1, so that every fold can be read",
+        )
+    return np.where((values.astype(str) if values.dtype.kind == "O" else values) == groups[1], 1.0, -1.0)
 
 
 class _UndefinedError(InvalidInputError):

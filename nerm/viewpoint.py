@@ -151,10 +151,17 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
     terms: dict[str, np.ndarray] = {}
     for name, given, label in _by_name(_columns_by_name(viewpoint, n)):
         values, of = _evaluate(given, X, label)
-        if _is_hypothesis(given):
-            terms.update(_numbers(name, values, given, n, of))
-        else:
-            terms.update(_groups(name, np.asarray(values), n, of, among))
+        found = (
+            _numbers(name, values, given, n, of)
+            if _is_hypothesis(given)
+            else _groups(name, np.asarray(values), n, of, among)
+        )
+        for term in found:
+            if term in terms:
+                raise InvalidInputError(
+                    "neutrality terms must have different names", f"{term!r} twice", "Rename a viewpoint"
+                )
+        terms.update(found)
     for name, v in terms.items():
         _check_varies(name, v[among])
     return terms
@@ -197,7 +204,13 @@ def _columns_by_name(viewpoint: Any, n: int) -> Any:
     if np.shape(viewpoint)[1] == 1:
         return np.asarray(viewpoint).ravel()
     if hasattr(viewpoint, "iloc"):
-        return {str(name): viewpoint.iloc[:, j] for j, name in enumerate(viewpoint.columns)}
+        names = [str(name) for name in viewpoint.columns]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInputError(
+                "the columns of 'viewpoint' must have different names", f"{twice!r} twice", "Rename one"
+            )
+        return {name: viewpoint.iloc[:, j] for j, name in enumerate(names)}
     return {f"{DEFAULT} {j}": column for j, column in enumerate(np.asarray(viewpoint).T)}
 
 

@@ -26,6 +26,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
     groups_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
         """Return real scores, positive for the desired outcome."""
@@ -95,9 +96,30 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
             )
         return favoured
 
+    def _remember_columns(self, X: Any) -> None:
+        """Keep the names of the columns of a frame, as scikit-learn does."""
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray([str(name) for name in X.columns], dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_columns(self, X: Any) -> None:
+        """Refuse a frame whose columns are not those of fit, in their order."""
+        seen = getattr(self, "feature_names_in_", None)
+        if seen is None or not hasattr(X, "columns") or len(X.columns) != len(seen):
+            return
+        for j, (name, known) in enumerate(zip(map(str, X.columns), seen, strict=True)):
+            if name != known:
+                raise InvalidInputError(
+                    "'X' must have the columns seen in fit, in the same order",
+                    f"{name!r} where {known!r} was, at position {j}",
+                    "Reorder the columns with X[list(model.feature_names_in_)]",
+                )
+
     def _known_matrix(self, X: Any) -> Any:
-        """Return X at prediction, with as many columns as in fit."""
+        """Return X at prediction, with as many columns as in fit, of the same names."""
         check_is_fitted(self)
+        self._check_columns(X)
         matrix = as_matrix(X)
         if matrix.shape[1] != self.n_features_in_:
             raise InvalidInputError(

@@ -56,6 +56,7 @@ class CV2NB(GroupClassifier):
         favoured = self._fit_groups(viewpoint, len(codes))
         self._check_cells(positive, favoured)
         self.n_features_in_ = codes.shape[1]
+        self._remember_columns(X)
         self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in (~favoured, favoured)]
         features = [self._odds[s][codes[favoured == bool(s)]].sum(axis=1) for s in (0, 1)]
         counts = np.array([[(positive == bool(c))[favoured == bool(s)].sum() for s in (0, 1)] for c in (0, 1)])
@@ -112,6 +113,7 @@ class CV2NB(GroupClassifier):
     def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
         """Return the log-odds of the desired outcome with the final counts."""
         check_is_fitted(self)
+        self._check_columns(X)
         codes = self._nominal.codes(X)
         favoured = self._known_groups(viewpoint, len(codes))
         prior = np.log(self.counts_[1] + 0.5) - np.log(self.counts_[0] + 0.5)

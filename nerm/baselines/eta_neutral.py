@@ -69,6 +69,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         found = minimise(problem, np.zeros(d + 1), tol, FEASIBLE / 10, int(self.max_iter), self.verbose)
         p = expit(problem.X @ found.weights)
         self.n_features_in_ = d
+        self._remember_columns(X)
         self.coef_, self.intercept_ = found.weights[:d].copy(), float(found.weights[d])
         self.objective_ = problem.objective(found.weights) * n
         self.constraints_ = problem.published_constraints(p)

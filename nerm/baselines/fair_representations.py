@@ -77,6 +77,7 @@ class LearningFairRepresentations(GroupClassifier):
         favoured = self._fit_groups(viewpoint, n)
         self._check_cells(positive, favoured)
         self.n_features_in_ = matrix.shape[1]
+        self._remember_columns(X)
         problem = Prototypes(matrix, positive, favoured, int(self.n_prototypes), scales)
         random = check_random_state(self.random_state)
         ends = []

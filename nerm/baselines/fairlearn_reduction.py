@@ -49,6 +49,7 @@ class FairlearnReduction(GroupClassifier):
         favoured = self._fit_groups(viewpoint, matrix.shape[0])
         self._check_cells(positive.astype(bool), favoured)
         self.n_features_in_ = matrix.shape[1]
+        self._remember_columns(X)
         base = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
         self.model_ = ExponentiatedGradient(base, DemographicParity(), eps=eps, max_iter=int(self.max_iter))
         with warnings.catch_warnings():

@@ -32,6 +32,7 @@ class NominalNaiveBayes(GroupClassifier):
         codes = self._nominal.codes(X)
         positive = self._fit_labels(y, len(codes))
         self.n_features_in_ = codes.shape[1]
+        self._remember_columns(X)
         self.counts_ = np.array([(~positive).sum(), positive.sum()], dtype=float)
         self._odds = self._nominal.log_odds(codes, positive)
         margins = np.where(positive, 1.0, -1.0) * self._scores(codes)
@@ -42,6 +43,7 @@ class NominalNaiveBayes(GroupClassifier):
     def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
         """Return the log-odds of the positive class."""
         check_is_fitted(self)
+        self._check_columns(X)
         return self._scores(self._nominal.codes(X))
 
     def _scores(self, codes: np.ndarray) -> np.ndarray:

@@ -83,7 +83,8 @@ def _is_categorical(column: Any) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value
+    # pandas' NA answers no comparison with True or False
+    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _plain(column: Any) -> np.ndarray:

@@ -72,6 +72,7 @@ class PrejudiceRemover(GroupClassifier):
                 )
             start = np.column_stack([self.coef_, self.intercept_])
         self.n_features_in_ = d
+        self._remember_columns(X)
         problem = Prejudice(matrix, positive, favoured, eta, lam)
         steps = 0
 

@@ -47,6 +47,7 @@ class SklegoDemographicParity(GroupClassifier):
         favoured = self._fit_groups(viewpoint, matrix.shape[0])
         self._check_cells(positive, favoured)
         self.n_features_in_ = matrix.shape[1]
+        self._remember_columns(X)
         dense = matrix.toarray() if sp.issparse(matrix) else matrix
         table = np.column_stack([dense, favoured.astype(float)])
         with warnings.catch_warnings():

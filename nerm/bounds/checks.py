@@ -86,10 +86,11 @@ def largest(function: Any, bound: float, name: str) -> float:
 def check_nonnegative(function: Any, name: str) -> None:
     """Refuse a loss that takes negative values (the identity): the comparison with f = 0 needs R_n >= 0."""
     values = np.asarray(function.value(np.array([-100.0, -10.0, -1.0, 0.0, 1.0, 10.0, 100.0])), dtype=float)
-    if (values < 0).any():
+    lowest = min(float(values.min()), float(getattr(function.facts, "minimum", 0.0)))
+    if lowest < 0:
         raise InvalidInputError(
             f"{name!r} must be nonnegative",
-            f"{function!r}, which takes the value {values.min():g}",
+            f"{function!r}, which goes down to {lowest:g}",
             "Use the hinge, for instance",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from nerm.bounds.radius import intercept_radius, norm_radius, radius_from_data
 from nerm.bounds.theorems import neutrality_bound, optimal_neutrality_bound, risk_bound
 from nerm.errors import InvalidInputError
 from nerm.metrics import calders_verwer_score, neutrality_risk, relaxed_neutrality_risk
+from nerm.problem import Problem
 from nerm.validation import as_nonnegative, as_vector, as_weights
 
 
@@ -148,17 +149,25 @@ def guarantee(
     stand_in = [] if known_R else [f"||x|| <= {R:.4g} for all inputs, the largest of the sample"]
     stand_in += [] if known_G else [f"|v| <= {G:.4g} for all inputs, the largest of the sample"]
     setting = _Setting(facts, n, v, R, G, delta, "; ".join(["i.i.d. rows", *stand_in]))
-    return Guarantee(
-        delta,
-        (
-            _risk(setting),
-            _neutrality(setting),
-            _corollary(setting),
-            _optimal(setting),
-            _through_psi(setting),
-            *_held_out(setting, holdout),
-        ),
-    )
+    stated = [
+        _or_missing(make, setting, quantity, source)
+        for make, quantity, source in (
+            (_risk, "risk", "Theorem 1"),
+            (_neutrality, "C_psi", "Theorem 2"),
+            (_corollary, "C_n,psi", "corollary"),
+            (_optimal, "C_psi", "Theorem 3"),
+            (_through_psi, "C_sgn", "through psi"),
+        )
+    ]
+    return Guarantee(delta, (*stated, *_held_out(setting, holdout)))
+
+
+def _or_missing(make: Callable[[_Setting], Statement], setting: _Setting, quantity: str, source: str) -> Statement:
+    """Return the statement, or that it cannot be made and why: one that fails must not silence the others."""
+    try:
+        return make(setting)
+    except InvalidInputError as error:
+        return _missing(quantity, source, float("nan"), str(error))
 
 
 @dataclass(frozen=True)
@@ -349,6 +358,8 @@ def _missing(quantity: str, source: str, on_sample: float, why: str) -> Statemen
 
 def _facts_of(model: Any) -> FitFacts:
     """Ask a fitted model for its facts."""
+    if isinstance(model, Problem):
+        model = model.solve()
     method = getattr(model, "fit_facts", None)
     facts = method() if callable(method) else None
     if not isinstance(facts, FitFacts):

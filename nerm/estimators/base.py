@@ -173,7 +173,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x): (n,) for two classes, (n, number of classes) beyond."""
-        check_is_fitted(self)
+        check_is_fitted(self, "fits_")
         matrix = self._known(X)
         if self.kernel_ is None:
             scores = np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
@@ -198,7 +198,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; labels that were not seen in fit are refused, since they can never be right."""
-        check_is_fitted(self)
+        check_is_fitted(self, "fits_")
         known = set(self.classes_.tolist())
         for i, label in enumerate(np.asarray(y).ravel().tolist()):
             if label not in known:
@@ -213,12 +213,12 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def explain(self, top: int = 10) -> Explanation:
         """Return terms of the objective, C+ and C-, theta, the certificate and the `top` largest coefficients."""
-        check_is_fitted(self)
+        check_is_fitted(self, "fits_")
         return explanation_of(self, top)
 
     def fit_facts(self, to: str | None = None, label: Any = None) -> Any:
         """Return what `nerm.bounds.guarantee` needs to know, about one viewpoint (and one class beyond two)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "fits_")
         fits = {fit.label.item() if isinstance(fit.label, np.generic) else fit.label: fit for fit in self.fits_}
         if label is None and len(fits) > 1:
             raise InvalidInputError(
@@ -250,7 +250,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         """
         from nerm.saving import save
 
-        check_is_fitted(self)
+        check_is_fitted(self, "fits_")
         save(self, path)
 
     # --- parameters -------------------------------------------------------------------------------

@@ -63,7 +63,8 @@ def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
             raise InvalidInputError(
                 "'eta' must have an entry for each viewpoint", f"none for {name!r}", "Add it; 0 switches the term off"
             )
-        found[name] = as_nonnegative(eta[keys[0]], f"eta[{keys[0]!r}]")
+        key = max(keys, key=len)  # "race=a" speaks for itself even where "race" speaks for all
+        found[name] = as_nonnegative(eta[key], f"eta[{key!r}]")
     for key in eta:
         if not any(name == key or name.startswith(f"{key}=") for name in names):
             raise UnknownNameError("a key of 'eta'", key, names, "Name a viewpoint that was given to fit")
