@@ -24,9 +24,10 @@ def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
         steps = np.concatenate([[1.0], r, [edge]])
         heights = np.concatenate([[0], np.arange(1, len(r) + 1), [len(r)]]) / total
         color, dashes, marker = looks[solver]
-        ax.step(steps, heights, where="post", color=color, linestyle=dashes, linewidth=1.3, label=solver, alpha=0.9)
-        if len(r):
-            ax.plot(edge, len(r) / total, color=color, marker=marker, markersize=4, clip_on=False)
+        ax.step(
+            steps, heights, where="post", color=color, linestyle=dashes, linewidth=1.3, alpha=0.9, label=solver,
+            marker=marker, markersize=4, markevery=[-1], clip_on=False,
+        )  # fmt: skip
     ax.set(xscale="log", xlim=(1.0, edge), ylim=(0.0, 1.02), xlabel="time, as a multiple of the fastest solver's")
     ax.set(ylabel=f"share of {total} problems solved", title=f"tol {tol:g}")
     _finish(ax, "outside")

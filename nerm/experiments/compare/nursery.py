@@ -163,7 +163,9 @@ def _lateness(phase: str, limit: float) -> dict[str, Any]:
 
 def _death(code: int) -> str:
     if os.WIFSIGNALED(code):
-        return f"it died of {signal.Signals(os.WTERMSIG(code)).name}"
+        name = signal.Signals(os.WTERMSIG(code)).name
+        hint = " (which is how compiled code often ends at the memory limit)" if name == "SIGABRT" else ""
+        return f"it died of {name}{hint}"
     return f"it ended the process with code {os.WEXITSTATUS(code)} and no answer"
 
 
