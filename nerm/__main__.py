@@ -1,4 +1,4 @@
-"""`python -m nerm`: solve one neutral SVM and show its terms and its certificate."""
+"""`python -m nerm` is the command `nerm`; the examples' data live here too."""
 
 from __future__ import annotations
 
@@ -16,20 +16,7 @@ def synthetic(n: int = 400, seed: int = 7) -> tuple[np.ndarray, np.ndarray, np.n
     return X, nerm.signs.sign(X @ label_weights), nerm.signs.sign(X @ viewpoint_weights)
 
 
-def main() -> None:
-    """Solve the neutral SVM on synthetic data for a few neutrality weights and print what came out."""
-    X, y, v = synthetic()
-    objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
-    problem = objective.on(X, y, viewpoint=v)
-    print(f"{objective}\n")
-    print(f"{'eta':>6}  {'accuracy':>8}  {'C_sgn':>6}  {'certified gap':>13}")
-    for solution in problem.path([0.0, 0.1, 1.0, 10.0]):
-        eta = solution.problem.neutralities[0].weight
-        accuracy = float(np.mean(solution.predict(X) == y))
-        neutrality = nerm.metrics.neutrality_risk(solution.decision_function(X), v)
-        print(f"{eta:6g}  {accuracy:8.3f}  {neutrality:6.3f}  {solution.certificate.relative_gap:13.1e}")
-    print(f"\nAt eta = 1:\n{problem.solve()}")
-
-
 if __name__ == "__main__":
+    from nerm.cli import main
+
     main()

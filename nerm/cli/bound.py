@@ -37,7 +37,7 @@ Examples:
 @table_options
 @seed_option
 @common
-def bound(console: Console, data: str, eta: float, test: float, delta: float, **options: Any) -> None:
+def bound(console: Console, data: str, eta: float, test: float, delta: float, **options: Any) -> int:
     """Fit, and state every bound with what it assumes.
 
     The theorems bound the relaxed risk C_psi and need --weights uniform; only held-out rows bound C_sgn and the
@@ -46,17 +46,15 @@ def bound(console: Console, data: str, eta: float, test: float, delta: float, **
     task, recipe = task_of(data, options)
     seed = options.pop("seed")
     settings = settings_of(options, recipe, seed=seed, delta=delta)
-    from nerm.cli.fit import fitted
+    from nerm.cli.fit import fitted, promises_of
     from nerm.cli.showing import promises_table
-    from nerm.report.study import Promise
 
     with console.progress("Fitting"):
         found = fitted(task, settings, eta, test)
     console.notes([*task.notes, *found["notes"]])
-    promises = [
-        Promise(s.quantity, s.source, s.on_sample, s.bound, s.vacuous, s.note or f"assumes {s.assumes}")
-        for s in found["bounds"]
-    ]
-    plain = {"objective": found["objective"], "rows": found["rows"], "delta": delta, "eta": eta, "lam": settings.lam}
+    promises = promises_of(found["model"], found["holdout"], delta)
+    plain = {name: found[name] for name in ("objective", "rows", "status", "relative_gap", "eta", "lam")}
+    plain["delta"] = delta
     plain["bounds"] = [{**asdict(p), "holds": p.bound == p.bound} for p in promises]
     console.result(plain, found["objective"], promises_table(promises, delta))
+    return console.code({found["solver"]: found["status"]})

@@ -87,7 +87,8 @@ class Console:
     def result(self, plain: Mapping[str, Any], *shown: Table | str) -> None:
         """Print the result: tables and sentences for people, or one JSON object for machines."""
         if self.as_json:
-            print(json.dumps(jsonable(plain), ensure_ascii=False, indent=2, allow_nan=False))
+            narrow = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")  # would lose letters: \u escapes
+            print(json.dumps(jsonable(plain), ensure_ascii=narrow, indent=2, allow_nan=False))
             return
         from rich.console import Console as Rich
 
@@ -95,9 +96,10 @@ class Console:
             def on_broken_pipe(self) -> None:  # rich would exit with code 1; `ended` knows better
                 raise BrokenPipeError
 
-        terminal = Terminal(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+        width = None if sys.stdout.isatty() else WIDTH
+        terminal = Terminal(width=width, highlight=False, markup=False, emoji=False)
         for thing in shown:
-            terminal.print(thing, markup=False) if isinstance(thing, str) else terminal.print(thing)
+            terminal.print(thing)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Callable[[str], None]]:
@@ -106,9 +108,17 @@ class Console:
             yield lambda _: None
             return
         from rich.console import Console as Rich
+        from rich.text import Text
 
-        with Rich(stderr=True).status(title) as status:
-            yield lambda text: status.update(f"{title}: {text}")
+        with Rich(stderr=True).status(Text(title)) as status:
+            yield lambda text: status.update(Text(f"{title}: {text}"))
+
+    def code(self, statuses: Mapping[str, str]) -> int:
+        """Return the exit code of answers with these statuses, and name those that were not certified."""
+        bad = [f"{name} ({status})" for name, status in statuses.items() if status != "optimal"]
+        if bad:
+            self.note(f"not certified: {', '.join(bad)}")
+        return NOT_CERTIFIED if bad else 0
 
 
 def jsonable(thing: Any) -> Any:
@@ -134,9 +144,10 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    # Text, never str: rich would read [markup] in the names of people's columns
+    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for j, column in enumerate(columns):
-        table.add_column(column, justify="left" if j < left else "right", overflow="fold")
+        table.add_column(Text(column), justify="left" if j < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
@@ -165,6 +176,21 @@ def check_writable(path: str | os.PathLike[str] | None, option: str) -> None:
         probe.unlink()
     except OSError as error:
         raise _unwritable(option, path, error) from None
+
+
+def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
+    """Refuse outputs that cannot be written, that are an input, or that are each other; options name the paths."""
+    taken = {os.path.realpath(path): name for name, path in inputs.items() if path is not None}
+    for option, path in outputs.items():
+        check_writable(path, option)
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in taken:
+            raise InvalidInputError(
+                f"{option} must be another file than {taken[place]}", f"{path!r} for both", "Choose another place"
+            )
+        taken[place] = option
 
 
 def write_text(path: str | os.PathLike[str], text: str, option: str = "--out") -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where figure and report go.")
 @seed_option
 @common
-def demo(console: Console, folder: str, seed: int) -> None:
+def demo(console: Console, folder: str, seed: int) -> int:
     """See it work: predict how diabetes progresses without following sex.
 
     Sweeps the neutrality weight on real data that come with scikit-learn, prints the trade-off, and writes a figure
@@ -30,7 +30,7 @@ def demo(console: Console, folder: str, seed: int) -> None:
     figure, page = Path(folder) / "nerm-demo.svg", Path(folder) / "nerm-demo.html"
     check_writable(figure, "--folder")
     check_writable(page, "--folder")
-    from nerm.cli.showing import front_table, study_json
+    from nerm.cli.showing import front_table, statuses_of, study_json
     from nerm.report import Settings, figure_svg, render_page, run_study
 
     with console.progress("Fitting") as progress:
@@ -40,6 +40,7 @@ def demo(console: Console, folder: str, seed: int) -> None:
     files = {"figure": str(figure), "report": str(page)}
     where = f"Figure: {figure}\nReport: {page} (open it in a browser and click a point)"
     console.result({**study_json(study), "files": files}, front_table(study), study.sentence(), where)
+    return console.code(statuses_of(study))
 
 
 def diabetes() -> Task:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.cli.console import NOT_CERTIFIED, Console, check_writable, write_text
+from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import (
     common,
     input_options,
+    inputs_of,
     model_options,
     report_option,
     role_options,
@@ -20,10 +21,11 @@ from nerm.cli.options import (
     table_options,
     task_of,
 )
+from nerm.errors import NermError
 
 if TYPE_CHECKING:
-    from nerm.report.study import Settings
-    from nerm.tables import Task
+    from nerm.report.study import Promise, Settings
+    from nerm.tables import TableModel, Task
 
 EPILOG = """\b
 Examples:
@@ -56,25 +58,33 @@ def fit(console: Console, data: str, eta: float, out: str | None, test: float, b
     on standard error. The viewpoint is not an input unless you ask. A quarter of the rows is held out to measure; the
     saved model is the one that was measured.
     """
-    check_writable(out, "--out")
-    check_writable(options["report"], "--report")
+    check_places(inputs_of(data, options), {"--out": out, "--report": options["report"]})
     task, recipe = task_of(data, options)
     report, seed, delta = options.pop("report"), options.pop("seed"), options.pop("delta")
     settings = settings_of(options, recipe, seed=seed, delta=delta)
     with console.progress("Fitting"):
         found = fitted(task, settings, eta, test)
-    model = found.pop("model")
+    model, holdout = found.pop("model"), found.pop("holdout")
+    statuses = {found["solver"]: found["status"]}
     console.notes([*task.notes, *found["notes"]])
     if out is not None:
         _save(model, out)
     if report is not None:
+        from nerm.cli.showing import statuses_of
         from nerm.report import render_page, run_study
 
         with console.progress("Trade-off") as progress:
             study = run_study(task, settings, choose=eta, progress=progress)
         write_text(report, render_page(study, f"nerm fit {data} … --eta {eta:g}"), "--report")
-    _show(console, task, found, {"model": out, "report": report}, bounds, delta)
-    return 0 if found["status"] == "optimal" else NOT_CERTIFIED
+        statuses |= statuses_of(study)
+    promises: list[Promise] = []
+    if bounds:
+        try:
+            promises = promises_of(model, holdout, delta)
+        except NermError as error:  # the fit stands, whatever can be promised about it
+            found["no_bounds"] = str(error)
+    _show(console, task, found, {"model": out, "report": report}, promises, delta)
+    return console.code(statuses)
 
 
 def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str, Any]:
@@ -82,7 +92,6 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
     import numpy as np
 
     from nerm import metrics
-    from nerm.bounds import guarantee
     from nerm.estimators import NERMClassifier
     from nerm.report.people import groups_of
     from nerm.report.study import same_decisions
@@ -103,7 +112,6 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
     X_held, held_notes = recipe.transform(judged.table)
     scores = classifier.decision_function(X_held)
     measured = metrics.report(judged.y, scores, judged.v)
-    statements = guarantee(classifier, delta=settings.delta, holdout=(scores, judged.v) if test > 0 else None)
     binary = classifier.fits_[0]
     facts = {
         "eta": eta,
@@ -117,6 +125,7 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
     }
     return {
         "model": TableModel(recipe, classifier, task.target, task.viewpoint, facts),
+        "holdout": (scores, judged.v) if test > 0 else None,
         **facts,
         "recipe": recipe.summary(),
         "status": binary.status.value,
@@ -126,9 +135,19 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
         "measures": measured.as_dict(),
         "undefined": dict(measured.undefined),
         "groups": groups_of(judged, scores),
-        "bounds": list(statements),
         "notes": [*notes, *held_notes, *same_decisions(1000 * float((scores > 0).mean()))],
     }
+
+
+def promises_of(model: TableModel, holdout: Any, delta: float) -> list[Promise]:
+    """Return every bound on a model that was just fitted."""
+    from nerm.bounds import guarantee
+    from nerm.report.study import Promise
+
+    return [
+        Promise(s.quantity, s.source, s.on_sample, s.bound, s.vacuous, s.note or f"assumes {s.assumes}")
+        for s in guarantee(model.estimator, delta=delta, holdout=holdout)
+    ]
 
 
 def _save(model: Any, out: str) -> None:
@@ -143,12 +162,11 @@ def _save(model: Any, out: str) -> None:
 
 
 def _show(
-    console: Console, task: Task, found: dict[str, Any], files: dict[str, Any], bounds: bool, delta: float
+    console: Console, task: Task, found: dict[str, Any], files: dict[str, Any], promises: list[Promise], delta: float
 ) -> None:
     from nerm.cli.showing import groups_table, measures_table, promises_table
-    from nerm.report.study import Promise
 
-    plain = {**found, "groups": [asdict(g) for g in found["groups"]], "bounds": [asdict(b) for b in found["bounds"]]}
+    plain = {**found, "groups": [asdict(g) for g in found["groups"]], "bounds": [asdict(p) for p in promises]}
     plain |= {"target": asdict(task.target), "viewpoint": asdict(task.viewpoint), "task_notes": list(task.notes)}
     plain["files"] = {name: path for name, path in files.items() if path}
     target = f"{task.target.column} = {task.target.positive}"
@@ -162,11 +180,9 @@ def _show(
         ),
         groups_table(found["groups"], target),
     ]
-    if bounds:
-        promises = [
-            Promise(s.quantity, s.source, s.on_sample, s.bound, s.vacuous, s.note or f"assumes {s.assumes}")
-            for s in found["bounds"]
-        ]
+    if "no_bounds" in found:
+        shown.append(f"No bounds: {found['no_bounds']}")
+    if promises:
         shown.append(promises_table(promises, delta))
     shown += [f"{name.capitalize()}: {path}" for name, path in files.items() if path]
     console.result(plain, *shown)

@@ -47,7 +47,9 @@ def common(command: F) -> F:
     )(run)  # type: ignore[return-value]
 
 
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random choice."
+)
 
 report_option = click.option("--report", metavar="FILE.html", help="Write the report: one page, no network needed.")
 
@@ -136,6 +138,13 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
     from nerm.tables.reading import read_text
 
     return [line.strip() for line in read_text(name).splitlines() if line.strip()], None
+
+
+def inputs_of(data: str, options: dict[str, Any]) -> dict[str, str | None]:
+    """Return the files that the options make a command read, by what they are; outputs must be none of them."""
+    columns = options["columns"] or ""
+    names = columns[1:] if columns.startswith("@") and columns[1:] not in LAYOUTS else None
+    return {"the data": data, "the file of --columns": names}
 
 
 def missing_words(options: dict[str, Any]) -> tuple[str, ...]:

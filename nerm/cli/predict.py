@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from typing import Any
 
 import click
 
-from nerm.cli.console import Console, check_writable, write_text
-from nerm.cli.options import common, read, table_options
+from nerm.cli.console import Console, check_places, write_text
+from nerm.cli.options import common, inputs_of, read, table_options
+from nerm.errors import InvalidInputError
+
+OWN = ("row", "score", "prediction")
 
 EPILOG = """\b
 Examples:
@@ -28,39 +32,51 @@ Examples:
 def predict(console: Console, model: str, data: str, out: str | None, keep: str | None, **options: Any) -> None:
     """Score new rows with a saved model.
 
-    Writes CSV with the columns row, score and prediction, one line a row of the data. A prediction is the target's
-    positive value iff the score is above 0.
+    Writes CSV with the columns row, score and prediction, one line a row of the data; row is its place in the file,
+    counted from 1. A prediction is the target's positive value iff the score is above 0.
     """
-    check_writable(out, "--out")
+    check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
     from nerm.tables import load_model
 
     options.pop("missing")  # the model remembers its own
     fitted, table = load_model(model), read(data, options)
     kept = table.names if keep == "all" else [name.strip() for name in keep.split(",")] if keep else []
+    for name in kept:
+        if name in OWN:
+            raise InvalidInputError(
+                f"--keep must not name a column that predict writes itself ({', '.join(OWN)})",
+                repr(name),
+                "Rename it in the data, or name the columns to keep without it",
+            )
     columns = {name: table[name].tolist() for name in kept}
     scores, notes = fitted.scores(table)
+    if table.skipped:
+        notes = (f"{table.skipped} rows with a wrong number of fields were left out", *notes)
     console.notes(notes)
     labels = fitted.labels(scores).tolist()
     if console.as_json and out is None:
-        rows = [{"score": s, "prediction": label} for s, label in zip(scores.tolist(), labels, strict=True)]
-        for name, values in columns.items():
-            for row, value in zip(rows, values, strict=True):
-                row.setdefault(name, value)
-        console.result({"model": model, "target": fitted.target.column, "predictions": rows})
+        cells = {"row": table.places.tolist(), "score": scores.tolist(), "prediction": labels, **columns}
+        rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+        console.result({"model": model, "target": fitted.target.column, "predictions": rows, "notes": notes})
         return
-    text = _csv(["row", *columns, "score", "prediction"], [*columns.values(), map(repr, scores.tolist()), labels])
+    cells = {"row": table.places.tolist(), **columns, "score": list(map(repr, scores.tolist())), "prediction": labels}
+    text = _csv(cells)
     if out is None:
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            console.note("standard output has no way to write some letters, so they are '?'; --out writes them all")
         click.echo(text, nl=False)
         return
     write_text(out, text)
     share = sum(label == fitted.target.positive for label in labels) / len(labels)
     said = f"{len(labels):,} predictions, {share:.1%} {fitted.target.column} = {fitted.target.positive}: {out}"
-    console.result({"rows": len(labels), "positive": share, "files": {"predictions": out}}, said)
+    console.result({"rows": len(labels), "positive": share, "files": {"predictions": out}, "notes": notes}, said)
 
 
-def _csv(header: list[str], columns: list[Any]) -> str:
+def _csv(columns: dict[str, list[Any]]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([i, *cells] for i, cells in enumerate(zip(*columns, strict=True), start=1))
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return stream.getvalue()

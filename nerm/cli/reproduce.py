@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nerm.cli.console import Console, check_writable
+from nerm.cli.console import Console, check_places
 from nerm.cli.experiments import experiment
 from nerm.cli.options import common, seed_option
 
@@ -42,8 +42,7 @@ def reproduce(
     convergence is its figure 1: how the errors of risk and neutrality fall with the number of samples. tradeoff is
     figure 2: AUC against C_sgn on real data, method by method; it can take hours, so keep --results.
     """
-    check_writable(results, "--results")
-    check_writable(figure, "--figure")
+    check_places({}, {"--results": results, "--figure": figure})
     if datasets is not None and which != "tradeoff":
         raise click.UsageError("--datasets belongs to tradeoff.")
     run, sum_up = experiment(which), experiment("slopes" if which == "convergence" else "front")

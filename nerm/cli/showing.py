@@ -84,6 +84,11 @@ def promises_table(promises: Sequence[Promise], delta: float) -> Table:
     return make_table(title, ["quantity", "by", "note", "on these rows", "bound"], rows, left=3)
 
 
+def statuses_of(study: Study) -> dict[str, str]:
+    """Return the status of the model at every weight."""
+    return {f"η = {point.eta:g}": point.status for point in study.points}
+
+
 def study_json(study: Study) -> dict[str, Any]:
     """Return a study as plain data."""
     return {

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from nerm.cli.console import Console, check_writable, write_text
+from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import (
     common,
     input_options,
+    inputs_of,
     model_options,
     report_option,
     role_options,
@@ -55,20 +56,19 @@ def tradeoff(
     figure: str | None,
     report: str | None,
     **options: Any,
-) -> None:
+) -> int:
     """Show the front between quality and neutrality.
 
     Fits the model for every weight, measures on rows it has not seen, and points at the most neutral one (judged on
     training rows) whose AUC is within the budget. Plain logistic regression stands beside it.
     """
-    check_writable(figure, "--figure")
-    check_writable(report, "--report")
+    check_places(inputs_of(data, options), {"--figure": figure, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
         raise InvalidInputError("--figure must end in .svg", repr(figure), "Rename it; browsers and editors open SVG")
     grid = {} if etas is None else {"etas": tuple(_number(word) for word in etas.split(","))}
     task, recipe = task_of(data, options)
     seed = options.pop("seed")
-    from nerm.cli.showing import front_table, study_json
+    from nerm.cli.showing import front_table, statuses_of, study_json
     from nerm.report import figure_svg, render_page, run_study
 
     settings = settings_of(options, recipe, seed=seed, budget=budget, **grid)
@@ -84,6 +84,7 @@ def tradeoff(
         files["report"] = report
     where = [f"{name.capitalize()}: {path}" for name, path in files.items()]
     console.result({**study_json(study), "files": files}, front_table(study), study.sentence(), *where)
+    return console.code(statuses_of(study))
 
 
 def _number(word: str) -> float:

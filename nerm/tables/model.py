@@ -61,10 +61,17 @@ def load_model(path: Any) -> TableModel:
             f"a saved {type(content).__name__} without the recipe of its columns",
             "Fit it with nerm fit --out",
         )
-    return TableModel(
-        Recipe.from_dict(content["recipe"]),
-        content["estimator"],
-        Role(**content["target"]),
-        Role(**content["viewpoint"]),
-        content["facts"],
-    )
+    try:
+        return TableModel(
+            Recipe.from_dict(content["recipe"]),
+            content["estimator"],
+            Role(**content["target"]),
+            Role(**content["viewpoint"]),
+            content["facts"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInputError(
+            f"{str(path)!r} must hold a recipe, an estimator and the roles of its columns",
+            f"a file that lacks {error}" if isinstance(error, KeyError) else f"a damaged part ({error})",
+            "Fit it again with nerm fit --out",
+        ) from None

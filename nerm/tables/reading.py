@@ -22,12 +22,17 @@ GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of words by name, all of one length; `lines` says where in the file each row stands."""
+    """Columns of words by name, all of one length.
+
+    `lines` says in which line of the file each row starts, `places` which of the file's rows it is, counted from 1 and
+    with the rows that were skipped.
+    """
 
     source: str
     names: tuple[str, ...]
     columns: dict[str, np.ndarray]
     lines: np.ndarray
+    places: np.ndarray
     skipped: int = 0
 
     def __len__(self) -> int:
@@ -41,7 +46,7 @@ class Table:
     def rows(self, kept: np.ndarray) -> Table:
         """Return the table of these rows."""
         columns = {name: column[kept] for name, column in self.columns.items()}
-        return Table(self.source, self.names, columns, self.lines[kept], self.skipped)
+        return Table(self.source, self.names, columns, self.lines[kept], self.places[kept], self.skipped)
 
 
 def missing_in(column: np.ndarray, tokens: Sequence[str] = MISSING) -> np.ndarray:
@@ -206,8 +211,9 @@ def _assembled(names: list[str], records: list[tuple[int, list[str]]], source: s
             f"{len(bad)} of {len(records)} rows ({share:.3g} %) with another number, first {fields} in line {line}",
             "Correct them, name the columns with --columns, or leave such rows out with --skip-bad-rows",
         )
-    good = [(line, record) for line, record in records if len(record) == len(names)]
+    good = [(k, line, record) for k, (line, record) in enumerate(records, start=1) if len(record) == len(names)]
     if not good:
         raise InvalidInputError(f"{source!r} must hold at least one row", "only a header", "Check how it was written")
-    columns = {name: np.array([record[j] for _, record in good], dtype=object) for j, name in enumerate(names)}
-    return Table(source, tuple(names), columns, np.array([line for line, _ in good]), len(bad))
+    columns = {name: np.array([record[j] for *_, record in good], dtype=object) for j, name in enumerate(names)}
+    places, lines = (np.array([entry[k] for entry in good]) for k in (0, 1))
+    return Table(source, tuple(names), columns, lines, places, len(bad))

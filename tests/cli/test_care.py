@@ -1,0 +1,202 @@
+"""What must not happen to people's files, names and answers: each test was a defect once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nerm.errors import InvalidInputError
+from tests.cli.conftest import ROLES, as_csv, people
+from tests.cli.test_bad_input import refused
+
+HARD = ("--tol", "1e-17")  # a gap that floating-point numbers cannot certify
+
+
+@pytest.fixture
+def model(nerm, data, tmp_path):
+    path = tmp_path / "m.nerm"
+    assert nerm("fit", data, *ROLES, "--out", path, "-q").code == 0
+    return path
+
+
+def run(*arguments, **environment):
+    """Run `python -m nerm` as a process of its own."""
+    command = [sys.executable, "-m", "nerm", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, env={**os.environ, **environment}, check=False)
+
+
+def test_names_are_not_markup(nerm, tmp_path):
+    """Square brackets and colons of names and values reach the screen as they are."""
+    rows = [{**{k: v for k, v in r.items() if k not in ("sex", "income")}} for r in people()]
+    for row, old in zip(rows, people(), strict=True):
+        row |= {"sex[/red]": old["sex"], "pay[bold]:smile:": old["income"].replace(">50K", "[/b]high")}
+    path = tmp_path / "odd.csv"
+    path.write_text(as_csv(rows), encoding="utf-8")
+    roles = ("--target", "pay[bold]:smile:", "--viewpoint", "sex[/red]", "--positive", "[/b]high")
+    for command in (("fit", "--bounds"), ("tradeoff", "--etas", "0,1")):
+        ran = nerm(command[0], path, *roles, *command[1:], "-q")
+        assert ran.code == 0, ran.err
+        assert "pay[bold]:smile: = [/b]high, neutral to sex[/red]" in " ".join(ran.out.split())
+    assert "sex[/red] = male" in nerm("fit", path, *roles, "-q").out
+
+
+def test_progress_is_not_markup(monkeypatch):
+    from nerm.cli.console import Console
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Console().progress("[/b]") as progress:
+        progress("sex[/red]")
+
+
+def test_python_m_nerm_is_the_command():
+    import nerm as package
+
+    ran = run("--version")
+    assert (ran.returncode, ran.stdout.decode()) == (0, f"nerm {package.__version__}{os.linesep}")
+    assert run("fit", "none.csv", *ROLES).returncode == 2
+    bare = run()
+    assert bare.returncode == 2
+    assert b"Usage: nerm" in bare.stderr
+
+
+@pytest.mark.parametrize("command", ["fit", "bound"])
+def test_what_was_not_certified_is_not_success(nerm, data, command):
+    ran = nerm(command, data, *ROLES, *HARD, "--json")
+    assert ran.code == 3
+    assert "not certified" in ran.err
+    assert json.loads(ran.out)["status"] == "inaccurate"
+
+
+def test_an_uncertified_study(nerm, data, tmp_path, monkeypatch):
+    """One point that was not certified decides the exit code of every command that makes a study."""
+    from dataclasses import replace
+
+    from nerm import report
+
+    true_study = report.run_study
+
+    def doubtful(task, settings, **options):
+        study = true_study(task, replace(settings, etas=(0.0, 1.0)), **options)
+        *rest, last = study.points
+        return replace(study, points=(*rest, replace(last, status="inaccurate")))
+
+    monkeypatch.setattr(report, "run_study", doubtful)
+    for arguments in (
+        ("demo", "--folder", tmp_path),
+        ("tradeoff", data, *ROLES),
+        ("fit", data, *ROLES, "--report", tmp_path / "r.html"),
+    ):
+        ran = nerm(*arguments)
+        assert ran.code == 3
+        assert "not certified: η = 1 (inaccurate)" in ran.err
+
+
+def test_skipped_rows_are_told_and_keep_their_numbers(nerm, model, tmp_path):
+    lines = as_csv(people(6)).splitlines()
+    lines[3] = "#### broken ####"
+    path = tmp_path / "broken.csv"
+    path.write_text("\n".join(lines))
+    ran = nerm("predict", model, path, "--skip-bad-rows")
+    assert [row["row"] for row in csv.DictReader(io.StringIO(ran.out))] == ["1", "2", "4", "5", "6"]
+    assert "1 rows with a wrong number of fields were left out" in ran.err
+    plain = json.loads(nerm("predict", model, path, "--skip-bad-rows", "--json").out)
+    assert [row["row"] for row in plain["predictions"]] == [1, 2, 4, 5, 6]
+    assert "1 rows with a wrong number of fields were left out" in plain["notes"]
+
+
+def test_outputs_do_not_overwrite_inputs_or_each_other(nerm, data, model, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(people(1)[0]))
+    link = tmp_path / "link.svg"
+    link.symlink_to(data)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    beside = tmp_path / "sub" / ".." / "x.svg"
+    (tmp_path / "sub").mkdir()
+    x = tmp_path / "x.svg"
+    refused(nerm("fit", data, *ROLES, "--out", data), "--out must be another file than the data")
+    refused(nerm("fit", data, *ROLES, "--report", data), "--report must be another file than the data")
+    refused(nerm("fit", data, *ROLES, "--out", x, "--report", beside), "--report must be another file than --out")
+    refused(nerm("fit", data, *ROLES, "--columns", f"@{names}", "--out", names), "the file of --columns")
+    refused(nerm("tradeoff", data, *ROLES, "--figure", x, "--report", beside), "--report", "--figure")
+    refused(nerm("tradeoff", data, *ROLES, "--figure", link), "--figure", "the data")
+    refused(nerm("predict", model, data, "--out", data), "--out", "the data")
+    refused(nerm("predict", model, data, "--out", model), "--out", "the model")
+    refused(nerm("reproduce", "convergence", "--results", x, "--figure", x), "--figure", "--results")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["row", "score", "prediction"])
+def test_kept_columns_with_the_names_of_new_ones(nerm, model, tmp_path, name):
+    path = tmp_path / "again.csv"
+    path.write_text(as_csv([{**row, name: "7"} for row in people(5)]))
+    for keep in (name, "all", f"age,{name}"):
+        refused(nerm("predict", model, path, "--keep", keep), "--keep", repr(name))
+    assert nerm("predict", model, path, "--keep", "age").code == 0
+
+
+@pytest.mark.parametrize("command", ["fit", "tradeoff", "bound"])
+def test_a_negative_seed(nerm, data, command):
+    refused(nerm(command, data, *ROLES, "--seed", "-1"), "--seed", "-1")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda content: content.pop("recipe"), "lacks 'recipe'"),
+        (lambda content: content["recipe"].pop("columns"), "lacks 'columns'"),
+        (lambda content: content.update(target={"strange": 1}), "a damaged part"),
+        (lambda content: content.update(recipe=None), "a damaged part"),
+    ],
+)
+def test_a_model_without_its_recipe(nerm, data, model, change, words):
+    from nerm import saving
+
+    content = saving.load(model)
+    change(content)
+    saving.save(content, model)
+    refused(nerm("predict", model, data), "must hold a recipe", words, "nerm fit --out")
+
+
+def test_a_terminal_without_some_letters(data, model, tmp_path):
+    """η and → are no Latin-1: they become question marks, never a traceback; JSON escapes them."""
+    narrow = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    ran = run("tradeoff", data, *ROLES, "--etas", "0,1", **narrow)
+    assert (ran.returncode, b"Traceback" in ran.stderr) == (0, False)
+    assert b"?" in ran.stdout
+    ran = run("tradeoff", data, *ROLES, "--etas", "0,1", "--json", "-q", **narrow)
+    assert "η" in json.loads(ran.stdout)["objective"]
+    greek = tmp_path / "greek.csv"
+    greek.write_text(as_csv([{**row, "job": "ναύτης"} for row in people(3)]), encoding="utf-8")
+    ran = run("predict", model, greek, "--keep", "job", **narrow)
+    assert ran.returncode == 0
+    assert b"--out writes them all" in ran.stderr
+
+
+def test_bounds_only_on_request(nerm, data, monkeypatch):
+    """A fit neither pays for bounds that nobody asked for nor fails on them."""
+    from nerm import bounds
+
+    asked = []
+
+    def guarantee(*_, **__):
+        asked.append(1)
+        raise InvalidInputError("the sample must be one", "another", "Wait")
+
+    monkeypatch.setattr(bounds, "guarantee", guarantee)
+    plain = nerm("fit", data, *ROLES, "--json")
+    assert (plain.code, asked, json.loads(plain.out)["bounds"]) == (0, [], [])
+    ran = nerm("fit", data, *ROLES, "--bounds")
+    assert (ran.code, asked) == (0, [1])
+    assert "No bounds: the sample must be one. Got another. Wait." in ran.out
+    assert json.loads(nerm("fit", data, *ROLES, "--bounds", "--json").out)["no_bounds"].startswith("the sample")
+    refused(nerm("bound", data, *ROLES, "-q"), "the sample must be one")
