@@ -18,7 +18,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--compare", is_flag=True, help="Run the comparison on this machine: about 40 minutes on 2 cores.")
+@click.option("--compare", is_flag=True, help="Run the comparison on this machine: half an hour or so on 2 cores.")
 @click.option("--quick", is_flag=True, help="With --compare: ten small problems, a few minutes.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="With --compare: runs at a time.")
 @click.option("--time-limit", type=float, default=10.0, show_default=True, help="With --compare: seconds for one run.")
