@@ -87,3 +87,11 @@ def test_guarantee_takes_a_problem_and_survives_an_infinite_class():
     text = repr(guarantee(steep))
     assert "must be finite on the values of the class" in text
     assert "corollary" in text
+
+
+def test_what_was_learned_from_the_rows_is_named():
+    X, y, v = make_data(6)
+    learned = repr(guarantee(nerm.NeutralSVC(kernel="rbf", eta=1.0, lam=5.0).fit(X, y, viewpoint=v)))
+    fixed = repr(guarantee(nerm.NeutralSVC(kernel="rbf", gamma=0.5, eta=1.0, lam=5.0).fit(X, y, viewpoint=v)))
+    assert "the kernel's width, learned from these rows and treated as fixed" in learned
+    assert "kernel's width" not in fixed

@@ -41,6 +41,9 @@ class FitFacts:
         Whether b was free.
     sample_weight, neutrality_weights
         If any were used.
+    learned
+        What of the class was learned from the same rows (a kernel's width, a coding of columns), in words: the
+        theorems are about a class fixed before the data, so every statement names it as treated as fixed.
     """
 
     scores: Any
@@ -57,6 +60,7 @@ class FitFacts:
     fit_intercept: bool = True
     sample_weight: Any = None
     neutrality_weights: Any = None
+    learned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,7 @@ def guarantee(
     G, known_G = _bound(viewpoint_bound, np.abs(v).max(), "viewpoint_bound", "|v|")
     stand_in = [] if known_R else [f"||x|| <= {R:.4g} for all inputs, the largest of the sample"]
     stand_in += [] if known_G else [f"|v| <= {G:.4g} for all inputs, the largest of the sample"]
+    stand_in += [f"{part}, learned from these rows and treated as fixed" for part in facts.learned]
     setting = _Setting(facts, n, v, R, G, delta, "; ".join(["i.i.d. rows", *stand_in]))
     stated = [
         _or_missing(make, setting, quantity, source)

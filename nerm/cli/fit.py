@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,11 @@ def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str,
     }
 
 
+def _with_coding(facts: Any) -> Any:
+    """Add to the facts that the columns were coded with means, scales and levels of the same rows."""
+    return dataclasses.replace(facts, learned=(*facts.learned, "the coding of the columns"))
+
+
 def promises_of(model: TableModel, holdout: Any, delta: float) -> list[Promise]:
     """Return every bound on a model that was just fitted."""
     from nerm.bounds import guarantee
@@ -146,7 +152,7 @@ def promises_of(model: TableModel, holdout: Any, delta: float) -> list[Promise]:
 
     return [
         Promise(s.quantity, s.source, s.on_sample, s.bound, s.vacuous, s.note or f"assumes {s.assumes}")
-        for s in guarantee(model.estimator, delta=delta, holdout=holdout)
+        for s in guarantee(_with_coding(model.estimator.fit_facts()), delta=delta, holdout=holdout)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from typing import Any
 
@@ -241,7 +242,15 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             )
         if to is not None and to not in fit.facts:
             raise UnknownNameError("'to'", to, fit.facts, "Name a viewpoint that was given")
-        return fit.facts[next(iter(fit.facts)) if to is None else to]
+        facts = fit.facts[next(iter(fit.facts)) if to is None else to]
+        return dataclasses.replace(facts, learned=("the kernel's width",)) if self._learned_width() else facts
+
+    def _learned_width(self) -> bool:
+        """Whether the kernel's gamma came from the training rows."""
+        if self.kernel_ is None:
+            return False
+        given = self.gamma if isinstance(self.kernel, str) else getattr(self.kernel, "gamma", None)
+        return isinstance(given, str) and given == "scale" and hasattr(self.kernel_, "gamma")
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file, without pickle and without training rows (support vectors excepted).

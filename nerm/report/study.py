@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -284,7 +285,9 @@ def _promises(
         value = float(np.mean(each))
         note = "no better than the largest possible value, 1" if value >= 1 else f"about {models}, at every η at once"
         promises.append(Promise(quantity, "held-out rows", abs(measure(scores, v)), min(value, 1.0), value >= 1, note))
-    for statement in guarantee(solution, delta=settings.delta):
+    facts = solution.fit_facts()
+    facts = dataclasses.replace(facts, learned=(*facts.learned, "the coding of the columns"))
+    for statement in guarantee(facts, delta=settings.delta):
         if statement.source not in ("hold-out", "through psi"):
             promises.append(
                 Promise(
