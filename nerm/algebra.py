@@ -6,6 +6,7 @@ still without data. Regularizers, risks and neutrality terms all speak this lang
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from nerm.problem import Problem
 
 
-class Algebra:
+class Algebra(ABC):
     """Whatever can be added and weighted; `_weighted` gives it as a tuple of weighted terms."""
 
+    @abstractmethod
     def _weighted(self) -> tuple[WeightedTerm, ...]:
-        raise NotImplementedError
+        """Return the terms with their weights."""
 
     def __add__(self, other: Any) -> Objective:
         if isinstance(other, type) and issubclass(other, Algebra):
@@ -101,13 +103,13 @@ class Term(Algebra):
     def _weighted(self) -> tuple[WeightedTerm, ...]:
         return (WeightedTerm(1.0, self),)
 
+    @abstractmethod
     def formula(self) -> str:
         """Return the term as plain-text mathematics."""
-        raise NotImplementedError
 
+    @abstractmethod
     def latex_formula(self) -> str:
         """Return the term as LaTeX mathematics."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

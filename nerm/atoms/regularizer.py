@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from nerm.algebra import Term
 
 
-class Regularizer(Term, ABC):
+class Regularizer(Term):
     """A convex Omega(w) >= 0 with Omega(0) = 0; the intercept is never part of w.
 
     It is a term of the algebra by itself: ``0.1 * L1()``.
