@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from nerm.signs import sign
 from nerm.validation import as_labels, as_matrix
 
 
-class GroupClassifier(ClassifierMixin, BaseEstimator):
+class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A binary classifier that is fitted with a two-valued viewpoint.
 
     ``classes_`` and ``groups_`` hold the two labels and the two groups in sorted order: the second of each is
@@ -28,9 +29,9 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
 
+    @abstractmethod
     def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
         """Return real scores, positive for the desired outcome."""
-        raise NotImplementedError
 
     def predict(self, X: Any, viewpoint: Any = None) -> np.ndarray:
         """Return the label of each row: the desired outcome iff its score is positive."""

@@ -42,14 +42,18 @@ def check(seed: int) -> None:
         np.testing.assert_allclose(m.primal, optimum, rtol=1e-6, err_msg=name)
         assert m.relative_gap <= 1e-6, (name, m.relative_gap)
         # Agreement on the hypothesis: f minus its intercept is unique, b may be any point of an interval.
-        np.testing.assert_allclose(g, truth, atol=1e-3 * max(1.0, np.abs(truth).max()), err_msg=name)
+        # Relative to the largest score; below 1e-3 the solvers' own accuracy speaks, not the mathematics.
+        np.testing.assert_allclose(g, truth, atol=1e-3 * max(1e-3, np.abs(truth).max()), err_msg=name)
         _, left, right = best_intercepts(g, c.y, c.v, c.lam, c.eta, slack=1e-7)
         assert left - 1e-4 <= m.intercept <= right + 1e-4, name
     assert models["smo"].relative_gap <= 2e-9
     n = len(c.y)
     mean_form = nerm.Risk(nerm.Hinge()) + (c.lam / n) * nerm.SquaredL2() + c.eta * nerm.Neutrality(nerm.Hinge())
     built = mean_form.on(c.X, c.y, viewpoint=c.v, kernel=None if c.kernel == "linear" else kernel)
-    np.testing.assert_allclose(n * built.solve(solver="clarabel", tol=1e-9).certificate.primal, optimum, rtol=1e-6)
+    solution = built.solve(solver="clarabel", tol=1e-9)
+    np.testing.assert_allclose(n * solution.certificate.primal, optimum, rtol=1e-6)
+    g = built.hypothesis.scores(solution.coef)
+    np.testing.assert_allclose(g, truth, atol=1e-3 * max(1e-3, np.abs(truth).max()), err_msg="builder")
     assert models["smo"].converged
 
 
