@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.errors import InvalidInputError, NermError
+from nerm.errors import InvalidInputError
 
 FORMAT = "nerm"
 VERSION = 1
@@ -67,22 +66,25 @@ def load(path: Any) -> Any:
     ...     nerm.load(f"{folder}/model.nerm").predict([[5.0]])
     array([1])
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            header = json.loads(archive.read(HEADER))
-            if not isinstance(header, dict) or header.get("format") != FORMAT:
-                raise KeyError(HEADER)
-            if header["version"] != VERSION:
-                raise _unreadable(path, f"version {header['version']!r} of the format, and this nerm reads {VERSION}")
-            return _Reader(archive).decode(header["content"])
-    except zipfile.BadZipFile:
-        raise _unreadable(path, "a file that is truncated, damaged or no nerm file") from None
-    except UnreadableFileError:
-        raise
-    except (NermError, KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError) as error:
-        raise _unreadable(path, f"a file without valid nerm content ({type(error).__name__})") from None
-    except (zlib.error, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
-        raise _unreadable(path, f"a damaged file ({type(error).__name__})") from None
+    with open(path, "rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                return _content(path, archive)
+        except UnreadableFileError:
+            raise
+        except zipfile.BadZipFile:
+            raise _unreadable(path, "a file that is truncated, damaged or no nerm file") from None
+        except Exception as error:  # one flipped bit can make zipfile, zlib, json or numpy raise anything, OSError too
+            raise _unreadable(path, f"a file without valid nerm content ({type(error).__name__})") from None
+
+
+def _content(path: Any, archive: zipfile.ZipFile) -> Any:
+    header = json.loads(archive.read(HEADER))
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise KeyError(HEADER)
+    if header["version"] != VERSION:
+        raise _unreadable(path, f"version {header['version']!r} of the format, and this nerm reads {VERSION}")
+    return _Reader(archive).decode(header["content"])
 
 
 def _unreadable(path: Any, got: str) -> UnreadableFileError:
