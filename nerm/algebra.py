@@ -124,7 +124,17 @@ class WeightedTerm:
 class Objective(Algebra):
     """A weighted sum of terms: an objective that has not met its data.
 
-    `repr` gives the algebra back, `print` the formula, and a notebook shows LaTeX.
+    `repr` gives the algebra back, `print` the formula, and a notebook shows LaTeX. Terms are added with +, and weighted
+    with * or / by nonnegative numbers, which multiply through a sum; a negative weight is refused at once.
+
+    >>> from nerm import Hinge, Neutrality, Risk, SquaredL2
+    >>> objective = Risk(Hinge()) + 0.1 * (SquaredL2() + 5 * Neutrality(Hinge(), to="sex"))
+    >>> objective
+    Risk(Hinge()) + 0.1 * SquaredL2() + 0.5 * Neutrality(Hinge(), to='sex')
+    >>> print(objective)
+    minimise mean hinge(y f) + 0.1 ½‖w‖² + 0.5 max(mean hinge(sex f), mean hinge(-sex f))
+    >>> [term.weight for term in objective.terms]
+    [1.0, 0.1, 0.5]
     """
 
     terms: tuple[WeightedTerm, ...]

@@ -40,6 +40,16 @@ class Certificate:
         The objective at the hypothesis, and the lower bound on every hypothesis' objective.
     scale
         The objective of the zero hypothesis: what "zero" means for an optimum of 0.
+
+    For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet; of w = 0
+    the certificate says that up to 1 could be gained:
+
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()).on([[1.0], [-1.0]], [1, -1], intercept=False)
+    >>> problem.certify([1.0])
+    Certificate(primal=0.25, dual=0.25, scale=1.0)
+    >>> print(problem.certify([0.0]))
+    primal 1, dual bound 0, relative gap 1.00e+00
     """
 
     primal: float

@@ -12,7 +12,15 @@ from __future__ import annotations
 
 
 class NermError(Exception):
-    """The root of every error that nerm raises on purpose."""
+    """The root of every error that nerm raises on purpose.
+
+    >>> import nerm
+    >>> try:
+    ...     nerm.kernels.resolve("gauss")
+    ... except nerm.NermError as error:
+    ...     print(error)
+    'kernel' must be one of 'linear', 'poly', 'polynomial', 'precomputed', 'rbf', 'sigmoid'. Got 'gauss'. Use one ...
+    """
 
 
 def sentence(must: str, got: str, do: str) -> str:
@@ -21,7 +29,17 @@ def sentence(must: str, got: str, do: str) -> str:
 
 
 class InvalidInputError(NermError, ValueError):
-    """A value that cannot be used: what must hold, what came (and where), what to do."""
+    """A value that cannot be used: what must hold, what came (and where), what to do.
+
+    A ValueError too. `parts` holds the three parts of the sentence.
+
+    >>> import nerm
+    >>> try:
+    ...     -1.0 * nerm.SquaredL2()
+    ... except ValueError as error:
+    ...     error.parts
+    ("'weight' must be a finite number, at least 0", '-1.0', 'A negative weight would make the objective non-convex')
+    """
 
     def __init__(self, must: str, got: str, do: str) -> None:
         super().__init__(sentence(must, got, do))
@@ -33,7 +51,11 @@ class InvalidInputError(NermError, ValueError):
 
 
 class UnknownNameError(InvalidInputError):
-    """A name (of a solver, kernel, viewpoint …) that is not one of the known ones."""
+    """A name (of a solver, kernel, viewpoint …) that is not one of the known ones; the message lists these.
+
+    >>> print(UnknownNameError("'coding'", "gray", ("raw", "nominal", "one-hot")))
+    'coding' must be one of 'nominal', 'one-hot', 'raw'. Got 'gray'. Use one of these names.
+    """
 
     def __init__(self, what: str, name: object, known: object, do: str = "Use one of these names") -> None:
         names = ", ".join(repr(k) for k in sorted(str(k) for k in known))  # type: ignore[attr-defined]
@@ -45,12 +67,37 @@ class UnknownNameError(InvalidInputError):
 
 
 class UnsupportedProblemError(InvalidInputError):
-    """A solver was given a problem that it cannot take; the message names what is in the way."""
+    """A solver was given a problem that it cannot take; the message names what is in the way.
+
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Logistic()) + nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> problem.solve("osqp")
+    Traceback (most recent call last):
+        ...
+    nerm.errors.UnsupportedProblemError: solver 'osqp' must be given a problem that it can take (quadratic programs: ...
+    """
 
 
 class MissingPackageError(NermError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed and not installed; an ImportError too. The message says how to get it.
+
+    >>> try:
+    ...     raise MissingPackageError("solver 'piqp' needs the package 'piqp'. It is not installed. Install it.")
+    ... except ImportError as error:
+    ...     print(error)
+    solver 'piqp' needs the package 'piqp'. It is not installed. Install it.
+    """
 
 
 class NotSolvedError(NermError, RuntimeError):
-    """Raised only on request (``strict=True``): the certificate did not grant optimality."""
+    """Raised only on request (``strict=True``): the certificate did not grant optimality.
+
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> str(problem.solve("clarabel", max_iter=1).status)
+    'inaccurate'
+    >>> problem.solve("clarabel", max_iter=1, strict=True)
+    Traceback (most recent call last):
+        ...
+    nerm.errors.NotSolvedError: The solver returned a hypothesis whose certified relative gap exceeds the tolerance. ...
+    """

@@ -17,30 +17,56 @@ import scipy.sparse as sp
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.validation import Matrix, as_finite, as_floats, as_nonnegative, as_positive, check_finite
 
+__all__ = [
+    "RBF",
+    "Custom",
+    "Kernel",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "Sigmoid",
+    "check_gram",
+    "names",
+    "resolve",
+]
+
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A positive semidefinite function of two inputs (or one that is checked to be, on the data)."""
+    """A positive semidefinite function of two inputs (or one that is checked to be, on the data).
+
+    ``kernel(X, Z)`` maps rows (n, d) and (m, d), dense or sparse, to the (n, m) matrix of k(x_i, z_j). `name` is what
+    users type; `always_psd` is False where positive semidefiniteness is checked on the Gram matrix instead.
+
+    >>> X = np.array([[1.0, 0.0], [3.0, 4.0]])
+    >>> for kernel in (Linear(), RBF(gamma=0.1), Polynomial(gamma=1.0, degree=2)):
+    ...     K = kernel(X, X)
+    ...     assert np.allclose(kernel.diagonal(X), np.diag(K)) and np.linalg.eigvalsh(K).min() >= 0
+    """
 
     name: ClassVar[str] = ""
     always_psd: ClassVar[bool] = True
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
-        """Return the matrix of k(x_i, z_j)."""
+        """Return the (n, m) matrix of k(x_i, z_j)."""
 
     def fitted(self, X: Matrix) -> Kernel:
-        """Return this kernel with every data-dependent parameter fixed on X."""
+        """Return this kernel with every data-dependent parameter fixed on the rows X, (n, d)."""
         return self
 
     def diagonal(self, X: Any) -> np.ndarray:
-        """Return k(x_i, x_i) for every row."""
+        """Return k(x_i, x_i) for every row, (n,)."""
         return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
 
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, z) = x.z."""
+    """k(x, z) = x.z.
+
+    >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([[11.,  2.]])
+    """
 
     name: ClassVar[str] = "linear"
 
@@ -81,10 +107,14 @@ class _WithGamma(Kernel):
 
 @dataclass(frozen=True)
 class RBF(_WithGamma):
-    """k(x, z) = exp(-gamma ||x - z||^2).
+    """k(x, z) = exp(-gamma ||x - z||^2), with k(x, x) = 1.
+
+    gamma is a positive number, or "scale": 1 / (d Var(X)), fixed when it meets the data.
 
     >>> float(RBF(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2)))[0, 0])
     0.3678...
+    >>> RBF().fitted(np.array([[0.0, 0.0], [4.0, 4.0]]))
+    RBF(gamma=0.125)
     """
 
     name: ClassVar[str] = "rbf"
@@ -102,7 +132,11 @@ class RBF(_WithGamma):
 
 @dataclass(frozen=True)
 class Polynomial(_WithGamma):
-    """k(x, z) = (gamma x.z + coef0)^degree, with coef0 >= 0 so that it is positive semidefinite."""
+    """k(x, z) = (gamma x.z + coef0)^degree, with coef0 >= 0 so that it is positive semidefinite.
+
+    >>> Polynomial(gamma=1.0, degree=2, coef0=1.0)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[144.]])
+    """
 
     name: ClassVar[str] = "polynomial"
     degree: int = 3
@@ -129,7 +163,17 @@ class Polynomial(_WithGamma):
 
 @dataclass(frozen=True)
 class Sigmoid(_WithGamma):
-    """k(x, z) = tanh(gamma x.z + coef0): not positive semidefinite in general, so checked on the data."""
+    """k(x, z) = tanh(gamma x.z + coef0): not positive semidefinite in general, so checked on the data.
+
+    >>> X = np.array([[1.0], [2.0]])
+    >>> gram = Sigmoid(gamma=1.0)(X, X)
+    >>> bool(np.linalg.det(gram) < 0)  # an eigenvalue is negative
+    True
+    >>> check_gram(gram, psd=True)
+    Traceback (most recent call last):
+        ...
+    nerm.errors.InvalidInputError: a Gram matrix must be positive semidefinite for the problem to be convex. Got ...
+    """
 
     name: ClassVar[str] = "sigmoid"
     always_psd: ClassVar[bool] = False
@@ -152,7 +196,14 @@ class Sigmoid(_WithGamma):
 
 @dataclass(frozen=True)
 class Custom(Kernel):
-    """A user's own function of two matrices of rows."""
+    """A user's own function of two matrices of rows, (n, d) and (m, d), that returns the (n, m) kernel values.
+
+    Made of any callable given as a kernel; its Gram matrix is checked to be symmetric and positive semidefinite.
+
+    >>> intersection = Custom(lambda X, Z: np.minimum(X[:, None, :], Z[None, :, :]).sum(axis=2))
+    >>> intersection(np.array([[1.0, 3.0]]), np.array([[2.0, 2.0], [0.0, 5.0]]))
+    array([[3., 3.]])
+    """
 
     name: ClassVar[str] = "callable"
     always_psd: ClassVar[bool] = False
@@ -174,7 +225,15 @@ class Custom(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The data *are* the kernel: X is the Gram matrix, new points come as k(x_new, x_train)."""
+    """The data *are* the kernel: X is the (n, n) Gram matrix, new points come as the (m, n) values k(x_new, x_i).
+
+    >>> import nerm
+    >>> x, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [-1, -1, 1, 1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()
+    >>> solution = objective.on(x @ x.T, y, kernel="precomputed").solve()
+    >>> solution.predict(np.array([[3.0], [-3.0]]) @ x.T)
+    array([ 1, -1])
+    """
 
     name: ClassVar[str] = "precomputed"
     always_psd: ClassVar[bool] = False
@@ -189,7 +248,11 @@ class Precomputed(Kernel):
 
 
 def names() -> dict[str, type[Kernel]]:
-    """Return every kernel that can be asked for by name, derived from the classes of this module."""
+    """Return every kernel that can be asked for by name, derived from the classes of this module.
+
+    >>> sorted(names())
+    ['linear', 'poly', 'polynomial', 'precomputed', 'rbf', 'sigmoid']
+    """
     classes = [Kernel]
     for cls in classes:
         classes.extend(cls.__subclasses__())
@@ -202,6 +265,8 @@ def resolve(kernel: Any) -> Kernel:
 
     >>> resolve("rbf")
     RBF(gamma='scale')
+    >>> resolve(lambda X, Z: X @ Z.T)(np.array([[2.0]]), np.array([[3.0]]))
+    array([[6.]])
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -223,10 +288,18 @@ def resolve(kernel: Any) -> Kernel:
 
 
 def check_gram(gram: Any, *, psd: bool = False) -> np.ndarray:
-    """Return a Gram matrix that is square, finite and symmetric, and on request positive semidefinite.
+    """Return an (n, n) Gram matrix that is square, finite and symmetric, and on request positive semidefinite.
 
     Rounding is forgiven and removed: an asymmetry up to 1e-8 of the largest entry is averaged away, and negative
     eigenvalues down to -1e-8 n of it are set to 0, so that what is solved is convex in fact.
+
+    >>> check_gram([[2.0, 1.0 + 1e-12], [1.0 - 1e-12, 2.0]], psd=True)
+    array([[2., 1.],
+           [1., 2.]])
+    >>> check_gram([[2.0, 1.0], [0.0, 2.0]])
+    Traceback (most recent call last):
+        ...
+    nerm.errors.InvalidInputError: a Gram matrix must be symmetric. Got K[0, 1] = 1 but K[1, 0] = 0. Check the ...
     """
     K = as_floats(gram, "gram", "Pass the kernel values as numbers")
     if K.ndim != 2 or K.shape[0] != K.shape[1]:

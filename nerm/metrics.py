@@ -1,7 +1,8 @@
 """How neutral, and how good: measures of scores against a viewpoint, as plain functions.
 
-Scores f and viewpoints v are real numbers; a prediction is +1 iff the score is positive, else -1, and the
-sign of a viewpoint likewise. Sample weights count as multiplicities: a row of weight 2 is two rows.
+Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers; a
+prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. Sample weights count as
+multiplicities: a row of weight 2 is two rows.
 
 C_sgn (:func:`neutrality_risk`) is the paper's measure and it is *uncentred*; read it beside demographic
 parity (:func:`calders_verwer_score`) and mutual information (:func:`normalized_prejudice_index`), as
@@ -20,11 +21,25 @@ from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
 from nerm.validation import as_labels, as_vector, as_weights
 
+__all__ = [
+    "Report",
+    "calders_verwer_score",
+    "equal_opportunity_difference",
+    "equalized_odds_difference",
+    "make_neutrality_scorer",
+    "neutrality_risk",
+    "normalized_mutual_information",
+    "normalized_prejudice_index",
+    "relaxed_neutrality_risk",
+    "report",
+]
+
 
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return C_sgn = |mean(sign f * sign v)|, the +1/-1 empirical neutrality risk of the paper.
 
-    It is 0 when f agrees with the viewpoint exactly half of the time, 1 when it always agrees or never does.
+    It is 0 when f agrees with the viewpoint exactly half of the time, 1 when it always agrees or never does. All
+    arguments are (n,) (the paper, definition 2).
     With :func:`nerm.weights.balanced_weights` it equals the absolute Calders-Verwer score, and with
     :func:`nerm.weights.equal_opportunity_weights` the absolute equal-opportunity difference.
 
@@ -40,8 +55,8 @@ def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> f
 def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_weight: Any = None) -> float:
     """Return C_psi = max(C+, C-) with C± = mean(psi(± v f)), the relaxed convex empirical neutrality risk.
 
-    `surrogate` is a margin function psi (anything with `.value(m)`). The viewpoint enters with its value, not
-    its sign. Convexity gives C_psi >= psi(0) whatever the scores. Weights are normalised to mean 1.
+    `surrogate` is a margin function psi (anything with `.value(m)`); the other arguments are (n,). The viewpoint enters
+    with its value, not its sign. Convexity gives C_psi >= psi(0) whatever the scores. Weights are normalised to mean 1.
 
     >>> from nerm.atoms import Hinge
     >>> relaxed_neutrality_risk([0.5, 0.5, -0.5, 0.5], [1, 1, 1, 1], Hinge())
@@ -54,7 +69,9 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
 
 
 def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
-    """Return P(f > 0 | v > 0) - P(f > 0 | v <= 0): demographic parity, signed, in [-1, 1].
+    """Return P(f > 0 given v > 0) - P(f > 0 given v <= 0): demographic parity, signed, in [-1, 1].
+
+    All arguments are (n,).
 
     >>> calders_verwer_score([1.0, 1.0, -1.0, 1.0], [1, 1, -1, -1])
     0.5
@@ -67,7 +84,7 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
     """Return NPI = I(Y; V) / sqrt(H(Y) H(V)) with Y = sign f and V = sign v, in [0, 1].
 
     I is the mutual information and H the entropy of the (weighted) empirical distribution; the base of the
-    logarithm cancels. A constant has no entropy and tells nothing: 0/0 counts as 0.
+    logarithm cancels. A constant has no entropy and tells nothing: 0/0 counts as 0. All arguments are (n,).
 
     >>> normalized_prejudice_index([1.0, 1.0, -1.0, -1.0], [1, 1, -1, -1])
     1.0
@@ -81,7 +98,7 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
 def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return NMI = I(Y; Yhat) / sqrt(H(Y) H(Yhat)) of the labels and sign f: accuracy in the units of NPI.
 
-    The labels are -1 and +1, or any two values (the larger is +1). 0/0 counts as 0.
+    The labels are -1 and +1, or any two values (the larger is +1). 0/0 counts as 0. All arguments are (n,).
 
     >>> normalized_mutual_information([1, 1, -1, -1], [0.3, 2.0, -1.0, -0.1])
     1.0
@@ -91,7 +108,9 @@ def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None
 
 
 def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
-    """Return P(f > 0 | v > 0, y = +1) - P(f > 0 | v <= 0, y = +1): signed, in [-1, 1].
+    """Return P(f > 0 given v > 0, y = +1) - P(f > 0 given v <= 0, y = +1): signed, in [-1, 1].
+
+    All arguments are (n,).
 
     >>> equal_opportunity_difference([1, 1, 1, -1], [1.0, 1.0, -1.0, 1.0], [1, -1, -1, -1])
     0.5
@@ -101,9 +120,9 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
 
 
 def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
-    """Return the larger of |difference of true positive rates| and |difference of false positive rates|.
+    """Return the larger of the absolute differences of true positive rates and of false positive rates.
 
-    The differences are between v > 0 and v <= 0; the value is in [0, 1].
+    The differences are between v > 0 and v <= 0; the value is in [0, 1]. All arguments are (n,).
 
     >>> equalized_odds_difference([1, 1, -1, -1], [1.0, 1.0, 1.0, -1.0], [1, -1, 1, -1])
     1.0
@@ -120,8 +139,16 @@ class Report:
     """Quality and neutrality side by side, as numbers; prints as a table.
 
     A measure that is not defined on the data (an empty group, a single class) is nan, and `undefined` says
-    why. `neutrality_risk_if_independent` is |E sign v| |E sign f|: what C_sgn would be if predictions of the
+    why. `neutrality_risk_if_independent` is `|E sign v| |E sign f|`: what C_sgn would be if predictions of the
     same rate were independent of the viewpoint. C_sgn is uncentred, so that is the number to compare it with.
+
+    Here predictions and viewpoint are independent, and C_sgn is not 0:
+
+    >>> made = report([1, 1, 1, -1], [1.0, 1.0, 1.0, 1.0], [1, 1, 1, -1])
+    >>> made.neutrality_risk, made.neutrality_risk_if_independent, made.calders_verwer_score
+    (0.5, 0.5, 0.0)
+    >>> made.undefined
+    {'equal_opportunity_difference': 'some row must have viewpoint -1 and y = +1', 'equalized_odds_difference': ...}
     """
 
     n: int
@@ -160,7 +187,7 @@ class Report:
 
 
 def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Report:
-    """Return accuracy, AUC and every neutrality measure of these scores.
+    """Return accuracy, AUC and every neutrality measure of these scores; all arguments are (n,).
 
     >>> report([1, 1, -1, -1], [0.5, 2.0, -1.0, 0.5], [1, 1, -1, -1])
     Report on 4 rows

@@ -11,7 +11,21 @@ import numpy as np
 class Multipliers:
     """alpha_i in -d phi(y_i f_i), beta_i^+- in -d psi(+-v_i f_i), theta in [0, 1].
 
-    Stored with one row a term; `alpha`, `beta_plus`, `beta_minus` and `theta` drop that axis when there is one term.
+    Stored with one row a term: alphas is (number of risks, n), betas_plus and betas_minus (K, n), thetas (K,), for K
+    neutrality terms; `alpha`, `beta_plus`, `beta_minus` and `theta` drop that axis when there is one term. At an
+    optimum they pull with no net force: sum_i c_i = 0 for a free intercept, and for (mu/2) ||w||^2 the
+    coefficients are w = X'c / (mu n), where::
+
+        c_i = s_i alpha_i y_i + eta u_i v_i (theta beta_i^+ - (1 - theta) beta_i^-).
+
+    >>> import nerm
+    >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> solution = objective.on(X, y, viewpoint=v).solve()
+    >>> m = solution.multipliers
+    >>> c = m.alpha * y + 1.0 * v * (m.theta * m.beta_plus - (1 - m.theta) * m.beta_minus)
+    >>> bool(abs(c.sum()) < 1e-9), bool(np.allclose(X.T @ c / (0.5 * 4), solution.coef, atol=1e-4))
+    (True, True)
     """
 
     alphas: np.ndarray

@@ -14,9 +14,23 @@ import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
 
+__all__ = [
+    "DASHES",
+    "MARKERS",
+    "OKABE_ITO",
+    "coefficient_path",
+    "convergence_panel",
+    "eta_path",
+    "figure_1",
+    "figure_2",
+    "tradeoff_panel",
+]
+
 #: Okabe and Ito's colours without the yellow, which is too pale for lines on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: One marker a colour, so that nothing is lost in grey.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: One dash pattern a colour, likewise.
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)), (0, (1, 1)))
 NAMES = {"german": "German", "adult": "Adult", "bank": "Bank", "dutch": "Dutch census", "diabetes": "Diabetes"}
 AXIS = {
@@ -36,10 +50,18 @@ ERRORS = {
 
 
 def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
-    """Draw one panel of figure 1: mean |test - train| with standard deviations against n, and the line sqrt(c/n).
+    """Draw one panel of figure 1: mean ``|test - train|`` with standard deviations against n, and the line sqrt(c/n).
 
     `table` comes from `nerm.experiments.convergence`; `error` is "risk", "neutrality", "zero_one" or
-    "sign_neutrality". The legend tells the fitted slope of each eta in log-log; c is fitted to all of them.
+    "sign_neutrality". The legend tells the fitted slope of each eta in log-log; c is fitted to all of them. Draws on
+    `ax`, or on new Axes, and returns them.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import pandas as pd
+    >>> n = np.array([100, 400, 1600])
+    >>> table = pd.DataFrame({"n": n, "eta": 1.0, "risk_error": np.sqrt(4 / n)})
+    >>> convergence_panel(table, "risk").get_legend_handles_labels()[1][1]
+    'η = 1  (slope -0.50)'
     """
     from nerm.experiments import slopes
 
@@ -74,7 +96,16 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
 
 
 def figure_1(table: Any, axes: Any = None) -> Any:
-    """Draw figure 1, two panels: the errors of the risk and of the neutrality risk. Returns an array of two Axes."""
+    """Draw figure 1 of the paper: the errors of the risk and of the neutrality risk. Returns an array of two Axes.
+
+    `table` comes from `nerm.experiments.convergence`.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from nerm.experiments import convergence
+    >>> table = convergence([40, 80], [1.0], repetitions=1, folds=2)
+    >>> [ax.get_ylabel() for ax in figure_1(table)]
+    ['error of the risk, |test − train|', 'error of the neutrality risk, |test − train|']
+    """
     axes = _grid(axes, 2, 2, (4.2, 3.4))
     for ax, error in zip(axes, ("risk", "neutrality"), strict=True):
         convergence_panel(table, error, ax)
@@ -95,6 +126,14 @@ def tradeoff_panel(
     `table` comes from `nerm.experiments.tradeoff`. Means over all folds; of each method only the points that none of
     its own dominates; ``dominated=True`` adds the others, small and pale. Methods without a neutrality weight are
     hollow. The grey guide lines are the best quality and the best neutrality that any method reached.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"dataset": "german", "method": "neutral-svm", "eta": [0.0, 1.0, 10.0], "status": "ok",
+    ...                       "auc": [0.8, 0.75, 0.7], "neutrality_risk": [0.4, 0.1, 0.2]})
+    >>> ax = tradeoff_panel(table)
+    >>> ax.lines[2].get_xydata().tolist()  # eta = 10 is dominated by eta = 1
+    [[0.75, 0.1], [0.8, 0.4]]
     """
     from nerm.experiments import METHODS, front
 
@@ -143,7 +182,17 @@ def tradeoff_panel(
 def figure_2(
     table: Any, axes: Any = None, *, quality: str = "auc", risk: str = "neutrality_risk", dominated: bool = False
 ) -> Any:
-    """Draw figure 2, one panel a data set, in the table's order. Returns an array of Axes."""
+    """Draw figure 2 of the paper, one panel a data set, in the table's order. Returns an array of Axes.
+
+    `table` comes from `nerm.experiments.tradeoff`; `quality` and `risk` name two of its columns.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"dataset": ["german", "adult"], "method": "svm", "eta": np.nan, "status": "ok",
+    ...                       "auc": [0.8, 0.9], "neutrality_risk": [0.4, 0.1]})
+    >>> [ax.get_title() for ax in figure_2(table)]
+    ['German', 'Adult']
+    """
     datasets = table["dataset"].unique().tolist()
     axes = _grid(axes, len(datasets), min(len(datasets), 3), (4.0, 3.4))
     for ax, dataset in zip(axes, datasets, strict=True):

@@ -116,7 +116,32 @@ class ObjectiveValue:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """An `Objective` on validated data, in mean form. Made by ``objective.on(X, y, ...)``."""
+    """An `Objective` on validated data, in mean form. Made by ``objective.on(X, y, ...)``.
+
+    ::
+
+        min over f   (1/n) sum_i s_i phi(y_i f_i) + Omega(f) + sum_k eta_k max(C_k^+, C_k^-)
+        C_k^+-  =    (1/n) sum_i u_ki psi_k(+-v_ki f_i)
+
+    with f = X w + b, or f = K c + b on a kernel problem (the paper, section 4.4). `y` is (n,) in -1/+1, `classes` the
+    two labels behind it, `viewpoints` maps names to (n,) arrays, `sample_weight` is s, (n,).
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> problem = objective.on(X, y, viewpoint=v)
+    >>> problem.evaluate([0.5])
+    Risk(Hinge())               1 × 0.25
+    SquaredL2()               0.5 × 0.125
+    Neutrality(Hinge())         1 × 1              (C+ 1, C- 1)
+    total                           1.3125
+    >>> problem.certify([0.5]).relative_gap < 1e-9  # nothing is better
+    True
+    >>> [round(solution.objective.total, 4) for solution in problem.path([0, 1, 2])]
+    [0.25, 1.3125, 2.3125]
+    >>> problem.to_cvxpy().is_dpp()
+    True
+    """
 
     objective: Objective
     hypothesis: hypotheses.Hypothesis
@@ -180,7 +205,8 @@ class Problem:
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term; numpy only.
 
-        coef has length d (linear) or n (kernel).
+        coef
+            (d,) the weights w of a linear hypothesis, or (n,) the coefficients c of a kernel one.
         """
         w = self._checked_coef(coef)
         scores = self.hypothesis.scores(w, self._checked_intercept(intercept))
@@ -245,13 +271,23 @@ class Problem:
     # The doors: each imports its room when called, so that nerm imports neither cvxpy nor a solver by itself.
 
     def certify(self, coef: Any, intercept: float = 0.0, multipliers: Multipliers | None = None) -> Certificate:
-        """Return the certificate of any hypothesis, whoever computed it."""
+        """Return the certificate of any hypothesis, whoever computed it.
+
+        coef
+            (d,) for a linear hypothesis, (n,) for a kernel one.
+        multipliers
+            Those that bound the optimum from below, after they are made feasible; without any they are found from the
+            hypothesis' own scores.
+        """
         from nerm.certificate import certify
 
         return certify(self, self._checked_coef(coef), self._checked_intercept(intercept), multipliers)
 
     def to_cvxpy(self) -> Any:
-        """Return the problem as a `cvxpy.Problem` whose weights are Parameters (DPP)."""
+        """Return the problem as a `cvxpy.Problem`, with the weight of each term as a nonnegative Parameter (DPP).
+
+        The scores are a variable (n,) of their own, tied to X w + b by an equality.
+        """
         from nerm.modelling import build
 
         return build(self).problem
@@ -271,7 +307,10 @@ class Problem:
         return solve(self, solver, tol, strict=strict, **options)
 
     def path(self, eta: Sequence[float], solver: str = "auto", tol: float = 1e-6, **options: Any) -> list[Solution]:
-        """Solve for every neutrality weight in `eta`; the model is built once."""
+        """Solve for every neutrality weight in `eta`, a list, and return one `Solution` each; the model is built once.
+
+        Several neutrality terms keep their ratios and their weights add up to eta.
+        """
         from nerm.solvers import path
 
         return path(self, eta, solver, tol, **options)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+__all__ = ["sign"]
+
 
 def sign(scores: ArrayLike) -> np.ndarray:
-    """Return +1 where the score is positive and -1 elsewhere: a score of 0 counts as -1.
+    """Return +1 where the score is positive and -1 elsewhere, in the shape of the scores: a score of 0 counts as -1.
 
     Used for predictions and for viewpoints alike, as in section 3 of the paper
     ("y = 1 if f(x) > 0; otherwise y = -1").

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """Whether the answer can be trusted; `status.sentence` says it in words."""
+    """Whether the answer can be trusted; `status.sentence` says it in words.
+
+    >>> Status.OPTIMAL == "optimal"
+    True
+    >>> Status.INACCURATE.sentence
+    'The solver returned a hypothesis whose certified relative gap exceeds the tolerance.'
+    """
 
     OPTIMAL = "optimal"
     INACCURATE = "inaccurate"
@@ -50,7 +56,30 @@ class Stats:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """A hypothesis with its objective, multipliers and certificate."""
+    """A hypothesis with its objective, multipliers and certificate.
+
+    coef, intercept
+        (d,) and b of f = X w + b, or (n,) and b of f = K c + b; coef is read-only.
+    objective
+        The value in total and by term, at (coef, intercept).
+    multipliers
+        `nerm.Multipliers` behind the certificate's bound; None where no bound was found.
+    certificate, tol, status
+        Primal value and lower bound, recomputed by nerm; the status is optimal iff certificate.relative_gap <= tol.
+    stats
+        Solver, version, iterations, seconds, and the solver's own claim, which grants nothing.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], ["no", "no", "yes", "yes"], [1, -1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> solution = objective.on(X, y, viewpoint=v).solve()
+    >>> str(solution.status), solution.coef.round(3).tolist(), round(solution.objective.total, 4)
+    ('optimal', [-0.5], 1.3125)
+    >>> solution.certificate.dual <= 1.3125 <= solution.certificate.primal + 1e-9
+    True
+    >>> solution.predict([[3.0], [-3.0]]).tolist()
+    ['no', 'yes']
+    """
 
     problem: Problem
     status: Status
@@ -63,11 +92,15 @@ class Solution:
     tol: float
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) for new rows."""
+        """Return f(x) for new rows, (m,).
+
+        X
+            (m, d), dense or sparse; with a precomputed kernel (m, n), the values k(x_new, x_i).
+        """
         return self.problem.hypothesis.decision_function(X, self.coef, self.intercept)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of new rows: the larger class iff f(x) > 0."""
+        """Return the class of new rows, (m,): the larger class iff f(x) > 0."""
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
 
     def fit_facts(self, to: str | None = None) -> FitFacts:

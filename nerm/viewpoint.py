@@ -20,6 +20,8 @@ import scipy.sparse as sp
 from nerm.errors import InvalidInputError
 from nerm.validation import as_vector
 
+__all__ = ["Column", "Learned", "resolve", "resolve_terms"]
+
 DEFAULT = "viewpoint"
 MOST_VALUES = 50  # beyond this many, integers are measurements rather than groups
 
@@ -66,7 +68,7 @@ class Column:
         return names.index(name)
 
     def values(self, X: Any) -> np.ndarray:
-        """Return the column, as it is."""
+        """Return the column of X (n, d), as it is: (n,)."""
         position = self.position(X)
         if hasattr(X, "iloc"):
             return np.asarray(X.iloc[:, position])

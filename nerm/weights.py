@@ -19,11 +19,14 @@ from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
 from nerm.validation import as_vector, as_weights
 
+__all__ = ["NAMES", "balanced_weights", "equal_opportunity_weights", "resolve"]
+
+#: The weights that can be asked for by name: the paper's, those of demographic parity, those of equal opportunity.
 NAMES = ("uniform", "balanced", "equal_opportunity")
 
 
 def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> np.ndarray:
-    """Return u_i = 1 / (2 P(sign v = sign v_i)): both viewpoints get half of the total weight.
+    """Return u_i = 1 / (2 P(sign v = sign v_i)), (n,): both viewpoints get half of the total weight.
 
     With sample weights s the probability is the weighted one, and s_i u_i is the weight to use; then a row of
     weight 2 counts as two rows.
@@ -37,7 +40,7 @@ def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> np.ndarray:
 
 
 def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> np.ndarray:
-    """Return u_i = n / (2 n_{v_i, +1}) where y_i = +1 and 0 elsewhere; y holds -1 and +1.
+    """Return u_i = n / (2 n_{v_i, +1}) where y_i = +1 and 0 elsewhere, (n,); y holds -1 and +1.
 
     n_{v, +1} counts the rows with y = +1 and viewpoint v, by sample weight if there is one.
 
@@ -58,7 +61,7 @@ def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None)
 
 
 def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> np.ndarray:
-    """Turn "uniform", "balanced", "equal_opportunity", an array or None (uniform) into neutrality weights.
+    """Turn "uniform", "balanced", "equal_opportunity", an array or None (uniform) into neutrality weights, (n,).
 
     >>> resolve("uniform", None, [1, -1])
     array([1., 1.])
