@@ -35,6 +35,13 @@ class Facts:
         Unbounded below, hence no loss.
     numeric
         True if the conjugate or the subgradient were derived by computation and carry its error.
+
+    >>> from nerm import Hinge, Identity
+    >>> facts = Hinge().facts
+    >>> facts.at_zero, facts.slopes, facts.kinks, facts.lipschitz, facts.monotone
+    (1.0, (-1.0, 0.0), (1.0,), 1.0, 'decreasing')
+    >>> Identity().facts.surrogate_only  # unbounded below
+    True
     """
 
     at_zero: float
@@ -62,7 +69,20 @@ class Facts:
 class MarginFunction(ABC):
     """A convex function phi: R -> R of the margin m = y f(x) (as a loss) or m = +-v f(x) (as a surrogate).
 
-    A frozen value without data and without weight. Everything is vectorised over m.
+    A frozen value without data and without weight. Everything is vectorised: m has any shape, and results have it too.
+    A class of one's own defines `facts`, `value`, `subgradient`, `expression` and `latex`; conjugate and prox are then
+    computed numerically unless they are defined too (`nerm.margin_function` makes one from an expression alone).
+
+    A subgradient u at m is where Fenchel and Young's inequality phi(m) + phi*(u) >= u m is an equality, and the prox
+    moves against a subgradient at its end, (m - prox(m, t)) / t in d phi(prox(m, t)):
+
+    >>> from nerm import Hinge
+    >>> phi, m = Hinge(), np.array([-1.0, 0.5, 1.0, 3.0])
+    >>> low, high = phi.subgradient(m)
+    >>> phi.value(m) + phi.conjugate(high) - high * m
+    array([0., 0., 0., 0.])
+    >>> (m - phi.prox(m, 0.25)) / 0.25, phi.prox(m, 0.25)
+    (array([-1., -1.,  0.,  0.]), array([-0.75,  0.75,  1.  ,  3.  ]))
     """
 
     name: ClassVar[str] = ""
@@ -74,22 +94,22 @@ class MarginFunction(ABC):
 
     @abstractmethod
     def value(self, m: ArrayLike) -> np.ndarray:
-        """Return phi(m)."""
+        """Return phi(m), in the shape of m."""
 
     @abstractmethod
     def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends (low, high) of the interval of subgradients at m; equal where phi is smooth."""
+        """Return the ends (low, high) of the interval of subgradients, each in m's shape; equal where phi is smooth."""
 
     @abstractmethod
     def expression(self, m: Any) -> Any:
-        """Return phi applied to a cvxpy expression, elementwise."""
+        """Return phi applied to a cvxpy expression of any shape, elementwise: convex by cvxpy's rules."""
 
     def conjugate(self, u: ArrayLike) -> np.ndarray:
-        """Return phi*(u) = sup_m u m - phi(m), +inf outside ``facts.slopes``."""
+        """Return phi*(u) = sup_m u m - phi(m), in the shape of u; +inf outside ``facts.slopes``."""
         return numeric.conjugate(self, np.asarray(u, dtype=float))
 
     def prox(self, m: ArrayLike, step: float = 1.0) -> np.ndarray:
-        """Return argmin_z  step phi(z) + (z - m)^2 / 2."""
+        """Return argmin_z  step phi(z) + (z - m)^2 / 2, in the shape of m."""
         return numeric.prox(self, np.asarray(m, dtype=float), step)
 
     @abstractmethod

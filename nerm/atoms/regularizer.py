@@ -13,7 +13,18 @@ from nerm.algebra import Term
 class Regularizer(Term):
     """A convex Omega(w) >= 0 with Omega(0) = 0; the intercept is never part of w.
 
-    It is a term of the algebra by itself: ``0.1 * L1()``.
+    It is a term of the algebra by itself: ``0.1 * L1()``. Vectors w and q are (d,).
+
+    With z = prox(w), q = w - z is a subgradient at z, where Fenchel and Young's inequality is an equality,
+    Omega(z) + Omega*(q) = q.z:
+
+    >>> from nerm import ElasticNet
+    >>> omega, w = ElasticNet(l1_ratio=0.5), np.array([3.0, -0.2, 1.0])
+    >>> z = omega.prox(w)
+    >>> bool(np.isclose(omega.value(z) + omega.conjugate(w - z), (w - z) @ z))
+    True
+    >>> print(0.1 * omega)
+    minimise 0.1 (0.5 ‖w‖₁ + 0.5 ½‖w‖²)
     """
 
     name: ClassVar[str] = ""
@@ -21,11 +32,11 @@ class Regularizer(Term):
 
     @abstractmethod
     def value(self, w: np.ndarray) -> float:
-        """Return Omega(w)."""
+        """Return Omega(w), a number, for w of shape (d,)."""
 
     @abstractmethod
     def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (low, high), the range of each coordinate of the subgradients at w.
+        """Return (low, high), both (d,), the range of each coordinate of the subgradients at w.
 
         These are the one-sided derivatives of Omega along the coordinate axes. For a separable regularizer the
         box is the subdifferential itself, otherwise the smallest box around it.
@@ -33,15 +44,15 @@ class Regularizer(Term):
 
     @abstractmethod
     def conjugate(self, q: np.ndarray) -> float:
-        """Return Omega*(q) = sup_w q.w - Omega(w)."""
+        """Return Omega*(q) = sup_w q.w - Omega(w), a number, for q of shape (d,)."""
 
     @abstractmethod
     def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
-        """Return argmin_z  step Omega(z) + ||z - w||^2 / 2."""
+        """Return argmin_z  step Omega(z) + ||z - w||^2 / 2, (d,)."""
 
     @abstractmethod
     def expression(self, w: Any) -> Any:
-        """Return Omega of a cvxpy vector."""
+        """Return Omega of a cvxpy vector of length d: a convex scalar expression."""
 
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
         """Return Omega as a weighted sum of simpler regularizers; by default itself."""
@@ -52,7 +63,13 @@ class Regularizer(Term):
 
 
 class Norm(Regularizer):
-    """A regularizer that is a norm; its conjugate is the indicator of the dual norm's unit ball."""
+    """A regularizer that is a norm; its conjugate is the indicator of the dual norm's unit ball.
+
+    >>> from nerm import L1
+    >>> q = np.array([0.5, -2.0])
+    >>> L1().dual_norm(q), L1().conjugate(q), L1().conjugate(q / 2)
+    (2.0, inf, 0.0)
+    """
 
     is_norm: ClassVar[bool] = True
 

@@ -12,7 +12,17 @@ from nerm.errors import NermError, sentence
 
 
 class DataUnavailableError(NermError, FileNotFoundError):
-    """The data are neither on this machine nor within reach; the message says where to put them."""
+    """The data are neither on this machine nor within reach; the message says where to put them.
+
+    A FileNotFoundError too.
+
+    >>> from nerm.datasets import load
+    >>> try:
+    ...     load("dutch", path="nowhere.arff")
+    ... except FileNotFoundError as error:
+    ...     print(error)
+    'path' must name the ARFF file of the Dutch census. Got no file at nowhere.arff. Get dutch_census_2001.arff ...
+    """
 
     def __init__(self, must: str, got: str, do: str) -> None:
         super().__init__(sentence(must, got, do))
@@ -27,8 +37,15 @@ class DataUnavailableError(NermError, FileNotFoundError):
 class Dataset:
     """Inputs, labels and viewpoint of one data set.
 
-    ``X`` never holds the target or the viewpoint. ``y`` is +1 for the desired outcome and ``viewpoint`` is
-    +1 for the favoured group, both -1 otherwise.
+    ``X`` (n, d) never holds the target or the viewpoint. ``y`` (n,) is +1 for the desired outcome and ``viewpoint``
+    (n,) is +1 for the favoured group, both -1 otherwise.
+
+    >>> from nerm.datasets import load
+    >>> data = load("diabetes")
+    >>> data
+    Dataset('diabetes', coding='raw': 442 rows, 9 columns, 50.0% desired outcomes, 46.8% favoured)
+    >>> "sex" in data.feature_names, "sex" in data.frame.columns
+    (False, True)
     """
 
     X: Any  #: frame (raw), frame of codes with NaN for missing (nominal), or CSR matrix (one-hot)

@@ -1,4 +1,4 @@
-"""The paper's synthetic data (section 6.1), with the corrected label noise."""
+"""The paper's synthetic data (section 7.1), with the corrected label noise."""
 
 from __future__ import annotations
 

@@ -173,7 +173,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     # --- prediction -------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x): (n,) for two classes, (n, number of classes) beyond."""
+        """Return f(x) for the rows of X (n, d): (n,) for two classes, (n, number of classes) beyond.
+
+        With a precomputed kernel X is (n, number of training rows), the values k(x, x_i).
+        """
         check_is_fitted(self, "fits_")
         matrix = self._known(X)
         if self.kernel_ is None:
@@ -193,7 +196,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return check_array(_without(X, self.dropped_columns_), estimator=self, input_name="X", **CHECKS)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row: of two, the larger iff f(x) > 0; of more, the one of the largest score."""
+        """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""
         scores = self.decision_function(X)
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 

@@ -72,6 +72,14 @@ class BinaryFit:
         By viewpoint, the weight of C+ in max(C+, C-); nan where eta is 0 or no multipliers are known.
     facts
         By viewpoint, for `nerm.bounds`; not saved.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], ["no", "no", "yes", "yes"], [1, -1, 1, -1]
+    >>> (fit,) = nerm.NeutralSVC(lam=2.0, eta=1.0).fit(X, y, viewpoint=v).fits_
+    >>> str(fit.label), fit.formula
+    ('yes', 'minimise sum hinge(y f) + 2 ½‖w‖² + max(sum hinge(v f), sum hinge(-v f))')
+    >>> round(fit.value.total, 4), round(fit.mean * fit.value.total, 4)  # the sum form, and its mean over four rows
+    (5.25, 1.3125)
     """
 
     label: Any

@@ -41,7 +41,20 @@ class BinaryExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What `explain()` returns: prints as text, shows as tables in a notebook."""
+    """What `explain()` returns: prints as text, shows as tables in a notebook.
+
+    `problems` holds one entry a binary problem: its formula, terms (with C+ and C- as means over the rows, and theta),
+    certificate and largest coefficients.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [-1, -1, 1, 1], [1, -1, 1, -1]
+    >>> model = nerm.NeutralSVC(lam=2.0, eta=1.0).fit(X, y, viewpoint=v)
+    >>> (problem,) = model.explain().problems
+    >>> [(term.label, round(term.weight * term.value, 3)) for term in problem.terms]
+    [('Risk(Hinge())', 1.0), ('SquaredL2()', 0.25), ('Neutrality(Hinge())', 4.0)]
+    >>> [(name, round(value, 3)) for name, value in problem.coefficients]
+    [('x0', -0.5)]
+    """
 
     model: str
     problems: tuple[BinaryExplanation, ...]

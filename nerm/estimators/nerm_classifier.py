@@ -15,6 +15,8 @@ from nerm.validation import as_nonnegative, as_positive
 class NERMClassifier(NeutralClassifier):
     """NERM in mean form, the mean taken by sample weight, S = sum_i s_i.
 
+    ::
+
         min  (1/S) sum_i s_i phi(y_i f_i) + lam Omega(f) + eta max_+- (1/S) sum_i s_i u_i psi(+- v_i f_i)
 
     With hinges and SquaredL2 it is `NeutralSVC` with S times this lam and the same eta.
@@ -26,7 +28,7 @@ class NERMClassifier(NeutralClassifier):
     lam, eta
         Weights of the regularizer and of neutrality; eta may be a dict by viewpoint.
 
-    Parameters of atoms can be searched: `set_params(loss__width=0.1)`. All else is as in `NeutralSVC`; certificate_
+    Parameters of atoms can be searched: `set_params(loss__width=0.1)`. All else is as in `NeutralSVC`; `certificate_`
     is of the mean form.
 
     >>> import numpy as np, nerm

@@ -15,7 +15,9 @@ from nerm.validation import as_positive
 
 
 class NeutralSVC(NeutralClassifier):
-    """The neutral SVM, in the paper's sum form; C = 1 / lam in the words of other SVMs.
+    """The neutral SVM, in the paper's sum form (section 6.1); C = 1 / lam in the words of other SVMs.
+
+    ::
 
         min  sum_i s_i max(0, 1 - y_i f_i) + (lam/2) ||w||^2 + eta max_+- sum_i s_i u_i max(0, 1 -+ v_i f_i)
 
@@ -39,9 +41,10 @@ class NeutralSVC(NeutralClassifier):
         See `nerm.Problem.solve`: tol is the relative duality gap that nerm certifies. Missing it is a
         ConvergenceWarning.
 
-    After `fit`: classes_, coef_ and intercept_ (linear) or dual_coef_, support_, support_vectors_ and intercept_
-    (kernel), certificate_ (of the sum form; of the sum over classes beyond two), n_iter_, fits_ (one `BinaryFit` a
-    binary problem), n_features_in_, feature_names_in_. coef_ is 0 for columns that the viewpoint dropped.
+    After `fit`, with P = 1 for two classes and one problem a class beyond: `classes_`, `coef_` (P, d) and `intercept_`
+    (P,) (linear) or `dual_coef_` (P, number of support vectors), `support_`, `support_vectors_` and `intercept_`
+    (kernel), `certificate_` (of the sum form; of the sum over classes beyond two), `n_iter_`, `fits_` (one `BinaryFit`
+    a binary problem), `n_features_in_`, `feature_names_in_`. `coef_` is 0 for columns that the viewpoint dropped.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

@@ -31,7 +31,13 @@ __all__ = ["Solver", "available", "known", "path", "solve"]
 
 @cache
 def known() -> dict[str, Solver]:
-    """Return every solver that nerm can speak to, installed or not: each module here lists its own in SOLVERS."""
+    """Return every solver that nerm can speak to, by name, installed or not.
+
+    Each module of this package lists its own in SOLVERS.
+
+    >>> {"interior-point", "smo", "clarabel"} <= set(available()) <= set(known())
+    True
+    """
     modules = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
     return {solver.name: solver for module in modules for solver in getattr(module, "SOLVERS", ())}
 
@@ -92,7 +98,17 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
 def solve(
     problem: Problem, solver: str = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
 ) -> Solution:
-    """Solve one problem (the work behind `Problem.solve`)."""
+    """Solve one problem (the work behind `nerm.Problem.solve`, where the parameters are explained).
+
+    The status is granted by the certificate that nerm computes, whatever the solver claims.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> problem = objective.on(X, y, viewpoint=v)
+    >>> [round(solve(problem, solver).objective.total, 4) for solver in ("interior-point", "smo", "clarabel")]
+    [1.3125, 1.3125, 1.3125]
+    """
     return _solve_all([problem], solver, tol, strict, options)[0]
 
 
@@ -105,7 +121,18 @@ def path(
     strict: bool = False,
     **options: Any,
 ) -> list[Solution]:
-    """Solve for every neutrality weight in one session (the work behind `Problem.path`)."""
+    """Solve for every neutrality weight in one session (the work behind `nerm.Problem.path`); one `Solution` each.
+
+    The neutrality risk never rises with eta:
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, 1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> solutions = path(objective.on(X, y, viewpoint=v), [0.1, 1.0, 10.0])
+    >>> risks = [t.value for s in solutions for t in s.objective.terms if t.kind == "neutrality"]
+    >>> risks == sorted(risks, reverse=True), round(risks[0], 3), round(risks[-1], 3)
+    (True, 2.0, 1.0)
+    """
     if np.ndim(eta) != 1 or len(eta) == 0:
         raise InvalidInputError(
             "'eta' must be a nonempty list of neutrality weights", repr(eta), "Pass [0, 0.1, 1], for instance"

@@ -44,7 +44,20 @@ class Session(ABC):
 
 
 class Solver(ABC):
-    """One way to solve. `name` is what users type, `package` the distribution it needs."""
+    """One way to solve. `name` is what users type, `package` the distribution it needs.
+
+    A solver says what it needs, names the obstacle in a problem that it cannot take, and opens a session that answers
+    with a hypothesis and, if it has them, multipliers; `nerm.solvers` judges the answer.
+
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on([[0.0], [1.0]], [-1, 1])
+    >>> nerm.solvers.known()["smo"].needs()
+    'a neutral SVM: one hinge risk, squared l2, at most one hinge neutrality term, a free intercept'
+    >>> nerm.solvers.known()["smo"].obstacle(problem)
+    'L1()'
+    >>> print(nerm.solvers.known()["clarabel"].obstacle(problem))
+    None
+    """
 
     name: str
     package: str
