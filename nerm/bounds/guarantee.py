@@ -44,6 +44,15 @@ class FitFacts:
     learned
         What of the class was learned from the same rows (a kernel's width, a coding of columns), in words: the
         theorems are about a class fixed before the data, so every statement names it as treated as fixed.
+
+    scores, y, viewpoint, diagonal and the weights are (n,). `Solution.fit_facts()` and the classifiers' make it:
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> facts = objective.on(X, y, viewpoint=v).solve().fit_facts()
+    >>> facts.eta, facts.lam, facts.diagonal.tolist(), round(facts.coef_norm, 4)
+    (1.0, 2.0, [1.0, 4.0, 1.0, 4.0], 0.5)
     """
 
     scores: Any
@@ -65,7 +74,17 @@ class FitFacts:
 
 @dataclass(frozen=True)
 class Statement:
-    """One promise: `quantity <= bound`, by which theorem, assuming what; `note` says why it is empty."""
+    """One promise: `quantity <= bound`, by which theorem, assuming what; `note` says why it is empty.
+
+    `on_sample` is the quantity on the training (or held-out) rows; a statement is vacuous when its bound is no better
+    than the largest possible value, and its bound is nan when it cannot be made.
+
+    >>> print(Statement("C_sgn", "hold-out", 0.02, 0.0472, "10000 i.i.d. rows that the fit has not seen"))
+    C_sgn <= 0.0472   (hold-out; on the sample 0.0200)
+        assumes 10000 i.i.d. rows that the fit has not seen
+    >>> Statement("C_sgn", "hold-out", 0.02, float("nan"), "", note="no hold-out given").holds
+    False
+    """
 
     quantity: str
     source: str
@@ -91,7 +110,17 @@ class Statement:
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """The statements about one model. Each holds with probability 1 - delta by itself; prints as a list."""
+    """The statements about one model. Each holds with probability 1 - delta by itself; prints as a list.
+
+    Four rows promise nothing beyond the corollary, which always holds: C_n,psi <= psi(0) + (phi(0) + gap) / eta.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 4.0 * nerm.Neutrality(nerm.Hinge())
+    >>> promised = guarantee(objective.on(X, y, viewpoint=v).solve())
+    >>> [(s.source, round(s.bound, 2)) for s in promised if s.holds and not s.vacuous]
+    [('corollary, always', 1.25)]
+    """
 
     delta: float
     statements: tuple[Statement, ...]

@@ -41,7 +41,18 @@ def dual_qp(
 ) -> QP:
     """Return the dual QP in (a, alpha, beta^+, beta^-, nu); a Gram matrix goes with ``kernel="precomputed"``.
 
-    Without ``intercept`` the row sum_i a_i = 0 is left out. The published variant has no block nu.
+    X is (n, d) or the Gram matrix (n, n); y (-1/+1), viewpoint and the weights s and u are (n,). Without
+    ``intercept`` the row sum_i a_i = 0 is left out. The published variant has no block nu.
+
+    The exact dual meets the primal, 5.25 here. The published one exceeds it: weak duality fails, and for
+    v = +-1 and eta >= 1 it returns w = 0:
+
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> for variant in ("exact", "published"):
+    ...     solution = dual_qp(X, y, v, lam=2.0, eta=1.0, variant=variant).solve()
+    ...     print(variant, round(-solution.value, 4), abs(solution.model.coef).round(4))
+    exact 5.25 [0.5]
+    published 8.0 [0.]
     """
     data = validated(
         X_or_gram, y, viewpoint, lam, eta,

@@ -32,7 +32,18 @@ def primal_qp(
     sample_weight: Any = None,
     neutrality_weight: Any = None,
 ) -> QP:
-    """Return the primal QP in (w, b, f, xi, xi^+, xi^-, zeta); without ``intercept`` the block b is empty."""
+    """Return the primal QP in (w, b, f, xi, xi^+, xi^-, zeta); without ``intercept`` the block b is empty.
+
+    X is (n, d), dense or sparse; y (-1/+1), viewpoint and the weights s and u are (n,). The value is that of the
+    sum form: n times the same problem in mean form, with lam / n and the same eta.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> value = primal_qp(X, y, v, lam=2.0, eta=1.0).solve().value
+    >>> objective = nerm.Risk(nerm.Hinge()) + (2.0 / 4) * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> bool(abs(value - 4 * objective.on(X, y, viewpoint=v).solve().objective.total) < 1e-4)
+    True
+    """
     data = validated(X, y, viewpoint, lam, eta, sample_weight=sample_weight, neutrality_weight=neutrality_weight)
     n, d = data.X.shape
     u = data.neutrality_weight

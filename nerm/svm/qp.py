@@ -38,6 +38,14 @@ class QPSolution:
 
     ``value`` is the objective at x as the solver left it (x may be slightly infeasible); the figures to
     trust are those of ``model``, which nerm computed from repaired multipliers.
+
+    >>> from nerm.svm import primal_qp
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> solution = primal_qp(X, y, v, lam=2.0, eta=1.0).solve("clarabel")
+    >>> round(solution.value, 4), solution.solver
+    (5.25, 'clarabel')
+    >>> solution.model.converged, bool(solution.model.relative_gap < 1e-6)
+    (True, True)
     """
 
     x: np.ndarray
@@ -50,7 +58,19 @@ class QPSolution:
 
 @dataclass(frozen=True, eq=False)
 class QP:
-    """min 1/2 x'Px + q'x + constant, l <= Ax <= u; ``layout`` names the blocks of x, ``rows`` those of A."""
+    """min 1/2 x'Px + q'x + constant, l <= Ax <= u; ``layout`` names the blocks of x, ``rows`` those of A.
+
+    With N variables and M rows, P is (N, N) and A (M, N), both sparse; q is (N,), l and u are (M,).
+
+    >>> from nerm.svm import primal_qp
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> qp = primal_qp(X, y, v, lam=2.0, eta=1.0)
+    >>> list(qp.layout)
+    ['coef', 'intercept', 'scores', 'xi', 'xi_plus', 'xi_minus', 'zeta']
+    >>> x = qp.solve(tol=1e-9).x
+    >>> x[qp.layout["coef"]].round(3), round(qp.value(x), 4), qp.violation(x) < 1e-6
+    (array([0.5]), 5.25, True)
+    """
 
     P: sp.csc_matrix
     q: np.ndarray
@@ -63,16 +83,16 @@ class QP:
     _recover: Callable[[np.ndarray, np.ndarray, str], NeutralSVM] = field(repr=False)
 
     def value(self, x: np.ndarray) -> float:
-        """Return the objective at x."""
+        """Return the objective at x, (N,)."""
         return float(0.5 * x @ (self.P @ x) + self.q @ x + self.constant)
 
     def violation(self, x: np.ndarray) -> float:
-        """Return the largest violation of a constraint at x."""
+        """Return the largest violation of a constraint at x, (N,); 0 where all hold."""
         Ax = self.A @ x
         return float(max(0.0, (self.l - Ax).max(initial=0.0), (Ax - self.u).max(initial=0.0)))
 
     def recover(self, x: np.ndarray, z: np.ndarray, status: str = "recovered") -> NeutralSVM:
-        """Return the certified neutral SVM behind a point x and row multipliers z."""
+        """Return the certified neutral SVM behind a point x, (N,), and row multipliers z, (M,)."""
         return self._recover(np.asarray(x, dtype=float), np.asarray(z, dtype=float), status)
 
     def solve(self, solver: str = "osqp", tol: float = 1e-8, **options: Any) -> QPSolution:

@@ -22,7 +22,21 @@ class NeutralSVM:
     multipliers that are exactly feasible, never taken from a solver. ``intercept_interval`` holds all
     intercepts that are optimal for these scores; ``intercept`` is its midpoint where the algorithm is free
     to choose. ``weights`` is w where a primal algorithm found it; it then defines the hypothesis.
-    ``nu_plus`` and ``nu_minus`` are nan in the published variant.
+    ``nu_plus`` and ``nu_minus`` are nan in the published variant. alpha, beta_plus, beta_minus, a and scores
+    are (n,), support holds the indices i with a_i != 0.
+
+    At the optimum of the exact dual nu^+ + nu^- = eta, and the scores are those of the kernel expansion:
+
+    >>> import numpy as np
+    >>> from nerm.svm import smo
+    >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> model = smo(X, y, v, lam=2.0, eta=1.0, kernel="linear")
+    >>> round(model.primal, 6), round(model.dual, 6), round(model.nu_plus + model.nu_minus, 6)
+    (5.25, 5.25, 1.0)
+    >>> np.allclose(X @ X.T @ model.a / model.lam + model.intercept, model.scores)
+    True
+    >>> model.predict([[0.1], [-0.1]])
+    array([ 1., -1.])
     """
 
     alpha: np.ndarray
@@ -84,7 +98,7 @@ class NeutralSVM:
         return np.asarray(self.support_vectors.T @ self.dual_coef).ravel()
 
     def decision_function(self, X_new: Any) -> np.ndarray:
-        """Return f at new rows (for a precomputed kernel: rows k(x_new, x_i) over all training points)."""
+        """Return f, (m,), at new rows (m, d); for a precomputed kernel (m, n), k(x_new, x_i) over training points."""
         X_new = as_matrix(X_new)
         if X_new.shape[1] != self.n_features:
             raise InvalidInputError(
@@ -103,5 +117,5 @@ class NeutralSVM:
         return self.kernel(X_new, self.support_vectors) @ self.dual_coef + self.intercept
 
     def predict(self, X_new: Any) -> np.ndarray:
-        """Return +1 where f > 0 and -1 elsewhere."""
+        """Return +1 where f > 0 and -1 elsewhere, (m,)."""
         return sign(self.decision_function(X_new))

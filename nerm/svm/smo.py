@@ -42,6 +42,18 @@ def smo(
     dict (iterations, outer_iterations, primal, dual, gap, violation) now and then; returning False
     stops the search. ``warm_start`` takes an earlier result on the same rows (another eta or lambda, say).
     Memory: about cache_mb plus a few vectors; the n x n matrix is formed only when it fits into cache_mb.
+
+    X is (n, d), dense or sparse, or the Gram matrix with ``kernel="precomputed"``; y (-1/+1), viewpoint and the
+    weights s and u are (n,).
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 2)); y = np.sign(X[:, 0]); v = np.sign(X[:, 0] + X[:, 1])
+    >>> cold = smo(X, y, v, lam=1.0, eta=1.0)
+    >>> cold.converged, bool(cold.relative_gap < 1e-6)
+    (True, True)
+    >>> warm = smo(X, y, v, lam=1.0, eta=1.1, warm_start=cold)
+    >>> bool(cold.dual <= warm.primal)  # the optimum does not fall with eta
+    True
     """
     # numba is slow to import: only those who solve pay for it.
     from nerm.svm.nu_search import NuSearch

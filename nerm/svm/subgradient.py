@@ -45,7 +45,14 @@ def subgradient_method(
 
     The result is the best of the iterates and of their weighted mean. ``converged`` is False, and
     ``status`` says which gap is left, when max_iter steps were not enough. A callback returning False
-    stops the run.
+    stops the run. X is (n, d), dense or sparse; y (-1/+1), viewpoint and the weights s and u are (n,).
+
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> subgradient_method(X, y, v, lam=2.0, eta=1.0, max_iter=3).converged
+    False
+    >>> model = subgradient_method(X, y, v, lam=2.0, eta=1.0, tol=1e-2)
+    >>> model.converged, model.dual <= 5.25 <= model.primal + 1e-12
+    (True, True)
     """
     data = validated(X, y, viewpoint, lam, eta, sample_weight=sample_weight, neutrality_weight=neutrality_weight)
     tol = as_nonnegative(tol, "tol", "Use a relative gap such as 1e-3")

@@ -20,7 +20,19 @@ KIND = "table model"
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """A classifier that takes tables: recipe, estimator, and what its labels and groups are called."""
+    r"""A classifier that takes tables: recipe, estimator, and what its labels and groups are called.
+
+    >>> import nerm
+    >>> from nerm.tables import learn_recipe, make_task, parse_table
+    >>> text = "age,sex,income\n20,f,low\n30,m,low\n50,f,high\n60,m,high\n60,f,high\n"
+    >>> task = make_task(parse_table(text, "people.csv"), "income", "sex", positive="high")
+    >>> recipe, _ = learn_recipe(task.table, task.inputs)
+    >>> svc = nerm.NeutralSVC(lam=0.1).fit(recipe.transform(task.table)[0], task.y)
+    >>> model = TableModel(recipe, svc, task.target, task.viewpoint)
+    >>> scores, notes = model.scores(parse_table("name,age\nAnn,19\nBob,\nCy,60\n", "new.csv"))
+    >>> model.labels(scores).tolist(), notes
+    (['low', 'high', 'high'], ("'age': 1 missing values replaced by 50",))
+    """
 
     recipe: Recipe
     estimator: Any
@@ -29,12 +41,12 @@ class TableModel:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def scores(self, table: Table) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return f(x) of each row, and notes on what had to be guessed."""
+        """Return f(x) of each row, (n,), and notes on what had to be guessed."""
         matrix, notes = self.recipe.transform(table)
         return self.estimator.decision_function(matrix), notes
 
     def labels(self, scores: np.ndarray) -> np.ndarray:
-        """Return the target's value for each score: the positive one iff the score is above 0."""
+        """Return the target's value for each score, (n,): the positive one iff the score is above 0."""
         return np.where(scores > 0, self.target.positive, self.target.negative)
 
     def save(self, path: Any) -> None:
@@ -51,7 +63,21 @@ class TableModel:
 
 
 def load_model(path: Any) -> TableModel:
-    """Read what `TableModel.save` wrote."""
+    r"""Read what `TableModel.save` wrote.
+
+    >>> import tempfile, nerm
+    >>> from nerm.tables import learn_recipe, make_task, parse_table
+    >>> text = "age,sex,income\n20,f,low\n30,m,low\n50,f,high\n60,m,high\n60,f,high\n"
+    >>> task = make_task(parse_table(text, "people.csv"), "income", "sex", positive="high")
+    >>> recipe, _ = learn_recipe(task.table, task.inputs)
+    >>> svc = nerm.NeutralSVC(lam=0.1).fit(recipe.transform(task.table)[0], task.y)
+    >>> model = TableModel(recipe, svc, task.target, task.viewpoint)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.nerm")
+    ...     again = load_model(f"{folder}/model.nerm")
+    >>> bool((again.scores(task.table)[0] == model.scores(task.table)[0]).all()), again.target.positive
+    (True, 'high')
+    """
     if not Path(path).is_file():
         raise InvalidInputError("the model file must exist", f"no file {str(path)!r}", "Write one with nerm fit --out")
     content = saving.load(path)

@@ -22,10 +22,20 @@ GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of words by name, all of one length.
+    r"""Columns of words by name, all of one length n.
 
-    `lines` says in which line of the file each row starts, `places` which of the file's rows it is, counted from 1 and
-    with the rows that were skipped.
+    `lines` (n,) says in which line of the file each row starts, `places` (n,) which of the file's rows it is, counted
+    from 1 and with the rows that were skipped.
+
+    >>> table = parse_table("age,sex\n31,f\n\n?,m\n", "people.csv")
+    >>> table["age"].tolist(), table.lines.tolist(), table.places.tolist()
+    (['31', '?'], [2, 4], [1, 2])
+    >>> table.rows(table["sex"] == "m")["age"].tolist()
+    ['?']
+    >>> table["income"]
+    Traceback (most recent call last):
+        ...
+    nerm.errors.UnknownNameError: a column of people.csv must be one of 'age', 'sex'. Got 'income'. Name a column ...
     """
 
     source: str
@@ -44,7 +54,7 @@ class Table:
         return self.columns[name]
 
     def rows(self, kept: np.ndarray) -> Table:
-        """Return the table of these rows."""
+        """Return the table of these rows: a mask (n,), or their numbers."""
         columns = {name: column[kept] for name, column in self.columns.items()}
         return Table(self.source, self.names, columns, self.lines[kept], self.places[kept], self.skipped)
 
@@ -60,7 +70,15 @@ def missing_in(column: np.ndarray, tokens: Sequence[str] = MISSING) -> np.ndarra
 
 
 def read_table(path: Any, **options: Any) -> Table:
-    """Read a CSV file, plain or gzip'ed, UTF-8. Options as for `parse_table`."""
+    r"""Read a CSV file, plain or gzip'ed, UTF-8. Options as for `parse_table`.
+
+    >>> import gzip, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "people.csv.gz"
+    ...     _ = path.write_bytes(gzip.compress(b"age;sex\n31;f\n"))
+    ...     read_table(path).columns["sex"].tolist()
+    ['f']
+    """
     return parse_table(read_text(path), Path(path).name, **options)
 
 
@@ -107,7 +125,7 @@ def parse_table(
     skip_lines: int = 0,
     skip_bad_rows: bool = False,
 ) -> Table:
-    """Parse separated text.
+    r"""Parse separated text.
 
     separator
         One character or a name in `SEPARATORS`; None takes the one that splits the first line most, spaces last.
@@ -117,6 +135,15 @@ def parse_table(
         Lines to leave out at the top, such as a comment.
     skip_bad_rows
         Leave out rows with another number of fields instead of refusing the file; `Table.skipped` counts them.
+
+    >>> text = "age sex\n31 f\n52 m extra\n47 f\n"
+    >>> table = parse_table(text, "people.txt", skip_bad_rows=True)
+    >>> table["age"].tolist(), table.skipped
+    (['31', '47'], 1)
+    >>> parse_table(text, "people.txt")
+    Traceback (most recent call last):
+        ...
+    nerm.errors.InvalidInputError: every row of 'people.txt' must have 2 fields, one a column. Got 1 of 3 rows ...
     """
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1

@@ -62,7 +62,22 @@ class Nominal:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The coding of every input column, in order; `left_out` says which were dropped and why."""
+    r"""The coding of every input column, in order; `left_out` says which were dropped and why.
+
+    >>> from nerm.tables import parse_table
+    >>> table = parse_table("age,job,land\n20,a,NL\n?,b,NL\n40,c,NL\n", "people.csv")
+    >>> recipe, notes = learn_recipe(table, table.names)
+    >>> recipe.feature_names
+    ['age', 'age (missing)', 'job = a', 'job = b', 'job = c']
+    >>> recipe.left_out
+    {'land': 'the same value in every row'}
+    >>> recipe.transform(table)[0]  # age is centred and scaled, a missing one is the median
+    array([[-1.,  0.,  1.,  0.,  0.],
+           [ 0.,  1.,  0.,  1.,  0.],
+           [ 1.,  0.,  0.,  0.,  1.]])
+    >>> Recipe.from_dict(recipe.to_dict()) == recipe
+    True
+    """
 
     columns: tuple[Numeric | Nominal, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +89,7 @@ class Recipe:
         return [feature for column in self.columns for feature in column.features]
 
     def transform(self, table: Table) -> tuple[Any, tuple[str, ...]]:
-        """Return the matrix of a table (dense, or CSR where mostly zeros) and notes on what had to be guessed."""
+        """Return the (n, features) matrix of a table (dense, or CSR if mostly zeros) and notes on what was guessed."""
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             raise InvalidInputError(
@@ -122,10 +137,18 @@ class Recipe:
 def learn_recipe(
     table: Table, inputs: Sequence[str], *, nominal: Sequence[str] = (), missing: Sequence[str] = MISSING
 ) -> tuple[Recipe, tuple[str, ...]]:
-    """Learn the coding of these columns, and return it with notes on missing values and columns left out.
+    r"""Learn the coding of these columns, and return it with notes on missing values and columns left out.
 
     nominal
         Columns to take as nominal although they look like numbers (codes, postal areas).
+
+    >>> from nerm.tables import parse_table
+    >>> table = parse_table("age,area\n20,1011\n?,1012\n40,1013\n", "people.csv")
+    >>> recipe, notes = learn_recipe(table, ["age", "area"], nominal=["area"])
+    >>> notes
+    ("'age': 1 values missing (33 %)",)
+    >>> recipe.summary()
+    '1 numeric and 1 nominal columns, 5 features'
     """
     columns: list[Numeric | Nominal] = []
     left_out: dict[str, str] = {}
@@ -173,10 +196,15 @@ def as_number(word: str) -> float | None:
 def nominal_columns(
     table: Table, inputs: Sequence[str], *, nominal: Sequence[str] = (), missing: Sequence[str] = MISSING
 ) -> tuple[str, ...]:
-    """Return which columns hold words: the given ones, and those that the whole table shows to be so.
+    r"""Return which columns hold words: the given ones, and those that the whole table shows to be so.
 
     Ask this once of all rows, and give the answer to `learn_recipe`: then no part of a split takes a column for
     something else than another part does.
+
+    >>> from nerm.tables import parse_table
+    >>> table = parse_table("age,area,job\n20,1011,a\n30,1012,b\n", "people.csv")
+    >>> nominal_columns(table, table.names, nominal=["area"])
+    ('area', 'job')
     """
     for name in nominal:
         table[name]

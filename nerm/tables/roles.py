@@ -13,14 +13,19 @@ from nerm.tables.reading import MISSING, Table, missing_in
 
 @dataclass(frozen=True)
 class Role:
-    """A column read as -1 and +1: `positive` is the value that counts as +1, `negative` says what the others are."""
+    """A column read as -1 and +1: `positive` is the value that counts as +1, `negative` says what the others are.
+
+    >>> role = Role("sex", "f", "m")
+    >>> role.signs(np.array(["f", "m", "f"], dtype=object)), role.group(-1)
+    (array([ 1., -1.,  1.]), 'sex = m')
+    """
 
     column: str
     positive: str
     negative: str
 
     def signs(self, values: np.ndarray) -> np.ndarray:
-        """Return +1 where the value is the positive one, -1 elsewhere."""
+        """Return +1 where the value is the positive one, -1 elsewhere, in the shape of the values."""
         return np.where(values.astype(str) == self.positive, 1.0, -1.0)
 
     def group(self, sign: int) -> str:
@@ -30,7 +35,18 @@ class Role:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A table with its roles: the rows where target and viewpoint are known, and what was left out."""
+    r"""A table with its roles: the rows where target and viewpoint are known, and what was left out.
+
+    `y` and `v` are (n,) in -1/+1; `inputs` are the columns to learn from.
+
+    >>> from nerm.tables import parse_table
+    >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
+    >>> task = make_task(table, "income", "sex", positive="high")
+    >>> len(task), task.y.tolist(), task.v.tolist(), task.inputs
+    (3, [-1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], ('age',))
+    >>> len(task.rows(task.v < 0))
+    2
+    """
 
     table: Table
     target: Role
@@ -41,7 +57,7 @@ class Task:
     notes: tuple[str, ...] = ()
 
     def rows(self, kept: np.ndarray) -> Task:
-        """Return the task on these rows."""
+        """Return the task on these rows: a mask (n,), or their numbers."""
         return replace(self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept])
 
     def __len__(self) -> int:
@@ -59,7 +75,23 @@ def make_task(
     leave_out: Sequence[str] = (),
     missing: Sequence[str] = MISSING,
 ) -> Task:
-    """Give the columns their roles, leaving out rows whose target or viewpoint is missing."""
+    r"""Give the columns their roles, leaving out rows whose target or viewpoint is missing.
+
+    positive, favoured
+        The value that counts as +1 for the target and for the viewpoint; of two values the last in order by default,
+        and with more than two the one to be set against the rest.
+    keep_viewpoint
+        Whether the viewpoint is an input too.
+    leave_out
+        Columns that are no inputs.
+
+    >>> from nerm.tables import parse_table
+    >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
+    >>> task = make_task(table, "income", "sex", keep_viewpoint=True)
+    >>> task.target, task.inputs, task.notes
+    (Role(column='income', positive='low', negative='high'), ('age', 'sex'),
+     ("1 rows without a value of 'income' were left out",))
+    """
     if target == viewpoint:
         raise InvalidInputError(
             "target and viewpoint must be two columns", f"{target!r} for both", "Name another column as viewpoint"
