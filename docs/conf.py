@@ -58,3 +58,5 @@ def setup(app):
     """Write the generated pages, and read docstrings as the plain text that they are."""
     pages.write(HERE)
     app.connect("autodoc-process-docstring", pages.process_docstring)
+    app.connect("autodoc-process-signature", pages.process_signature)
+    app.connect("autodoc-skip-member", pages.skip_member)

@@ -199,6 +199,16 @@ def process_docstring(app: Any, what: str, name: str, thing: Any, options: Any, 
     lines[:] = as_rst(list(lines), parents)
 
 
+def process_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: Any, returns: Any) -> Any:
+    """Write a default that is made afresh each time as an ellipsis: ``<factory>`` is no Python."""
+    return signature and signature.replace("<factory>", "..."), returns
+
+
+def skip_member(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the requests of scikit-learn's metadata routing, which it writes into every class."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 # --- pages ------------------------------------------------------------------------------------------
 
 
