@@ -31,15 +31,15 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
-        """Return real scores, positive for the desired outcome."""
+        """Return real scores, (n,), positive for the desired outcome; X is (n, d) and viewpoint (n,)."""
 
     def predict(self, X: Any, viewpoint: Any = None) -> np.ndarray:
-        """Return the label of each row: the desired outcome iff its score is positive."""
+        """Return the label of each row, (n,): the desired outcome iff its score is positive."""
         scores = self.decision_function(X, viewpoint=viewpoint)
         return self.classes_[(sign(scores) > 0).astype(int)]
 
     def score(self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy."""
+        """Return the accuracy, the (weighted) share of rows whose label is predicted."""
         hits = self.predict(X, viewpoint=viewpoint) == np.asarray(y)
         return float(np.average(hits, weights=sample_weight))
 

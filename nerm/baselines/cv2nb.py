@@ -37,13 +37,28 @@ class CV2NB(GroupClassifier):
     in the order of ``classes_`` and ``groups_``), ``trace_`` (``counts``, ``discrimination`` and
     ``positives``, one entry a turn, the first before any change), ``objective_`` (the last discrimination,
     which the loop drives to 0), ``n_iter_``, ``converged_`` (whether it got there).
+
+    X is (n, d), y and viewpoint are (n,).
+
+    >>> X = [[0], [0], [0], [1], [1], [1], [0], [1]] * 5
+    >>> s, y = [-1, -1, -1, -1, 1, 1, 1, 1] * 5, [-1, -1, 1, -1, 1, 1, -1, 1] * 5
+    >>> two = CV2NB(max_iter=0).fit(X, y, viewpoint=s)
+    >>> two.objective_, two.counts_.tolist()
+    (0.75, [[15.0, 5.0], [5.0, 15.0]])
+    >>> model = CV2NB().fit(X, y, viewpoint=s)
+    >>> model.objective_, model.converged_, model.counts_.sum(axis=0).round(6).tolist()  # the groups keep their sizes
+    (0.0, True, [20.0, 20.0])
     """
 
     def __init__(self, max_iter: int | None = None) -> None:
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> CV2NB:
-        """Count, then move counts between the classes until the discrimination is gone."""
+        """Count, then move counts between the classes until the discrimination is gone.
+
+        X
+            (n, d) nominal; y and viewpoint (n,), two values each.
+        """
         if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 0):
             raise InvalidInputError(
                 "'max_iter' must be None or a whole number, at least 0",

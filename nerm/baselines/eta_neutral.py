@@ -22,8 +22,8 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     With p_i = P(y=1|x_i) = sigma(w.x_i + b), q_v(y) the mean of P(y|x_i) over the rows of group v and r(y)
     over all::
 
-        min  -sum_i log P(y_i|x_i) + (lam/2) ||w||^2    subject to   q_v(y) <= (1 + eta) r(y)   for the four
-        (y, v)
+        min  -sum_i log P(y_i|x_i) + (lam/2) ||w||^2
+        subject to   q_v(y) <= (1 + eta) r(y)   for the four (y, v)
 
     At eta = 0 the four constraints say q_0 = q_1, which is then imposed as the one equality that it is (four
     tight constraints are degenerate). The intercept b is not regularised.
@@ -41,6 +41,15 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     converged), ``active_constraints_`` (list of (class, group) with a positive multiplier; at eta = 0 the
     string ``"q_0 = q_1"`` alone), ``multipliers_`` (theirs, for the objective as a sum), ``violation_``,
     ``gradient_norm_`` (of the Lagrangian / n), ``n_iter_`` (Newton steps), ``converged_``.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 2)); y = X.sum(axis=1) > 0; s = X[:, 0] + 0.5 * rng.normal(size=40) > 0
+    >>> model = EtaNeutralLogisticRegression(eta=0.0).fit(X, y, viewpoint=s)
+    >>> p = expit(model.decision_function(X))
+    >>> bool(abs(p[s].mean() - p[~s].mean()) < 1e-5), model.active_constraints_
+    (True, ['q_0 = q_1'])
+    >>> bool(EtaNeutralLogisticRegression(eta=0.1).fit(X, y, viewpoint=s).objective_ < model.objective_)
+    True
     """
 
     def __init__(
@@ -58,7 +67,11 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> EtaNeutralLogisticRegression:
-        """Minimise under the constraints."""
+        """Minimise under the constraints.
+
+        X
+            (n, d), dense or sparse; y (n,), two values; viewpoint (n,), or a model of it.
+        """
         eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
         tol = as_positive(self.tol, "tol")
         matrix = as_matrix(X)

@@ -38,7 +38,16 @@ class LearningFairRepresentations(GroupClassifier):
     ``transform`` gives the representation M. Fitted attributes: ``prototypes_`` (K × d), ``weights_`` (w),
     ``alpha_`` (2 × d, a row for each of ``groups_``), ``objective_``, ``terms_`` (its three parts,
     weighted), ``objectives_`` (of all starts), ``n_iter_`` and ``residual_`` (of the best one: projected
-    gradient divided by n), , ``converged_``.
+    gradient divided by n), ``converged_``.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 2)); y = X.sum(axis=1) > 0; s = X[:, 0] + 0.5 * rng.normal(size=40) > 0
+    >>> model = LearningFairRepresentations(2, n_init=1, tol=0.01, random_state=0).fit(X, y, viewpoint=s)
+    >>> M = model.transform(X, viewpoint=s)
+    >>> M.shape, np.allclose(M.sum(axis=1), 1)
+    ((40, 2), True)
+    >>> bool(np.abs(M[s].mean(axis=0) - M[~s].mean(axis=0)).max() < 1e-2)  # both groups use the prototypes alike
+    True
     """
 
     def __init__(
@@ -64,7 +73,11 @@ class LearningFairRepresentations(GroupClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> LearningFairRepresentations:
-        """Run L-BFGS from every start and keep the best."""
+        """Run L-BFGS from every start and keep the best.
+
+        X
+            (n, d), dense or sparse; y and viewpoint (n,), two values each.
+        """
         scales = tuple(as_nonnegative(getattr(self, name), name) for name in ("A_x", "A_y", "A_z"))
         tol = as_positive(self.tol, "tol")
         for name in ("n_prototypes", "n_init"):
@@ -138,7 +151,7 @@ class LearningFairRepresentations(GroupClassifier):
         return problem.value_and_gradient(point)[0], point, steps, residual
 
     def transform(self, X: Any, viewpoint: Any = None) -> np.ndarray:
-        """Return M, the weights of each row on the prototypes: n × K, rows sum to 1."""
+        """Return M, the weights of each row on the prototypes: (n, K), rows sum to 1."""
         check_is_fitted(self)
         matrix = self._known_matrix(X)
         favoured = self._known_groups(viewpoint, matrix.shape[0])

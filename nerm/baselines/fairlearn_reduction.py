@@ -19,7 +19,7 @@ class FairlearnReduction(GroupClassifier):
     """``fairlearn.reductions.ExponentiatedGradient`` with ``DemographicParity``, a mixture of classifiers.
 
     ``decision_function`` is the probability that the mixture predicts the desired outcome, minus 1/2,
-    computed from its public ``predictors_`` and ``weights_``; ``predict`` thresholds it, so it is
+    (n,), computed from its public ``predictors_`` and ``weights_``; ``predict`` thresholds it, so it is
     deterministic where fairlearn's own is random. ``estimator`` (logistic regression by default) must accept
     ``sample_weight``; ``eps`` is the allowed violation of parity.
 
@@ -27,6 +27,18 @@ class FairlearnReduction(GroupClassifier):
 
     Fitted attributes: ``model_`` (fairlearn's own), ``objective_`` (training error of the mixture),
     ``n_iter_``, ``converged_`` (fairlearn's gap is within its target).
+
+    Where the package is missing, ``fit`` says what to install:
+
+    >>> import importlib.util
+    >>> model = FairlearnReduction(eps=0.02)
+    >>> if importlib.util.find_spec("fairlearn") is None:
+    ...     try:
+    ...         model.fit([[0.0], [1.0], [0.0], [1.0]], [0, 1, 1, 0], viewpoint=[0, 0, 1, 1])
+    ...     except ImportError as error:
+    ...         assert "pip install 'nerm-learn[compare]'" in str(error)
+    >>> model
+    FairlearnReduction(eps=0.02)
     """
 
     def __init__(self, estimator: Any = None, eps: float = 0.01, max_iter: int = 50) -> None:
@@ -35,7 +47,11 @@ class FairlearnReduction(GroupClassifier):
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> FairlearnReduction:
-        """Run the exponentiated gradient."""
+        """Run the exponentiated gradient.
+
+        X
+            (n, d), dense or sparse; y and viewpoint (n,), two values each.
+        """
         try:
             from fairlearn.reductions import DemographicParity, ExponentiatedGradient
         except ImportError as error:

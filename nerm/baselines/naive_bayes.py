@@ -27,7 +27,7 @@ class NominalNaiveBayes(GroupClassifier):
     """
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> NominalNaiveBayes:
-        """Count."""
+        """Count. X is (n, d), nominal; y (n,), two values."""
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
         positive = self._fit_labels(y, len(codes))

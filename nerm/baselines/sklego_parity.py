@@ -14,7 +14,7 @@ from nerm.validation import as_matrix, as_nonnegative, as_positive
 
 
 class SklegoDemographicParity(GroupClassifier):
-    """``sklego.linear_model.DemographicParityClassifier``: a bound on |cov(viewpoint, score)|.
+    """``sklego.linear_model.DemographicParityClassifier``: a bound on the covariance of viewpoint and score.
 
     ``max  log-likelihood - lam ||w||_2   subject to   |mean((v - mean v) f)| <= covariance_threshold``: lam
     is scikit-lego's 1 / C, and its "l2" penalty is the norm, not its square. The viewpoint (0/1) rides along
@@ -24,6 +24,18 @@ class SklegoDemographicParity(GroupClassifier):
     Fitted attributes: ``model_`` (scikit-lego's own), ``coef_``, ``intercept_``, ``objective_`` (negative
     log-likelihood of the training labels plus lam ||w||), ``covariance_``, ``n_iter_``, ``converged_`` (the
     covariance is within the bound).
+
+    Where the package is missing, ``fit`` says what to install:
+
+    >>> import importlib.util
+    >>> model = SklegoDemographicParity(covariance_threshold=0.1)
+    >>> if importlib.util.find_spec("sklego") is None:
+    ...     try:
+    ...         model.fit([[0.0], [1.0], [0.0], [1.0]], [0, 1, 1, 0], viewpoint=[0, 0, 1, 1])
+    ...     except ImportError as error:
+    ...         assert "pip install 'nerm-learn[compare]'" in str(error)
+    >>> model
+    SklegoDemographicParity(covariance_threshold=0.1)
     """
 
     def __init__(self, covariance_threshold: float = 0.01, lam: float = 1.0) -> None:
@@ -31,7 +43,11 @@ class SklegoDemographicParity(GroupClassifier):
         self.lam = lam
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> SklegoDemographicParity:
-        """Solve the convex program through scikit-lego."""
+        """Solve the convex program through scikit-lego.
+
+        X
+            (n, d), dense or sparse; y and viewpoint (n,), two values each.
+        """
         try:
             import cvxpy
             from sklego.linear_model import DemographicParityClassifier

@@ -173,6 +173,14 @@ def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
 
     A slope of -1/2 is the rate of the paper's bounds. c is the constant that fits best with the slope held at -1/2.
     One size has no slope: nan.
+
+    >>> import pandas as pd
+    >>> n = np.array([100, 400, 1600])
+    >>> table = pd.DataFrame({"n": n, "eta": 1.0, "risk_error": np.sqrt(4 / n), "neutrality_error": 8 / n})
+    >>> slopes(table).round(2)[["error", "slope"]].to_numpy().tolist()
+    [['risk', -0.5], ['neutrality', -1.0]]
+    >>> round(float(slopes(table).c[0]), 6)
+    4.0
     """
     import pandas as pd
 

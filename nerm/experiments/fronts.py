@@ -34,6 +34,15 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     `table` comes from `tradeoff`. The columns are dataset, method, eta, the two means, their standard deviations
     (``…_std``, over all folds), fits, failed (folds without a result, which the means leave out) and non_dominated,
     judged among the etas of one method, as in the paper's figure 2. A signed measure enters by its absolute value.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"dataset": "german", "method": "pr", "eta": [0.0, 1.0, 10.0] * 2, "status": "ok",
+    ...                       "auc": [0.8, 0.7, 0.6, 0.9, 0.8, 0.7], "neutrality_risk": [0.5, 0.1, 0.2] * 2})
+    >>> front(table)[["eta", "auc", "neutrality_risk", "fits", "non_dominated"]].round(2)
+        eta   auc  neutrality_risk  fits  non_dominated
+    0   0.0  0.85              0.5     2           True
+    1   1.0  0.75              0.1     2           True
+    2  10.0  0.65              0.2     2          False
     """
     missing = {"dataset", "method", "eta", "status", quality, risk} - set(table.columns)
     if missing:

@@ -22,7 +22,15 @@ ETA_BOUNDS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5)
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One fold: X in the coding that the method asked for, labels and viewpoints in -1/+1, and a seed."""
+    """One fold: X in the coding that the method asked for, labels and viewpoints in -1/+1, and a seed.
+
+    X is (n, d), y and viewpoint are (n,), on the training rows; X_test is (m, d), viewpoint_test (m,). The labels of
+    the test rows are not in it: no method can look at them.
+
+    >>> from dataclasses import fields
+    >>> [field.name for field in fields(Fold)]
+    ['X', 'y', 'viewpoint', 'X_test', 'viewpoint_test', 'seed']
+    """
 
     X: Any
     y: np.ndarray
@@ -34,7 +42,16 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What came of one neutrality weight: scores on the test rows, or None and the reason."""
+    """What came of one neutrality weight: scores on the test rows, (m,), or None and the reason.
+
+    A failure does not stop an experiment; it becomes a row with its reason:
+
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> fold = Fold(np.zeros((4, 1)), y, y, np.zeros((2, 1)), np.array([-1.0, 1.0]), seed=0)
+    >>> (fit,) = METHODS["lr"].fit(fold, -1.0, ())
+    >>> fit.scores is None, fit.converged, fit.reason.split(":")[0]
+    (True, False, 'InvalidParameterError')
+    """
 
     scores: np.ndarray | None
     seconds: float
@@ -49,6 +66,12 @@ class Method:
     ``fit(fold, lam, etas)`` yields one `Fit` for each eta. `etas` is its grid, empty for a method without neutrality
     weight. `tuning` names the family that shares one lambda (see ``plain``); None means that it has no lambda.
     ``plain(fold, lam)`` returns the scores of the method that is not neutralised, by which lambda is tuned.
+
+    >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
+    >>> fold = Fold(X, y, v, X_test=np.array([[1.0]]), viewpoint_test=np.array([1]), seed=0)
+    >>> fits = METHODS["neutral-svm"].fit(fold, 2.0, [0.0, 1.0])
+    >>> [fit.scores.round(3).tolist() for fit in fits]
+    [[1.0], [0.5]]
     """
 
     name: str
@@ -152,6 +175,7 @@ def scores_of(model: Any, fold: Fold, with_viewpoint: bool) -> np.ndarray:
     return np.asarray(model.predict_proba(fold.X_test, **extra), dtype=float)[:, 1] - 0.5
 
 
+#: The paper's methods by name: neutral-svm, cv2nb, pr, eta-lr, and plain svm and lr to compare them with.
 METHODS = {
     m.name: m
     for m in (

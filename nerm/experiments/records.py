@@ -163,7 +163,18 @@ class Records:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """Return the table of a results file and the settings of its experiment."""
+    """Return the table of a results file and the settings of its experiment.
+
+    >>> import tempfile
+    >>> from nerm.experiments import convergence
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = convergence([40], [1.0], repetitions=1, folds=2, results=f"{folder}/figure-1.csv")
+    ...     again, settings = read(f"{folder}/figure-1.csv")
+    >>> settings["experiment"], settings["folds"]
+    ('convergence', 2)
+    >>> again.risk_error.tolist() == table.risk_error.tolist()  # to the last digit
+    True
+    """
     where = Path(path)
     if not where.is_file():
         raise InvalidInputError("the results file must exist", f"no file '{where}'", "Check the path")
