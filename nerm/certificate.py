@@ -3,6 +3,8 @@
 With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, every alpha_i in -dom phi*, beta_i^+- in -dom psi*
 and theta_k in [0, 1] with sum_i c_i = 0 (when the intercept is free) give a bound D <= optimum, where
 
+::
+
     c_i = s_i alpha_i y_i + sum_k eta_k u_ki v_ki (theta_k beta_ki^+ - (1 - theta_k) beta_ki^-),
     q   = (1/n) sum_i c_i x_i,
     D   = -(1/n) sum_i s_i phi*(-alpha_i)
@@ -63,7 +65,7 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """Gap / |primal|; infinite if there is no bound.
+        """`Gap / |primal|`; infinite if there is no bound.
 
         A primal below 1e-12 of `scale` counts as that much. A bound *above* the primal by more than rounding (1e-8)
         contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing either.

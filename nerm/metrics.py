@@ -36,7 +36,7 @@ __all__ = [
 
 
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
-    """Return C_sgn = |mean(sign f * sign v)|, the +1/-1 empirical neutrality risk of the paper.
+    """Return `C_sgn = |mean(sign f * sign v)|`, the +1/-1 empirical neutrality risk of the paper.
 
     It is 0 when f agrees with the viewpoint exactly half of the time, 1 when it always agrees or never does. All
     arguments are (n,) (the paper, definition 2).
@@ -276,7 +276,7 @@ def make_neutrality_scorer(
 def _score(
     y: Any, response: Any, *, metric: Any, threshold: float, viewpoint: Any = None, sample_weight: Any = None
 ) -> float:
-    """Return |metric|; a function of this module, so that scorers travel to worker processes."""
+    """Return `|metric|`; a function of this module, so that scorers travel to worker processes."""
     if viewpoint is None:
         raise InvalidInputError(
             "a neutrality scorer must be given the viewpoint",

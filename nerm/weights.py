@@ -1,7 +1,7 @@
 """Neutrality weights: what turns the (uncentred) neutrality risk into a parity between groups.
 
 The neutrality risk `C_sgn = |mean(u * sign f * sign v)|` with u = 1 is the paper's. It is uncentred: a
-hypothesis that is independent of the viewpoint scores |E v| |E sign f|, not 0. Weights repair that. With
+hypothesis that is independent of the viewpoint scores `|E v| |E sign f|`, not 0. Weights repair that. With
 weights that give both viewpoints the same total, C_sgn *is* the absolute Calders-Verwer score (demographic
 parity); with the same among y = +1 and zeros elsewhere it is the equal-opportunity difference. The weights
 depend on the data only, so the relaxed problem stays convex.

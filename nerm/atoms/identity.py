@@ -13,7 +13,7 @@ from nerm.atoms.margin import Facts, MarginFunction, on_interval, single
 
 @dataclass(frozen=True)
 class Identity(MarginFunction):
-    """psi(m) = m; psi*(1) = 0. As a surrogate, max(C+, C-) = |mean(v f)|; unbounded below, so never a loss.
+    """psi(m) = m; psi*(1) = 0. As a surrogate, max(C+, C-) = `|mean(v f)|`; unbounded below, so never a loss.
 
     >>> Identity().value([-1.0, 2.0])
     array([-1.,  2.])

@@ -21,7 +21,7 @@ class L1(Norm):
     name: ClassVar[str] = "l1"
 
     def value(self, w: np.ndarray) -> float:
-        """Return sum |w_j|."""
+        """Return sum `|w_j|`."""
         return float(np.abs(w).sum())
 
     def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +29,7 @@ class L1(Norm):
         return np.where(w > 0, 1.0, -1.0), np.where(w < 0, -1.0, 1.0)
 
     def dual_norm(self, q: np.ndarray) -> float:
-        """Return max |q_j|."""
+        """Return max `|q_j|`."""
         return float(np.abs(q).max(initial=0.0))
 
     def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:

@@ -12,7 +12,7 @@ from nerm.atoms.regularizer import Norm
 
 @dataclass(frozen=True)
 class LInf(Norm):
-    """Omega(w) = max_j |w_j|; Omega* is the indicator of ||q||_1 <= 1.
+    """Omega(w) = max_j `|w_j|`; Omega* is the indicator of ||q||_1 <= 1.
 
     >>> LInf().value(np.array([3.0, -4.0]))
     4.0
@@ -21,7 +21,7 @@ class LInf(Norm):
     name: ClassVar[str] = "l-inf"
 
     def value(self, w: np.ndarray) -> float:
-        """Return max |w_j|."""
+        """Return max `|w_j|`."""
         return float(np.abs(w).max(initial=0.0))
 
     def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +37,7 @@ class LInf(Norm):
         return low, high
 
     def dual_norm(self, q: np.ndarray) -> float:
-        """Return sum |q_j|."""
+        """Return sum `|q_j|`."""
         return float(np.abs(q).sum())
 
     def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:

@@ -16,7 +16,7 @@ from nerm.validation import as_nonnegative
 class Pinball(MarginFunction):
     """phi(m) = max(1 - m, tau (m - 1)); phi*(u) = u on [-1, tau].
 
-    The quantile hinge: tau = 0 is the hinge, tau = 1 is the absolute loss |1 - m|. Points far on the right side
+    The quantile hinge: tau = 0 is the hinge, tau = 1 is the absolute loss `|1 - m|`. Points far on the right side
     pay too, which makes the margin a quantile instead of a minimum.
 
     >>> Pinball(tau=0.5).value([0.0, 1.0, 3.0])

@@ -31,7 +31,7 @@ class LearningFairRepresentations(GroupClassifier):
     over prototypes only: to weigh against sums over n rows, A_z must grow with n.
 
     The absolute values have their kinks where the optimum lies, so L-BFGS alone would stall: the method of
-    multipliers replaces A_z |z_k| by its Moreau envelope around a multiplier in [-A_z, A_z] and is exact in
+    multipliers replaces `A_z |z_k|` by its Moreau envelope around a multiplier in [-A_z, A_z] and is exact in
     the end. The problem is not convex: it runs from ``n_init`` seeded starts and the best end is kept. w
     stays within [1e-6, 1 - 1e-6], so that CE is finite.
 

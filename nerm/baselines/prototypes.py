@@ -91,7 +91,7 @@ class Prototypes:
     ) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient; with ``envelope`` = (multipliers m, stiffness t) of a round.
 
-        In a round A_z |z| is replaced by ``min over u of A_z |u| + m (z - u) + (t/2) (z - u)^2``, whose
+        In a round `A_z |z|` is replaced by ``min over u of A_z |u| + m (z - u) + (t/2) (z - u)^2``, whose
         derivative is ``clip(m + t z, -A_z, A_z)``.
 
         With G = dL/dM and H = dL/dd = -M (G - rowsum(M G)), whose rows sum to 0::

@@ -49,7 +49,7 @@ def as_radius(radius: Any) -> float:
 
 
 def as_intercept_radius(radius: Any) -> float:
-    """Return beta, the bound on |b|."""
+    """Return beta, the bound on `|b|`."""
     return as_size(
         radius,
         "intercept_radius",

@@ -1,6 +1,6 @@
 """Rademacher complexity of the class v F, in closed form and by Monte Carlo.
 
-For F = { w.x + b : ||w|| <= B, |b| <= beta } the supremum is explicit and splits:
+For `F = { w.x + b : ||w|| <= B, |b| <= beta }` the supremum is explicit and splits::
 
     Rhat_n(vF) = E_sigma sup_f (1/n) sum_i sigma_i v_i f(x_i)
                = (1/n) ( B E ||sum_i sigma_i v_i x_i|| + beta E |sum_i sigma_i v_i| )
@@ -56,7 +56,7 @@ def rademacher_population(
     intercept_radius: float = 0.0,
     viewpoint_bound: float = 1.0,
 ) -> float:
-    """Return G (B R + beta) / sqrt(n) >= R_n(vF), where k(x, x) <= R^2 and |v| <= G for every x, seen or not.
+    """Return G (B R + beta) / sqrt(n) >= R_n(vF), where k(x, x) <= R^2 and `|v| <= G` for every x, seen or not.
 
     >>> rademacher_population(100, radius=2.0, input_radius=1.0, intercept_radius=3.0)
     0.5
@@ -71,7 +71,7 @@ class MonteCarloComplexity:
     """An estimate of Rhat_n(vF): the mean over random signs, and how far it may be off.
 
     `scale` is tau with tau^2 = (1/n^2) sum v_i^2 (B sqrt(k_ii) + beta)^2: flipping one sign moves the
-    supremum by at most 2 |v_i| (B sqrt(k_ii) + beta) / n, so one draw is sub-Gaussian with parameter tau
+    supremum by at most `2 |v_i| (B sqrt(k_ii) + beta) / n`, so one draw is sub-Gaussian with parameter tau
     (McDiarmid).
 
     >>> made = rademacher_monte_carlo([[1.0], [1.0]], radius=1.0, draws=4000)

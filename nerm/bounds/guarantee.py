@@ -218,7 +218,7 @@ class _Setting:
 
     @property
     def size(self) -> float:
-        """The largest |f| of a hypothesis of this norm and intercept."""
+        """The largest `|f|` of a hypothesis of this norm and intercept."""
         return float(self.facts.coef_norm) * self.R + abs(float(self.facts.intercept))
 
     def from_data(self) -> tuple[float, float, float]:

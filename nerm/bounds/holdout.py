@@ -25,10 +25,10 @@ def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05
 
 
 def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
-    """Return |CV_m| + sqrt(ln(2/delta) / 2 (1/m_+ + 1/m_-)): above the absolute Calders-Verwer score.
+    """Return `|CV_m| + sqrt(ln(2/delta) / 2 (1/m_+ + 1/m_-))`: above the absolute Calders-Verwer score.
 
-    m_+ and m_- are the rows of each viewpoint. Given the viewpoints, the score is a difference of two means
-    of independent values in [0, 1]: Hoeffding's inequality, two-sided, with ranges 1/m_+ and 1/m_-.
+    `m_+` and `m_-` are the rows of each viewpoint. Given the viewpoints, the score is a difference of two means
+    of independent values in [0, 1]: Hoeffding's inequality, two-sided, with ranges `1/m_+` and `1/m_-`.
     Assumptions as for :func:`holdout_neutrality_bound`.
 
     >>> round(holdout_parity_bound([1.0, -1.0] * 5000, [1.0, 1.0, -1.0, -1.0] * 2500, delta=0.05), 4)

@@ -31,11 +31,11 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
 def intercept_radius(
     radius: float, input_radius: float, *, flat_from: float = 1.0, smallest_viewpoint: float = 1.0
 ) -> float:
-    """Return a bound on |b| that *some* optimum meets: flat_from / min(1, |v|) + B R.
+    """Return a bound on `|b|` that *some* optimum meets: `flat_from / min(1, |v|) + B R`.
 
-    For phi and psi that never increase and are constant from the margin `flat_from` on (hinges: 1), and |v|
-    at least `smallest_viewpoint`. If all f_i exceed flat_from / min(1, |v|), lowering b raises no term; so
-    some optimum has an f_i at or below it, and |w.x_i| <= B R. For hinges and v = ±1 this is 1 + B R. The
+    For phi and psi that never increase and are constant from the margin `flat_from` on (hinges: 1), and `|v|`
+    at least `smallest_viewpoint`. If all f_i exceed `flat_from / min(1, |v|)`, lowering b raises no term; so
+    some optimum has an f_i at or below it, and `|w.x_i| <= B R`. For hinges and v = ±1 this is 1 + B R. The
     optimum in b can be an interval: check the b at hand.
 
     >>> intercept_radius(radius=2.0, input_radius=3.0)
@@ -52,7 +52,7 @@ def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[flo
 
     A bound for a fixed radius does not hold for one read off the data. It does for a grid fixed in advance,
     by a union bound: delta_k = delta / ((k+1)(k+2)), which sums to delta over k = 0, 1, 2, ... Use delta_k in
-    place of delta. For a pair (||w||, |b|) apply it twice, the second time with the first share.
+    place of delta. For a pair `(||w||, |b|)` apply it twice, the second time with the first share.
 
     >>> radius_from_data(3.0, delta=0.06)
     (4.0, 0.005)

@@ -28,7 +28,7 @@ def risk_bound(
 
     It holds for all f in F at once. `complexity` bounds R_n(F) (kind "population",
     :func:`rademacher_population`) or Rhat_n(F) (kind "empirical", the other functions), which costs 3c
-    instead of c. `margin_bound` is M, the largest |f| of the class; L and c are the Lipschitz constant and
+    instead of c. `margin_bound` is M, the largest `|f|` of the class; L and c are the Lipschitz constant and
     the range of phi on [-M, M]. y holds -1 and +1.
 
     >>> from nerm.atoms import Hinge
@@ -59,7 +59,7 @@ def neutrality_bound(
     """Return Theorem 2: C_psi <= C_n,psi + 2 L R_n(vF) + c sqrt(ln(2/delta) / 2n), probability 1 - delta.
 
     It holds for all f in F at once. `complexity` bounds R_n(vF) (kind "population") or Rhat_n(vF) (kind
-    "empirical": then the last term is 3 c sqrt(ln(4/delta) / 2n)). `margin_bound` is G M, the largest |v f|
+    "empirical": then the last term is 3 c sqrt(ln(4/delta) / 2n)). `margin_bound` is G M, the largest `|v f|`
     of the class; L and c are the Lipschitz constant and the range of psi on [-GM, GM] (hinge: 1, and 1 + GM
     once GM >= 1).
 

@@ -2,6 +2,8 @@
 
 Both classifiers are the sum form over training rows i with sample weights s_i and class weights c_i,
 
+::
+
     sum_i s_i c_i phi(y_i f_i) + lam_total Omega(f) + sum_k eta_k max( sum_i s_i u_ki psi(+- v_ki f_i) ),
 
 with lam_total = lam for `NeutralSVC` and lam sum_i s_i for `NERMClassifier`, whose own form is this one divided by

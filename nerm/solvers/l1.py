@@ -1,8 +1,10 @@
-"""l1 and elastic net through the engine: |w_j| is a margin function of one more row, e_j.
+"""l1 and elastic net through the engine: `|w_j|` is a margin function of one more row, e_j.
+
+::
 
     (1/n) sum_i s_i phi(y_i f_i) + ... + mu_1 ||w||_1 + (mu/2) ||w||^2
 
-is the engine's own problem with d more rows e_j and the loss |m| = max over u in [-1, 1] of m u on them. These rows
+is the engine's own problem with d more rows e_j and the loss `|m|` = max over u in [-1, 1] of m u on them. These rows
 must not see the intercept, so it becomes a column of the data, long enough (REACH) for its share of the squared norm to
 vanish. Pure l1 has no squared norm; one is lent that changes the objective by less than the accuracy. Either loan can
 only loosen the certificate, which is computed for the problem as it was stated.

@@ -1,12 +1,12 @@
 """The neutral SVM's data, checked once, and the values of its primal objective.
 
-Everything in `nerm.svm` is in the paper's *sum form*:
+Everything in `nerm.svm` is in the paper's *sum form*::
 
     P(f) = sum_i s_i (1 - y_i f_i)_+  +  (lambda/2) ||w||^2  +  eta max(C^+, C^-),
     C^{+-} = sum_i u_i (1 -+ v_i f_i)_+ ,        f_i = w.x_i + b.
 
 The *published* variant is what the printed dual really solves: eta max(C^+, C^-) becomes
-eta sum_i u_i (1 + |v_i f_i|), a pure shrinkage of the scores (docs/errata.md, erratum 1).
+`eta sum_i u_i (1 + |v_i f_i|)`, a pure shrinkage of the scores (docs/errata.md, erratum 1).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NeutralData:
         return float(u @ np.maximum(0.0, 1.0 - vf)), float(u @ np.maximum(0.0, 1.0 + vf))
 
     def penalty(self, scores: np.ndarray) -> float:
-        """Return eta max(C^+, C^-), or eta sum u (1 + |v f|) for the published variant."""
+        """Return eta max(C^+, C^-), or `eta sum u (1 + |v f|)` for the published variant."""
         if self.eta == 0.0:
             return 0.0
         if self.variant == "published":

@@ -1,6 +1,6 @@
 """The neutral SVM's dual as a quadratic programme, exact or as printed.
 
-Exact, divided by lambda so that its value is the primal's (docs/errata.md, erratum 1):
+Exact, divided by lambda so that its value is the primal's (docs/errata.md, erratum 1)::
 
     minimise    (1 / 2 lambda) a'K a - sum_i (alpha_i + beta_i^+ + beta_i^-)
     subject to  a_i = alpha_i y_i + (beta_i^+ - beta_i^-) v_i,   sum_i a_i = 0,   0 <= alpha_i <= s_i,

@@ -75,7 +75,7 @@ def _along(data: NeutralData, g: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 
 def _absolute_sum(points: np.ndarray, g: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Return sum_i rate_i |g_i + b| at every point b."""
+    """Return `sum_i rate_i |g_i + b|` at every point b."""
     ranks = np.argsort(-g)
     c, rate = -g[ranks], rate[ranks]
     below = np.append(0.0, np.cumsum(rate))

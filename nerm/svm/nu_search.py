@@ -7,7 +7,7 @@ exact until the active set changes, and it costs no kernel value at all.
 
 Pair steps go on only while they own a fair share of the true gap; the rest belongs to nu^+. A point solved
 up to an inner gap e still says D(nu') <= D(nu) + e + slope (nu' - nu) for every nu', so its word "further
-to the right" can be wrong by at most e / |slope|. That is its `doubt`. When the bracket keeps closing on one end
+to the right" can be wrong by at most `e / |slope|`. That is its `doubt`. When the bracket keeps closing on one end
 and is no wider than that end's doubt, the end is dropped and the search looks beyond it.
 """
 

@@ -2,17 +2,19 @@
 
 For fixed nu^+ and nu^- the exact dual reads, in the sum form divided by lambda,
 
+::
+
     max over a   sum_i h_i(a_i) - (1 / 2 lambda) a' K a        subject to   sum_i a_i = 0,
     h_i(a) = max { alpha + beta^+ + beta^- :  alpha y_i + (beta^+ - beta^-) v_i = a, all in their boxes }.
 
 Raising a_i by one through the multiplier gamma with target t (gamma = alpha: t = y; beta^+: v; beta^-: -v)
-earns 1 / t, so h_i is built of at most three segments: slope 1/t, width (upper bound) * |t|, sorted by
+earns 1 / t, so h_i is built of at most three segments: slope 1/t, width `(upper bound) * |t|`, sorted by
 falling slope. A slope is also the score at which that hinge bends, and optimality says: f_i lies in the
 superdifferential of h_i at a_i. So n numbers carry what the paper does with 3n variables, and the troubles
 of the 3n form (pairs inside one sample have no curvature, 1 / v at v = 0) cannot arise.
 
 The published variant fits the same mould: beta^+ + beta^- = eta u at its optimum, r = beta^+ - beta^- is one
-segment of slope 0 and width 2 eta u |v|.
+segment of slope 0 and width `2 eta u |v|`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The neutral SVM's primal as a quadratic programme (paper, section 6.1), corrected and weighted.
 
+::
+
     minimise    sum_i s_i xi_i + (lambda/2) ||w||^2 + eta zeta
     subject to  f = X w + b,   1 - y_i f_i <= xi_i,   1 - v_i f_i <= xi_i^+,   1 + v_i f_i <= xi_i^-,
                 sum_i u_i xi_i^+ <= zeta,   sum_i u_i xi_i^- <= zeta,   xi, xi^+, xi^- >= 0.

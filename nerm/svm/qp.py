@@ -1,5 +1,7 @@
 """A convex quadratic programme as explicit sparse matrices, and the solvers that take it.
 
+::
+
     minimise  1/2 x'Px + q'x + constant     subject to   l <= A x <= u                       (OSQP's form)
 
 with multipliers z of the rows such that Px + q + A'z = 0, z > 0 where the upper side holds, z < 0 where the

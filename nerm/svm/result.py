@@ -71,7 +71,7 @@ class NeutralSVM:
 
     @property
     def relative_gap(self) -> float:
-        """Return gap / |primal|."""
+        """Return `gap / |primal|`."""
         return self.gap / max(abs(self.primal), float(np.finfo(float).tiny))
 
     @property

@@ -4,6 +4,8 @@ It works on the n levels a_i of `nerm.svm.pieces`. With G = K a / lambda (the sc
 raising a_i earns ``rise_i - G_i`` and lowering it costs ``fall_i - G_i``, where rise and fall are the
 slopes of h_i to the right and to the left of a_i (-inf and +inf at the ends). A feasible a is optimal iff
 
+::
+
     m(a) = max_i (rise_i - G_i)  <=  M(a) = min_j (fall_j - G_j),
 
 and then every b in [m, M] is an optimal intercept: the paper's test, here necessary *and* sufficient.

@@ -1,6 +1,6 @@
 """The subgradient method on the primal (paper, section 6.1), corrected, with a certificate.
 
-The intercept is not regularised, so a step in it has no natural length. It is minimised out exactly instead:
+The intercept is not regularised, so a step in it has no natural length. It is minimised out exactly instead::
 
     F(w) = min over b of P(w, b)      is lambda-strongly convex,      lambda w - X'a  in  dF(w)
 
