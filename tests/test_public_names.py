@@ -1,0 +1,149 @@
+"""Every public name says what it means and shows it: derived from the code, so that a new name is asked too.
+
+Public are the names in `__all__` of nerm and of its rooms. A class or a function must carry an example, each public
+method and property of a class a docstring of its own, and a constant a ``#:`` comment where it is assigned.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import nerm
+
+ROOMS = [nerm, *(import_module(f"nerm.{room}") for room in nerm._ROOMS)]
+
+
+def public() -> Iterator[tuple[str, ModuleType, Any]]:
+    """Yield every public name with its room and its object."""
+    for room in ROOMS:
+        for name in sorted({*room.__all__, *(nerm._LAZY if room is nerm else ())}):
+            yield f"{room.__name__}.{name}", room, getattr(room, name)
+
+
+def members(cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield the public methods and properties that a class has from nerm; what scikit-learn gives it is not ours."""
+    for name in sorted({name for base in cls.__mro__ for name in vars(base) if not name.startswith("_")}):
+        owner = next(base for base in cls.__mro__ if name in vars(base))
+        member = vars(owner)[name]
+        if isinstance(member, staticmethod | classmethod):
+            member = member.__func__
+        described = inspect.isfunction(member) or isinstance(member, property | cached_property)
+        if owner.__module__.split(".")[0] == "nerm" and described and getattr(member, "__name__", name) != "<lambda>":
+            yield name, member
+
+
+def described() -> Iterator[tuple[str, Any]]:
+    """Yield rooms, public names and members, once each, where they have a docstring."""
+    found: dict[int, tuple[str, Any]] = {}
+    for place, thing in [(room.__name__, room) for room in ROOMS] + [(place, thing) for place, _, thing in public()]:
+        found.setdefault(id(thing), (place, thing))
+        for name, member in members(thing) if inspect.isclass(thing) else ():
+            found.setdefault(id(member), (f"{place}.{name}", member))
+    kinds = (inspect.ismodule, inspect.isclass, inspect.isroutine, lambda x: isinstance(x, property | cached_property))
+    yield from (
+        (place, thing) for place, thing in found.values() if any(kind(thing) for kind in kinds) and thing.__doc__
+    )
+
+
+def sources(room: ModuleType) -> str:
+    """Return the code of a room: one file, or all files of its package."""
+    folder = Path(room.__file__).parent
+    files = sorted(folder.glob("*.py")) if hasattr(room, "__path__") else [Path(room.__file__)]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def announced(name: str, code: str) -> bool:
+    """Whether a constant is assigned below a ``#:`` comment, or with one on its line."""
+    above = rf"^#:.*\n(?:#.*\n)*{name}\b[^=\n]*="
+    beside = rf"^{name}\b[^=\n]*=.*#:"
+    return re.search(above, code, re.MULTILINE) is not None or re.search(beside, code, re.MULTILINE) is not None
+
+
+def missing() -> Iterator[str]:
+    """Yield what is missing, one sentence each."""
+    for place, room, thing in public():
+        if inspect.ismodule(thing):
+            if not (thing.__doc__ or "").strip():
+                yield f"{place}: a docstring"
+        elif inspect.isclass(thing) or inspect.isroutine(thing):
+            doc = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
+            if not (doc or "").strip():
+                yield f"{place}: a docstring"
+            elif ">>> " not in doc:
+                yield f"{place}: an example (>>>)"
+            if inspect.isclass(thing):
+                yield from (
+                    f"{place}.{name}: a docstring" for name, m in members(thing) if not (m.__doc__ or "").strip()
+                )
+        elif not announced(place.rsplit(".", 1)[1], sources(room)):
+            yield f"{place}: a #: comment where it is assigned"
+
+
+def test_every_public_name_says_what_it_means_and_shows_it() -> None:
+    found = list(dict.fromkeys(missing()))
+    assert not found, f"{len(found)} public names lack something:\n  " + "\n  ".join(found)
+
+
+def test_every_room_says_what_is_public() -> None:
+    rooms = [room.__name__ for room in ROOMS if not hasattr(room, "__all__")]
+    assert not rooms, f"no __all__ in {', '.join(rooms)}"
+    doubled = [room.__name__ for room in ROOMS if len(set(room.__all__)) < len(room.__all__)]
+    assert not doubled, f"a name twice in __all__ of {', '.join(doubled)}"
+
+
+def test_every_docstring_is_valid_markup() -> None:
+    """Docstrings are rendered as reStructuredText, where a bare absolute value or a trailing underscore is an error."""
+    core = pytest.importorskip("docutils.core")
+    from docutils import nodes
+    from docutils.parsers.rst import roles
+
+    def literal(name: str, raw: str, text: str, *_: Any, **__: Any) -> Any:
+        return [nodes.literal(raw, text)], []
+
+    for role in ("func", "class", "meth", "mod"):  # Sphinx's own
+        roles.register_local_role(role, literal)
+    found = []
+    for place, thing in described():
+        said = io.StringIO()
+        core.publish_doctree(inspect.cleandoc(thing.__doc__), settings_overrides={"warning_stream": said})
+        found += [f"{place}: {line}" for line in said.getvalue().splitlines() if line.startswith("<string>")]
+    assert not found, f"{len(found)} docstrings are no valid reStructuredText:\n  " + "\n  ".join(found)
+
+
+def test_every_room_exists() -> None:
+    """A room is a module of nerm, and every name that nerm finds lazily is offered by `from nerm import *`."""
+    modules = {module.name for module in pkgutil.iter_modules(nerm.__path__)}
+    assert set(nerm._ROOMS) <= modules
+    assert set(nerm._LAZY) <= set(nerm.__all__)
+
+
+def test_what_is_missing_is_noticed() -> None:
+    """The rules themselves: a method without words, a constant without a comment."""
+
+    class Silent:
+        def spoken(self) -> None:
+            """Say something."""
+
+        def unspoken(self) -> None: ...
+
+        @property
+        def mute(self) -> int:
+            return 0
+
+    Silent.__module__ = "nerm.silent"
+    assert [name for name, member in members(Silent) if not member.__doc__] == ["mute", "unspoken"]
+    assert announced("A", "#: one\n# line\nA: int = 1\n")
+    assert announced("A", "A = 1  #: one\n")
+    assert not announced("A", "# one\nA = 1\n")
+    assert not announced("A", "#: one\nAB = 1\n")
