@@ -38,7 +38,7 @@ autodoc_default_options = {
     "inherited-members": ", ".join(pages.FOREIGN_BASES),
 }
 python_use_unqualified_type_names = True
-maximum_signature_line_length = 90
+maximum_signature_line_length = 110
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 highlight_language = "none"  # an indented block is a formula
@@ -49,6 +49,8 @@ nitpick_ignore_regex = [("py:class", r".*"), ("py:.*", r"(?!nerm\.).*")]
 html_theme = "furo"
 html_title = "nerm"
 html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -60,3 +62,4 @@ def setup(app):
     app.connect("autodoc-process-docstring", pages.process_docstring)
     app.connect("autodoc-process-signature", pages.process_signature)
     app.connect("autodoc-skip-member", pages.skip_member)
+    app.connect("doctree-read", pages.trim_code)

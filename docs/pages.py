@@ -97,22 +97,22 @@ def known() -> dict[str, str]:
 
 # --- docstrings -------------------------------------------------------------------------------------
 
-_SPAN = re.compile(r"(``.+?``|`[^`]+`|(?<![\w*)\]])\*{1,2}\w(?:[^*\n]*\w)?\*{1,2}(?!\w))", re.DOTALL)
+_SPAN = re.compile(r"(``.+?``|(?::\w+:)?`[^`]+`|(?<![\w*)\]])\*{1,2}\w(?:[^*\n]*\w)?\*{1,2}(?!\w))", re.DOTALL)
 
 
 def inline(text: str, places: Iterable[str] = ()) -> str:
     r"""Return a piece of plain prose as RST: code stays code, public names become links, all else is literal.
 
-    >>> print(inline("phi*(u), |w| and coef_ of `Hinge`, not *this* `x_`"))
-    phi\*(u), \|w\| and coef\_ of :py:obj:`Hinge <nerm.Hinge>`, not *this* ``x_``
+    >>> print(inline("phi*(u), |w| and coef_ of `Hinge`, :func:`load`, not *this* `x_`"))
+    phi\*(u), \|w\| and coef\_ of :py:obj:`Hinge <nerm.Hinge>`, :py:obj:`load <nerm.load>`, not *this* ``x_``
     """
     parts = _SPAN.split(text)
     for i, part in enumerate(parts):
         if i % 2 == 0:
             part = re.sub(r"([*|`])", r"\\\1", part.replace("\\", r"\\"))
             parts[i] = re.sub(r"(?<=\w)_(?!\w)", r"\\_", part)
-        elif part[0] == "`" and part[1] != "`":
-            parts[i] = _link(" ".join(part.strip("`").split()), places)
+        elif part[0] in "`:" and part[1] != "`":
+            parts[i] = _link(" ".join(part.split("`")[1].split()), places)
     return "".join(parts)
 
 
@@ -209,6 +209,16 @@ def skip_member(app: Any, what: str, name: str, thing: Any, skip: bool, options:
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
+def trim_code(app: Any, doctree: Any) -> None:
+    """Take away the empty last line of a code block, which doctest wants and a reader does not."""
+    from docutils import nodes
+
+    for block in doctree.findall(nodes.literal_block):
+        if len(block) == 1 and block.astext().endswith("\n"):
+            block.rawsource = block.astext().rstrip("\n")
+            block[:] = [nodes.Text(block.rawsource)]
+
+
 # --- pages ------------------------------------------------------------------------------------------
 
 
@@ -219,7 +229,7 @@ def first_sentence(thing: Any) -> str:
     'Return the first sentence of a docstring.'
     """
     text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
-    return re.split(r"(?<=[.:])\s+(?=[A-Z>])", text)[0].rstrip(":") if text else ""
+    return re.split(r"(?<=\.)\s+(?=[A-Z`])", text)[0].rstrip(":")
 
 
 def room_page(room: ModuleType) -> str:
