@@ -1,4 +1,4 @@
-"""Time of nerm's SMO beside scikit-learn's SVC, and its memory on many rows.
+"""Time of nerm's SMO itself beside scikit-learn's SVC (`engine.py kernel` times `Problem.solve`), and its memory.
 
     python benchmarks/smo_vs_svc.py                # n = 2000, rbf, eta = 1: the ratio to plain SVC
     python benchmarks/smo_vs_svc.py --rows 20000 --no-svc --lam 1   # peak memory
@@ -17,22 +17,9 @@ import time
 
 import numpy as np
 from sklearn.svm import SVC
+from tasks import synthetic
 
 from nerm.svm import smo
-
-
-def synthetic(n: int, d: int = 10, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw the paper's synthetic data (section 7.1, with the noise as it was meant)."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, d))
-    w_y, w_v = rng.uniform(-1, 1, d), rng.uniform(-1, 1, d)
-    w_v[0] = w_y[0]
-
-    def labels(w: np.ndarray) -> np.ndarray:
-        clean = np.where(X @ w > 0, 1.0, -1.0)
-        return np.where(rng.random(n) < 1 / (1 + np.exp(np.minimum(100 * np.abs(X @ w), 500))), -clean, clean)
-
-    return X, labels(w_y), labels(w_v)
 
 
 def best_time(call, repeat):
