@@ -28,9 +28,16 @@ def _check_margin_function(atom: Any, where: str) -> None:
 class Risk(Term):
     """The empirical risk R_n(f) = (1/n) sum_i s_i phi(y_i f(x_i)) (the paper, section 3).
 
-    >>> from nerm import Hinge
+    loss
+        The margin function phi; it must be bounded below.
+
+    The labels y and the sample weights s, both (n,), come with the data. The hypothesis f = 0 has the risk phi(0):
+
+    >>> from nerm import Hinge, Logistic
     >>> print(1.0 * Risk(Hinge()))
     minimise mean hinge(y f)
+    >>> round(float(Risk(Logistic()).on([[1.0], [2.0]], [-1, 1]).evaluate([0.0])), 4)  # log 2
+    0.6931
     """
 
     loss: MarginFunction
@@ -65,11 +72,17 @@ class Neutrality(Term):
     to
         The name of the viewpoint, needed when a problem has several.
     weights
-        u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity), ``"equal_opportunity"``, or an array.
+        u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity), ``"equal_opportunity"``, or an (n,) array.
 
-    >>> from nerm import Hinge
+    >>> from nerm import Hinge, Identity, Risk
     >>> 2 * Neutrality(Hinge(), to="sex")
     2 * Neutrality(Hinge(), to='sex')
+
+    With the identity it is the covariance criterion `|mean(v f)|`:
+
+    >>> problem = (Risk(Hinge()) + Neutrality(Identity())).on([[1.0], [3.0]], [-1, 1], viewpoint=[1, -1])
+    >>> problem.evaluate([1.0]).neutrality  # |1 - 3| / 2
+    1.0
     """
 
     surrogate: MarginFunction

@@ -1,4 +1,13 @@
-"""phi, psi and Omega: pure mathematics, one function a file; no data, no weights."""
+"""phi, psi and Omega: pure mathematics, one function a file; no data, no weights.
+
+Margin functions phi and psi are vectorised over margins m of any shape; regularizers Omega take coefficients w, (d,).
+Each comes with its subgradients, its conjugate, its prox, its cvxpy expression and what is known of it.
+
+>>> from nerm.atoms import Hinge, SquaredL2
+>>> low, high = Hinge().subgradient([0.0, 1.0, 2.0])
+>>> low.tolist(), high.tolist()
+([-1.0, -1.0, 0.0], [-1.0, 0.0, 0.0])
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,8 @@ from nerm.validation import as_matrix, check_finite
 def rademacher_linear(X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None) -> float:
     """Return (B/n) sqrt(sum v_i^2 ||x_i||^2) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF), for dense or sparse X.
 
+    X is (n, d), viewpoint (n,); radius is B, intercept_radius beta.
+
     >>> rademacher_linear([[3.0, 4.0], [0.0, 0.0]], radius=2.0, intercept_radius=0.0)
     5.0
     """
@@ -35,8 +37,9 @@ def rademacher_linear(X: Any, radius: float, *, intercept_radius: float = 0.0, v
 def rademacher_kernel(gram: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None) -> float:
     """Return (B/n) sqrt(sum v_i^2 k_ii) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF).
 
-    `gram` is the Gram matrix or just its diagonal k(x_i, x_i) (see `nerm.kernels.Kernel.diagonal`). The
-    inequality is Jensen's, E||.|| <= sqrt(E||.||^2), and loses a few per cent.
+    `gram` is the (n, n) Gram matrix or just its diagonal k(x_i, x_i), (n,) (see `nerm.kernels.Kernel.diagonal`);
+    viewpoint is (n,), radius B and intercept_radius beta. The inequality is Jensen's, E||.|| <= sqrt(E||.||^2), and
+    loses a few per cent.
 
     >>> rademacher_kernel([1.0, 1.0, 1.0, 1.0], radius=2.0, intercept_radius=1.0, viewpoint=[1, -1, 1, -1])
     1.5
@@ -106,7 +109,7 @@ def rademacher_monte_carlo(
 ) -> MonteCarloComplexity:
     """Estimate Rhat_n(vF) from random signs; a few per cent below the closed form, which it converges under.
 
-    `kernel` is as elsewhere; with `"precomputed"` X is the Gram matrix.
+    X is (n, d), viewpoint (n,). `kernel` is as elsewhere; with `"precomputed"` X is the (n, n) Gram matrix.
 
     >>> round(rademacher_monte_carlo([[1.0], [1.0]], radius=1.0).estimate, 1)  # the limit is 1/2
     0.5

@@ -14,8 +14,8 @@ from nerm.signs import sign
 def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
     """Return C_m,sgn + sqrt(2 ln(2/delta) / m): above C_sgn with probability 1 - delta.
 
-    The m rows must be i.i.d. and unseen: neither fitting nor choosing among models may have used them.
-    Hoeffding's inequality, two-sided, for the m values sign f sign v in {-1, +1}.
+    scores and viewpoint are (m,). The m rows must be i.i.d. and unseen: neither fitting nor choosing among models
+    may have used them. Hoeffding's inequality, two-sided, for the m values sign f sign v in {-1, +1}.
 
     >>> round(holdout_neutrality_bound([1.0, -1.0] * 5000, [1.0, 1.0] * 5000, delta=0.05), 4)
     0.0272
@@ -27,9 +27,9 @@ def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05
 def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
     """Return `|CV_m| + sqrt(ln(2/delta) / 2 (1/m_+ + 1/m_-))`: above the absolute Calders-Verwer score.
 
-    `m_+` and `m_-` are the rows of each viewpoint. Given the viewpoints, the score is a difference of two means
-    of independent values in [0, 1]: Hoeffding's inequality, two-sided, with ranges `1/m_+` and `1/m_-`.
-    Assumptions as for :func:`holdout_neutrality_bound`.
+    scores and viewpoint are (m,), `m_+` and `m_-` the rows of each viewpoint. Given the viewpoints, the score is a
+    difference of two means of independent values in [0, 1]: Hoeffding's inequality, two-sided, with ranges `1/m_+`
+    and `1/m_-`. Assumptions as for :func:`holdout_neutrality_bound`.
 
     >>> round(holdout_parity_bound([1.0, -1.0] * 5000, [1.0, 1.0, -1.0, -1.0] * 2500, delta=0.05), 4)
     0.0272

@@ -29,7 +29,7 @@ def risk_bound(
     It holds for all f in F at once. `complexity` bounds R_n(F) (kind "population",
     :func:`rademacher_population`) or Rhat_n(F) (kind "empirical", the other functions), which costs 3c
     instead of c. `margin_bound` is M, the largest `|f|` of the class; L and c are the Lipschitz constant and
-    the range of phi on [-M, M]. y holds -1 and +1.
+    the range of phi on [-M, M]. y holds -1 and +1; y and scores are (n,).
 
     >>> from nerm.atoms import Hinge
     >>> round(risk_bound([1, -1] * 50, [1, -1] * 50, Hinge(), complexity=0.1, margin_bound=1.0), 4)
@@ -61,7 +61,7 @@ def neutrality_bound(
     It holds for all f in F at once. `complexity` bounds R_n(vF) (kind "population") or Rhat_n(vF) (kind
     "empirical": then the last term is 3 c sqrt(ln(4/delta) / 2n)). `margin_bound` is G M, the largest `|v f|`
     of the class; L and c are the Lipschitz constant and the range of psi on [-GM, GM] (hinge: 1, and 1 + GM
-    once GM >= 1).
+    once GM >= 1). scores and viewpoint are (n,).
 
     The bound is about C_psi. It says nothing about C_sgn: see :func:`holdout_neutrality_bound` for that.
 

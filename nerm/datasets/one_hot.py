@@ -14,7 +14,7 @@ from nerm.errors import InvalidInputError
 
 
 class OneHot(TransformerMixin, BaseEstimator):
-    """Code a nominal table (codes or pandas categories) as a CSR matrix of zeros and ones.
+    """Code a nominal table (codes or pandas categories) as a CSR matrix of zeros and ones, (n, columns).
 
     An attribute with two values takes one column (1 for the second value), any other one column a value. A
     missing entry, and a value not seen in fit, is all zeros.

@@ -13,7 +13,7 @@ def non_dominated(quality: Any, risk: Any) -> np.ndarray:
     """Return True for the points that no other point dominates.
 
     A point dominates another if its quality is at least as large and its risk at most as large, and not both are equal.
-    A point with a nan is dominated; equal points stand or fall together.
+    A point with a nan is dominated; equal points stand or fall together. quality, risk and the result are (k,).
 
     >>> non_dominated([0.9, 0.8, 0.7, 0.85], [0.3, 0.1, 0.2, 0.3]).tolist()
     [True, True, False, False]
