@@ -63,3 +63,4 @@ def setup(app):
     app.connect("autodoc-process-signature", pages.process_signature)
     app.connect("autodoc-skip-member", pages.skip_member)
     app.connect("doctree-read", pages.trim_code)
+    app.connect("doctree-read", pages.link_code)

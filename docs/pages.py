@@ -219,6 +219,25 @@ def trim_code(app: Any, doctree: Any) -> None:
             block[:] = [nodes.Text(block.rawsource)]
 
 
+def link_code(app: Any, doctree: Any) -> None:
+    """Make code in the prose of pages and notebooks a link where it is a public name: `nerm.load`, `Problem.solve`."""
+    from docutils import nodes
+    from sphinx import addnodes
+
+    for code in list(doctree.findall(nodes.literal)):
+        name = re.sub(r"\(.*\)$", "", code.astext())
+        full = name if name.startswith("nerm.") else f"nerm.{name}" if name[:1].isupper() else ""
+        inside = (nodes.reference, nodes.title, addnodes.pending_xref, addnodes.desc)
+        above = code.parent
+        while above is not None and not isinstance(above, inside):
+            above = above.parent
+        if full in known() and above is None:
+            options = {"refdomain": "py", "reftype": "obj", "reftarget": known()[full], "refexplicit": True}
+            code.replace_self(
+                addnodes.pending_xref("", code.deepcopy(), refdoc=app.env.docname, refwarn=True, **options)
+            )
+
+
 # --- pages ------------------------------------------------------------------------------------------
 
 
@@ -316,7 +335,7 @@ def write(docs: Path) -> None:
     for folder, files in ((docs / "api", api), (docs / "notebooks", copies)):
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
-            if old.is_file() and old.name not in files:
+            if old.is_file() and old.name not in files and not old.name.startswith("."):
                 old.unlink(missing_ok=True)
         for name, text in files.items():
             _write(folder / name, text)
