@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import nerm
+from nerm.cli import cli
 
 #: Base classes whose methods are not nerm's to explain.
 FOREIGN_BASES = ("object", "ABC", "str", "dict", "tuple", "BaseException", "BaseEstimator", "ClassifierMixin")
@@ -301,8 +302,25 @@ def index_page() -> str:
     page += [".. list-table::", "   :widths: 25 75", ""]
     for room in rooms():
         page += [f"   * - :py:mod:`{room.__name__}`", f"     - {inline(first_sentence(room), [room.__name__]) or '–'}"]
-    page += ["", ".. toctree::", "   :hidden:", "", *(f"   {room.__name__}" for room in rooms())]
+    page += ["   * - :doc:`nerm … <command>`", f"     - {inline(str(cli.help))}"]
+    page += ["", ".. toctree::", "   :hidden:", "", *(f"   {room.__name__}" for room in rooms()), "   command"]
     return "\n".join([*page, ""])
+
+
+def command_page() -> str:
+    """Return the help of the command line, in its own words."""
+    width = {"terminal_width": 100, "max_content_width": 100}
+    top = cli.make_context("nerm", [], resilient_parsing=True, **width)
+    page = ["The command", "===========", "", *_literal(cli.get_help(top))]
+    for name in cli.list_commands(top):
+        command = cli.get_command(top, name)
+        context = command.make_context(name, [], parent=top, resilient_parsing=True, **width)
+        page += [f"nerm {name}", "-" * len(f"nerm {name}"), "", *_literal(command.get_help(context))]
+    return "\n".join(page)
+
+
+def _literal(text: str) -> list[str]:
+    return ["::", "", *(f"   {line}".rstrip() for line in text.splitlines()), ""]
 
 
 # --- notebooks --------------------------------------------------------------------------------------
@@ -330,7 +348,9 @@ def notebook_page(text: str) -> str:
 
 def write(docs: Path) -> None:
     """Write ``api/`` and ``notebooks/``; a file that would not change is not touched."""
-    api = {"index.rst": index_page()} | {f"{room.__name__}.rst": room_page(room) for room in rooms()}
+    api = {"index.rst": index_page(), "command.rst": command_page()} | {
+        f"{room.__name__}.rst": room_page(room) for room in rooms()
+    }
     copies = {file.name: notebook_page(file.read_text("utf-8")) for file in (docs.parent / "notebooks").glob("*.ipynb")}
     for folder, files in ((docs / "api", api), (docs / "notebooks", copies)):
         folder.mkdir(exist_ok=True)
