@@ -221,22 +221,41 @@ def trim_code(app: Any, doctree: Any) -> None:
 
 
 def link_code(app: Any, doctree: Any) -> None:
-    """Make code in the prose of pages and notebooks a link where it is a public name: `nerm.load`, `Problem.solve`."""
+    """Make code in prose a link where it names something here: `Problem.solve`, `docs/errata.md`."""
     from docutils import nodes
     from sphinx import addnodes
 
+    linked = (nodes.reference, nodes.title, addnodes.pending_xref, addnodes.desc)
     for code in list(doctree.findall(nodes.literal)):
+        above = code.parent
+        while above is not None and not isinstance(above, linked):
+            above = above.parent
         name = re.sub(r"\(.*\)$", "", code.astext())
         full = name if name.startswith("nerm.") else f"nerm.{name}" if name[:1].isupper() else ""
-        inside = (nodes.reference, nodes.title, addnodes.pending_xref, addnodes.desc)
-        above = code.parent
-        while above is not None and not isinstance(above, inside):
-            above = above.parent
-        if full in known() and above is None:
-            options = {"refdomain": "py", "reftype": "obj", "reftarget": known()[full], "refexplicit": True}
-            code.replace_self(
-                addnodes.pending_xref("", code.deepcopy(), refdoc=app.env.docname, refwarn=True, **options)
-            )
+        page = page_of(name, app.env.found_docs)
+        if above is not None:
+            continue
+        if full in known():
+            target = {"refdomain": "py", "reftype": "obj", "reftarget": known()[full], "refexplicit": True}
+            link = addnodes.pending_xref("", code.deepcopy(), refdoc=app.env.docname, refwarn=True, **target)
+            code.replace_self(link)
+        elif page and page != app.env.docname:
+            address = app.builder.get_relative_uri(app.env.docname, page)
+            code.replace_self(nodes.reference("", "", code.deepcopy(), internal=True, refuri=address))
+
+
+def page_of(file: str, pages: Iterable[str]) -> str | None:
+    """Return the page that is made of a file of the project, if it is one of these.
+
+    >>> pages = {"errata", "notebooks/01_start"}
+    >>> page_of("docs/errata.md", pages), page_of("01_start", pages), page_of("errata", pages)
+    ('errata', 'notebooks/01_start', None)
+    """
+    stem = re.sub(r"\.(md|ipynb)$", "", file)
+    if stem == file and not re.fullmatch(r"\d\d_\w+", file):
+        return None
+    places = (stem.removeprefix("docs/"), f"notebooks/{stem.removeprefix('notebooks/')}", stem.lower())
+    return next((place for place in places if place in pages), None)
 
 
 # --- pages ------------------------------------------------------------------------------------------
