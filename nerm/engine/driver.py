@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,17 +11,14 @@ import scipy.sparse as sp
 
 from nerm.engine.bounds import dual_bound
 from nerm.engine.coordinates import Coordinates, choose
-from nerm.engine.interior_point import MAX_ITERATIONS, InteriorPoint, Iterate, Outcome
+from nerm.engine.interior_point import MAX_ITERATIONS, InteriorPoint, Outcome
 from nerm.engine.matrices import DenseFeatures, Features, SparseFeatures
 from nerm.engine.model import EngineResult, LinearModel
 from nerm.engine.pieces import Pieces
 from nerm.engine.rows import equal_rows
 from nerm.engine.threads import Blocks
 
-COLD = 1.0  # barrier at the cold start: the scale of a margin
 WARM = 0.05  # barrier at a start from a neighbouring problem of unknown distance
-WARM_RANGE = (0.01, 0.1)
-WARM_PER_MOVE = 0.7  # barrier on a path, per mean change of the scores from the last point to this one
 
 
 @dataclass
@@ -34,6 +31,7 @@ class Prepared:
     pieces: Pieces
     coordinates: Coordinates
     acting: list[int]
+    blocks: Blocks
 
     def engine(self, scale: float = 1.0) -> InteriorPoint:
         """Return the method for this model with every eta multiplied by `scale`."""
@@ -92,8 +90,8 @@ def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
     coordinates, X = choose(X, intercept=model.intercept)
     with Blocks(X.shape[0]) as blocks:
         features: Features = SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X, blocks)
-        pieces = Pieces(replace(model, neutralities=terms), merged, blocks)
-        yield Prepared(model, merged, features, pieces, coordinates, acting)
+        pieces = Pieces.of(replace(model, neutralities=terms), merged, blocks)
+        yield Prepared(model, merged, features, pieces, coordinates, acting, blocks)
 
 
 def solve(
@@ -107,38 +105,11 @@ def solve(
     """Minimise P to the relative gap tol; `start` is the (coef, intercept) of a neighbouring problem."""
     with prepared(model, merge=merge) as ready:
         engine = ready.engine()
-        outcome = engine.run(_starting_point(ready, engine, start), tol, max_iterations)
+        outcome = None
+        if start is not None:
+            at = engine.warm(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), WARM)
+            outcome = engine.run(at, tol, max_iterations)
+        if outcome is None or not outcome.converged:
+            cold = engine.run(engine.cold(), tol, max_iterations)
+            outcome = cold if outcome is None else outcome.then(cold)
         return ready.result(outcome, engine)
-
-
-def _starting_point(
-    ready: Prepared, engine: InteriorPoint, start: tuple[np.ndarray, float] | None, barrier: float = WARM
-) -> Iterate:
-    if start is None:
-        return engine.start(np.zeros(ready.features.shape[1]), 0.0, COLD)
-    return engine.start(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), barrier)
-
-
-def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -> list[EngineResult]:
-    """Solve with all eta multiplied by each of `scales` in turn, every solution the start of the next.
-
-    The order is yours to choose and the results come in it; neighbours should be close, as on a sorted grid. The
-    barrier at each start follows the distance that the scores moved the last time.
-    """
-    results: list[EngineResult] = []
-    barrier = WARM
-    with prepared(model) as ready:
-        for scale in scales:
-            start = (results[-1].coef, results[-1].intercept) if results else None
-            if scale == 0:  # the terms do not act at all, so the sides have no barrier
-                results.append(solve(model.with_eta_scaled(0.0), tol, start=start))
-                continue
-            engine = ready.engine(scale)
-            at = _starting_point(ready, engine, start, barrier)
-            before = at.scores
-            outcome = engine.run(at, tol)
-            if start is not None:
-                moved = float(np.abs(at.scores - before).mean())
-                barrier = min(max(WARM_PER_MOVE * moved, WARM_RANGE[0]), WARM_RANGE[1])
-            results.append(ready.result(outcome, engine))
-    return results

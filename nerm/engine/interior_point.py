@@ -16,7 +16,7 @@ the common step, which is slower and does not fail.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,12 +26,15 @@ from nerm.engine.matrices import Features
 from nerm.engine.newton import NewtonSystem
 from nerm.engine.pieces import Linearisation, Pieces
 
+COLD = 1.0  # barrier at the cold start: the scale of a margin
 SHARE = 0.03  # share of the weight that a step may leave behind
 KEEP = 0.2  # of a row's distance to its bound that a bold step must leave
 CURVED_KEEP = 0.1  # the same where phi* is curved, which makes Newton's direction better
 SAFE_KEEP = 0.005  # the same for the common step
 SIDE_BARRIER = 0.1  # barrier of nu sigma against that of u p, per eta times total weight
 LEAST_STEP = 0.1  # of a bold step; where it is shorter, the common one may be longer
+CLOSE = 15.0  # mean difference of two sides, in units of the barrier, up to which a warm start calls them nearly equal
+LEAST_SHARE = 0.01  # of eta, that a warm start leaves to the smaller side
 NEGLIGIBLE = 1e-4  # of the mean density: rows below it are left out of the Gram matrix
 SECOND_ORDER = 10.0  # bound on second-order terms, in units of the mean product
 PATIENCE = 6  # iterations without halving the gap before the common step takes over
@@ -75,6 +78,10 @@ class Outcome:
         """Tell whether the bounds meet to the relative accuracy tol."""
         return self.primal - self.dual <= tol * abs(self.primal)
 
+    def then(self, other: Outcome) -> Outcome:
+        """Return another attempt in place of this one, with the iterations of both."""
+        return replace(other, iterations=self.iterations + other.iterations)
+
 
 class InteriorPoint:
     """One problem on its way to the optimum. `lam` = mu n; everything is n times the mean form."""
@@ -84,9 +91,13 @@ class InteriorPoint:
         ends = pieces.bounds_count()
         self._ends_loss = float(ends[: pieces.n_losses] @ pieces.total[: pieces.n_losses])
         self._ends_side = (ends * pieces.total)[pieces.n_losses :].reshape(-1, 2)
-        weight = pieces.total[pieces.n_losses :].reshape(-1, 2)[:, 0]
-        self._side_unit = SIDE_BARRIER * np.repeat((weight * pieces.eta)[:, None], 2, axis=1)
+        self._weight = pieces.weights[pieces.n_losses :: 2].sum(axis=1)
+        self._side_unit = SIDE_BARRIER * np.repeat((self._weight * pieces.eta)[:, None], 2, axis=1)
         self._has_bounds = np.array([pieces.quadratic(j) is not None for j in range(pieces.count)])
+
+    def cold(self) -> Iterate:
+        """Start from nothing."""
+        return self.start(np.zeros(self.features.shape[1]), 0.0, COLD)
 
     def start(self, coef: np.ndarray, intercept: float, barrier: float) -> Iterate:
         """Put all rows and sides on the central path of the scores of (coef, intercept)."""
@@ -95,6 +106,28 @@ class InteriorPoint:
         values = self.pieces.values(scores)[self.pieces.n_losses :].reshape(-1, 2)
         nu = _central_sides(values, self.pieces.eta, barrier * self._side_unit[:, 0])
         return Iterate(coef.copy(), intercept, scores, nu, barrier * self._side_unit / nu)
+
+    def warm(self, coef: np.ndarray, intercept: float, barrier: float) -> Iterate:
+        """Start near the optimum: nu of sides that are nearly equal follows from the forces, X'c + lam w = 0.
+
+        Which of two nearly equal sides is the larger at a guess says little about nu; least squares in nu says much.
+        """
+        at = self.start(coef, intercept, barrier)
+        values = self.pieces.values(at.scores)[self.pieces.n_losses :].reshape(-1, 2)
+        close = np.abs(values[:, 0] - values[:, 1]) < CLOSE * barrier * self._weight
+        if not close.any():
+            return at
+        lin = self.pieces.linearise(at.scores, at.piece_nu(self.pieces))
+        reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
+        force = -reduced[:, 0]
+        force[:-1] -= self.lam * coef
+        move = np.zeros(self.pieces.n_terms)
+        move[close] = np.linalg.lstsq(reduced[:, 2 : 2 + len(move)][:, close], force, rcond=None)[0]
+        least = np.minimum(at.nu.min(axis=1), LEAST_SHARE * self.pieces.eta)
+        plus = np.clip(at.nu[:, 0] + move, least, self.pieces.eta - least)
+        at.nu = np.column_stack([plus, self.pieces.eta - plus])
+        at.sigma = barrier * self._side_unit / at.nu
+        return at
 
     def run(self, at: Iterate, tol: float, limit: int = MAX_ITERATIONS) -> Outcome:
         """Iterate until the relative gap is at most tol, or nothing moves any more."""
@@ -105,7 +138,7 @@ class InteriorPoint:
             reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
             gap = self._look(at, lin, reduced, best, tol)
             start_value = max(start_value, best.primal)
-            if best.converged or not np.isfinite(gap) or best.primal <= VANISHED * start_value:
+            if best.converged or not np.isfinite(gap) or 0 <= best.primal <= VANISHED * start_value:
                 break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)

@@ -83,6 +83,17 @@ def add_given(t, B, nu, u, kappa, dens, c, e, sign, start, stop):  # type: ignor
 
 
 @numba.njit(**options)
+def total_value(t, B, f, a, q, lo, hi, start, stop):  # type: ignore[no-untyped-def]
+    """Return sum B phi(m), phi the support of a quadratic on [lo, hi]."""
+    total = 0.0
+    for i in range(start, stop):
+        z = t[i] * f[i] - a
+        u = min(max(z / q, lo), hi) if q > 0.0 else hi if z > 0.0 else lo
+        total += B[i] * (u * z - 0.5 * q * u * u)
+    return total
+
+
+@numba.njit(**options)
 def count_steps(B, nu, u, du, lo, hi, histogram, stride, start, stop):  # type: ignore[no-untyped-def]
     """Add the weights of rows that du would take to a bound to the bin of their longest step in [0, 1)."""
     for i in range(start, stop, stride):

@@ -33,6 +33,12 @@ class Features(Protocol):
     def gram(self, density: np.ndarray, least: float) -> np.ndarray:
         """Return the upper triangle of (X, 1)' diag(density) (X, 1) over rows of density > least."""
 
+    def grouped(self, label: np.ndarray, forces: np.ndarray, count: int) -> np.ndarray:
+        """Return sum of forces_ji x_i over all (j, i) of each label, (count, d); label and forces are (J, n)."""
+
+    def some(self, rows: np.ndarray, further: np.ndarray, blocks: Blocks) -> Features:
+        """Return these rows of X with a few further ones, dense, below them."""
+
 
 @numba.njit(cache=True, nogil=True)
 def _times(indptr, indices, data, w, out, start, stop):  # type: ignore[no-untyped-def]
@@ -88,6 +94,18 @@ def _gram(indptr, indices, data, density, least, d, start, stop):  # type: ignor
     return out
 
 
+@numba.njit(cache=True, nogil=True)
+def _grouped(indptr, indices, data, label, forces, count, d, start, stop):  # type: ignore[no-untyped-def]
+    out = np.zeros((count, d))
+    for i in range(start, stop):
+        for j in range(label.shape[0]):
+            if label[j, i] >= 0:
+                line = out[label[j, i]]
+                for p in range(indptr[i], indptr[i + 1]):
+                    line[indices[p]] += forces[j, i] * data[p]
+    return out
+
+
 class SparseFeatures:
     """A CSR matrix with sorted indices; never made dense."""
 
@@ -111,6 +129,17 @@ class SparseFeatures:
         given = *self._csr, density, least, self.shape[1]
         return np.sum(self._blocks.run(lambda start, stop: _gram(*given, start, stop)), axis=0)
 
+    def grouped(self, label: np.ndarray, forces: np.ndarray, count: int) -> np.ndarray:
+        """Return the sums of each label."""
+        given = *self._csr, label, forces, count, self.shape[1]
+        return np.sum(self._blocks.run(lambda start, stop: _grouped(*given, start, stop)), axis=0)
+
+    def some(self, rows: np.ndarray, further: np.ndarray, blocks: Blocks) -> SparseFeatures:
+        """Return these rows with further ones."""
+        indptr, indices, data = self._csr
+        X = sp.csr_matrix((data, indices, indptr), shape=self.shape, copy=False)
+        return SparseFeatures(sp.vstack([X[rows], sp.csr_matrix(further)], format="csr"), blocks)
+
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _dense_times(X, w, out, start, stop):  # type: ignore[no-untyped-def]
@@ -132,6 +161,18 @@ def _dense_columns(X, V, start, stop):  # type: ignore[no-untyped-def]
             for p in range(d):
                 out[k, p] += x * X[i, p]
     return out.T
+
+
+@numba.njit(cache=True, nogil=True)
+def _dense_grouped(X, label, forces, count, start, stop):  # type: ignore[no-untyped-def]
+    out = np.zeros((count, X.shape[1]))
+    for i in range(start, stop):
+        for j in range(label.shape[0]):
+            if label[j, i] >= 0:
+                line = out[label[j, i]]
+                for p in range(X.shape[1]):
+                    line[p] += forces[j, i] * X[i, p]
+    return out
 
 
 class DenseFeatures:
@@ -173,3 +214,12 @@ class DenseFeatures:
             return out
 
         return np.sum(self._blocks.run(work), axis=0)
+
+    def grouped(self, label: np.ndarray, forces: np.ndarray, count: int) -> np.ndarray:
+        """Return the sums of each label."""
+        given = self._X, label, forces, count
+        return np.sum(self._blocks.run(lambda start, stop: _dense_grouped(*given, start, stop)), axis=0)
+
+    def some(self, rows: np.ndarray, further: np.ndarray, blocks: Blocks) -> DenseFeatures:
+        """Return these rows with further ones."""
+        return DenseFeatures(np.vstack([self._X[rows], further]), blocks)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nerm.engine import kernels
-from nerm.engine.margins import QuadraticConjugate, SmoothMargin
+from nerm.engine.margins import Margin, QuadraticConjugate, SmoothMargin
 from nerm.engine.model import LinearModel
 from nerm.engine.threads import Blocks
 
@@ -33,7 +33,38 @@ class Linearisation:
 class Pieces:
     """Targets, weights and state of every piece: the losses first, then the two sides of each neutrality term."""
 
-    def __init__(self, model: LinearModel, merged: tuple[np.ndarray, np.ndarray] | None, blocks: Blocks) -> None:
+    def __init__(
+        self,
+        losses: list[Margin],
+        surrogates: list[Margin],
+        targets: np.ndarray,
+        weights: np.ndarray,
+        blocks: Blocks,
+        settled: np.ndarray | None = None,
+    ) -> None:
+        """Take one margin a loss and one a neutrality term; targets and weights have a line for each piece, (J, n).
+
+        The last rows may have settled: their multipliers, (J, few), stay as they are given.
+        """
+        self.n_losses, self.n_terms = len(losses), len(surrogates)
+        self.losses, self.surrogates = losses, surrogates
+        self.margins = losses + [margin for margin in surrogates for _ in "+-"]
+        self.term = np.array([-1] * len(losses) + [k for k in range(len(surrogates)) for _ in "+-"])
+        self.sign = np.array([0.0] * len(losses) + [1.0, -1.0] * len(surrogates))
+        # A row without weight must not hold up the others: with target 0 its margin never moves.
+        self.targets, self.weights = np.where(weights == 0, 0.0, targets), weights
+        self._moving = weights.shape[1] - (0 if settled is None else settled.shape[1])
+        self.total = self.weights[:, : self._moving].sum(axis=1)
+        self.eta = np.ones(len(surrogates))
+        self._blocks = blocks.fewer(self._moving)
+        self._allocate()
+        if settled is not None:
+            self.u[:, self._moving :] = settled
+
+    @classmethod
+    def of(cls, model: LinearModel, merged: tuple[np.ndarray, np.ndarray] | None, blocks: Blocks) -> Pieces:
+        """Return the pieces of a model, its equal rows merged."""
+
         def add_up(weights: np.ndarray) -> np.ndarray:
             return weights if merged is None else np.bincount(merged[0], weights, len(merged[1]))
 
@@ -41,21 +72,10 @@ class Pieces:
             return values if merged is None else values[merged[1]]
 
         losses, terms = model.losses, model.neutralities
-        self.n_losses, self.n_terms = len(losses), len(terms)
-        self.margins = [term.margin for term in losses] + [term.margin for term in terms for _ in "+-"]
-        self.term = np.array([-1] * len(losses) + [k for k in range(len(terms)) for _ in "+-"])
-        self.sign = np.array([0.0] * len(losses) + [1.0, -1.0] * len(terms))
-        y = first(model.y)
-        views = [first(term.viewpoint) for term in terms]
-        self.targets = np.vstack([y for _ in losses] + [sign * v for v in views for sign in (1.0, -1.0)])
+        y, views = first(model.y), [first(term.viewpoint) for term in terms]
+        targets = np.vstack([y for _ in losses] + [sign * v for v in views for sign in (1.0, -1.0)])
         weights = [add_up(term.weights) for term in losses] + [add_up(t.weights) for t in terms for _ in "+-"]
-        self.weights = np.vstack(weights)
-        # A row without weight must not hold up the others: with target 0 its margin never moves.
-        self.targets[self.weights == 0] = 0.0
-        self.total = self.weights.sum(axis=1)
-        self.eta = np.array([term.eta for term in terms])
-        self._blocks = blocks
-        self._allocate()
+        return cls([t.margin for t in losses], [t.margin for t in terms], targets, np.vstack(weights), blocks)
 
     def _allocate(self) -> None:
         shape = self.targets.shape
@@ -131,10 +151,22 @@ class Pieces:
                 self.u[j], self.upper[j], self.lower[j] = state
 
     def values(self, f: np.ndarray) -> np.ndarray:
-        """Return sum_i B_i phi(t_i f_i) for each piece."""
-        return np.array(
-            [kernels.weigh(b, m.value(t * f)) for m, t, b in zip(self.margins, self.targets, self.weights, strict=True)]
-        )
+        """Return sum_i B_i phi(t_i f_i) for each piece, phi replaced by its affine part on rows that have settled."""
+
+        def work(start: int, stop: int) -> np.ndarray:
+            sums, part = np.zeros(self.count), slice(start, stop)
+            for j, margin in enumerate(self.margins):
+                if (q := self.quadratic(j)) is not None:
+                    row = self.targets[j], self.weights[j], f, q.linear, q.quadratic, q.low, q.high
+                    sums[j] = kernels.total_value(*row, start, stop)
+                else:
+                    sums[j] = kernels.weigh(self.weights[j, part], margin.value(self.targets[j, part] * f[part]))
+            return sums
+
+        sums = np.sum(self._blocks.run(work), axis=0)
+        if self._moving < self.n_rows:
+            sums += [self._affine(j, f)[0] for j in range(self.count)]
+        return np.asarray(sums)
 
     def linearise(self, f: np.ndarray, nu: np.ndarray) -> Linearisation:
         """Return the Newton system's row vectors and the sums of all pieces; nu has one entry a piece."""
@@ -170,7 +202,27 @@ class Pieces:
             return sums
 
         sums = np.sum(self._blocks.run(work), axis=0)
+        if self._moving < self.n_rows:
+            self._add_settled(f, nu, vectors, sums)
         return Linearisation(vectors, density, *sums.T)
+
+    def _affine(self, j: int, f: np.ndarray) -> tuple[float, float]:
+        """Return sum B (u m - phi*(u)) and sum B phi*(u) over the rows that have settled."""
+        part = slice(self._moving, None)
+        b, u = self.weights[j, part], self.u[j, part]
+        conjugate = kernels.weigh(b, self.margins[j].conjugate(u))
+        return kernels.weigh(b * self.targets[j, part] * u, f[part]) - conjugate, conjugate
+
+    def _add_settled(self, f: np.ndarray, nu: np.ndarray, vectors: np.ndarray, sums: np.ndarray) -> None:
+        """Add the rows that have settled: forces that do not move."""
+        part = slice(self._moving, None)
+        for j in range(self.count):
+            force = self.weights[j, part] * self.targets[j, part] * self.u[j, part]
+            vectors[0, part] += nu[j] * force
+            if (k := int(self.term[j])) >= 0:
+                vectors[2 + k, part] += self.sign[j] * force
+            value, conjugate = self._affine(j, f)
+            sums[j, 1:4] += value, value, conjugate
 
     def predict(self, df: np.ndarray, nu: np.ndarray, dnu: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
         """Follow the affine direction; return the cross terms B t dnu du of all rows, and weights by longest step."""
@@ -210,6 +262,7 @@ class Pieces:
                 kernels.trial(self.targets[j], df, *state, self.du[j], start, stop)
 
         self._blocks.run(work)
+        self.du[:, self._moving :] = self.u[:, self._moving :]
         return self.du
 
     def correct(self, nu: np.ndarray, target: float, h: np.ndarray) -> np.ndarray:

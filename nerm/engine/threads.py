@@ -22,11 +22,15 @@ class Blocks:
     """
 
     def __init__(self, n: int) -> None:
-        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
-        count = max(1, min(workers, n // (SMALL // 2)))
-        edges = [n * i // count for i in range(count + 1)]
-        self.ranges = list(pairwise(edges))
-        self._pool = ThreadPoolExecutor(count - 1) if count > 1 else None
+        self.ranges = _ranges(n)
+        self._pool = ThreadPoolExecutor(len(self.ranges) - 1) if len(self.ranges) > 1 else None
+
+    def fewer(self, n: int) -> Blocks:
+        """Return blocks of fewer rows on the same threads, for as long as these are open."""
+        blocks = Blocks.__new__(Blocks)
+        blocks.ranges = _ranges(n)
+        blocks._pool = self._pool
+        return blocks
 
     def __enter__(self) -> Blocks:
         if self._pool is not None:
@@ -40,7 +44,13 @@ class Blocks:
 
     def run(self, work: Callable[[int, int], T]) -> list[T]:
         """Return [work(start, stop) for each block], the first block on the calling thread."""
-        if self._pool is None:
+        if self._pool is None or len(self.ranges) == 1:
             return [work(*block) for block in self.ranges]
         others = [self._pool.submit(work, *block) for block in self.ranges[1:]]
         return [work(*self.ranges[0]), *(other.result() for other in others)]
+
+
+def _ranges(n: int) -> list[tuple[int, int]]:
+    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
+    count = max(1, min(workers, n // (SMALL // 2)))
+    return list(pairwise(n * i // count for i in range(count + 1)))

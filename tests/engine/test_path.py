@@ -1,0 +1,166 @@
+"""The eta path and the small problems it is made of: a guess may be wrong, a bound may not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nerm.engine import path, solve, solve_path
+from nerm.engine.driver import _with_bound, prepared
+from nerm.engine.interior_point import InteriorPoint
+from nerm.engine.settled import condense
+from tests.engine.problems import LOSSES, SURROGATES, Case, random_case
+
+HINGE_LIKE = sorted({*LOSSES, *SURROGATES} - {"logistic", "exponential"})
+
+
+def points(case: Case, scales) -> list[Case]:
+    terms = [[(name, eta * scale, view, weights) for name, eta, view, weights in case.terms] for scale in scales]
+    return [Case(case.X, case.y, case.losses, case.mu, scaled, case.intercept) for scaled in terms]
+
+
+def check_path(case: Case, scales, tol: float = 1e-6):
+    """Hold every point against values computed from its coefficients and multipliers alone."""
+    results = solve_path(case.model, scales, tol)
+    for point, found in zip(points(case, scales), results, strict=True):
+        primal, dual = point.primal(found.coef, found.intercept), point.dual(found)
+        assert found.converged
+        assert found.primal == pytest.approx(primal, rel=1e-9)
+        assert found.dual == pytest.approx(dual, rel=1e-8, abs=1e-12)
+        assert primal - dual <= 1.01 * tol * abs(primal)
+    return results
+
+
+def many(n: int = 3000, seed: int = 0, *, sparse: bool = False, real: bool = False):
+    """Draw enough rows for small problems to pay."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    if sparse:
+        X = sp.csr_matrix(np.where(np.abs(X) > 0.6, X, 0.0))
+    scores = X @ np.array([1.0, 0.5, 0.0, 0.0, -0.5])
+    y = np.where(scores + rng.logistic(size=n) > 0, 1.0, -1.0)
+    v = np.where(scores + X @ np.array([0.0, 0.0, 2.0, 0.0, 0.0]) + rng.logistic(size=n) > 0.3, 1.0, -1.0)
+    if real:
+        v = v * rng.exponential(size=n) * (rng.random(n) < 0.9)  # zeros too
+    return X, y, v
+
+
+@pytest.fixture
+def rounds(monkeypatch):
+    """Count the rows of all small problems that are made."""
+    made = []
+
+    def watched(pieces, *rest):
+        small = condense(pieces, *rest)
+        made.append(None if small is None else small.pieces.n_rows / pieces.n_rows)
+        return small
+
+    monkeypatch.setattr(path, "condense", watched)
+    return made
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("real", [False, True])
+def test_a_grid_is_certified_on_small_problems(sparse, real, rounds):
+    X, y, v = many(sparse=sparse, real=real)
+    one = np.ones(len(y))
+    check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), [0.0, *np.geomspace(0.01, 100, 20)])
+    small = [share for share in rounds if share is not None]
+    assert len(small) >= 10
+    assert np.median(small) < 0.4
+
+
+@pytest.mark.parametrize("name", HINGE_LIKE)
+def test_every_hinge_like_atom_and_every_weight(name):
+    X, y, v = many(1500, 1)
+    rng = np.random.default_rng(2)
+    weights = rng.exponential(size=(3, len(y))) * (rng.random((3, len(y))) < 0.8)  # zeros too, not the same ones
+    terms = [("hinge", 1.0, v, weights[1]), (name, 0.3, X[:, 3], weights[2])]
+    if name in LOSSES:
+        check_path(Case(X, y, [(name, weights[0])], 0.01, terms), np.geomspace(0.01, 30, 8))
+    check_path(Case(X, y, [("hinge", weights[0])], 0.01, terms), np.geomspace(0.01, 30, 8))
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [
+        [1.0],
+        [1.0, 1.0, 1.0],
+        [0.0, 0.0, 1.0, 0.0, 1.0],
+        [100.0, 10.0, 1.0, 0.1, 0.01, 0.0],
+        [1e-4, 1e4, 1e-4, 1e4, 1.0],
+        [1.0, 1.001, 1.002, 50.0, 50.1, 0.001],
+    ],
+)
+def test_any_order_will_do(scales):
+    X, y, v = many(1000, 3)
+    one = np.ones(len(y))
+    check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), scales)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_problems_on_a_path(seed):
+    case = random_case(seed)
+    if case.terms and not case.has_zero_infimum:
+        check_path(case, np.geomspace(0.03, 30, 6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40, 600))
+def test_many_random_problems_on_a_path(seed):
+    case = random_case(seed)
+    if case.terms and not case.has_zero_infimum:
+        check_path(case, np.geomspace(0.01, 100, 9))
+
+
+@pytest.mark.parametrize("reach", [0.0, 1e-3, 100.0])
+def test_a_wrong_guess_costs_rounds_and_nothing_else(reach, monkeypatch):
+    monkeypatch.setattr(path, "REACH", reach)
+    X, y, v = many(1000, 4)
+    one = np.ones(len(y))
+    check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), np.geomspace(0.1, 10, 6))
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("distance", [0.0, 0.1, 1.0])
+def test_a_small_problem_bounds_the_whole_one_whatever_the_guess(seed, distance):
+    X, y, v = many(400, seed, sparse=seed % 2 == 0, real=seed % 3 == 0)
+    rng = np.random.default_rng(seed)
+    one = np.ones(len(y))
+    case = Case(X, y, [("smooth_hinge", one)], 0.01, [("hinge", 1.0, v, rng.exponential(size=len(y)))])
+    optimum = solve(case.model, 1e-9).primal
+    with prepared(case.model) as ready:
+        engine = ready.engine()
+        coef = rng.normal(size=X.shape[1])  # as wrong as can be
+        small = condense(engine.pieces, engine.features, engine.features.times(coef), distance, 1.0, ready.blocks)
+        inner = InteriorPoint(small.pieces, small.features, engine.lam, intercept=True)
+        found = inner.run(inner.start(coef, 0.0, 1.0), 1e-6)
+        found = found if found.u is not None else _with_bound(found, inner)
+        result = ready.result(replace(found, u=small.whole(found.u)), engine)
+    assert case.dual(result) == pytest.approx(found.dual / len(y), rel=1e-8)
+    assert case.dual(result) <= optimum * (1 + 1e-9)
+
+
+def test_groups_have_the_value_of_their_rows_where_the_guess_is_right():
+    X, y, v = many(500, 5, real=True)
+    one = np.ones(len(y))
+    case = Case(X, y, [("huberized_hinge", one)], 0.01, [("hinge", 1.0, v, one), ("pinball", 1.0, X[:, 1], one)])
+    with prepared(case.model) as ready:
+        pieces, features = ready.pieces, ready.features
+        coef = np.array([1.0, -0.5, 0.3, 2.0, 0.1])
+        scores = features.times(coef) + 0.2
+        small = condense(pieces, features, scores, 0.05, 1.0, ready.blocks)
+        assert small.pieces.n_rows < 0.5 * len(y)
+        for scale in (1.0, 1.001):  # not only at the guess itself: nearby, where no row has crossed a kink
+            whole = pieces.values(features.times(scale * coef) + 0.2)
+            assert small.pieces.values(small.features.times(scale * coef) + 0.2) == pytest.approx(whole, rel=1e-12)
+
+
+def test_smooth_functions_are_left_whole():
+    X, y, v = many(200, 6)
+    one = np.ones(len(y))
+    with prepared(Case(X, y, [("logistic", one)], 0.01, [("hinge", 1.0, v, one)]).model) as ready:
+        assert condense(ready.pieces, ready.features, ready.features.times(np.ones(5)), 0.1, 0.9, ready.blocks) is None
