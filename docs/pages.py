@@ -101,6 +101,9 @@ def known() -> dict[str, str]:
 _SPAN = re.compile(r"(``.+?``|(?::\w+:)?`[^`]+`|(?<![\w*)\]])\*{1,2}\w(?:[^*\n]*\w)?\*{1,2}(?!\w))", re.DOTALL)
 
 
+_BULLET = re.compile(r" *(?:[-*]|\d+\.) +(?=\S)")
+
+
 def inline(text: str, places: Iterable[str] = ()) -> str:
     r"""Return a piece of plain prose as RST: code stays code, public names become links, all else is literal.
 
@@ -111,7 +114,7 @@ def inline(text: str, places: Iterable[str] = ()) -> str:
     for i, part in enumerate(parts):
         if i % 2 == 0:
             part = re.sub(r"([*|`])", r"\\\1", part.replace("\\", r"\\"))
-            parts[i] = re.sub(r"(?<=\w)_(?!\w)", r"\\_", part)
+            parts[i] = re.sub(r"(?<=\w)_(?![^\W_])", r"\\_", part)
         elif part[0] in "`:" and part[1] != "`":
             parts[i] = _link(" ".join(part.split("`")[1].split()), places)
     return "".join(parts)
@@ -162,26 +165,46 @@ def as_rst(lines: list[str], places: Iterable[str] = ()) -> list[str]:
         for i, line in enumerate(block):
             if _indent(line) > levels[-1]:
                 levels.append(_indent(line))
-            bullet = re.match(r" *(?:[-*]|\d+\.) +(?=\S)", line)
-            if bullet and (i == 0 or re.match(r" *(?:[-*]|\d+\.) ", block[0])):
+            bullet = _BULLET.match(line)
+            if bullet and (i == 0 or _BULLET.match(block[0])):
                 levels.append(len(bullet[0]))
         text = "\n".join(block)
-        head = re.match(r" *(?:[-*]|\d+\.) +(?=\S)", text)
+        head = _BULLET.match(text)
         start = head[0] if head else ""
         out += ["", *(start + inline(text[len(start) :], places)).split("\n"), ""]
     return _squeezed(out)
 
 
 def _blocks(lines: list[str]) -> Iterator[list[str]]:
-    """Yield runs of lines between blank ones; an example is a run of its own."""
+    """Yield runs of lines between blank ones; an example, a list, a formula in mid-sentence are runs too."""
     run: list[str] = []
     for line in [*lines, ""]:
         example = line.lstrip().startswith(">>>")
         if run and (not line.strip() or (example and not run[0].lstrip().startswith(">>>"))):
-            yield run
+            yield from _parts(run)
             run = []
         if line.strip():
             run.append(line.rstrip())
+
+
+def _parts(run: list[str]) -> Iterator[list[str]]:
+    """Cut a run before a list that follows a colon, and around what is indented below two lines or more of prose."""
+    listed = _BULLET.match(run[0])
+    prose = 0  # lines of prose, one below the other, up to here
+    for i, line in enumerate(run):
+        inside = _indent(line) > _indent(run[0])
+        if listed or line.lstrip().startswith((">>>", "...")):
+            break
+        if i and _BULLET.match(line) and run[i - 1].endswith(":"):
+            yield from (run[:i], run[i:])
+            return
+        if inside and prose > 1:
+            back = next((k for k in range(i, len(run)) if _indent(run[k]) <= _indent(run[0])), len(run))
+            yield from (run[:i], run[i:back])
+            yield from _parts(run[back:]) if back < len(run) else ()
+            return
+        prose = 0 if inside else prose + 1
+    yield run
 
 
 def _indent(line: str) -> int:
