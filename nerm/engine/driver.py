@@ -17,8 +17,7 @@ from nerm.engine.model import EngineResult, LinearModel
 from nerm.engine.pieces import Pieces
 from nerm.engine.rows import equal_rows
 from nerm.engine.threads import Blocks
-
-WARM = 0.05  # barrier at a start from a neighbouring problem of unknown distance
+from nerm.engine.working_set import WARM, optimum
 
 
 @dataclass
@@ -31,7 +30,6 @@ class Prepared:
     pieces: Pieces
     coordinates: Coordinates
     acting: list[int]
-    blocks: Blocks
 
     def engine(self, scale: float = 1.0) -> InteriorPoint:
         """Return the method for this model with every eta multiplied by `scale`."""
@@ -91,7 +89,7 @@ def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
     with Blocks(X.shape[0]) as blocks:
         features: Features = SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X, blocks)
         pieces = Pieces.of(replace(model, neutralities=terms), merged, blocks)
-        yield Prepared(model, merged, features, pieces, coordinates, acting, blocks)
+        yield Prepared(model, merged, features, pieces, coordinates, acting)
 
 
 def solve(
@@ -108,8 +106,8 @@ def solve(
         outcome = None
         if start is not None:
             at = engine.warm(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), WARM)
-            outcome = engine.run(at, tol, max_iterations)
+            outcome = optimum(engine, at, tol, max_iterations)
         if outcome is None or not outcome.converged:
-            cold = engine.run(engine.cold(), tol, max_iterations)
+            cold = optimum(engine, engine.cold(), tol, max_iterations)
             outcome = cold if outcome is None else outcome.then(cold)
         return ready.result(outcome, engine)

@@ -35,6 +35,8 @@ SIDE_BARRIER = 0.1  # barrier of nu sigma against that of u p, per eta times tot
 LEAST_STEP = 0.1  # of a bold step; where it is shorter, the common one may be longer
 CLOSE = 15.0  # mean difference of two sides, in units of the barrier, up to which a warm start calls them nearly equal
 LEAST_SHARE = 0.01  # of eta, that a warm start leaves to the smaller side
+MISS_PER_MOVE, MISS_PER_MOVE_BEFORE = 0.3, 0.03  # mean error of the scores after two moves of them
+FALLING = 0.5  # ratio of two moves of the scores below which they are getting shorter, not only starting short
 NEGLIGIBLE = 1e-4  # of the mean density: rows below it are left out of the Gram matrix
 SECOND_ORDER = 10.0  # bound on second-order terms, in units of the mean product
 PATIENCE = 6  # iterations without halving the gap before the common step takes over
@@ -67,16 +69,22 @@ class Outcome:
 
     coef: np.ndarray
     intercept: float
+    scores: np.ndarray
     primal: float = np.inf
     dual: float = -np.inf
     u: np.ndarray | None = None
     nu: np.ndarray | None = None
     iterations: int = 0
     converged: bool = False
+    miss: float | None = None  # where a run stopped early: the mean error of the scores that is expected there
 
     def gap_within(self, tol: float) -> bool:
         """Tell whether the bounds meet to the relative accuracy tol."""
         return self.primal - self.dual <= tol * abs(self.primal)
+
+    def keep(self, primal: float, coef: np.ndarray, intercept: float, scores: np.ndarray) -> None:
+        """Take a better hypothesis."""
+        self.primal, self.coef, self.intercept, self.scores = primal, coef, intercept, scores
 
     def then(self, other: Outcome) -> Outcome:
         """Return another attempt in place of this one, with the iterations of both."""
@@ -129,10 +137,14 @@ class InteriorPoint:
         at.sigma = barrier * self._side_unit / at.nu
         return at
 
-    def run(self, at: Iterate, tol: float, limit: int = MAX_ITERATIONS) -> Outcome:
-        """Iterate until the relative gap is at most tol, or nothing moves any more."""
-        best = Outcome(at.coef, at.intercept)
-        bold, record, since, start_value = True, np.inf, 0, 0.0
+    def run(self, at: Iterate, tol: float, limit: int = MAX_ITERATIONS, *, until: float = 0.0) -> Outcome:
+        """Iterate until the relative gap is at most tol, or nothing moves any more.
+
+        With `until`, also stop once directions are short and getting shorter: the last would move the scores by less
+        than that in the mean. `at` can be run on.
+        """
+        best = Outcome(at.coef, at.intercept, at.scores)
+        bold, record, since, start_value, move = True, np.inf, 0, 0.0, np.inf
         for best.iterations in range(limit + 1):
             lin = self.pieces.linearise(at.scores, at.piece_nu(self.pieces))
             reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
@@ -149,8 +161,12 @@ class InteriorPoint:
             if since > SAFE_PATIENCE:
                 break
             near = gap <= NEAR * tol * abs(best.primal)
-            self._step(at, lin, reduced, best, tol, bold=bold, near=near)
+            before, move = move, self._step(at, lin, reduced, best, tol, bold=bold, near=near)
             if best.converged:
+                break
+            if move < until and move < FALLING * before < np.inf:
+                best.iterations += 1
+                best.miss = max(MISS_PER_MOVE * move, MISS_PER_MOVE_BEFORE * before)
                 break
         return best
 
@@ -162,7 +178,7 @@ class InteriorPoint:
         """Update the best bounds; return an estimate of the gap of this iterate (exact once it may be small enough)."""
         primal = primal_value(self.pieces, lin.primal, at.coef, self.lam)
         if primal < best.primal:
-            best.primal, best.coef, best.intercept = primal, at.coef, at.intercept
+            best.keep(primal, at.coef, at.intercept, at.scores)
         g = reduced[:-1, 0]
         nu = at.piece_nu(self.pieces)
         gap = primal + float(nu @ lin.conjugate) + (g @ g) / (2 * self.lam)
@@ -182,8 +198,11 @@ class InteriorPoint:
 
     def _step(
         self, at: Iterate, lin: Linearisation, reduced: np.ndarray, best: Outcome, tol: float, *, bold: bool, near: bool
-    ) -> None:
-        """One predictor-corrector step, in place; `near` the end, the full affine step may already be good enough."""
+    ) -> float:
+        """One predictor-corrector step, in place; return the mean change of the scores that it would make in full.
+
+        `near` the end, the full affine step may already be good enough.
+        """
         nu = at.piece_nu(self.pieces)
         products = at.nu * at.sigma
         mu = (float(nu @ lin.products) + float(products.sum())) / self._count(at)
@@ -210,7 +229,7 @@ class InteriorPoint:
             self._bound(self.pieces.trial(df), np.column_stack([plus, self.pieces.eta - plus]), best)
             best.converged = best.gap_within(tol)
             if best.converged:
-                return
+                return 0.0
         piece_dnu = np.concatenate([np.zeros(self.pieces.n_losses), dnu.ravel()])
         cross, histogram = self.pieces.predict(df, nu, piece_dnu, SECOND_ORDER * mu if bold else np.inf)
         weight = float(nu[self._has_bounds] @ self.pieces.total[self._has_bounds])
@@ -235,6 +254,7 @@ class InteriorPoint:
         at.sigma = at.sigma + step * dsigma
         keep = (KEEP, CURVED_KEEP) if bold else (0.5 * SAFE_KEEP, 0.5 * SAFE_KEEP)
         self.pieces.advance(at.scores, target, step, *keep)
+        return float(np.abs(df).mean())
 
     def _searched(self, at: Iterate, dw: np.ndarray, df: np.ndarray, dnu: np.ndarray, step: float) -> float:
         """Halve the step of a smooth problem until the Lagrangian does not rise.

@@ -56,7 +56,7 @@ class Pieces:
         self._moving = weights.shape[1] - (0 if settled is None else settled.shape[1])
         self.total = self.weights[:, : self._moving].sum(axis=1)
         self.eta = np.ones(len(surrogates))
-        self._blocks = blocks.fewer(self._moving)
+        self.blocks = blocks.fewer(self._moving)
         self._allocate()
         if settled is not None:
             self.u[:, self._moving :] = settled
@@ -141,7 +141,7 @@ class Pieces:
                     state = self.u[j], self.upper[j], self.lower[j], q.linear, q.quadratic, q.low, q.high
                     kernels.centre(self.targets[j], f, *state, barrier, start, stop)
 
-        self._blocks.run(work)
+        self.blocks.run(work)
 
     def _centre_alike(self, barrier: float) -> None:
         zero, state = np.zeros(1), np.zeros((3, 1))
@@ -163,7 +163,7 @@ class Pieces:
                     sums[j] = kernels.weigh(self.weights[j, part], margin.value(self.targets[j, part] * f[part]))
             return sums
 
-        sums = np.sum(self._blocks.run(work), axis=0)
+        sums = np.sum(self.blocks.run(work), axis=0)
         if self._moving < self.n_rows:
             sums += [self._affine(j, f)[0] for j in range(self.count)]
         return np.asarray(sums)
@@ -201,7 +201,7 @@ class Pieces:
                 sums[j, 3] = kernels.weigh(b, self.margins[j].conjugate(u))
             return sums
 
-        sums = np.sum(self._blocks.run(work), axis=0)
+        sums = np.sum(self.blocks.run(work), axis=0)
         if self._moving < self.n_rows:
             self._add_settled(f, nu, vectors, sums)
         return Linearisation(vectors, density, *sums.T)
@@ -240,7 +240,7 @@ class Pieces:
                     cross[part] += self.weights[j, part] * t * t * self.kappa[j, part] * df[part] * dnu[j]
             return self._histogram(nu, start, stop)
 
-        return cross, np.sum(self._blocks.run(work), axis=0)
+        return cross, np.sum(self.blocks.run(work), axis=0)
 
     def _histogram(self, nu: np.ndarray, start: int, stop: int) -> np.ndarray:
         """Return the weights of rows by the longest step that the stored du allows them, from a sample of the rows."""
@@ -261,7 +261,7 @@ class Pieces:
                 state = self.u[j], self.upper[j], self.lower[j], margin.low, margin.high, self.kappa[j]
                 kernels.trial(self.targets[j], df, *state, self.du[j], start, stop)
 
-        self._blocks.run(work)
+        self.blocks.run(work)
         self.du[:, self._moving :] = self.u[:, self._moving :]
         return self.du
 
@@ -277,7 +277,7 @@ class Pieces:
                     change[j] = kernels.correct(self.targets[j], self.weights[j], nu[j], *state, *second, start, stop)
             return change
 
-        return np.asarray(np.sum(self._blocks.run(work), axis=0))
+        return np.asarray(np.sum(self.blocks.run(work), axis=0))
 
     def direct(self, df: np.ndarray, nu: np.ndarray, target: float) -> np.ndarray:
         """Store the corrected du; return weights by longest step of u."""
@@ -290,7 +290,7 @@ class Pieces:
                     kernels.direct(self.targets[j], df, *state, *second, start, stop)
             return self._histogram(nu, start, stop)
 
-        return np.asarray(np.sum(self._blocks.run(work), axis=0))
+        return np.asarray(np.sum(self.blocks.run(work), axis=0))
 
     def longest_step(self, nu: np.ndarray, target: float) -> float:
         """Return the longest step along the stored direction that is safe for every row."""
@@ -304,7 +304,7 @@ class Pieces:
                     longest = min(longest, kernels.longest_step(*state, *second, start, stop))
             return longest
 
-        return min(self._blocks.run(work))
+        return min(self.blocks.run(work))
 
     def advance(self, f: np.ndarray, target: float, step: float, keep: float, curved_keep: float) -> None:
         """Move the state of every piece along the stored direction; f is the score after the step."""
@@ -324,4 +324,4 @@ class Pieces:
                     )
                     kernels.advance(self.targets[j], f, *state, *move, start, stop)
 
-        self._blocks.run(work)
+        self.blocks.run(work)

@@ -20,7 +20,6 @@ import numpy as np
 from nerm.engine.margins import Margin, QuadraticConjugate
 from nerm.engine.matrices import Features
 from nerm.engine.pieces import Pieces
-from nerm.engine.threads import Blocks
 
 STAYS, WEIGHTLESS = -1, -2  # labels of rows that belong to no group of a piece
 REGIONS = 6  # groups of a piece: two affine regions (u = low, u = high) by three signs of t
@@ -39,9 +38,7 @@ class Condensed:
         return np.take_along_axis(u, self.place, axis=1)
 
 
-def condense(
-    pieces: Pieces, features: Features, scores: np.ndarray, distance: float, most: float, blocks: Blocks
-) -> Condensed | None:
+def condense(pieces: Pieces, features: Features, scores: np.ndarray, distance: float, most: float) -> Condensed | None:
     """Put together all rows whose scores are farther than `distance` from every kink; None if more than `most` n stay.
 
     Smooth functions have no affine region: where there is one, all rows stay.
@@ -56,7 +53,7 @@ def condense(
     lever = np.where(leverage == 0, 1.0, leverage)[occupied, None]
     centres = features.grouped(label, pieces.weights * pieces.targets, len(total))[occupied] / lever
     place = _places(label, rows, occupied, len(total))
-    blocks = blocks.fewer(len(rows) + len(occupied))
+    blocks = pieces.blocks.fewer(len(rows) + len(occupied))
     targets, weights, settled = np.zeros((3, pieces.count, len(occupied)))
     for q, (j, region) in enumerate(zip(*divmod(occupied, REGIONS), strict=True)):
         weights[j, q] = total[occupied[q]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nerm.engine import path, solve, solve_path
+from nerm.engine import solve, solve_path, working_set
 from nerm.engine.driver import _with_bound, prepared
 from nerm.engine.interior_point import InteriorPoint
 from nerm.engine.settled import condense
@@ -58,7 +58,7 @@ def rounds(monkeypatch):
         made.append(None if small is None else small.pieces.n_rows / pieces.n_rows)
         return small
 
-    monkeypatch.setattr(path, "condense", watched)
+    monkeypatch.setattr(working_set, "condense", watched)
     return made
 
 
@@ -118,7 +118,7 @@ def test_many_random_problems_on_a_path(seed):
 
 @pytest.mark.parametrize("reach", [0.0, 1e-3, 100.0])
 def test_a_wrong_guess_costs_rounds_and_nothing_else(reach, monkeypatch):
-    monkeypatch.setattr(path, "REACH", reach)
+    monkeypatch.setattr(working_set, "REACH", reach)
     X, y, v = many(1000, 4)
     one = np.ones(len(y))
     check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), np.geomspace(0.1, 10, 6))
@@ -135,7 +135,7 @@ def test_a_small_problem_bounds_the_whole_one_whatever_the_guess(seed, distance)
     with prepared(case.model) as ready:
         engine = ready.engine()
         coef = rng.normal(size=X.shape[1])  # as wrong as can be
-        small = condense(engine.pieces, engine.features, engine.features.times(coef), distance, 1.0, ready.blocks)
+        small = condense(engine.pieces, engine.features, engine.features.times(coef), distance, 1.0)
         inner = InteriorPoint(small.pieces, small.features, engine.lam, intercept=True)
         found = inner.run(inner.start(coef, 0.0, 1.0), 1e-6)
         found = found if found.u is not None else _with_bound(found, inner)
@@ -152,7 +152,7 @@ def test_groups_have_the_value_of_their_rows_where_the_guess_is_right():
         pieces, features = ready.pieces, ready.features
         coef = np.array([1.0, -0.5, 0.3, 2.0, 0.1])
         scores = features.times(coef) + 0.2
-        small = condense(pieces, features, scores, 0.05, 1.0, ready.blocks)
+        small = condense(pieces, features, scores, 0.05, 1.0)
         assert small.pieces.n_rows < 0.5 * len(y)
         for scale in (1.0, 1.001):  # not only at the guess itself: nearby, where no row has crossed a kink
             whole = pieces.values(features.times(scale * coef) + 0.2)
@@ -163,4 +163,4 @@ def test_smooth_functions_are_left_whole():
     X, y, v = many(200, 6)
     one = np.ones(len(y))
     with prepared(Case(X, y, [("logistic", one)], 0.01, [("hinge", 1.0, v, one)]).model) as ready:
-        assert condense(ready.pieces, ready.features, ready.features.times(np.ones(5)), 0.1, 0.9, ready.blocks) is None
+        assert condense(ready.pieces, ready.features, ready.features.times(np.ones(5)), 0.1, 0.9) is None
