@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from nerm.engine.bounds import dual_bound
 from nerm.engine.coordinates import Coordinates, choose
 from nerm.engine.interior_point import MAX_ITERATIONS, InteriorPoint, Outcome
+from nerm.engine.margins import Margin
 from nerm.engine.matrices import DenseFeatures, Features, SparseFeatures
 from nerm.engine.model import EngineResult, LinearModel
 from nerm.engine.pieces import Pieces
@@ -50,19 +51,27 @@ class Prepared:
         R, K = len(model.losses), len(model.neutralities)
         alpha = np.empty((R, n))
         for r, loss in enumerate(model.losses):
-            alpha[r] = -np.where(loss.weights > 0, u[r], loss.margin.maximiser(model.y * scores))
+            alpha[r] = -_where_weighted(loss.weights, u[r], loss.margin, model.y * scores)
         beta, theta = np.empty((2, K, n)), np.empty(K)
         for k, term in enumerate(model.neutralities):
             place = self.acting.index(k) if k in self.acting else None
             theta[k] = 0.5 if place is None else outcome.nu[place, 0] / outcome.nu[place].sum()
             for side, sign in enumerate((1.0, -1.0)):
-                free = term.margin.maximiser(sign * term.viewpoint * scores)
-                beta[side, k] = -free if place is None else -np.where(term.weights > 0, u[R + 2 * place + side], free)
+                margins = sign * term.viewpoint * scores
+                if place is None:
+                    beta[side, k] = -term.margin.maximiser(margins)
+                else:
+                    beta[side, k] = -_where_weighted(term.weights, u[R + 2 * place + side], term.margin, margins)
         return EngineResult(
             coef=coef, intercept=intercept, alpha=alpha, beta_plus=beta[0], beta_minus=beta[1], theta=theta,
             primal=outcome.primal / n, dual=outcome.dual / n, iterations=outcome.iterations,
             converged=outcome.converged, rows=self.pieces.n_rows,
         )  # fmt: skip
+
+
+def _where_weighted(weights: np.ndarray, u: np.ndarray, margin: Margin, margins: np.ndarray) -> np.ndarray:
+    """Return u, and a subgradient where a row has no weight and so no multiplier."""
+    return u if weights.all() else np.where(weights > 0, u, margin.maximiser(margins))
 
 
 def _with_bound(outcome: Outcome, engine: InteriorPoint) -> Outcome:

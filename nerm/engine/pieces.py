@@ -53,13 +53,13 @@ class Pieces:
         self.sign = np.array([0.0] * len(losses) + [1.0, -1.0] * len(surrogates))
         # A row without weight must not hold up the others: with target 0 its margin never moves.
         self.targets, self.weights = np.where(weights == 0, 0.0, targets), weights
-        self._moving = weights.shape[1] - (0 if settled is None else settled.shape[1])
-        self.total = self.weights[:, : self._moving].sum(axis=1)
+        self.moving = weights.shape[1] - (0 if settled is None else settled.shape[1])
+        self.total = self.weights[:, : self.moving].sum(axis=1)
         self.eta = np.ones(len(surrogates))
-        self.blocks = blocks.fewer(self._moving)
+        self.blocks = blocks.fewer(self.moving)
         self._allocate()
         if settled is not None:
-            self.u[:, self._moving :] = settled
+            self.u[:, self.moving :] = settled
 
     @classmethod
     def of(cls, model: LinearModel, merged: tuple[np.ndarray, np.ndarray] | None, blocks: Blocks) -> Pieces:
@@ -164,7 +164,7 @@ class Pieces:
             return sums
 
         sums = np.sum(self.blocks.run(work), axis=0)
-        if self._moving < self.n_rows:
+        if self.moving < self.n_rows:
             sums += [self._affine(j, f)[0] for j in range(self.count)]
         return np.asarray(sums)
 
@@ -202,20 +202,20 @@ class Pieces:
             return sums
 
         sums = np.sum(self.blocks.run(work), axis=0)
-        if self._moving < self.n_rows:
+        if self.moving < self.n_rows:
             self._add_settled(f, nu, vectors, sums)
         return Linearisation(vectors, density, *sums.T)
 
     def _affine(self, j: int, f: np.ndarray) -> tuple[float, float]:
         """Return sum B (u m - phi*(u)) and sum B phi*(u) over the rows that have settled."""
-        part = slice(self._moving, None)
+        part = slice(self.moving, None)
         b, u = self.weights[j, part], self.u[j, part]
         conjugate = kernels.weigh(b, self.margins[j].conjugate(u))
         return kernels.weigh(b * self.targets[j, part] * u, f[part]) - conjugate, conjugate
 
     def _add_settled(self, f: np.ndarray, nu: np.ndarray, vectors: np.ndarray, sums: np.ndarray) -> None:
         """Add the rows that have settled: forces that do not move."""
-        part = slice(self._moving, None)
+        part = slice(self.moving, None)
         for j in range(self.count):
             force = self.weights[j, part] * self.targets[j, part] * self.u[j, part]
             vectors[0, part] += nu[j] * force
@@ -262,7 +262,7 @@ class Pieces:
                 kernels.trial(self.targets[j], df, *state, self.du[j], start, stop)
 
         self.blocks.run(work)
-        self.du[:, self._moving :] = self.u[:, self._moving :]
+        self.du[:, self.moving :] = self.u[:, self.moving :]
         return self.du
 
     def correct(self, nu: np.ndarray, target: float, h: np.ndarray) -> np.ndarray:

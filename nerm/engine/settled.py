@@ -45,7 +45,11 @@ def condense(pieces: Pieces, features: Features, scores: np.ndarray, distance: f
     """
     kinks = np.array([_kinks(margin) for margin in pieces.margins])
     label = np.empty(pieces.targets.shape, dtype=np.int16)
-    stays, total, leverage = _label(pieces.targets, pieces.weights, scores, kinks, distance, label)
+    lows = np.array([margin.low for margin in pieces.margins])
+    stays = np.zeros(pieces.n_rows, dtype=bool)
+    given = pieces.targets, pieces.weights, pieces.u, pieces.moving, scores, kinks, lows, distance, label, stays
+    sums = pieces.blocks.fewer(pieces.n_rows).run(lambda start, stop: _label(*given, start, stop))
+    total, leverage = np.sum(sums, axis=0)
     rows = np.flatnonzero(stays)
     if len(rows) > most * pieces.n_rows:
         return None
@@ -82,25 +86,26 @@ def _kinks(margin: Margin) -> tuple[float, float]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _label(targets, weights, scores, kinks, distance, label):  # type: ignore[no-untyped-def]
-    """Label rows by piece, region and sign of t; return which stay, and sum B and sum B t of each group.
+def _label(targets, weights, u, moving, scores, kinks, lows, distance, label, stays, start, stop):  # type: ignore[no-untyped-def]
+    """Label rows by piece, region and sign of t, and tell which stay; return sum B and sum B t of each group.
 
-    A row stays if in some piece its margin is within |t| distance of a kink.
+    A row stays if in some piece its margin is within |t| distance of a kink. The last rows may be groups themselves.
     """
-    count, n = targets.shape
-    stays = np.zeros(n, np.bool_)
-    total, leverage = np.zeros(REGIONS * count), np.zeros(REGIONS * count)
-    for i in range(n):
+    count = targets.shape[0]
+    sums = np.zeros((2, REGIONS * count))
+    for i in range(start, stop):
         for j in range(count):
             t = targets[j, i]
             width = abs(t) * distance
             sign = 0 if t == 0.0 else 1 if t > 0.0 else 2
             if weights[j, i] == 0.0:
                 label[j, i] = WEIGHTLESS
+            elif i >= moving:
+                label[j, i] = REGIONS * j + sign + (0 if u[j, i] == lows[j] else 3)
             elif t * scores[i] <= kinks[j, 0] - width:
                 label[j, i] = REGIONS * j + sign
             elif t * scores[i] >= kinks[j, 1] + width:
-                label[j, i] = REGIONS * j + 3 + sign
+                label[j, i] = REGIONS * j + sign + 3
             else:
                 stays[i] = True
         if stays[i]:
@@ -108,9 +113,9 @@ def _label(targets, weights, scores, kinks, distance, label):  # type: ignore[no
             continue
         for j in range(count):
             if label[j, i] >= 0:
-                total[label[j, i]] += weights[j, i]
-                leverage[label[j, i]] += weights[j, i] * targets[j, i]
-    return stays, total, leverage
+                sums[0, label[j, i]] += weights[j, i]
+                sums[1, label[j, i]] += weights[j, i] * targets[j, i]
+    return sums
 
 
 def _places(label: np.ndarray, rows: np.ndarray, occupied: np.ndarray, count: int) -> np.ndarray:

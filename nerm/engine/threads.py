@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 T = TypeVar("T")
 
-SMALL = 20_000  # rows below which handing work to a thread costs more than it gains
+SMALL = 6_000  # rows below which handing work to a thread costs more than it gains
 
 
 class Blocks:

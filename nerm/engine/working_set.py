@@ -21,11 +21,12 @@ BARRIER_RANGE = (0.005, 0.1)
 BARRIER_PER_MISS = 0.7  # barrier at a start, per mean error of the scores that is expected there
 FEWEST = 2000  # rows below which all of them are as quick as some
 SETTLING = 0.1  # mean move of the scores from which on few rows serve
+FURTHER = 0.5  # the same on few rows, as a share of the error that was expected there: fewer still serve
 REACH = 6.0  # rows within so many mean errors of a kink are kept
 MOST = 0.5  # share of the rows above which a smaller problem does not pay
 CLOSER, FARTHER = 0.5, 3.0  # the reach after a round that helped, and after one that did not
 ROUNDS = 4  # of taking in rows before all are taken
-SLACK = 0.5  # of the tolerance, for the small problem; the rest is for rows that cross a kink after all
+SLACK = 0.8  # of the tolerance, for the small problem; the rest is for rows that cross a kink after all
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,13 @@ def barrier_of(miss: float) -> float:
     return float(np.clip(BARRIER_PER_MISS * miss, *BARRIER_RANGE))
 
 
-def optimum(engine: InteriorPoint, at: Iterate, tol: float, limit: int = MAX_ITERATIONS) -> Outcome:
-    """Run from `at` to the relative gap tol, on few rows as soon as that pays."""
+def optimum(
+    engine: InteriorPoint, at: Iterate, tol: float, limit: int = MAX_ITERATIONS, settling: float = SETTLING
+) -> Outcome:
+    """Run from `at` to the relative gap tol, on few rows as soon as a step moves the scores by less than `settling`."""
     if engine.pieces.some_smooth or engine.pieces.n_rows < FEWEST:
         return engine.run(at, tol, limit)
-    outcome = engine.run(at, tol, limit, until=SETTLING)
+    outcome = engine.run(at, tol, limit, until=settling)
     if outcome.miss is None:
         return outcome
     few = on_few_rows(engine, Look.of(engine, at.coef, at.intercept, at.scores), outcome.miss, tol)
@@ -78,7 +81,7 @@ def on_few_rows(engine: InteriorPoint, at: Look, miss: float, tol: float) -> Out
         if small is None:
             break
         inner = InteriorPoint(small.pieces, small.features, engine.lam, intercept=engine.intercept)
-        found = inner.run(inner.warm(at.coef, at.intercept, barrier), SLACK * tol)
+        found = optimum(inner, inner.warm(at.coef, at.intercept, barrier), SLACK * tol, settling=FURTHER * miss)
         best.iterations += found.iterations
         if found.u is None or found.nu is None:
             break
