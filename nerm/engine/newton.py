@@ -13,7 +13,7 @@ where dnu_k^+ = dnu_k = -dnu_k^- keeps the sum at eta_k. The first two are one C
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 
 class NewtonSystem:
@@ -39,25 +39,32 @@ class NewtonSystem:
 
     def _apply(self, rhs: np.ndarray) -> np.ndarray:
         scale = self._scale if rhs.ndim == 1 else self._scale[:, None]
-        return scale * cho_solve(self._factor, scale * rhs, check_finite=False)
+        return scale * dpotrs(self._factor, scale * rhs)[0]
 
     def solve(self, rhs: np.ndarray, term_rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ((dw, db) or dw, dnu)."""
         step = self._apply(rhs[: self._size])
         if not len(term_rhs):
             return step, np.zeros(0)
-        dnu = np.linalg.lstsq(self._small, term_rhs + self._e.T @ step, rcond=None)[0]
+        rhs = term_rhs + self._e.T @ step
+        if len(rhs) == 1 and self._small[0, 0] > 0:
+            dnu = rhs / self._small[0, 0]
+        else:
+            dnu = np.linalg.lstsq(self._small, rhs, rcond=None)[0]
         return step - self._inverse_e @ dnu, dnu
 
 
-def _cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Factor a matrix of unit diagonal, with as little added to it as rounding makes necessary."""
+def _cholesky(matrix: np.ndarray) -> np.ndarray:
+    """Factor a matrix of unit diagonal, with as little added to it as rounding makes necessary.
+
+    LAPACK itself: on systems this small, checks around it cost as much as the factor.
+    """
+    diagonal = np.arange(len(matrix))
     jitter = 4e-16 * len(matrix)
-    while True:
-        matrix[np.arange(len(matrix)), np.arange(len(matrix))] += jitter
-        try:
-            return cho_factor(matrix, lower=False, check_finite=False)
-        except LinAlgError:
-            jitter *= 100
-            if jitter > 1:
-                raise
+    while jitter <= 1:
+        matrix[diagonal, diagonal] += jitter
+        factor, failed = dpotrf(matrix)
+        if not failed:
+            return factor
+        jitter *= 100
+    raise np.linalg.LinAlgError("the Newton system is not finite")
