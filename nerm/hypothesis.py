@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from nerm import kernels
 from nerm.errors import InvalidInputError
-from nerm.validation import Matrix, as_matrix
+from nerm.validation import Matrix, as_matrix, check_finite
 
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
 
@@ -74,8 +74,13 @@ class Kernelized:
 
     @cached_property
     def gram(self) -> np.ndarray:
-        """The Gram matrix K, checked."""
-        return kernels.check_gram(self.kernel(self.X, self.X), psd=not self.kernel.always_psd)
+        """The Gram matrix K, checked; of a kernel that is semidefinite by its formula only for overflow."""
+        K: Any = self.kernel(self.X, self.X)
+        if not self.kernel.always_psd:
+            return kernels.check_gram(K, psd=True)
+        K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=float)
+        check_finite(K, "gram", "Check the kernel for overflow")
+        return K
 
     @cached_property
     def factor(self) -> tuple[np.ndarray, np.ndarray]:

@@ -95,7 +95,7 @@ def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
     if merged is not None:
         X = X[merged[1]]
     coordinates, X = choose(X, intercept=model.intercept)
-    with Blocks(X.shape[0]) as blocks:
+    with Blocks(*X.shape) as blocks:
         features: Features = SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X, blocks)
         pieces = Pieces.of(replace(model, neutralities=terms), merged, blocks)
         yield Prepared(model, merged, features, pieces, coordinates, acting)
