@@ -137,14 +137,18 @@ class InteriorPoint:
         at.sigma = barrier * self._side_unit / at.nu
         return at
 
-    def run(self, at: Iterate, tol: float, limit: int = MAX_ITERATIONS, *, until: float = 0.0) -> Outcome:
+    def run(
+        self, at: Iterate, tol: float, limit: int = MAX_ITERATIONS, *, until: float = 0.0, leash: float = np.inf
+    ) -> Outcome:
         """Iterate until the relative gap is at most tol, or nothing moves any more.
 
         With `until`, also stop once directions are short and getting shorter: the last would move the scores by less
-        than that in the mean. `at` can be run on.
+        than that in the mean. With `leash`, also stop when the scores have gone farther than that from the start, in
+        the mean. `at` can be run on.
         """
         best = Outcome(at.coef, at.intercept, at.scores)
         bold, record, since, start_value, move = True, np.inf, 0, 0.0, np.inf
+        start = at.scores
         for best.iterations in range(limit + 1):
             lin = self.pieces.linearise(at.scores, at.piece_nu(self.pieces))
             reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
@@ -167,6 +171,8 @@ class InteriorPoint:
             if move < until and move < FALLING * before < np.inf:
                 best.iterations += 1
                 best.miss = max(MISS_PER_MOVE * move, MISS_PER_MOVE_BEFORE * before)
+                break
+            if leash < np.inf and np.abs(at.scores - start).mean() > leash:
                 break
         return best
 

@@ -25,6 +25,7 @@ FURTHER = 0.5  # the same on few rows, as a share of the error that was expected
 REACH = 6.0  # rows within so many mean errors of a kink are kept
 MOST = 0.5  # share of the rows above which a smaller problem does not pay
 CLOSER, FARTHER = 0.5, 3.0  # the reach after a round that helped, and after one that did not
+LEASH = 0.5  # share of the reach that the scores may move in the mean before a small problem is given up
 ROUNDS = 4  # of taking in rows before all are taken
 SLACK = 0.8  # of the tolerance, for the small problem; the rest is for rows that cross a kink after all
 
@@ -55,18 +56,24 @@ def barrier_of(miss: float) -> float:
 
 
 def optimum(
-    engine: InteriorPoint, at: Iterate, tol: float, limit: int = MAX_ITERATIONS, settling: float = SETTLING
+    engine: InteriorPoint,
+    at: Iterate,
+    tol: float,
+    limit: int = MAX_ITERATIONS,
+    *,
+    settling: float = SETTLING,
+    leash: float = np.inf,
 ) -> Outcome:
     """Run from `at` to the relative gap tol, on few rows as soon as a step moves the scores by less than `settling`."""
     if engine.pieces.some_smooth or engine.pieces.n_rows < FEWEST:
-        return engine.run(at, tol, limit)
-    outcome = engine.run(at, tol, limit, until=settling)
+        return engine.run(at, tol, limit, leash=leash)
+    outcome = engine.run(at, tol, limit, until=settling, leash=leash)
     if outcome.miss is None:
         return outcome
     few = on_few_rows(engine, Look.of(engine, at.coef, at.intercept, at.scores), outcome.miss, tol)
     if few.converged:
         return outcome.then(few)
-    return outcome.then(few).then(engine.run(at, tol, limit))  # goes on where it stood
+    return outcome.then(few).then(engine.run(at, tol, limit, leash=leash))  # goes on where it stood
 
 
 def on_few_rows(engine: InteriorPoint, at: Look, miss: float, tol: float) -> Outcome:
@@ -81,14 +88,13 @@ def on_few_rows(engine: InteriorPoint, at: Look, miss: float, tol: float) -> Out
         if small is None:
             break
         inner = InteriorPoint(small.pieces, small.features, engine.lam, intercept=engine.intercept)
-        found = optimum(inner, inner.warm(at.coef, at.intercept, barrier), SLACK * tol, settling=FURTHER * miss)
+        start = inner.warm(at.coef, at.intercept, barrier)
+        found = optimum(inner, start, SLACK * tol, settling=FURTHER * miss, leash=LEASH * reach)
         best.iterations += found.iterations
-        if found.u is None or found.nu is None:
-            break
         look = Look.of(engine, found.coef, found.intercept)
-        if found.dual > best.dual:
+        if found.dual > best.dual and found.u is not None:
             best.dual, best.u, best.nu = found.dual, small.whole(found.u), found.nu
-        if look.primal(engine) < best.primal:
+        if found.converged and look.primal(engine) < best.primal:
             at = look
             best.keep(at.primal(engine), at.coef, at.intercept, at.scores)
             reach, barrier = CLOSER * reach, BARRIER_RANGE[0]
