@@ -70,6 +70,7 @@ class Outcome:
     coef: np.ndarray
     intercept: float
     scores: np.ndarray
+    values: np.ndarray | None = None  # what each piece adds up to
     primal: float = np.inf
     dual: float = -np.inf
     u: np.ndarray | None = None
@@ -82,9 +83,9 @@ class Outcome:
         """Tell whether the bounds meet to the relative accuracy tol."""
         return self.primal - self.dual <= tol * abs(self.primal)
 
-    def keep(self, primal: float, coef: np.ndarray, intercept: float, scores: np.ndarray) -> None:
+    def keep(self, primal: float, coef: np.ndarray, intercept: float, scores: np.ndarray, values: np.ndarray) -> None:
         """Take a better hypothesis."""
-        self.primal, self.coef, self.intercept, self.scores = primal, coef, intercept, scores
+        self.primal, self.coef, self.intercept, self.scores, self.values = primal, coef, intercept, scores, values
 
     def then(self, other: Outcome) -> Outcome:
         """Return another attempt in place of this one, with the iterations of both."""
@@ -184,7 +185,7 @@ class InteriorPoint:
         """Update the best bounds; return an estimate of the gap of this iterate (exact once it may be small enough)."""
         primal = primal_value(self.pieces, lin.primal, at.coef, self.lam)
         if primal < best.primal:
-            best.keep(primal, at.coef, at.intercept, at.scores)
+            best.keep(primal, at.coef, at.intercept, at.scores, lin.primal)
         g = reduced[:-1, 0]
         nu = at.piece_nu(self.pieces)
         gap = primal + float(nu @ lin.conjugate) + (g @ g) / (2 * self.lam)

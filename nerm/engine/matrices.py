@@ -106,6 +106,28 @@ def _grouped(indptr, indices, data, label, forces, count, d, start, stop):  # ty
     return out
 
 
+@numba.njit(cache=True, nogil=True)
+def _gathered(indptr, indices, data, rows, further):  # type: ignore[no-untyped-def]
+    """Return some rows of a CSR matrix, and dense rows below them, as a CSR matrix."""
+    few, d = further.shape
+    count = np.zeros(len(rows) + few + 1, indptr.dtype)
+    for i in range(len(rows)):
+        count[i + 1] = count[i] + indptr[rows[i] + 1] - indptr[rows[i]]
+    for q in range(few):
+        count[len(rows) + q + 1] = count[len(rows) + q] + d
+    columns, values = np.empty(count[-1], indices.dtype), np.empty(count[-1])
+    for i in range(len(rows)):
+        start = indptr[rows[i]]
+        for p in range(count[i + 1] - count[i]):
+            columns[count[i] + p] = indices[start + p]
+            values[count[i] + p] = data[start + p]
+    for q in range(few):
+        for p in range(d):
+            columns[count[len(rows) + q] + p] = p
+            values[count[len(rows) + q] + p] = further[q, p]
+    return count, columns, values
+
+
 class SparseFeatures:
     """A CSR matrix with sorted indices; never made dense."""
 
@@ -136,9 +158,10 @@ class SparseFeatures:
 
     def some(self, rows: np.ndarray, further: np.ndarray, blocks: Blocks) -> SparseFeatures:
         """Return these rows with further ones."""
-        indptr, indices, data = self._csr
-        X = sp.csr_matrix((data, indices, indptr), shape=self.shape, copy=False)
-        return SparseFeatures(sp.vstack([X[rows], sp.csr_matrix(further)], format="csr"), blocks)
+        found = object.__new__(SparseFeatures)
+        found.shape, found._blocks = (len(rows) + len(further), self.shape[1]), blocks
+        found._csr = _gathered(*self._csr, rows, further)
+        return found
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})

@@ -13,7 +13,9 @@ import numpy as np
 from nerm.engine.driver import prepared, solve
 from nerm.engine.interior_point import InteriorPoint, Outcome
 from nerm.engine.model import EngineResult, LinearModel
-from nerm.engine.working_set import WARM, Look, barrier_of, on_few_rows, optimum
+from nerm.engine.working_set import Look, barrier_of, on_few_rows, optimum
+
+UNKNOWN = 0.1  # mean error of the scores that is expected of a first guess
 
 
 def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -> list[EngineResult]:
@@ -32,7 +34,8 @@ def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -
                 past.add(scale, Look.of(engine, *ready.coordinates.inside(results[-1].coef, results[-1].intercept)))
                 continue
             outcome, miss = _point(engine, past, scale, tol)
-            past.add(scale, Look.of(engine, outcome.coef, outcome.intercept, outcome.scores), miss)
+            assert outcome.values is not None
+            past.add(scale, Look(outcome.coef, outcome.intercept, outcome.scores, outcome.values), miss)
             results.append(ready.result(outcome, engine))
     return results
 
@@ -42,9 +45,9 @@ class Past:
 
     def __init__(self) -> None:
         self._points: list[tuple[float, Look]] = []
-        self.miss: float | None = None
+        self.miss = UNKNOWN
 
-    def add(self, scale: float, found: Look, miss: float | None = None) -> None:
+    def add(self, scale: float, found: Look, miss: float = UNKNOWN) -> None:
         """Take in a solution; `miss` is the mean distance of its scores from those that were guessed."""
         self._points = [*self._points[-1:], (scale, found)]
         self.miss = miss
@@ -66,16 +69,15 @@ class Past:
         return ahead if ahead.primal(engine) < newer.primal(engine) else newer
 
 
-def _point(engine: InteriorPoint, past: Past, scale: float, tol: float) -> tuple[Outcome, float | None]:
-    """Solve one point; return it with the mean distance of its scores from the guess, if there was one."""
+def _point(engine: InteriorPoint, past: Past, scale: float, tol: float) -> tuple[Outcome, float]:
+    """Solve one point; return it with the mean distance of its scores from the guess."""
     guess = past.guess(engine, scale)
     if guess is None:
-        return optimum(engine, engine.cold(), tol), None
-    outcome, barrier = Outcome(guess.coef, guess.intercept, guess.scores), WARM
-    if past.miss is not None:
-        outcome, barrier = on_few_rows(engine, guess, past.miss, tol), barrier_of(past.miss)
+        return optimum(engine, engine.cold(), tol), UNKNOWN
+    outcome = on_few_rows(engine, guess, past.miss, tol)
     if not outcome.converged:
-        outcome = outcome.then(optimum(engine, engine.warm(outcome.coef, outcome.intercept, barrier), tol))
+        at = engine.warm(outcome.coef, outcome.intercept, barrier_of(past.miss))
+        outcome = outcome.then(optimum(engine, at, tol))
     if not outcome.converged:
         outcome = outcome.then(optimum(engine, engine.cold(), tol))
     return outcome, float(np.abs(outcome.scores - guess.scores).mean())

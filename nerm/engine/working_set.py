@@ -23,7 +23,7 @@ FEWEST = 2000  # rows below which all of them are as quick as some
 SETTLING = 0.1  # mean move of the scores from which on few rows serve
 FURTHER = 0.5  # the same on few rows, as a share of the error that was expected there: fewer still serve
 REACH = 6.0  # rows within so many mean errors of a kink are kept
-MOST = 0.5  # share of the rows above which a smaller problem does not pay
+MOST = 0.7  # share of the rows above which a smaller problem does not pay
 CLOSER, FARTHER = 0.5, 3.0  # the reach after a round that helped, and after one that did not
 LEASH = 0.5  # share of the reach that the scores may move in the mean before a small problem is given up
 ROUNDS = 4  # of taking in rows before all are taken
@@ -81,7 +81,7 @@ def on_few_rows(engine: InteriorPoint, at: Look, miss: float, tol: float) -> Out
 
     `miss` is the mean distance of the scores from the optimum's that is expected.
     """
-    best = Outcome(at.coef, at.intercept, at.scores, at.primal(engine))
+    best, bound = Outcome(at.coef, at.intercept, at.scores, at.values, at.primal(engine)), None
     reach, barrier = REACH * miss, barrier_of(miss)
     for _ in range(ROUNDS):
         small = condense(engine.pieces, engine.features, at.scores, reach, MOST)
@@ -93,14 +93,16 @@ def on_few_rows(engine: InteriorPoint, at: Look, miss: float, tol: float) -> Out
         best.iterations += found.iterations
         look = Look.of(engine, found.coef, found.intercept)
         if found.dual > best.dual and found.u is not None:
-            best.dual, best.u, best.nu = found.dual, small.whole(found.u), found.nu
+            best.dual, best.nu, bound = found.dual, found.nu, (small, found.u)
         if found.converged and look.primal(engine) < best.primal:
             at = look
-            best.keep(at.primal(engine), at.coef, at.intercept, at.scores)
+            best.keep(at.primal(engine), at.coef, at.intercept, at.scores, at.values)
             reach, barrier = CLOSER * reach, BARRIER_RANGE[0]
         else:  # too many rows crossed a kink that the small problem had taken from them
             reach *= FARTHER
         best.converged = best.gap_within(tol)
         if best.converged:
             break
+    if bound is not None:
+        best.u = bound[0].whole(bound[1])
     return best
