@@ -83,8 +83,8 @@ def _with_bound(outcome: Outcome, engine: InteriorPoint) -> Outcome:
 
 
 @contextmanager
-def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
-    """Merge equal rows and set up features and pieces; threads live as long as the context."""
+def prepared(model: LinearModel, *, merge: bool = True, workers: int | None = None) -> Iterator[Prepared]:
+    """Merge equal rows and set up features and pieces; threads, one a core or `workers`, live as long as they do."""
     X = model.X
     if sp.issparse(X) and not (X.has_canonical_format and X.has_sorted_indices):
         X = X.copy()
@@ -95,7 +95,7 @@ def prepared(model: LinearModel, *, merge: bool = True) -> Iterator[Prepared]:
     if merged is not None:
         X = X[merged[1]]
     coordinates, X = choose(X, intercept=model.intercept)
-    with Blocks(*X.shape) as blocks:
+    with Blocks(X.shape[0], X.shape[1], workers) as blocks:
         features: Features = SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X, blocks)
         pieces = Pieces.of(replace(model, neutralities=terms), merged, blocks)
         yield Prepared(model, merged, features, pieces, coordinates, acting)
@@ -108,9 +108,10 @@ def solve(
     start: tuple[np.ndarray, float] | None = None,
     max_iterations: int = MAX_ITERATIONS,
     merge: bool = True,
+    workers: int | None = None,
 ) -> EngineResult:
     """Minimise P to the relative gap tol; `start` is the (coef, intercept) of a neighbouring problem."""
-    with prepared(model, merge=merge) as ready:
+    with prepared(model, merge=merge, workers=workers) as ready:
         engine = ready.engine()
         outcome = None
         if start is not None:

@@ -7,30 +7,49 @@ last two points, and how far off the last guess was tells which rows may cross o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain, pairwise
 
 import numpy as np
 
 from nerm.engine.driver import prepared, solve
 from nerm.engine.interior_point import InteriorPoint, Outcome
 from nerm.engine.model import EngineResult, LinearModel
+from nerm.engine.threads import cores
 from nerm.engine.working_set import Look, barrier_of, on_few_rows, optimum
 
+STRETCH = 8  # values of eta that are worth a cold start
+MANY = 10_000  # rows from which on two stretches do not only wait for each other's Python
 UNKNOWN = 0.1  # mean error of the scores that is expected of a first guess
 
 
 def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -> list[EngineResult]:
-    """Solve with all eta multiplied by each of `scales` in turn, every solution the start of the next.
+    """Solve with all eta multiplied by each of `scales`; the results come in their order.
 
-    The order is yours to choose and the results come in it; neighbours should be close, as on a sorted grid.
+    Neighbours should be close, as on a sorted grid: every solution is the start of the next. A long path is cut into
+    stretches that share the cores, each with a cold start of its own: two problems at a time keep two cores busier
+    than one problem on both.
     """
+    stretches = min(cores(), len(scales) // STRETCH) if model.n_rows >= MANY else 1
+    if stretches <= 1:
+        return _stretch(model, scales, tol)
+    edges = [len(scales) * i // stretches for i in range(stretches + 1)]
+    work = partial(_stretch, model, tol=tol, workers=max(1, cores() // stretches))
+    with ThreadPoolExecutor(stretches) as pool:
+        return list(chain.from_iterable(pool.map(work, (scales[i:j] for i, j in pairwise(edges)))))
+
+
+def _stretch(model: LinearModel, scales: Sequence[float], tol: float, workers: int | None = None) -> list[EngineResult]:
+    """Solve one after the other."""
     results: list[EngineResult] = []
-    with prepared(model) as ready:
+    with prepared(model, workers=workers) as ready:
         past = Past()
         for scale in scales:
             engine = ready.engine(scale)
             if scale == 0:  # the terms do not act at all, so the sides have no barrier
                 last = (results[-1].coef, results[-1].intercept) if results else None
-                results.append(solve(model.with_eta_scaled(0.0), tol, start=last))
+                results.append(solve(model.with_eta_scaled(0.0), tol, start=last, workers=workers))
                 past.add(scale, Look.of(engine, *ready.coordinates.inside(results[-1].coef, results[-1].intercept)))
                 continue
             outcome, miss = _point(engine, past, scale, tol)

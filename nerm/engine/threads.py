@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from copy import copy
+from functools import cached_property
 from itertools import pairwise
+from threading import Lock
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -24,26 +26,30 @@ class Blocks:
     this small, for seconds where the machine is busy.
     """
 
-    def __init__(self, n: int, columns: int) -> None:
-        self.ranges = _ranges(n)
+    def __init__(self, n: int, columns: int, workers: int | None = None) -> None:
+        self._workers = cores() if workers is None else workers
+        self.ranges = self._ranges(n)
         self._one_thread = len(self.ranges) > 1 or columns < WIDE
         self._pool = ThreadPoolExecutor(len(self.ranges) - 1) if len(self.ranges) > 1 else None
 
     def fewer(self, n: int) -> Blocks:
         """Return blocks of fewer rows on the same threads, for as long as these are open."""
-        blocks = Blocks.__new__(Blocks)
-        blocks.ranges = _ranges(n)
-        blocks._pool = self._pool
+        blocks = copy(self)
+        blocks.ranges = self._ranges(n)
         return blocks
+
+    def _ranges(self, n: int) -> list[tuple[int, int]]:
+        count = max(1, min(self._workers, n // (SMALL // 2)))
+        return list(pairwise(n * i // count for i in range(count + 1)))
 
     def __enter__(self) -> Blocks:
         if self._one_thread:
-            self._limits = _libraries().limit(limits=1, user_api="blas")
+            _blas.hold()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self._one_thread:
-            self._limits.restore_original_limits()
+            _blas.release()
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -55,13 +61,36 @@ class Blocks:
         return [work(*self.ranges[0]), *(other.result() for other in others)]
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """Return the BLAS libraries that are loaded; to find them takes longer than a small problem."""
-    return ThreadpoolController()
+def cores() -> int:
+    """Return the number of cores that this process may use, at most 8."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
 
 
-def _ranges(n: int) -> list[tuple[int, int]]:
-    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
-    count = max(1, min(workers, n // (SMALL // 2)))
-    return list(pairwise(n * i // count for i in range(count + 1)))
+class _Blas:
+    """The BLAS libraries that are loaded, held to one thread while anybody asks for it.
+
+    The number of threads belongs to the process, so the first to ask sets it and the last to go gives it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._holders = 0
+
+    @cached_property
+    def _libraries(self) -> ThreadpoolController:
+        return ThreadpoolController()  # to find them takes longer than a small problem
+
+    def hold(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self._limits = self._libraries.limit(limits=1, user_api="blas")
+            self._holders += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._limits.restore_original_limits()
+
+
+_blas = _Blas()

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_info
 
-from nerm.engine import solve, solve_path, working_set
+from nerm.engine import path, solve, solve_path, working_set
 from nerm.engine.driver import _with_bound, prepared
 from nerm.engine.interior_point import InteriorPoint
 from nerm.engine.settled import condense
@@ -164,3 +165,17 @@ def test_smooth_functions_are_left_whole():
     one = np.ones(len(y))
     with prepared(Case(X, y, [("logistic", one)], 0.01, [("hinge", 1.0, v, one)]).model) as ready:
         assert condense(ready.pieces, ready.features, ready.features.times(np.ones(5)), 0.1, 0.9) is None
+
+
+def test_a_long_path_is_cut_into_stretches_and_blas_gets_its_threads_back(monkeypatch):
+    monkeypatch.setattr(path, "MANY", 0)
+    monkeypatch.setattr(path, "cores", lambda: 3)
+    X, y, v = many(1200, 7)
+    one = np.ones(len(y))
+    case = Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)])
+    scales = [0.0, *np.geomspace(0.01, 100, 23)]
+    before = threadpool_info()
+    results = check_path(case, scales)
+    assert threadpool_info() == before
+    for point, found in zip(points(case, scales), results, strict=True):
+        assert found.primal == pytest.approx(solve(point.model, 1e-9).primal, rel=2e-6)
