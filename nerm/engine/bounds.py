@@ -12,6 +12,8 @@ from nerm.engine.matrices import Features
 from nerm.engine.pieces import Pieces
 
 SAME = 1e-9  # relative difference at which two sums over all rows count as equal
+ROUNDING = 1e-15  # of the forces before they cancel
+NOTHING = 1e-8  # |sum c| / sum |c| up to which rounding may be all of it
 BALANCE = 1e-11  # |sum c| / sum |c| up to which multipliers are feasible
 
 
@@ -34,7 +36,8 @@ def balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray | None
     """Return u with sum_i c_i = 0, all u moved by one share of their way to the bound that helps; None if none can.
 
     What remains of the sum is checked against sum_i |c_i| itself: where the only balanced point is u at its bounds, a
-    remainder of 1e-16 of what was there before may still be all that is left of c, and then it proves nothing.
+    remainder of 1e-16 of what was there before may still be all that is left of c, and then it proves nothing. Where
+    large forces of two sides cancel, their rounding is allowed for, as long as it is nothing beside what is left.
     """
     u = u.copy()
     movable = [(j, m.low, m.high) for j, m in enumerate(pieces.margins) if not m.fixed]
@@ -54,7 +57,9 @@ def balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray | None
         for j, low, high in movable:
             kernels.give_way(pieces.targets[j], u[j], low, high, sign, share)
     c = force(pieces, u, nu)
-    return u if abs(float(c.sum())) <= BALANCE * float(np.abs(c).sum()) else None
+    left, size = abs(float(c.sum())), float(np.abs(c).sum())
+    gross = sum(nu[j] * float(np.abs(pieces.weights[j] * pieces.targets[j] * u[j]).sum()) for j in range(pieces.count))
+    return u if left <= max(BALANCE * size, min(ROUNDING * gross, NOTHING * size)) else None
 
 
 def dual_bound(
