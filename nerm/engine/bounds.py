@@ -20,7 +20,7 @@ BALANCE = 1e-11  # |sum c| / sum |c| up to which multipliers are feasible
 def primal_value(pieces: Pieces, values: np.ndarray, coef: np.ndarray, lam: float) -> float:
     """Return n P from sum B phi(m) of each piece."""
     L = pieces.n_losses
-    sides = values[L:].reshape(-1, 2)
+    sides = pieces.sides(values)
     return float(0.5 * lam * (coef @ coef) + values[:L].sum() + pieces.eta @ sides.max(axis=1, initial=-np.inf))
 
 
@@ -33,12 +33,7 @@ def force(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray:
 
 
 def balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray | None:
-    """Return u with sum_i c_i = 0, all u moved by one share of their way to the bound that helps; None if none can.
-
-    What remains of the sum is checked against sum_i |c_i| itself: where the only balanced point is u at its bounds, a
-    remainder of 1e-16 of what was there before may still be all that is left of c, and then it proves nothing. Where
-    large forces of two sides cancel, their rounding is allowed for, as long as it is nothing beside what is left.
-    """
+    """Return u with sum_i c_i = 0, all u moved by one share of their way to the bound that helps; None if none can."""
     u = u.copy()
     movable = [(j, m.low, m.high) for j, m in enumerate(pieces.margins) if not m.fixed]
     for _ in range(3):  # the second and third rounds take back what rounding left
@@ -56,10 +51,22 @@ def balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> np.ndarray | None
         share = 1.0 if reach <= (1 + SAME) * abs(excess) else abs(excess) / reach
         for j, low, high in movable:
             kernels.give_way(pieces.targets[j], u[j], low, high, sign, share)
+    return u if is_balanced(pieces, u, nu) else None
+
+
+def is_balanced(pieces: Pieces, u: np.ndarray, nu: np.ndarray) -> bool:
+    """Tell whether sum_i c_i = 0 up to rounding.
+
+    What there is of the sum is checked against sum_i |c_i| itself: where the only balanced point is u at its bounds, a
+    remainder of 1e-16 of what was there before may still be all that is left of c, and then it proves nothing. Where
+    large forces of two sides cancel, their rounding is allowed for, as long as it is nothing beside what is left.
+    """
     c = force(pieces, u, nu)
     left, size = abs(float(c.sum())), float(np.abs(c).sum())
+    if left <= BALANCE * size:
+        return True
     gross = sum(nu[j] * float(np.abs(pieces.weights[j] * pieces.targets[j] * u[j]).sum()) for j in range(pieces.count))
-    return u if left <= max(BALANCE * size, min(ROUNDING * gross, NOTHING * size)) else None
+    return bool(left <= min(ROUNDING * gross, NOTHING * size))
 
 
 def dual_bound(

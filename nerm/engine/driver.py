@@ -18,7 +18,9 @@ from nerm.engine.model import EngineResult, LinearModel
 from nerm.engine.pieces import Pieces
 from nerm.engine.rows import equal_rows
 from nerm.engine.threads import Blocks
-from nerm.engine.working_set import WARM, optimum
+from nerm.engine.working_set import optimum
+
+WARM = 0.05  # barrier at a start from a neighbouring problem of unknown distance
 
 
 @dataclass
@@ -77,7 +79,7 @@ def _where_weighted(weights: np.ndarray, u: np.ndarray, margin: Margin, margins:
 def _with_bound(outcome: Outcome, engine: InteriorPoint) -> Outcome:
     """Give an outcome that stopped short of any bound the best one its hypothesis allows."""
     at = engine.start(outcome.coef, outcome.intercept, 1e-6)
-    nu = at.piece_nu(engine.pieces)
+    nu = engine.pieces.of_each(at.nu)
     dual, u = dual_bound(engine.pieces, engine.features, engine.pieces.u, nu, engine.lam, intercept=engine.intercept)
     return replace(outcome, dual=dual, u=u, nu=at.nu)
 
@@ -89,7 +91,7 @@ def prepared(model: LinearModel, *, merge: bool = True, workers: int | None = No
     if sp.issparse(X) and not (X.has_canonical_format and X.has_sorted_indices):
         X = X.copy()
         X.sum_duplicates()
-    acting = [k for k, term in enumerate(model.neutralities) if term.eta > 0 and term.weights.any()]
+    acting = model.acting()
     terms = tuple(model.neutralities[k] for k in acting)
     merged = equal_rows(X, np.vstack([model.y, *(term.viewpoint for term in terms)])) if merge else None
     if merged is not None:
@@ -110,14 +112,18 @@ def solve(
     merge: bool = True,
     workers: int | None = None,
 ) -> EngineResult:
-    """Minimise P to the relative gap tol; `start` is the (coef, intercept) of a neighbouring problem."""
+    """Minimise P to the relative gap tol in at most `max_iterations`, on one thread a core or on `workers`.
+
+    `start` is the (coef, intercept) of a neighbouring problem; `merge` puts equal rows together first.
+    """
     with prepared(model, merge=merge, workers=workers) as ready:
         engine = ready.engine()
         outcome = None
         if start is not None:
             at = engine.warm(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), WARM)
             outcome = optimum(engine, at, tol, max_iterations)
-        if outcome is None or not outcome.converged:
-            cold = optimum(engine, engine.cold(), tol, max_iterations)
-            outcome = cold if outcome is None else outcome.then(cold)
+        if outcome is None:
+            outcome = optimum(engine, engine.cold(), tol, max_iterations)
+        elif not outcome.converged:
+            outcome = outcome.then(optimum(engine, engine.cold(), tol, max_iterations - outcome.iterations), tol)
         return ready.result(outcome, engine)

@@ -58,9 +58,10 @@ class Iterate:
     nu: np.ndarray
     sigma: np.ndarray
 
-    def piece_nu(self, pieces: Pieces) -> np.ndarray:
-        """Return the multiplier of each piece: 1 for a loss, nu for a side."""
-        return np.concatenate([np.ones(pieces.n_losses), self.nu.ravel()])
+    def become(self, other: Iterate) -> None:
+        """Stand where another iterate stands."""
+        self.coef, self.intercept, self.scores = other.coef, other.intercept, other.scores
+        self.nu, self.sigma = other.nu, other.sigma
 
 
 @dataclass
@@ -81,15 +82,19 @@ class Outcome:
 
     def gap_within(self, tol: float) -> bool:
         """Tell whether the bounds meet to the relative accuracy tol."""
-        return self.primal - self.dual <= tol * abs(self.primal)
+        return bool(np.isfinite(self.primal)) and self.primal - self.dual <= tol * abs(self.primal)
 
     def keep(self, primal: float, coef: np.ndarray, intercept: float, scores: np.ndarray, values: np.ndarray) -> None:
         """Take a better hypothesis."""
         self.primal, self.coef, self.intercept, self.scores, self.values = primal, coef, intercept, scores, values
 
-    def then(self, other: Outcome) -> Outcome:
-        """Return another attempt in place of this one, with the iterations of both."""
-        return replace(other, iterations=self.iterations + other.iterations)
+    def then(self, other: Outcome, tol: float) -> Outcome:
+        """Return the best of this attempt and another: the lower primal, the higher dual, the iterations of both."""
+        low = self if self.primal < other.primal else other
+        high = self if self.dual > other.dual else other
+        both = replace(low, dual=high.dual, u=high.u, nu=high.nu, iterations=self.iterations + other.iterations)
+        both.converged = both.gap_within(tol)
+        return both
 
 
 class InteriorPoint:
@@ -100,7 +105,7 @@ class InteriorPoint:
         ends = pieces.bounds_count()
         self._ends_loss = float(ends[: pieces.n_losses] @ pieces.total[: pieces.n_losses])
         self._ends_side = (ends * pieces.total)[pieces.n_losses :].reshape(-1, 2)
-        self._weight = pieces.weights[pieces.n_losses :: 2].sum(axis=1)
+        self._weight = pieces.weights[pieces.n_losses :: 2].sum(axis=1)  # of all rows, settled ones too
         self._side_unit = SIDE_BARRIER * np.repeat((self._weight * pieces.eta)[:, None], 2, axis=1)
         self._has_bounds = np.array([pieces.quadratic(j) is not None for j in range(pieces.count)])
 
@@ -112,8 +117,9 @@ class InteriorPoint:
         """Put all rows and sides on the central path of the scores of (coef, intercept)."""
         scores = self.features.times(coef) + intercept if coef.any() else np.full(self.pieces.n_rows, intercept)
         self.pieces.centre(scores, barrier)
-        values = self.pieces.values(scores)[self.pieces.n_losses :].reshape(-1, 2)
-        nu = _central_sides(values, self.pieces.eta, barrier * self._side_unit[:, 0])
+        nu = _central_sides(
+            self.pieces.sides(self.pieces.values(scores)), self.pieces.eta, barrier * self._side_unit[:, 0]
+        )
         return Iterate(coef.copy(), intercept, scores, nu, barrier * self._side_unit / nu)
 
     def warm(self, coef: np.ndarray, intercept: float, barrier: float) -> Iterate:
@@ -122,14 +128,14 @@ class InteriorPoint:
         Which of two nearly equal sides is the larger at a guess says little about nu; least squares in nu says much.
         """
         at = self.start(coef, intercept, barrier)
-        values = self.pieces.values(at.scores)[self.pieces.n_losses :].reshape(-1, 2)
+        values = self.pieces.sides(self.pieces.values(at.scores))
         close = np.abs(values[:, 0] - values[:, 1]) < CLOSE * barrier * self._weight
         if not close.any():
             return at
-        lin = self.pieces.linearise(at.scores, at.piece_nu(self.pieces))
-        reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
+        _, reduced = self._linearised(at)
+        reduced = reduced if self.intercept else reduced[:-1]  # else sum c = 0 is asked of nobody
         force = -reduced[:, 0]
-        force[:-1] -= self.lam * coef
+        force[: len(coef)] -= self.lam * coef
         move = np.zeros(self.pieces.n_terms)
         move[close] = np.linalg.lstsq(reduced[:, 2 : 2 + len(move)][:, close], force, rcond=None)[0]
         least = np.minimum(at.nu.min(axis=1), LEAST_SHARE * self.pieces.eta)
@@ -151,17 +157,19 @@ class InteriorPoint:
         bold, record, since, start_value, move = True, np.inf, 0, 0.0, np.inf
         start = at.scores
         for best.iterations in range(limit + 1):
-            lin = self.pieces.linearise(at.scores, at.piece_nu(self.pieces))
-            reduced = np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
+            lin, reduced = self._linearised(at)
             gap = self._look(at, lin, reduced, best, tol)
             start_value = max(start_value, best.primal)
             if best.converged or not np.isfinite(gap) or 0 <= best.primal <= VANISHED * start_value:
+                break
+            if best.iterations == limit:
                 break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)
             if since > PATIENCE and bold:
                 bold, record, since = False, np.inf, 0
-                at = self.start(best.coef, best.intercept, RESTART)
+                at.become(self.start(best.coef, best.intercept, RESTART))
+                start = at.scores
                 continue
             if since > SAFE_PATIENCE:
                 break
@@ -177,6 +185,11 @@ class InteriorPoint:
                 break
         return best
 
+    def _linearised(self, at: Iterate) -> tuple[Linearisation, np.ndarray]:
+        """Return the Newton system's row vectors, and these times (X, 1): one column each."""
+        lin = self.pieces.linearise(at.scores, self.pieces.of_each(at.nu))
+        return lin, np.vstack([self.features.columns(lin.vectors), lin.vectors.sum(axis=1)])
+
     def _count(self, at: Iterate) -> float:
         """Return the sum of weights of all complementarity products, so that their mean is the barrier parameter."""
         return self._ends_loss + float((self._ends_side * at.nu).sum() + self._side_unit.sum()) + 1e-300
@@ -187,9 +200,8 @@ class InteriorPoint:
         if primal < best.primal:
             best.keep(primal, at.coef, at.intercept, at.scores, lin.primal)
         g = reduced[:-1, 0]
-        nu = at.piece_nu(self.pieces)
-        gap = primal + float(nu @ lin.conjugate) + (g @ g) / (2 * self.lam)
-        if gap <= 2 * tol * abs(primal):
+        gap = primal + float(self.pieces.of_each(at.nu) @ lin.conjugate) + (g @ g) / (2 * self.lam)
+        if np.isfinite(gap) and gap <= 2 * tol * abs(primal):
             dual = self._bound(self.pieces.u, at.nu, best)
             gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
             best.converged = best.gap_within(tol)
@@ -197,7 +209,7 @@ class InteriorPoint:
 
     def _bound(self, u: np.ndarray, sides: np.ndarray, best: Outcome) -> float:
         """Return n D of these multipliers, made feasible, and keep them if they are the best."""
-        nu = np.concatenate([np.ones(self.pieces.n_losses), sides.ravel()])
+        nu = self.pieces.of_each(sides)
         dual, u = dual_bound(self.pieces, self.features, u, nu, self.lam, intercept=self.intercept)
         if dual > best.dual:
             best.dual, best.u, best.nu = dual, u, sides.copy()
@@ -210,20 +222,20 @@ class InteriorPoint:
 
         `near` the end, the full affine step may already be good enough.
         """
-        nu = at.piece_nu(self.pieces)
+        nu = self.pieces.of_each(at.nu)
         products = at.nu * at.sigma
         mu = (float(nu @ lin.products) + float(products.sum())) / self._count(at)
         ratio = (at.sigma / at.nu).sum(axis=1)
         gram = self.features.gram(lin.density, NEGLIGIBLE * lin.density.mean() if bold else 0.0)
         system = NewtonSystem(gram, reduced[:, 2 : 2 + self.pieces.n_terms], self.lam, ratio, intercept=self.intercept)
-        sides = lin.value[self.pieces.n_losses :].reshape(-1, 2)
+        sides = self.pieces.sides(lin.value)
         base = -reduced[:, 0].copy()
         base[:-1] -= self.lam * at.coef
 
         def direction(
             h: np.ndarray, change: np.ndarray, side: np.ndarray
         ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]:
-            t = side / at.nu + sides + at.sigma + change[self.pieces.n_losses :].reshape(-1, 2)
+            t = side / at.nu + sides + at.sigma + self.pieces.sides(change)
             z, x = system.solve(base - h, t[:, 0] - t[:, 1])
             dw = z[: len(at.coef)]
             db = float(z[-1]) if self.intercept else 0.0
@@ -269,7 +281,7 @@ class InteriorPoint:
         The direction is Newton's for loss + regularizer + nu S with the *new* nu, which is therefore held fixed here.
         Beside hinge-like pieces, whose direction is another, a smooth one is only kept from running away.
         """
-        nu = np.concatenate([np.ones(self.pieces.n_losses), (at.nu + step * dnu).ravel()])
+        nu = self.pieces.of_each(at.nu + step * dnu)
 
         def lagrangian(s: float) -> float:
             w = at.coef + s * dw
@@ -290,7 +302,7 @@ def _central_sides(values: np.ndarray, eta: np.ndarray, unit: np.ndarray) -> np.
     With d = S^+ - S^-, the smaller side is  eta unit / (unit + |d| eta / 2 + sqrt(unit^2 + (d eta / 2)^2)).
     """
     half = 0.5 * (values[:, 0] - values[:, 1]) * eta
-    small = eta * unit / (unit + np.abs(half) + np.hypot(unit, half))
+    small = eta * (unit / (unit + np.abs(half) + np.hypot(unit, half)))
     plus = np.where(half > 0, eta - small, small)
     return np.column_stack([plus, np.where(half > 0, small, eta - small)])
 

@@ -14,6 +14,8 @@ import numpy as np
 from nerm.engine.margins import Margin
 from nerm.errors import InvalidInputError
 
+NOTHING = 1e-30  # of the losses' weight: a neutrality term that weighs less does nothing
+
 
 @dataclass(frozen=True)
 class LossTerm:
@@ -56,6 +58,11 @@ class LinearModel:
     def n_rows(self) -> int:
         """The number of samples n, the divisor of all sums."""
         return int(self.X.shape[0])
+
+    def acting(self) -> list[int]:
+        """Return the numbers of the neutrality terms whose weight is not 0 to floating-point numbers."""
+        least = NOTHING * sum(float(loss.weights.sum()) for loss in self.losses)
+        return [k for k, term in enumerate(self.neutralities) if term.eta * float(term.weights.sum()) > least]
 
     def with_eta_scaled(self, factor: float) -> LinearModel:
         """Return the same problem with every eta_k multiplied by one factor: a point of the eta path."""

@@ -21,6 +21,8 @@ from nerm.engine.working_set import Look, barrier_of, on_few_rows, optimum
 
 STRETCH = 8  # values of eta that are worth a cold start
 MANY = 10_000  # rows from which on two stretches do not only wait for each other's Python
+TOO_MANY = 500_000  # rows from which on the memory of a further stretch is not worth it
+LEAST_MISS = 0.01  # mean error of the scores that is expected of any guess
 UNKNOWN = 0.1  # mean error of the scores that is expected of a first guess
 
 
@@ -29,9 +31,9 @@ def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -
 
     Neighbours should be close, as on a sorted grid: every solution is the start of the next. A long path is cut into
     stretches that share the cores, each with a cold start of its own: two problems at a time keep two cores busier
-    than one problem on both.
+    than one problem on both. So the results depend on the number of cores, within the tolerance.
     """
-    stretches = min(cores(), len(scales) // STRETCH) if model.n_rows >= MANY else 1
+    stretches = min(cores(), len(scales) // STRETCH) if MANY <= model.n_rows <= TOO_MANY else 1
     if stretches <= 1:
         return _stretch(model, scales, tol)
     edges = [len(scales) * i // stretches for i in range(stretches + 1)]
@@ -47,14 +49,14 @@ def _stretch(model: LinearModel, scales: Sequence[float], tol: float, workers: i
         past = Past()
         for scale in scales:
             engine = ready.engine(scale)
-            if scale == 0:  # the terms do not act at all, so the sides have no barrier
+            here = model.with_eta_scaled(scale)
+            if here.acting() != ready.acting:  # such as eta = 0: a side without weight can have no barrier
                 last = (results[-1].coef, results[-1].intercept) if results else None
-                results.append(solve(model.with_eta_scaled(0.0), tol, start=last, workers=workers))
+                results.append(solve(here, tol, start=last, workers=workers))
                 past.add(scale, Look.of(engine, *ready.coordinates.inside(results[-1].coef, results[-1].intercept)))
                 continue
             outcome, miss = _point(engine, past, scale, tol)
-            assert outcome.values is not None
-            past.add(scale, Look(outcome.coef, outcome.intercept, outcome.scores, outcome.values), miss)
+            past.add(scale, Look.of(engine, outcome.coef, outcome.intercept, outcome.scores, outcome.values), miss)
             results.append(ready.result(outcome, engine))
     return results
 
@@ -69,7 +71,7 @@ class Past:
     def add(self, scale: float, found: Look, miss: float = UNKNOWN) -> None:
         """Take in a solution; `miss` is the mean distance of its scores from those that were guessed."""
         self._points = [*self._points[-1:], (scale, found)]
-        self.miss = miss
+        self.miss = max(miss, LEAST_MISS)  # a point that did not move foretells nothing about one that does
 
     def guess(self, engine: InteriorPoint, scale: float) -> Look | None:
         """Return the last solution, or the straight line in log eta through the last two where that is better."""
@@ -96,7 +98,7 @@ def _point(engine: InteriorPoint, past: Past, scale: float, tol: float) -> tuple
     outcome = on_few_rows(engine, guess, past.miss, tol)
     if not outcome.converged:
         at = engine.warm(outcome.coef, outcome.intercept, barrier_of(past.miss))
-        outcome = outcome.then(optimum(engine, at, tol))
+        outcome = outcome.then(optimum(engine, at, tol), tol)
     if not outcome.converged:
-        outcome = outcome.then(optimum(engine, engine.cold(), tol))
+        outcome = outcome.then(optimum(engine, engine.cold(), tol), tol)
     return outcome, float(np.abs(outcome.scores - guess.scores).mean())

@@ -54,7 +54,7 @@ class Pieces:
         # A row without weight must not hold up the others: with target 0 its margin never moves.
         self.targets, self.weights = np.where(weights == 0, 0.0, targets), weights
         self.moving = weights.shape[1] - (0 if settled is None else settled.shape[1])
-        self.total = self.weights[:, : self.moving].sum(axis=1)
+        self.total = self.weights[:, : self.moving].sum(axis=1)  # of the rows that move
         self.eta = np.ones(len(surrogates))
         self.blocks = blocks.fewer(self.moving)
         self._allocate()
@@ -81,7 +81,6 @@ class Pieces:
         shape = self.targets.shape
         self.u, self.upper, self.lower, self.kappa, self.du = (np.zeros(shape) for _ in range(5))
         self._upper_second, self._lower_second = np.zeros(shape), np.zeros(shape)
-        self._smooth_value = np.zeros(shape[0])
         for j, margin in enumerate(self.margins):
             if isinstance(margin, QuadraticConjugate) and margin.fixed:
                 self.u[j] = margin.low
@@ -95,6 +94,14 @@ class Pieces:
     def n_rows(self) -> int:
         """The number of (merged) rows."""
         return int(self.targets.shape[1])
+
+    def of_each(self, nu: np.ndarray) -> np.ndarray:
+        """Return the multiplier of each piece, (J,): 1 for a loss, nu, (K, 2), for a side."""
+        return np.concatenate([np.ones(self.n_losses), nu.ravel()])
+
+    def sides(self, values: np.ndarray) -> np.ndarray:
+        """Return the entries of the sides, (K, 2), of one entry a piece, (J,)."""
+        return values[self.n_losses :].reshape(-1, 2)
 
     def quadratic(self, j: int) -> QuadraticConjugate | None:
         """Return the conjugate of piece j if its u moves on its own (quadratic, not a single point)."""
@@ -148,7 +155,8 @@ class Pieces:
         for j in range(self.count):
             if (q := self.quadratic(j)) is not None:
                 kernels.centre(zero, zero, *state, q.linear, q.quadratic, q.low, q.high, barrier, 0, 1)
-                self.u[j], self.upper[j], self.lower[j] = state
+                for values, value in zip((self.u, self.upper, self.lower), state, strict=True):
+                    values[j, : self.moving] = value
 
     def values(self, f: np.ndarray) -> np.ndarray:
         """Return sum_i B_i phi(t_i f_i) for each piece, phi replaced by its affine part on rows that have settled."""

@@ -27,21 +27,17 @@ REGIONS = 6  # groups of a piece: two affine regions (u = low, u = high) by thre
 
 @dataclass(frozen=True)
 class Condensed:
-    """A small problem, and the row of it that stands for each row of each piece."""
+    """A small problem, and the row of it that stands for each row of each piece, (J, n)."""
 
     pieces: Pieces
     features: Features
-    place: np.ndarray  # (J, n)
-
-    def whole(self, u: np.ndarray) -> np.ndarray:
-        """Return multipliers of the small problem, (J, rows), as multipliers of the whole one, (J, n)."""
-        return np.take_along_axis(u, self.place, axis=1)
+    place: np.ndarray
 
 
 def condense(pieces: Pieces, features: Features, scores: np.ndarray, distance: float, most: float) -> Condensed | None:
     """Put together all rows whose scores are farther than `distance` from every kink; None if more than `most` n stay.
 
-    Smooth functions have no affine region: where there is one, all rows stay.
+    Smooth functions have no affine region: where they have weight, rows stay.
     """
     kinks = np.array([_kinks(margin) for margin in pieces.margins])
     label = np.empty(pieces.targets.shape, dtype=np.int16)
@@ -50,10 +46,9 @@ def condense(pieces: Pieces, features: Features, scores: np.ndarray, distance: f
     given = pieces.targets, pieces.weights, pieces.u, pieces.moving, scores, kinks, lows, distance, label, stays
     sums = pieces.blocks.fewer(pieces.n_rows).run(lambda start, stop: _label(*given, start, stop))
     total, leverage = np.sum(sums, axis=0)
-    rows = np.flatnonzero(stays)
-    if len(rows) > most * pieces.n_rows:
+    rows, occupied = np.flatnonzero(stays), np.flatnonzero(total)
+    if not 0 < len(rows) + len(occupied) <= most * pieces.n_rows:
         return None
-    occupied = np.flatnonzero(total)
     lever = np.where(leverage == 0, 1.0, leverage)[occupied, None]
     centres = features.grouped(label, pieces.weights * pieces.targets, len(total))[occupied] / lever
     place = _places(label, rows, occupied, len(total))

@@ -23,13 +23,13 @@ class Blocks:
     """Contiguous row blocks, one a worker; a context that owns its threads and leaves none behind.
 
     With several blocks, and with few columns, BLAS keeps to one thread: its own would wait for each other on products
-    this small, for seconds where the machine is busy.
+    this small, for seconds where the machine is busy. With `workers` = 1 the other cores are somebody else's.
     """
 
     def __init__(self, n: int, columns: int, workers: int | None = None) -> None:
         self._workers = cores() if workers is None else workers
         self.ranges = self._ranges(n)
-        self._one_thread = len(self.ranges) > 1 or columns < WIDE
+        self._one_thread = len(self.ranges) > 1 or columns < WIDE or workers == 1
         self._pool = ThreadPoolExecutor(len(self.ranges) - 1) if len(self.ranges) > 1 else None
 
     def fewer(self, n: int) -> Blocks:

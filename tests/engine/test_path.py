@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
-from nerm.engine import path, solve, solve_path, working_set
+from nerm.engine import interior_point, path, solve, solve_path, working_set
+from nerm.engine.bounds import is_balanced
 from nerm.engine.driver import _with_bound, prepared
 from nerm.engine.interior_point import InteriorPoint
 from nerm.engine.settled import condense
@@ -140,7 +141,7 @@ def test_a_small_problem_bounds_the_whole_one_whatever_the_guess(seed, distance)
         inner = InteriorPoint(small.pieces, small.features, engine.lam, intercept=True)
         found = inner.run(inner.start(coef, 0.0, 1.0), 1e-6)
         found = found if found.u is not None else _with_bound(found, inner)
-        result = ready.result(replace(found, u=small.whole(found.u)), engine)
+        result = ready.result(replace(found, u=np.take_along_axis(found.u, small.place, axis=1)), engine)
     assert case.dual(result) == pytest.approx(found.dual / len(y), rel=1e-8)
     assert case.dual(result) <= optimum * (1 + 1e-9)
 
@@ -160,9 +161,13 @@ def test_groups_have_the_value_of_their_rows_where_the_guess_is_right():
             assert small.pieces.values(small.features.times(scale * coef) + 0.2) == pytest.approx(whole, rel=1e-12)
 
 
-def test_smooth_functions_are_left_whole():
+def test_smooth_functions_are_left_whole_where_they_have_weight():
     X, y, v = many(200, 6)
     one = np.ones(len(y))
+    some = one * (np.arange(len(y)) < 40)
+    with prepared(Case(X, y, [("logistic", some)], 0.01, [("hinge", 1.0, v, one)]).model) as ready:
+        small = condense(ready.pieces, ready.features, ready.features.times(np.ones(5)), 0.1, 0.9)
+        assert 40 <= small.pieces.moving < 100
     with prepared(Case(X, y, [("logistic", one)], 0.01, [("hinge", 1.0, v, one)]).model) as ready:
         assert condense(ready.pieces, ready.features, ready.features.times(np.ones(5)), 0.1, 0.9) is None
 
@@ -179,3 +184,110 @@ def test_a_long_path_is_cut_into_stretches_and_blas_gets_its_threads_back(monkey
     assert threadpool_info() == before
     for point, found in zip(points(case, scales), results, strict=True):
         assert found.primal == pytest.approx(solve(point.model, 1e-9).primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", ["hinge", "smooth_hinge", "squared_hinge", "pinball", "identity"])
+def test_few_rows_of_few_rows(name, intercept, monkeypatch):
+    monkeypatch.setattr(working_set, "FEWEST", 30)
+    X, y, v = many(1500, 8, real=True)
+    rng = np.random.default_rng(9)
+    weights = rng.exponential(size=(2, len(y))) * (rng.random((2, len(y))) < 0.9)
+    case = Case(X, y, [("hinge", weights[0])], 1e-3, [(name, 1.0, v, weights[1])], intercept)
+    check_path(case, [0.0, *np.geomspace(0.01, 100, 12)])
+    single = solve(case.model)
+    assert single.converged
+    assert case.primal(single.coef, single.intercept) - case.dual(single) <= 1.01e-6 * single.primal
+
+
+@pytest.mark.parametrize("eta", [1.0, 1e6, 1e9])
+def test_the_sides_of_a_group_cancel_on_all_rows_too(eta):
+    X, y, v = many(600, 10)
+    one = np.ones(len(y))
+    model = Case(X, y, [("hinge", one)], 1e-3, [("identity", eta, v, one)]).model
+    found = solve(model)
+    with prepared(model) as ready:
+        engine = ready.engine()
+        look = working_set.Look.of(engine, *ready.coordinates.inside(found.coef, found.intercept))
+        few = working_set.on_few_rows(engine, look, 0.01, 1e-6)
+        nu = engine.pieces.of_each(few.nu)
+        assert few.dual == -np.inf or is_balanced(engine.pieces, few.u, nu)
+        assert few.dual <= found.primal * len(y) * (1 + 1e-9)
+        if eta < 1e9:
+            assert few.converged
+
+
+def test_an_infinite_value_is_no_success():
+    nothing = np.zeros(0)
+    assert not interior_point.Outcome(nothing, 0.0, nothing, primal=np.inf, dual=1.0).gap_within(1e-6)
+
+
+def test_a_start_knows_nu_from_the_forces_with_and_without_an_intercept():
+    X, y, v = many(800, 12)
+    one = np.ones(len(y))
+    for intercept in (True, False):
+        case = Case(0.01 * X, y, [("hinge", one)], 1e-6, [("hinge", 1.0, v, one)], intercept)
+        found = solve(case.model, 1e-9)
+        with prepared(case.model) as ready:
+            engine = ready.engine()
+            at = engine.warm(*ready.coordinates.inside(found.coef, found.intercept), 1e-3)
+        assert 0.05 < found.theta[0] < 0.95
+        assert at.nu[0, 0] == pytest.approx(found.theta[0], abs=0.02)
+
+
+def test_settled_rows_stay_settled_at_a_start_from_nothing():
+    X, y, v = many(300, 13)
+    one = np.ones(len(y))
+    with prepared(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]).model) as ready:
+        engine = ready.engine()
+        small = condense(engine.pieces, engine.features, engine.features.times(np.ones(5)), 0.1, 1.0)
+        before = small.pieces.u[:, small.pieces.moving :].copy()
+        InteriorPoint(small.pieces, small.features, engine.lam, intercept=True).start(np.zeros(5), 0.0, 0.1)
+        np.testing.assert_array_equal(small.pieces.u[:, small.pieces.moving :], before)
+
+
+def test_a_restart_moves_the_iterate_that_was_given(monkeypatch):
+    monkeypatch.setattr(interior_point, "PATIENCE", -1)
+    X, y, v = many(300, 14)
+    one = np.ones(len(y))
+    with prepared(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]).model) as ready:
+        engine = ready.engine()
+        at = engine.cold()
+        engine.run(at, 1e-9, 6)
+        pieces = engine.pieces
+        rows = pieces.targets * at.scores - 1.0  # m - linear = p^+ - p^- for the hinge, whatever has been done
+        np.testing.assert_allclose(rows, pieces.upper - pieces.lower, atol=1e-10)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 8])
+def test_the_limit_on_iterations_is_one(limit):
+    X, y, v = many(4000, 15)
+    one = np.ones(len(y))
+    case = Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)])
+    assert solve(case.model, max_iterations=limit).iterations <= limit
+    best = solve(case.model)
+    again = solve(case.model, 1e-12, start=(best.coef, best.intercept), max_iterations=limit)
+    assert again.iterations <= limit
+    assert again.primal <= best.primal * (1 + 1e-12)  # what was given is not thrown away
+
+
+@pytest.mark.parametrize("scales", [[1.0, 1e-200], [1e-320, 1.0], [1.0, 0.0, 1e-120]])
+def test_weights_that_underflow(scales):
+    X, y, v = many(400, 16)
+    one = np.ones(len(y))
+    for terms in ([("hinge", 1.0, v, one)], [("hinge", 1.0, v, one), ("hinge", 1e-40, X[:, 1], one)]):
+        check_path(Case(X, y, [("hinge", one)], 1e-2, terms), scales)
+
+
+def test_a_path_without_any_weight():
+    X, y, v = many(300, 17)
+    nothing = np.zeros(len(y))
+    for found in solve_path(Case(X, y, [("hinge", nothing)], 1e-2, [("hinge", 1.0, v, nothing)]).model, [1.0, 2.0]):
+        assert found.primal == 0
+
+
+def test_a_point_that_did_not_move_says_nothing_of_the_next(rounds):
+    X, y, v = many(3000, 18)
+    one = np.ones(len(y))
+    check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), [1.0, 1.0, 1.0, 1.3])
+    assert None not in rounds
