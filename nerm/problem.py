@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nerm.certificate import Certificate
     from nerm.multipliers import Multipliers
     from nerm.solution import Solution
+    from nerm.solvers.base import Solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,11 +293,13 @@ class Problem:
 
         return build(self).problem
 
-    def solve(self, solver: str = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any) -> Solution:
+    def solve(
+        self, solver: str | Solver = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
+    ) -> Solution:
         """Solve and return a `Solution` that is called optimal only if its certified relative gap is at most `tol`.
 
         solver
-            ``"auto"`` or a name from `nerm.solvers.available()`.
+            ``"auto"``, a name from `nerm.solvers.available()`, or a `nerm.solvers.Solver` of your own.
         strict
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
         options
@@ -306,7 +309,9 @@ class Problem:
 
         return solve(self, solver, tol, strict=strict, **options)
 
-    def path(self, eta: Sequence[float], solver: str = "auto", tol: float = 1e-6, **options: Any) -> list[Solution]:
+    def path(
+        self, eta: Sequence[float], solver: str | Solver = "auto", tol: float = 1e-6, **options: Any
+    ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`, a list, and return one `Solution` each; the model is built once.
 
         Several neutrality terms keep their ratios and their weights add up to eta.

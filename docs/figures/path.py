@@ -16,13 +16,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import nerm
-from nerm.__main__ import synthetic
 
 
 def main() -> None:
     """Solve the path on one sample, measure on another of the same construction, draw both."""
-    X, y, v = synthetic(4000)
-    X, X_new, y, y_new, v, v_new = X[:400], X[400:], y[:400], y[400:], v[:400], v[400:]
+    data = nerm.datasets.load("synthetic", n=4400, random_state=9)
+    X, X_new, y, y_new, v, v_new = (part for a in (data.X, data.y, data.viewpoint) for part in (a[:400], a[400:]))
     objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
     etas = np.concatenate([[0.0], np.geomspace(0.01, 10, 25)])
     path = objective.on(X, y, viewpoint=v).path(etas)

@@ -40,7 +40,8 @@ def reproduce(
     """Repeat an experiment of the paper.
 
     convergence is its figure 1: how the errors of risk and neutrality fall with the number of samples. tradeoff is
-    figure 2: AUC against C_sgn on real data, method by method; it can take hours, so keep --results.
+    figure 2: AUC against C_sgn on real data, method by method. The full protocol takes some ten minutes on two
+    cores, so keep --results.
     """
     check_places({}, {"--results": results, "--figure": figure})
     if datasets is not None and which != "tradeoff":

@@ -23,10 +23,10 @@ from nerm.errors import (
 )
 from nerm.problem import Problem
 from nerm.solution import Solution, Stats, Status
-from nerm.solvers.base import Answer, Session, Solver
+from nerm.solvers.base import Answer, OwnSolver, Session, Solver
 from nerm.validation import as_nonnegative, as_positive
 
-__all__ = ["Solver", "available", "known", "path", "solve"]
+__all__ = ["Answer", "OwnSolver", "Session", "Solver", "available", "known", "path", "solve"]
 
 
 @cache
@@ -53,11 +53,12 @@ def available() -> dict[str, Solver]:
     return {name: solver for name, solver in known().items() if solver.installed()}
 
 
-def get(name: str, problem: Problem) -> Solver:
-    """Return the solver of this name, checked against the problem."""
-    if not isinstance(name, str) or name not in known():
-        raise UnknownNameError("'solver'", name, ["auto", *known()])
-    solver = known()[name]
+def get(reference: str | Solver, problem: Problem) -> Solver:
+    """Return the solver of this name, or a solver that is given itself, checked against the problem."""
+    if not isinstance(reference, Solver) and not (isinstance(reference, str) and reference in known()):
+        raise UnknownNameError("'solver'", reference, ["auto", *known()])
+    solver = reference if isinstance(reference, Solver) else known()[reference]
+    name = solver.name
     if not solver.installed():
         raise MissingPackageError(
             f"solver {name!r} needs the package {solver.package!r}. It is not installed. "
@@ -96,7 +97,7 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
 
 
 def solve(
-    problem: Problem, solver: str = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
+    problem: Problem, solver: str | Solver = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
 ) -> Solution:
     """Solve one problem (the work behind `nerm.Problem.solve`, where the parameters are explained).
 
@@ -115,7 +116,7 @@ def solve(
 def path(
     problem: Problem,
     eta: Sequence[float],
-    solver: str = "auto",
+    solver: str | Solver = "auto",
     tol: float = 1e-6,
     *,
     strict: bool = False,
@@ -141,13 +142,15 @@ def path(
     return _solve_all(problems, solver, tol, strict, options)
 
 
-def _solve_all(problems: list[Problem], name: str, tol: float, strict: bool, options: dict[str, Any]) -> list[Solution]:
+def _solve_all(
+    problems: list[Problem], reference: str | Solver, tol: float, strict: bool, options: dict[str, Any]
+) -> list[Solution]:
     """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
     tol = as_positive(tol, "tol")
     plan = (
         choose(problems[0])
-        if isinstance(name, str) and name == "auto"
-        else [(get(name, problems[0]), "asked for by name")]
+        if isinstance(reference, str) and reference == "auto"
+        else [(get(reference, problems[0]), "asked for")]
     )
     if options:
         plan = plan[:1]  # options belong to one solver

@@ -19,7 +19,23 @@ OWN_PACKAGE = "nerm-learn"
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A solver's word: a hypothesis (or None), multipliers if it has some, and its own claim, which grants nothing."""
+    """A solver's word: a hypothesis (or None), multipliers if it has some, and its own claim, which grants nothing.
+
+    `coef` is (d,) for a linear hypothesis, (n,) for a kernel. Here is a solver that lies, and what comes of it:
+
+    >>> import nerm
+    >>> from nerm.solvers import Answer, OwnSolver
+    >>> class Liar(OwnSolver):
+    ...     name = "liar"
+    ...     def needs(self): return "anything"
+    ...     def obstacle(self, problem): return None
+    ...     def answer(self, problem, accuracy, options):
+    ...         return Answer(np.zeros(problem.hypothesis.size), 0.0, claim="optimal")
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> solution = problem.solve(Liar())
+    >>> solution.stats.claim, str(solution.status)
+    ('optimal', 'inaccurate')
+    """
 
     coef: np.ndarray | None
     intercept: float
@@ -32,7 +48,15 @@ class Answer:
 
 
 class Session(ABC):
-    """A solver at work on one problem and its relatives with other weights; keeps what can be used again."""
+    """A solver at work on one problem and its relatives with other weights; keeps what can be used again.
+
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> session = nerm.solvers.known()["clarabel"].open(problem)
+    >>> answer = session.answer(problem, 1e-8, {})
+    >>> bool(problem.certify(answer.coef, answer.intercept).relative_gap < 1e-6)
+    True
+    """
 
     @abstractmethod
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
@@ -100,7 +124,13 @@ class Solver(ABC):
 
 
 class OwnSolver(Solver, Session):
-    """One of nerm's own algorithms: nothing to install, nothing kept between solves, so it is its own session."""
+    """A solver without a package to install or anything to keep between solves, so that it is its own session.
+
+    >>> import nerm
+    >>> solver = nerm.solvers.known()["interior-point"]
+    >>> isinstance(solver, OwnSolver), solver.installed()
+    (True, True)
+    """
 
     package = OWN_PACKAGE
 
