@@ -161,14 +161,17 @@ def tradeoff_panel(
             others = means[(means["method"] == name) & ~means["non_dominated"]]
             ax.plot(others[quality], others[risk], color=color, marker=".", linestyle="", alpha=0.35, zorder=1)
         if not own.empty:
+            single = bool(own["eta"].isna().all())  # no parameter, one point: hollow, and on top of the curves
             ax.plot(
                 own[quality],
                 own[risk],
                 color=color,
-                markerfacecolor="none" if own["eta"].isna().all() else color,
+                markerfacecolor="none" if single else color,
                 marker=MARKERS[k % len(MARKERS)],
                 linestyle=DASHES[k % len(DASHES)],
-                markersize=5,
+                markersize=8 if single else 5,
+                markeredgewidth=1.8 if single else 1.0,
+                zorder=4 if single else 2,
                 linewidth=1.2,
                 alpha=0.9,
                 label=METHODS[name].label if name in METHODS else name,

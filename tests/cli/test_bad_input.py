@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from pathlib import Path
 
 import pytest
 
@@ -185,7 +186,6 @@ def test_predict_and_demo_without_their_folder(nerm, data, tmp_path):
 
 def refuse_to_write(monkeypatch):
     """Make every new file fail as on a full or read-only disk; permissions do not stop a superuser."""
-    from pathlib import Path
 
     def touch(self, *_, **__):
         raise PermissionError(13, "Permission denied", str(self))
@@ -206,8 +206,12 @@ def test_nothing_half_written_when_the_disk_fills_up(nerm, data, tmp_path, monke
     out.write_text("the old figure")
     before = sorted(os.listdir(tmp_path))
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
+    replace = os.replace
+
+    def full(source, target):  # this folder is: compiled code finds its way into the cache elsewhere
+        if tmp_path in Path(target).parents:
+            raise OSError(28, "No space left on device")
+        replace(source, target)
 
     monkeypatch.setattr(os, "replace", full)
     etas = ("--etas", "0,1")
