@@ -47,9 +47,11 @@ if TYPE_CHECKING:
         UnknownNameError,
         UnsupportedProblemError,
     )
+    from nerm.estimators import NERMClassifier, NeutralSVC
     from nerm.multipliers import Multipliers
     from nerm.objective import Neutrality, Risk
     from nerm.problem import Problem
+    from nerm.saving import load
     from nerm.solution import Solution, Status
 
 __version__ = "0.1.0.dev0"

@@ -16,7 +16,7 @@ import numpy as np
 from nerm.engine.driver import prepared, solve
 from nerm.engine.interior_point import InteriorPoint, Outcome
 from nerm.engine.model import EngineResult, LinearModel
-from nerm.engine.threads import cores
+from nerm.engine.threads import blas, cores
 from nerm.engine.working_set import Look, barrier_of, on_few_rows, optimum
 
 STRETCH = 8  # values of eta that are worth a cold start
@@ -38,7 +38,7 @@ def solve_path(model: LinearModel, scales: Sequence[float], tol: float = 1e-6) -
         return _stretch(model, scales, tol)
     edges = [len(scales) * i // stretches for i in range(stretches + 1)]
     work = partial(_stretch, model, tol=tol, workers=max(1, cores() // stretches))
-    with ThreadPoolExecutor(stretches) as pool:
+    with blas.held(), ThreadPoolExecutor(stretches) as pool:
         return list(chain.from_iterable(pool.map(work, (scales[i:j] for i, j in pairwise(edges)))))
 
 

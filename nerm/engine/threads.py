@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -30,7 +31,7 @@ class Blocks:
         self._workers = cores() if workers is None else workers
         self.ranges = self._ranges(n)
         self._one_thread = len(self.ranges) > 1 or columns < WIDE or workers == 1
-        self._pool = ThreadPoolExecutor(len(self.ranges) - 1) if len(self.ranges) > 1 else None
+        self._pool = ThreadPoolExecutor(len(self.ranges) - 1, initializer=blas.limit) if len(self.ranges) > 1 else None
 
     def fewer(self, n: int) -> Blocks:
         """Return blocks of fewer rows on the same threads, for as long as these are open."""
@@ -44,14 +45,14 @@ class Blocks:
 
     def __enter__(self) -> Blocks:
         if self._one_thread:
-            _blas.hold()
+            self._found = blas.hold()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._one_thread:
-            _blas.release()
         if self._pool is not None:
             self._pool.shutdown()
+        if self._one_thread:
+            blas.release(self._found)
 
     def run(self, work: Callable[[int, int], T]) -> list[T]:
         """Return [work(start, stop) for each block], the first block on the calling thread."""
@@ -67,9 +68,11 @@ def cores() -> int:
 
 
 class _Blas:
-    """The BLAS libraries that are loaded, held to one thread while anybody asks for it.
+    """The BLAS libraries that are loaded, held to one thread by those who ask for it.
 
-    The number of threads belongs to the process, so the first to ask sets it and the last to go gives it back.
+    How many threads they use belongs to the calling thread or to the process, by build, and of a process only one
+    thread may be allowed to set it. So everybody sets it and gives back what he found, and the last to go gives back
+    what the first one found.
     """
 
     def __init__(self) -> None:
@@ -80,17 +83,33 @@ class _Blas:
     def _libraries(self) -> ThreadpoolController:
         return ThreadpoolController()  # to find them takes longer than a small problem
 
-    def hold(self) -> None:
+    def limit(self) -> Any:
+        """Hold BLAS to one thread, until what is returned gives back what it found."""
+        return self._libraries.limit(limits=1, user_api="blas")
+
+    def hold(self) -> Any:
         with self._lock:
+            found = self.limit()
             if self._holders == 0:
-                self._limits = self._libraries.limit(limits=1, user_api="blas")
+                self._first = found
             self._holders += 1
+            return found
 
-    def release(self) -> None:
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold BLAS to one thread within a block of code."""
+        found = self.hold()
+        try:
+            yield
+        finally:
+            self.release(found)
+
+    def release(self, found: Any) -> None:
         with self._lock:
+            found.restore_original_limits()
             self._holders -= 1
-            if self._holders == 0:
-                self._limits.restore_original_limits()
+            if self._holders == 0 and self._first is not found:
+                self._first.restore_original_limits()
 
 
-_blas = _Blas()
+blas = _Blas()

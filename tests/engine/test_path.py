@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info
 
 from nerm.engine import interior_point, path, solve, solve_path, working_set
-from nerm.engine.bounds import is_balanced
 from nerm.engine.driver import _with_bound, prepared
 from nerm.engine.interior_point import InteriorPoint
 from nerm.engine.settled import condense
-from tests.engine.problems import LOSSES, SURROGATES, Case, random_case
+from tests.engine.problems import ATOMS, LOSSES, SURROGATES, Case, random_case
 
 HINGE_LIKE = sorted({*LOSSES, *SURROGATES} - {"logistic", "exponential"})
 
@@ -103,19 +104,21 @@ def test_any_order_will_do(scales):
     check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), scales)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_random_problems_on_a_path(seed):
+def with_a_path(seed: int) -> bool:
+    """Tell whether a random problem has neutrality terms to weigh, and an optimum that a gap can be relative to."""
     case = random_case(seed)
-    if case.terms and not case.has_zero_infimum:
-        check_path(case, np.geomspace(0.03, 30, 6))
+    return bool(case.terms) and not case.has_zero_infimum
+
+
+@pytest.mark.parametrize("seed", list(filter(with_a_path, range(40))))
+def test_random_problems_on_a_path(seed):
+    check_path(random_case(seed), np.geomspace(0.03, 30, 6))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40, 600))
+@pytest.mark.parametrize("seed", list(filter(with_a_path, range(40, 600))))
 def test_many_random_problems_on_a_path(seed):
-    case = random_case(seed)
-    if case.terms and not case.has_zero_infimum:
-        check_path(case, np.geomspace(0.01, 100, 9))
+    check_path(random_case(seed), np.geomspace(0.01, 100, 9))
 
 
 @pytest.mark.parametrize("reach", [0.0, 1e-3, 100.0])
@@ -133,7 +136,7 @@ def test_a_small_problem_bounds_the_whole_one_whatever_the_guess(seed, distance)
     rng = np.random.default_rng(seed)
     one = np.ones(len(y))
     case = Case(X, y, [("smooth_hinge", one)], 0.01, [("hinge", 1.0, v, rng.exponential(size=len(y)))])
-    optimum = solve(case.model, 1e-9).primal
+    best = solve(case.model, 1e-9)
     with prepared(case.model) as ready:
         engine = ready.engine()
         coef = rng.normal(size=X.shape[1])  # as wrong as can be
@@ -143,7 +146,7 @@ def test_a_small_problem_bounds_the_whole_one_whatever_the_guess(seed, distance)
         found = found if found.u is not None else _with_bound(found, inner)
         result = ready.result(replace(found, u=np.take_along_axis(found.u, small.place, axis=1)), engine)
     assert case.dual(result) == pytest.approx(found.dual / len(y), rel=1e-8)
-    assert case.dual(result) <= optimum * (1 + 1e-9)
+    assert case.dual(result) <= case.primal(best.coef, best.intercept) * (1 + 1e-12)
 
 
 def test_groups_have_the_value_of_their_rows_where_the_guess_is_right():
@@ -157,8 +160,10 @@ def test_groups_have_the_value_of_their_rows_where_the_guess_is_right():
         small = condense(pieces, features, scores, 0.05, 1.0)
         assert small.pieces.n_rows < 0.5 * len(y)
         for scale in (1.0, 1.001):  # not only at the guess itself: nearby, where no row has crossed a kink
-            whole = pieces.values(features.times(scale * coef) + 0.2)
-            assert small.pieces.values(small.features.times(scale * coef) + 0.2) == pytest.approx(whole, rel=1e-12)
+            f = scale * X @ coef + 0.2
+            margins = [("huberized_hinge", y), ("hinge", v), ("hinge", -v), ("pinball", X[:, 1]), ("pinball", -X[:, 1])]
+            naive = [ATOMS[name][1](t * f).sum() for name, t in margins]
+            assert small.pieces.values(small.features.times(scale * coef) + 0.2) == pytest.approx(naive, rel=1e-12)
 
 
 def test_smooth_functions_are_left_whole_where_they_have_weight():
@@ -172,18 +177,49 @@ def test_smooth_functions_are_left_whole_where_they_have_weight():
         assert condense(ready.pieces, ready.features, ready.features.times(np.ones(5)), 0.1, 0.9) is None
 
 
-def test_a_long_path_is_cut_into_stretches_and_blas_gets_its_threads_back(monkeypatch):
+def test_a_long_path_is_cut_into_stretches(monkeypatch):
     monkeypatch.setattr(path, "MANY", 0)
     monkeypatch.setattr(path, "cores", lambda: 3)
     X, y, v = many(1200, 7)
     one = np.ones(len(y))
     case = Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)])
     scales = [0.0, *np.geomspace(0.01, 100, 23)]
-    before = threadpool_info()
     results = check_path(case, scales)
-    assert threadpool_info() == before
     for point, found in zip(points(case, scales), results, strict=True):
         assert found.primal == pytest.approx(solve(point.model, 1e-9).primal, rel=2e-6)
+
+
+SEVERAL = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np, scipy.linalg
+from threadpoolctl import threadpool_info
+from nerm.engine import path, solve, solve_path, threads
+from tests.engine.test_path import Case, many
+
+def blas_threads():
+    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+
+X, y, v = many(20_000, 7)
+one = np.ones(len(y))
+model = Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]).model
+print(blas_threads())
+with ThreadPoolExecutor(3) as pool:
+    list(pool.map(lambda _: solve(model), range(6)))
+print(blas_threads())
+with threads.Blocks(20_000, 5, 2) as blocks:
+    print(blas_threads(), *blocks.run(lambda start, stop: blas_threads()))
+print(blas_threads())
+path.cores = lambda: 2
+solve_path(model, np.geomspace(0.1, 10, 16))
+print(blas_threads())
+"""
+
+
+def test_blas_gets_its_threads_back_from_all_who_held_them():
+    """In a process of its own: the tests themselves run BLAS on one thread, which would hide what is not given back."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    ran = subprocess.run([sys.executable, "-c", SEVERAL], capture_output=True, text=True, env=environment, check=True)
+    assert ran.stdout.split("\n") == ["2", "2", "1 1 1", "2", "2", ""]
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -210,11 +246,12 @@ def test_the_sides_of_a_group_cancel_on_all_rows_too(eta):
         engine = ready.engine()
         look = working_set.Look.of(engine, *ready.coordinates.inside(found.coef, found.intercept))
         few = working_set.on_few_rows(engine, look, 0.01, 1e-6)
-        nu = engine.pieces.of_each(few.nu)
-        assert few.dual == -np.inf or is_balanced(engine.pieces, few.u, nu)
+    if few.converged or eta < 1e9:  # beyond, rounding may leave nothing to prove, but then nothing is claimed
+        loss, plus, minus = few.u
+        c = y * loss + few.nu[0, 0] * v * plus - few.nu[0, 1] * v * minus
+        assert few.converged
+        assert abs(c.sum()) <= 1e-8 * np.abs(c).sum()
         assert few.dual <= found.primal * len(y) * (1 + 1e-9)
-        if eta < 1e9:
-            assert few.converged
 
 
 def test_an_infinite_value_is_no_success():
