@@ -31,6 +31,7 @@ def check_margin_function(atom: MarginFunction, *, points: Any = None, tol: floa
     m = _test_points(atom) if points is None else np.asarray(points, dtype=float)
     _check_convex(atom, m, tol)
     _check_subgradient(atom, m, tol)
+    _check_curvature(atom, m)
     _check_conjugate(atom, m, tol)
     _check_prox(atom, m, tol)
     _check_expression(atom, m, tol)
@@ -86,6 +87,20 @@ def _check_subgradient(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
         "at a kink the interval must reach both one-sided slopes",
         atom,
     )
+
+
+def _check_curvature(atom: MarginFunction, m: np.ndarray) -> None:
+    """Hold the curvature, if there is one, against differences of the derivative, away from breakpoints."""
+    step = 1e-5
+    smooth = np.all([np.abs(m - b) > 2 * step for b in atom.facts.breakpoints] or [np.isfinite(m)], axis=0)
+    m = m[smooth]
+    curvature = atom.curvature(m)
+    if curvature is None:
+        return
+    (after, _), (before, _) = atom.subgradient(m + step), atom.subgradient(m - step)
+    bend = (after - before) / (2 * step)
+    slack = (1e-1 if atom.facts.numeric else 1e-6) * _scale(bend)
+    _hold(np.abs(curvature - bend) <= slack, "curvature must be the slope of the derivative", atom)
 
 
 def _check_conjugate(atom: MarginFunction, m: np.ndarray, tol: float) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from nerm.atoms import numeric
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class CustomMarginFunction(MarginFunction):
     numpy_value: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
     numpy_subgradient: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
     numpy_conjugate: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
+    numpy_curvature: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
     given_slopes: tuple[float, float] | None = field(default=None, repr=False)
 
     @cached_property
@@ -93,6 +95,13 @@ class CustomMarginFunction(MarginFunction):
         low, high = given if isinstance(given, tuple) else (given, given)
         return np.asarray(low, dtype=float), np.asarray(high, dtype=float)
 
+    def curvature(self, m: ArrayLike) -> Floats | None:
+        """Return phi''(m) by the function that was given; None without one."""
+        if self.numpy_curvature is None:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self.numpy_curvature(np.asarray(m, dtype=float)), dtype=float)
+
     def conjugate(self, u: ArrayLike) -> np.ndarray:
         """Return phi*(u), by bisection if no function was given."""
         u = np.asarray(u, dtype=float)
@@ -115,6 +124,7 @@ def margin_function(
     value: Callable[[np.ndarray], Any] | None = None,
     subgradient: Callable[[np.ndarray], Any] | None = None,
     conjugate: Callable[[np.ndarray], Any] | None = None,
+    curvature: Callable[[np.ndarray], Any] | None = None,
     slopes: tuple[float, float] | None = None,
     name: str = "phi",
 ) -> MarginFunction:
@@ -124,6 +134,8 @@ def margin_function(
         Maps a cvxpy expression of any length to phi of it, elementwise.
     value, subgradient, conjugate
         The same in numpy, optional. A subgradient may be one array (the derivative) or a pair (low, high).
+    curvature
+        The second derivative in numpy, if there is one: what solvers by Newton's method need.
     slopes
         The ends of the interval of all subgradients, if the numeric ones (probed between 1e4 and 1e8) would be wrong.
 
@@ -135,7 +147,7 @@ def margin_function(
     (-1.0, 1.0)
     """
     ends = None if slopes is None else (float(slopes[0]), float(slopes[1]))
-    atom = CustomMarginFunction(str(name), expression, value, subgradient, conjugate, ends)
+    atom = CustomMarginFunction(str(name), expression, value, subgradient, conjugate, curvature, ends)
     _check_expression(atom)
     _check_given(atom)
     return atom
@@ -211,5 +223,18 @@ def _check_given(atom: CustomMarginFunction) -> None:
             raise InvalidInputError(
                 f"'conjugate' of {atom.label!r} must satisfy phi(m) + phi*(u) = u m at the slope u of phi",
                 f"{atom.conjugate(u).tolist()} at u = {u.tolist()}",
+                "Correct it, or leave it out",
+            )
+    if atom.numpy_curvature is not None:
+        m, step = (
+            np.array([-2.7, -0.43, 0.29, 0.87, 1.63, 3.9]),
+            1e-3,
+        )  # a parabola's ends are likelier at round numbers
+        given = np.broadcast_to(np.asarray(atom.curvature(m)), m.shape)
+        bend = (atom.value(m + step) - 2 * atom.value(m) + atom.value(m - step)) / step**2
+        if not (np.abs(given - bend) <= 1e-3 * (1 + np.abs(bend))).all():
+            raise InvalidInputError(
+                f"'curvature' of {atom.label!r} must be the second derivative of 'expression'",
+                f"{given.tolist()} against {bend.tolist()} at {m.tolist()}",
                 "Correct it, or leave it out",
             )

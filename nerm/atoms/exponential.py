@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import wrightomega, xlogy
 
 from nerm.atoms.margin import Facts, MarginFunction, on_interval, single
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Exponential(MarginFunction):
     def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return -exp(-m)."""
         return single(-self.value(m))
+
+    def curvature(self, m: ArrayLike) -> Floats:
+        """Return exp(-m); +inf where it overflows."""
+        return self.value(m)
 
     def conjugate(self, u: ArrayLike) -> np.ndarray:
         """Return -u log(-u) + u for u <= 0."""

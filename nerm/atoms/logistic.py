@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, xlogy
 
 from nerm.atoms.margin import Facts, MarginFunction, on_interval, single
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Logistic(MarginFunction):
     def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return -1 / (1 + exp(m))."""
         return single(-expit(-np.asarray(m, dtype=float)))
+
+    def curvature(self, m: ArrayLike) -> Floats:
+        """Return 1 / ((1 + e^m) (1 + e^-m))."""
+        m = np.asarray(m, dtype=float)
+        return np.asarray(expit(m) * expit(-m))
 
     def conjugate(self, u: ArrayLike) -> np.ndarray:
         """Return the negative entropy of (-u, 1 + u)."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nerm.atoms import numeric
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,10 @@ class MarginFunction(ABC):
     @abstractmethod
     def expression(self, m: Any) -> Any:
         """Return phi applied to a cvxpy expression of any shape, elementwise: convex by cvxpy's rules."""
+
+    def curvature(self, m: ArrayLike) -> Floats | None:
+        """Return phi''(m) where phi is twice differentiable, in the shape of m; None if it is not stated."""
+        return None
 
     def conjugate(self, u: ArrayLike) -> np.ndarray:
         """Return phi*(u) = sup_m u m - phi(m), in the shape of u; +inf outside ``facts.slopes``."""

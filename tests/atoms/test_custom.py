@@ -63,6 +63,16 @@ def test_given_numpy_functions_are_used():
     assert not atom.facts.numeric
 
 
+def test_a_given_curvature_is_used_and_none_is_invented():
+    plain = nerm.margin_function(lambda m: cp.logistic(-2 * m), name="steep")
+    assert plain.curvature([0.0, 1.0]) is None
+    atom = nerm.margin_function(
+        lambda m: cp.logistic(-2 * m), curvature=lambda m: 1 / np.cosh(m) ** 2, name="steep-with-curvature"
+    )
+    np.testing.assert_allclose(atom.curvature([0.0, 1.0]), [1.0, 0.419974341614], rtol=1e-9)
+    check_margin_function(atom)
+
+
 def test_unbounded_below_is_a_surrogate_only():
     atom = nerm.margin_function(lambda m: cp.maximum(-m, -2 * m), name="slope")
     assert atom.facts.surrogate_only
@@ -92,6 +102,10 @@ def test_unbounded_below_is_a_surrogate_only():
         (
             lambda: nerm.margin_function(lambda m: cp.pos(1 - m), value=lambda m: np.maximum(0, 2 - m)),
             "'value' of 'phi' must be the same function as 'expression'",
+        ),
+        (
+            lambda: nerm.margin_function(lambda m: cp.square(1 - m), curvature=lambda m: np.ones_like(m), name="sq"),
+            "'curvature' of 'sq' must be the second derivative of 'expression'. Got [1.0, 1.0,",
         ),
     ],
 )

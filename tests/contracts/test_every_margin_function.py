@@ -11,7 +11,7 @@ import pytest
 
 import nerm
 from nerm import atoms
-from nerm.atoms import Hinge, HuberizedHinge, Pinball, SmoothHinge, Squared
+from nerm.atoms import Hinge, HuberizedHinge, Logistic, Pinball, SmoothHinge, Squared
 from nerm.testing import check_margin_function
 
 INSTANCES = [cls() for cls in atoms.margin_functions().values()] + [
@@ -45,6 +45,30 @@ def test_scalars_and_shapes(atom):
     assert np.shape(atom.value(0.3)) == ()
     assert atom.value(np.zeros((2, 3))).shape == (2, 3)
     assert atom.prox(np.zeros((2, 3)), 0.5).shape == (2, 3)
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+def test_curvature_is_the_slope_of_the_derivative(atom):
+    """The curvature against second differences of the values, in exact shape, at points that no formula changes at."""
+    m = np.array([[-3.7, -1.3, -0.2], [0.6, 1.8, 4.3]])
+    curvature = atom.curvature(m)
+    if curvature is None:
+        assert atom.facts.quadratic is not None, "a built-in function states its curvature or its parabola"
+        return
+    h = 1e-3
+    bend = (atom.value(m + h) - 2 * atom.value(m) + atom.value(m - h)) / h**2
+    np.testing.assert_allclose(curvature, bend, rtol=1e-5, atol=1e-8)
+    assert np.shape(atom.curvature(0.3)) == ()
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+@pytest.mark.parametrize("far", [-1e4, 1e4, -1e100, 1e100])
+def test_far_out_there_are_no_warnings_and_no_nan(atom, far):
+    """Solvers try points far out: the answer is huge or infinite, never a warning (which pytest makes an error)."""
+    m = np.array([far])
+    with np.errstate(over="raise", invalid="raise"):
+        pieces = [atom.value(m), *atom.subgradient(m), atom.conjugate(m), atom.curvature(m)]
+    assert not any(np.isnan(piece).any() for piece in pieces if piece is not None)
 
 
 def test_atoms_are_frozen_and_hashable_values():
@@ -85,6 +109,12 @@ class WrongSubgradientAtKink(Hinge):
 
 
 @dataclass(frozen=True)
+class WrongCurvature(Logistic):
+    def curvature(self, m):
+        return 2 * super().curvature(m)
+
+
+@dataclass(frozen=True)
 class WrongFacts(Hinge):
     @property
     def facts(self):
@@ -109,6 +139,7 @@ class NotConvex(Hinge):
         (WrongConjugate(), "Fenchel-Young"),
         (WrongProx(), "prox must minimise"),
         (WrongSubgradientAtKink(), "at a kink the interval must reach"),
+        (WrongCurvature(), "curvature must be the slope of the derivative"),
         (WrongFacts(), "facts.at_zero"),
         (WrongExpression(), "expression must equal the value"),
         (NotConvex(), "must be convex"),

@@ -1,0 +1,14 @@
+"""Short names for the types of arrays, in one place."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.intp]
+Bools: TypeAlias = NDArray[np.bool_]
+Array: TypeAlias = NDArray[Any]  # of labels, names or objects
+Matrix: TypeAlias = Any  # floats, a dense array or scipy.sparse.csr_matrix
