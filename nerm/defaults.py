@@ -1,0 +1,63 @@
+"""The defaults of the classifiers and of the command line, in one place.
+
+A weight lambda has two forms. In *mean* form (`nerm.Objective`, `nerm.NERMClassifier`, the command line) it weighs the
+regularizer against the mean loss; in *sum* form (`nerm.NeutralSVC`, the paper's section 6.1, C = 1 / lambda) against
+the sum of the losses. On n rows of weight 1, lambda in sum form is n times lambda in mean form; eta is the same number
+in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a parameter is when nobody names it.
+
+    Attributes
+    ----------
+    lam
+        Weight of the regularizer in mean form.
+    lam_sum
+        Weight of the regularizer in sum form.
+    eta
+        Weight of neutrality.
+    loss, surrogate, regularizer
+        Names of phi, psi and Omega.
+    kernel, gamma, degree, coef0
+        The kernel and its parameters.
+    weights
+        What the neutrality term counts: "uniform" is the paper's.
+    solver, tol
+        Who solves, and the relative duality gap to certify.
+    delta
+        Probability with which a bound may fail.
+
+    >>> DEFAULTS.lam, DEFAULTS.eta, DEFAULTS.weights
+    (0.01, 0.0, 'uniform')
+    >>> COMMAND_LINE.lam, COMMAND_LINE.eta, COMMAND_LINE.weights
+    (0.01, 1.0, 'balanced')
+    """
+
+    lam: float = 0.01
+    lam_sum: float = 1.0
+    eta: float = 0.0
+    loss: str = "hinge"
+    surrogate: str = "hinge"
+    regularizer: str = "squared-l2"
+    kernel: str = "linear"
+    gamma: str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    weights: str = "uniform"
+    solver: str = "auto"
+    tol: float = 1e-6
+    delta: float = 0.05
+
+
+DEFAULTS = Defaults()
+
+#: The command line asks for a viewpoint by name, so neutrality is on; of its meanings it takes equal positive rates,
+#: which speak about groups of any size.
+COMMAND_LINE = replace(DEFAULTS, eta=1.0, weights="balanced")
