@@ -10,18 +10,16 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
-import secrets
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
+from nerm.files import write_atomically
 
 FORMAT = "nerm"
 VERSION = 1
@@ -35,25 +33,16 @@ class UnreadableFileError(InvalidInputError):
 def save(thing: Any, path: Any) -> None:
     """Write a `nerm.Solution` or a fitted estimator to `path`; all of it or nothing.
 
-    The file is written next to `path` and moved over it at the end, so that a crash leaves the old file as it was.
+    A crash leaves an older file as it was.
     """
     writer = _Writer()
     header = {"format": FORMAT, "version": VERSION, "content": writer.encode(thing)}
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "xb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(HEADER, json.dumps(header, allow_nan=False))
-                for number, array in enumerate(writer.arrays):
-                    buffer = io.BytesIO()
-                    np.lib.format.write_array(buffer, array, allow_pickle=False)
-                    archive.writestr(_member(number), buffer.getvalue())
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with write_atomically(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(HEADER, json.dumps(header, allow_nan=False))
+        for number, array in enumerate(writer.arrays):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, array, allow_pickle=False)
+            archive.writestr(_member(number), buffer.getvalue())
 
 
 def load(path: Any) -> Any:

@@ -7,7 +7,7 @@ From the command line: ``python -m nerm.experiments --help`` and ``nerm solvers 
 from nerm.experiments.compare import compare_solvers
 from nerm.experiments.convergence import convergence, slopes
 from nerm.experiments.fronts import front, non_dominated
-from nerm.experiments.methods import METHODS, Fit, Fold, Method, from_estimator
+from nerm.experiments.methods import METHODS, Fit, Fold, Method, from_estimator, from_objective, sweep
 from nerm.experiments.records import read
 from nerm.experiments.tradeoff import tradeoff
 
@@ -19,9 +19,11 @@ __all__ = [
     "compare_solvers",
     "convergence",
     "from_estimator",
+    "from_objective",
     "front",
     "non_dominated",
     "read",
     "slopes",
+    "sweep",
     "tradeoff",
 ]

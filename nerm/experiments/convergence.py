@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.experiments.folds import as_count, assign_folds, seed_sequence
 from nerm.experiments.records import Key, Records, Row
 from nerm.experiments.running import Workers, record_all
+from nerm.splitting import as_count, assign_folds, seed_sequence
 
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10000)
 PARTS = ("risk", "neutrality", "zero_one", "sign_neutrality")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nerm.experiments.folds import assign_folds, seed_sequence
 from nerm.experiments.methods import Fit, Fold, Method
 from nerm.experiments.records import Row
 from nerm.experiments.tables import Table
+from nerm.splitting import assign_folds, seed_sequence
 
 MEASURES = (
     "accuracy",

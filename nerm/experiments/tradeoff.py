@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.experiments.folds import as_count
 from nerm.experiments.methods import METHODS, Method, resolve
 from nerm.experiments.one_fold import COLUMNS, KEYS, Task, dead_fold, fit_fold
 from nerm.experiments.records import Key, Records
 from nerm.experiments.running import Workers, record_all
 from nerm.experiments.tables import Table, as_tables
 from nerm.experiments.tuning import tune
+from nerm.splitting import as_count
 
 #: The values of lambda (sum form, C = 1/lambda) among which it is tuned; the paper does not say its own.
 LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)

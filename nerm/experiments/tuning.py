@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,12 +29,12 @@ def score_lambda(table: Table, task: Task) -> tuple[list[Row], list[float]]:
 
     started, auc, status, reason = time.perf_counter(), math.nan, "ok", ""
     try:
-        with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            assert task.method.plain is not None
-            scores = task.method.plain(as_fold(table, task), task.lam)
-        auc = float(roc_auc_score(table.y[fold_of(table, task) == task.fold], scores))
-        reason = "; ".join(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
+        assert task.method.plain is not None
+        with threadpool_limits(1):
+            (fit,) = task.method.plain(as_fold(table, task), task.lam, (0.0,))
+        status, reason = "failed" if fit.scores is None else "ok", fit.reason
+        if fit.scores is not None:
+            auc = float(roc_auc_score(table.y[fold_of(table, task) == task.fold], fit.scores))
     except Exception as error:
         status, reason = "failed", f"{type(error).__name__}: {error}"
     return [_row(table.name, task, auc, status, reason)], [time.perf_counter() - started]

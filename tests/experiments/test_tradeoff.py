@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 from nerm.datasets import load
 from nerm.experiments import METHODS, from_estimator, tradeoff
-from nerm.experiments.folds import assign_folds, seed_sequence
+from nerm.splitting import assign_folds, seed_sequence
 from tests.experiments.rivals import Rival
 
 

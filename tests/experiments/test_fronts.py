@@ -4,44 +4,6 @@ import numpy as np
 import pytest
 
 from nerm.experiments import front, non_dominated
-from nerm.experiments.folds import assign_folds, seed_sequence
-
-
-def test_folds_are_balanced_in_every_cell_and_overall():
-    rng = np.random.default_rng(0)
-    for n, folds in ((23, 5), (100, 3), (7, 7)):
-        y, v = rng.choice([-1, 1], n), rng.choice([-1, 1], n, p=[0.1, 0.9])
-        fold = assign_folds([y, v], folds, seed_sequence(1, "a", n))
-        sizes = np.bincount(fold, minlength=folds)
-        assert sizes.sum() == n
-        assert np.ptp(sizes) <= 1
-        for a in (-1, 1):
-            for b in (-1, 1):
-                assert np.ptp(np.bincount(fold[(y == a) & (v == b)], minlength=folds)) <= 1
-
-
-def test_folds_differ_by_repetition_and_repeat_by_seed():
-    strata = [np.zeros(50)]
-    one, again, other = (assign_folds(strata, 5, seed_sequence(0, "german", r)) for r in (0, 0, 1))
-    assert (one == again).all()
-    assert (one != other).any()
-
-
-def test_seeds_do_not_collide():
-    labels = [(s, d, r, k) for s in (0, 1) for d in ("german", "adult") for r in range(4) for k in range(4)]
-    assert len({int(seed_sequence(*each).generate_state(1, np.uint64)[0]) for each in labels}) == len(labels)
-
-
-@pytest.mark.parametrize(
-    ("folds", "text"),
-    [
-        (1, "'folds' must be a whole number, at least 2. Got 1."),
-        (9, "'folds' must be at most the number of rows, 4. Got 9."),
-    ],
-)
-def test_bad_folds(folds, text):
-    with pytest.raises(ValueError, match=text):
-        assign_folds([np.zeros(4)], folds, seed_sequence(0))
 
 
 def naive_front(points):

@@ -1,0 +1,50 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextmanager
+def write_atomically(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
+    r"""Open a file beside its place and move it there when it is complete: all of it or nothing.
+
+    A crash, a full disk or an error inside the block leaves an older file as it was, and nothing beside it.
+
+    Parameters
+    ----------
+    path
+        Where the file is to stand.
+    mode
+        ``"wb"`` or ``"w"``.
+    options
+        Passed to `open`, such as ``encoding``.
+
+    Yields
+    ------
+    file object
+        What is written into it reaches the disk before the file is moved.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with write_atomically(f"{folder}/a.txt", "w", encoding="utf-8") as file:
+    ...         _ = file.write("whole")
+    ...     (Path(folder) / "a.txt").read_text(), len(list(Path(folder).iterdir()))
+    ('whole', 1)
+
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, mode.replace("w", "x"), **options) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
