@@ -94,9 +94,9 @@ class NotSolvedError(NermError, RuntimeError):
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
-    >>> str(problem.solve("clarabel", max_iter=1).status)
+    >>> str(problem.solve("subgradient", max_iter=1).status)
     'inaccurate'
-    >>> problem.solve("clarabel", max_iter=1, strict=True)
+    >>> problem.solve("subgradient", max_iter=1, strict=True)
     Traceback (most recent call last):
         ...
     nerm.errors.NotSolvedError: The solver returned a hypothesis whose certified relative gap exceeds the tolerance. ...

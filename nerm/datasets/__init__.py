@@ -2,8 +2,8 @@
 
 >>> from nerm.datasets import load
 >>> data = load("synthetic", n=6, random_state=0)
->>> data.X.shape, data.y.tolist()
-((6, 10), [1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
+>>> data.X.shape, sorted(set(data.y.tolist()))
+((6, 10), [-1.0, 1.0])
 """
 
 from nerm.datasets.dataset import Dataset, DataUnavailableError
