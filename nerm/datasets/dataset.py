@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from nerm.errors import NermError, sentence
+from nerm.typing import Floats
 
 
 class DataUnavailableError(NermError, FileNotFoundError):
@@ -37,8 +36,25 @@ class DataUnavailableError(NermError, FileNotFoundError):
 class Dataset:
     """Inputs, labels and viewpoint of one data set.
 
-    ``X`` (n, d) never holds the target or the viewpoint. ``y`` (n,) is +1 for the desired outcome and ``viewpoint``
-    (n,) is +1 for the favoured group, both -1 otherwise.
+    Attributes
+    ----------
+    X
+        (n, d), never with the target or the viewpoint: a frame (raw), a frame of codes with NaN for missing (nominal),
+        or a CSR matrix (one-hot).
+    y
+        (n,): +1 for the desired outcome, else -1.
+    viewpoint
+        (n,): +1 for the favoured group, else -1.
+    feature_names
+        Of the columns of X.
+    name, coding, description, source, licence
+        What it is, how X is coded, where it came from and on which terms.
+    frame
+        The whole published table, target and viewpoint included, where there is one.
+    categories
+        What the nominal codes stand for.
+    details
+        For instance the true weights of synthetic data.
 
     >>> from nerm.datasets import load
     >>> data = load("diabetes")
@@ -48,18 +64,18 @@ class Dataset:
     (False, True)
     """
 
-    X: Any  #: frame (raw), frame of codes with NaN for missing (nominal), or CSR matrix (one-hot)
-    y: np.ndarray
-    viewpoint: np.ndarray
+    X: Any
+    y: Floats
+    viewpoint: Floats
     feature_names: list[str]
     name: str
     coding: str
     description: str
     source: str
     licence: str
-    frame: Any = None  #: the whole published table, target and viewpoint included, where there is one
-    categories: Mapping[str, list[str]] = field(default_factory=dict)  #: what the nominal codes stand for
-    details: Mapping[str, Any] = field(default_factory=dict)  #: for instance the true weights of synthetic data
+    frame: Any = None
+    categories: Mapping[str, list[str]] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         rows, columns = self.X.shape

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.typing import Array, Floats
 from nerm.validation import as_nonnegative
 
 POOL = "Pool"
@@ -31,7 +32,7 @@ def as_frame(X: Any) -> Any:
     return frame.infer_objects() if values.dtype == object else frame
 
 
-def check_columns(columns: Any, fitted: np.ndarray) -> None:
+def check_columns(columns: Any, fitted: Array) -> None:
     """Refuse a table whose columns are not the fitted ones, in order."""
     got = [str(c) for c in columns]
     expected = [str(c) for c in fitted]
@@ -44,21 +45,34 @@ def check_columns(columns: Any, fitted: np.ndarray) -> None:
         )
 
 
-class Discretize(TransformerMixin, BaseEstimator):
+class Discretize(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a mixed table into nominal codes, as Calders and Verwer (2010) did.
 
     Numbers (n of them present, sorted) are cut at ``sorted[floor(n k / n_bins)]``, k = 1 .. n_bins - 1; a
     value belongs to the first bin with x <= cut, and bins without members vanish. Then, in every attribute,
-    values seen at most ``pool_at_most`` times become one value ``Pool`` (0 pools nothing). ``?``, None and
-    NaN are missing and stay missing. ``output`` is ``"codes"`` (floats 0, 1, …, NaN = missing) or
-    ``"categories"`` (pandas categories with their labels, which give ``OneHot`` readable column names).
+    values seen at most ``pool_at_most`` times become one value ``Pool``. ``?``, None and NaN are missing and stay
+    missing.
 
     Everything is learnt in ``fit``: fit on the training fold for an honest experiment, or on all rows, as
     the paper did (``load(name, coding="nominal")`` does the latter). A value never seen in fit is a rare one:
     it is coded as ``Pool`` where the attribute has one, and as missing otherwise.
 
-    Fitted attributes: ``cuts_``, the distinct cut points of each numeric attribute, and ``categories_``, the
-    labels behind the codes of each attribute.
+    Parameters
+    ----------
+    n_bins
+        How many bins for numbers, at most.
+    pool_at_most
+        A value seen so often or less is pooled; 0 pools nothing.
+    output
+        ``"codes"`` (floats 0, 1, …, NaN = missing) or ``"categories"`` (pandas categories with their labels, which
+        give ``OneHot`` readable column names).
+
+    Attributes
+    ----------
+    ``cuts_``
+        The distinct cut points of each numeric attribute.
+    ``categories_``
+        The labels behind the codes of each attribute.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [20, 30, 40, 50], "job": ["a", "b", "?", "b"]})
@@ -86,7 +100,7 @@ class Discretize(TransformerMixin, BaseEstimator):
         frame = as_frame(X)
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
-        self.cuts_: dict[str, np.ndarray] = {}
+        self.cuts_: dict[str, Floats] = {}
         self.categories_: dict[str, list[str]] = {}
         self._code_of: dict[str, dict[Any, int]] = {}
         for column in frame.columns:
@@ -116,7 +130,7 @@ class Discretize(TransformerMixin, BaseEstimator):
                 columns[column] = codes.to_numpy()
         return pd.DataFrame(columns, index=frame.index, columns=list(frame.columns))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the column names, which discretisation leaves alone."""
         check_is_fitted(self)
         return self.feature_names_in_
@@ -161,17 +175,17 @@ def _is_numeric(series: Any) -> bool:
     return bool(is_numeric_dtype(series) and not is_bool_dtype(series))
 
 
-def _cuts(numbers: np.ndarray, n_bins: int) -> np.ndarray:
+def _cuts(numbers: Floats, n_bins: int) -> Floats:
     """Return the distinct cuts ``sorted[floor(n k / n_bins)]``, without one whose upper side is empty."""
     present = np.sort(numbers[~np.isnan(numbers)])
     if present.size == 0:
         return present
     at = [present.size * k // n_bins for k in range(1, n_bins)]
     cuts = np.unique(present[at])
-    return cuts[cuts < present[-1]]
+    return np.asarray(cuts[cuts < present[-1]])
 
 
-def _bin_label(cuts: np.ndarray, k: int) -> str:
+def _bin_label(cuts: Floats, k: int) -> str:
     """Name bin k by its limits."""
     if cuts.size == 0:
         return "any"

@@ -10,30 +10,24 @@ from typing import Any
 import numpy as np
 
 from nerm.datasets.dataset import DataUnavailableError
-from nerm.datasets.files import read_bytes
+from nerm.datasets.published_files import COLUMNS, read_bytes
 from nerm.errors import InvalidInputError
 
-COLUMNS = [
-    "sex",
-    "age",
-    "household_position",
-    "household_size",
-    "prev_residence_place",
-    "citizenship",
-    "country_birth",
-    "edu_level",
-    "economic_status",
-    "cur_eco_activity",
-    "Marital_status",
-    "occupation",
-]
 ROWS = 60420
-TARGET = ("occupation", "2_1")
-VIEWPOINT = ("sex", "1")
 
 
 def read_dutch(path: str | os.PathLike[str] | None) -> Any:
-    """Return the frame of an ARFF file like ``dutch_census_2001.arff``, every column nominal."""
+    """Return the frame of an ARFF file like ``dutch_census_2001.arff``, every column nominal.
+
+    Parameters
+    ----------
+    path
+        Where the file is.
+
+    Returns
+    -------
+    DataFrame
+    """
     if path is None:
         raise InvalidInputError(
             "'path' must name the ARFF file of the Dutch census ('dutch' cannot be downloaded)",
@@ -48,10 +42,11 @@ def read_dutch(path: str | os.PathLike[str] | None) -> Any:
             "Get dutch_census_2001.arff under IPUMS's terms and pass where it is",
         )
     frame = _parse(where)
-    missing = [column for column in COLUMNS if column not in frame.columns]
+    columns = COLUMNS["dutch"]["columns"]
+    missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise InvalidInputError(
-            f"{where} must have the {len(COLUMNS)} columns of dutch_census_2001.arff",
+            f"{where} must have the {len(columns)} columns of dutch_census_2001.arff",
             f"a file without {', '.join(map(repr, missing))}",
             "Check that it is the Dutch census file and that its columns keep their names",
         )
@@ -62,7 +57,7 @@ def read_dutch(path: str | os.PathLike[str] | None) -> Any:
             ", ".join(map(repr, occupations[:5])) or "no class",
             "Use the file whose target is already reduced to these two",
         )
-    return frame[COLUMNS]
+    return frame[columns]
 
 
 def _parse(where: Path) -> Any:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nerm.datasets.dataset import Dataset
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
+from nerm.typing import Floats
 
 FEATURES = 10
 
@@ -19,8 +19,18 @@ def synthetic(n: int = 1000, random_state: Any = None) -> dict[str, Any]:
     ``y = sign(w_y.x)`` and ``v = sign(w_v.x)``, each flipped with probability ``1 / (1 + exp(+100 |w.x|))``.
     The print has -100, which flips 99.5 % of the labels instead of 0.45 %.
 
-    The weights are drawn before the samples and samples one after the other, so with the same integer seed
-    the data of a small n are the first rows of those of a larger n.
+    Parameters
+    ----------
+    n
+        How many samples.
+    random_state
+        A seed, or a legacy ``RandomState``. The weights are drawn before the samples and samples one after the other,
+        so with the same integer seed the data of a small n are the first rows of those of a larger n.
+
+    Returns
+    -------
+    dict
+        ``X`` (n, 10), ``y`` and ``viewpoint`` (n,), and ``details``: the true weights ``w_y`` and ``w_v``.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise InvalidInputError("'n' must be a whole number, at least 1", repr(n), "Give the number of samples to draw")
@@ -41,26 +51,8 @@ def synthetic(n: int = 1000, random_state: Any = None) -> dict[str, Any]:
     }
 
 
-def noisy_sign(margins: np.ndarray, chance: np.ndarray) -> np.ndarray:
+def noisy_sign(margins: Floats, chance: Floats) -> Floats:
     """Return sign(margin), flipped where the uniform chance falls below ``1 / (1 + exp(100 |margin|))``."""
     # exp(-100 |m|) / (1 + exp(-100 |m|)) is the same probability and cannot overflow.
     decay = np.exp(-100.0 * np.abs(margins))
-    return np.where(chance < decay / (1.0 + decay), -1.0, 1.0) * sign(margins)
-
-
-def load_synthetic(n: int, random_state: Any) -> tuple[Dataset, Any]:
-    """Return the raw Dataset and the frame that the nominal codings start from."""
-    import pandas as pd
-
-    drawn = synthetic(n, random_state)
-    names = [f"x{j}" for j in range(FEATURES)]
-    data = Dataset(
-        **drawn,
-        feature_names=names,
-        name="synthetic",
-        coding="raw",
-        description=f"{n} samples of the paper's synthetic distribution, label noise corrected.",
-        source="generated",
-        licence="none needed",
-    )
-    return data, pd.DataFrame(data.X, columns=names)
+    return np.asarray(np.where(chance < decay / (1.0 + decay), -1.0, 1.0) * sign(margins))

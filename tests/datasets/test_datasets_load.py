@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from nerm.datasets import DataUnavailableError, load, names
+from nerm.datasets.published_files import COLUMNS
 from nerm.datasets.uci import GERMAN_CODES, TABLES
 from nerm.errors import InvalidInputError, UnknownNameError
 
@@ -69,12 +70,12 @@ def like_openml(name, folder):
         numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
         frame = pd.concat([frame, frame.iloc[:100]], ignore_index=True)  # OpenML's has the training part after it
     elif name == "german":
-        columns = list(GERMAN_CODES)
+        columns = COLUMNS["german"]["columns"]
         with gzip.open(folder / "german" / "german.data.gz", "rt") as file:
             rows = [line.split() for line in file]
-        rows = [[(GERMAN_CODES[c] or {}).get(v, v) for c, v in zip(columns, row, strict=True)] for row in rows]
+        rows = [[GERMAN_CODES.get(c, {}).get(v, v) for c, v in zip(columns, row, strict=True)] for row in rows]
         frame = pd.DataFrame(rows, columns=columns)
-        numbers = [c for c in columns if GERMAN_CODES[c] is None]
+        numbers = [c for c in columns if c not in GERMAN_CODES]
     else:
         with gzip.open(folder / "bank" / "bank-full.csv.gz", "rt") as file:
             rows = list(csv.reader(file, delimiter=";"))[1:]
@@ -169,6 +170,7 @@ def test_offline_says_what_to_do(no_files, monkeypatch, tmp_path):
         "bank-full.csv in a folder and name it in NERM_DATA or data_home."
     )
     assert isinstance(caught.value, FileNotFoundError)
+    assert caught.value.__suppress_context__  # the network's traceback does not come along
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import zlib
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from nerm.datasets.dataset import DataUnavailableError
 from nerm.errors import InvalidInputError
+
+#: By data set: its columns in order, which of them hold numbers, and what codes stand for.
+COLUMNS: dict[str, dict[str, Any]] = json.loads(
+    resources.files("nerm.datasets").joinpath("columns.json").read_text(encoding="utf-8")
+)
 
 
 def homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
@@ -84,4 +91,4 @@ def fetch_openml_frame(name: str, data_id: int, file: str, data_home: str | os.P
             f"{name!r} must be on this machine or within reach of OpenML (id {data_id})",
             f"no {file} or {file}.gz in {looked}, and OpenML answered {type(error).__name__}: {error}",
             f"Go online, or put the UCI file {file} in a folder and name it in NERM_DATA or data_home",
-        ) from error
+        ) from None  # the sentence says what the network said
