@@ -1,7 +1,8 @@
 """phi, psi and Omega: pure mathematics, one function a file; no data, no weights.
 
 Margin functions phi and psi are vectorised over margins m of any shape; regularizers Omega take coefficients w, (d,).
-Each comes with its subgradients, its conjugate, its prox, its cvxpy expression and what is known of it.
+Each comes with its subgradients, its conjugate, its prox, its cvxpy expression and what is known of it. Every class of
+this folder is found by itself: a new atom is one new file.
 
 >>> from nerm.atoms import Hinge, SquaredL2
 >>> low, high = Hinge().subgradient([0.0, 1.0, 2.0])
@@ -12,80 +13,64 @@ Each comes with its subgradients, its conjugate, its prox, its cvxpy expression 
 from __future__ import annotations
 
 import inspect
-from typing import Any, TypeVar
+import pkgutil
+from importlib import import_module
+from typing import Any
 
-from nerm.atoms.custom import CustomMarginFunction, margin_function
-from nerm.atoms.elastic_net import ElasticNet
-from nerm.atoms.exponential import Exponential
-from nerm.atoms.group_l2 import GroupL2
-from nerm.atoms.hinge import Hinge
-from nerm.atoms.huberized_hinge import HuberizedHinge
-from nerm.atoms.identity import Identity
-from nerm.atoms.l1 import L1
-from nerm.atoms.linf import LInf
-from nerm.atoms.logistic import Logistic
-from nerm.atoms.margin import Facts, MarginFunction
-from nerm.atoms.modified_huber import ModifiedHuber
-from nerm.atoms.pinball import Pinball
-from nerm.atoms.regularizer import Norm, Regularizer
-from nerm.atoms.smooth_hinge import SmoothHinge
-from nerm.atoms.squared import Squared
-from nerm.atoms.squared_hinge import SquaredHinge
-from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.custom import margin_function as margin_function
+from nerm.atoms.margin import Facts as Facts
+from nerm.atoms.margin import MarginFunction as MarginFunction
+from nerm.atoms.regularizer import Regularizer as Regularizer
 
-__all__ = [
-    "L1",
-    "CustomMarginFunction",
-    "ElasticNet",
-    "Exponential",
-    "Facts",
-    "GroupL2",
-    "Hinge",
-    "HuberizedHinge",
-    "Identity",
-    "LInf",
-    "Logistic",
-    "MarginFunction",
-    "ModifiedHuber",
-    "Norm",
-    "Pinball",
-    "Regularizer",
-    "SmoothHinge",
-    "Squared",
-    "SquaredHinge",
-    "SquaredL2",
-    "margin_function",
-    "margin_functions",
-    "regularizers",
-]
+_CLASSES: dict[str, Any] = {
+    name: cls
+    for module in pkgutil.iter_modules(__path__)
+    for name, cls in vars(import_module(f"{__name__}.{module.name}")).items()
+    if isinstance(cls, type) and issubclass(cls, MarginFunction | Regularizer)
+    if cls.__module__ == f"{__name__}.{module.name}" and not name.startswith("_")
+}
+globals().update(_CLASSES)
 
-_Atom = TypeVar("_Atom")
+__all__ = sorted({*_CLASSES, "Facts", "margin_function", "margin_functions", "regularizers"})
 
 
-def _concrete(base: type[_Atom]) -> dict[str, type[_Atom]]:
-    """Return every built-in class below `base` that can be made without arguments, by its name."""
-    found: dict[str, type[_Atom]] = {}
-    for cls in base.__subclasses__():
-        named: Any = cls
-        if cls.__module__.startswith(__name__) and not inspect.isabstract(cls) and named.name:
-            found[named.name] = cls
-        found.update(_concrete(cls))
-    return dict(sorted(found.items()))
+def __getattr__(name: str) -> Any:  # for type checkers: the classes were found above
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _by_name(base: Any) -> dict[str, Any]:
+    """Return the classes below `base` that have a name and can be made, by that name."""
+    classes = [cls for cls in _CLASSES.values() if issubclass(cls, base) and cls.name and not inspect.isabstract(cls)]
+    return {cls.name: cls for cls in sorted(classes, key=lambda cls: str(cls.name))}
 
 
 def margin_functions() -> dict[str, type[MarginFunction]]:
     """Return the built-in margin functions by name, derived from the classes.
 
+    Returns
+    -------
+    dict
+        Classes by name; each can be made without arguments.
+
+    Examples
+    --------
     >>> float(margin_functions()["squared-hinge"]().value(-1.0))
     4.0
     """
-    return _concrete(MarginFunction)  # type: ignore[type-abstract]
+    return _by_name(MarginFunction)
 
 
 def regularizers() -> dict[str, type[Regularizer]]:
     """Return the built-in regularizers by name, derived from the classes.
 
-    >>> sorted(regularizers())
-    ['elastic-net', 'group-l2', 'l-inf', 'l1', 'squared-l2']
+    Returns
+    -------
+    dict
+        Classes by name; each can be made without arguments.
+
+    Examples
+    --------
+    >>> "squared-l2" in regularizers()
+    True
     """
-    return _concrete(Regularizer)  # type: ignore[type-abstract]
+    return _by_name(Regularizer)

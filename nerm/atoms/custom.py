@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,8 @@ from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 
+Function: TypeAlias = Callable[[Floats], Any]
+
 
 @dataclass(frozen=True)
 class CustomMarginFunction(MarginFunction):
@@ -23,6 +25,8 @@ class CustomMarginFunction(MarginFunction):
     Subgradients come from secants, the conjugate from bisection, the slopes from far away: `facts.numeric` says so, and
     the certificate carries their error.
 
+    Examples
+    --------
     >>> import cvxpy as cp
     >>> from nerm import Logistic
     >>> mine, m, u = margin_function(lambda m: cp.logistic(-m), name="mine"), np.array([-2.0, 0.0, 3.0]), [-0.9, -0.5]
@@ -34,80 +38,69 @@ class CustomMarginFunction(MarginFunction):
 
     label: str
     cvxpy_expression: Callable[[Any], Any] = field(repr=False)
-    numpy_value: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
-    numpy_subgradient: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
-    numpy_conjugate: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
-    numpy_curvature: Callable[[np.ndarray], Any] | None = field(default=None, repr=False)
+    numpy_value: Function | None = field(default=None, repr=False)
+    numpy_subgradient: Function | None = field(default=None, repr=False)
+    numpy_conjugate: Function | None = field(default=None, repr=False)
+    numpy_curvature: Function | None = field(default=None, repr=False)
     given_slopes: tuple[float, float] | None = field(default=None, repr=False)
 
     @cached_property
     def _slopes(self) -> tuple[float, float]:
-        if self.given_slopes is not None:
-            return self.given_slopes
-        return numeric.asymptotic_slope(self.value, -1.0), numeric.asymptotic_slope(self.value, 1.0)
+        return self.given_slopes or (
+            numeric.asymptotic_slope(self.value, -1.0),
+            numeric.asymptotic_slope(self.value, 1.0),
+        )
 
     @cached_property
-    def _facts(self) -> Facts:
+    def facts(self) -> Facts:
+        """What was found out about this function: its value at 0, its slopes, its minimum."""
         low, high = self._slopes
+        unbounded = low > 0 or high < 0
         return Facts(
             at_zero=float(self.value(0.0)),
             slopes=(low, high),
-            minimum=-np.inf if low > 0 or high < 0 else self._lowest_value(),
-            surrogate_only=bool(low > 0 or high < 0),
+            minimum=-np.inf if unbounded else self._lowest_value(),
+            surrogate_only=unbounded,
             numeric=self.numpy_conjugate is None or self.numpy_subgradient is None,
         )
-
-    @property
-    def facts(self) -> Facts:
-        """What was found out about this function: its value at 0, its slopes, its minimum."""
-        return self._facts
 
     def _lowest_value(self) -> float:
         """Return the minimum, from the point where the slope passes 0."""
 
-        def rise(m: np.ndarray) -> np.ndarray:
+        def rise(m: Floats) -> Floats:
             return numeric.middle_slope(self, m)
 
         ends = numeric.bisect(rise, *numeric.bracket(rise, np.zeros(1)))
         return min(float(self.value(end)[0]) for end in ends)
 
-    def value(self, m: ArrayLike) -> np.ndarray:
+    def value(self, m: ArrayLike) -> Floats:
         """Return phi(m), by the numpy function if one was given, else by evaluating the cvxpy expression."""
         m = np.asarray(m, dtype=float)
         if self.numpy_value is not None:
             return np.asarray(self.numpy_value(m), dtype=float)
-        import cvxpy as cp
+        return _evaluated(self.cvxpy_expression, m.ravel()).reshape(m.shape)
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self.cvxpy_expression(cp.Constant(m.ravel())).value, dtype=float).reshape(m.shape)
-
-    def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the interval of subgradients, by secants if no function was given."""
-        low, high = self._raw_subgradient(m)
-        return np.clip(low, *self._slopes), np.clip(high, *self._slopes)
-
-    def _raw_subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Return the interval with its rounding errors, which may lie outside the slopes by 1e-10."""
         m = np.asarray(m, dtype=float)
-        if self.numpy_subgradient is None:
-            return numeric.secant_slopes(self.value, m)
-        given = self.numpy_subgradient(m)
+        given = numeric.secant_slopes(self.value, m) if self.numpy_subgradient is None else self.numpy_subgradient(m)
         low, high = given if isinstance(given, tuple) else (given, given)
-        return np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+        # rounding may lie outside the slopes by 1e-10
+        return np.clip(np.asarray(low, float), *self._slopes), np.clip(np.asarray(high, float), *self._slopes)
 
     def curvature(self, m: ArrayLike) -> Floats | None:
         """Return phi''(m) by the function that was given; None without one."""
         if self.numpy_curvature is None:
             return None
+        m = np.asarray(m, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self.numpy_curvature(np.asarray(m, dtype=float)), dtype=float)
+            return np.broadcast_to(np.asarray(self.numpy_curvature(m), dtype=float), m.shape)
 
-    def conjugate(self, u: ArrayLike) -> np.ndarray:
+    def conjugate(self, u: ArrayLike) -> Floats:
         """Return phi*(u), by bisection if no function was given."""
         u = np.asarray(u, dtype=float)
-        return (
-            super().conjugate(u) if self.numpy_conjugate is None else np.asarray(self.numpy_conjugate(u), dtype=float)
-        )
+        given = self.numpy_conjugate
+        return super().conjugate(u) if given is None else np.asarray(given(u), dtype=float)
 
     def expression(self, m: Any) -> Any:
         """Return phi of a cvxpy expression."""
@@ -121,24 +114,35 @@ class CustomMarginFunction(MarginFunction):
 def margin_function(
     expression: Callable[[Any], Any],
     *,
-    value: Callable[[np.ndarray], Any] | None = None,
-    subgradient: Callable[[np.ndarray], Any] | None = None,
-    conjugate: Callable[[np.ndarray], Any] | None = None,
-    curvature: Callable[[np.ndarray], Any] | None = None,
+    value: Function | None = None,
+    subgradient: Function | None = None,
+    conjugate: Function | None = None,
+    curvature: Function | None = None,
     slopes: tuple[float, float] | None = None,
     name: str = "phi",
 ) -> MarginFunction:
     """Return a margin function from a cvxpy expression, convex by cvxpy's rules.
 
-    expression
+    Parameters
+    ----------
+    expression : callable
         Maps a cvxpy expression of any length to phi of it, elementwise.
-    value, subgradient, conjugate
-        The same in numpy, optional. A subgradient may be one array (the derivative) or a pair (low, high).
-    curvature
+    value, subgradient, conjugate : callable, optional
+        The same in numpy. A subgradient may be one array (the derivative) or a pair (low, high).
+    curvature : callable, optional
         The second derivative in numpy, if there is one: what solvers by Newton's method need.
-    slopes
+    slopes : tuple of float, optional
         The ends of the interval of all subgradients, if the numeric ones (probed between 1e4 and 1e8) would be wrong.
+    name : str
+        How it is called in formulas and messages.
 
+    Returns
+    -------
+    MarginFunction
+        Whatever was given has been held against the expression at some points.
+
+    Examples
+    --------
     >>> import cvxpy as cp
     >>> absolute = margin_function(lambda m: cp.abs(1 - m), name="absolute")
     >>> absolute.value([0.0, 3.0])
@@ -153,88 +157,84 @@ def margin_function(
     return atom
 
 
+def _evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
+    """Return the numbers of a cvxpy expression at m."""
+    import cvxpy as cp
+
+    with np.errstate(all="ignore"):
+        return np.asarray(expression(cp.Constant(m)).value, dtype=float)
+
+
+def _require(holds: Any, must: str, got: str, do: str = "Correct it, or leave it out") -> None:
+    if not np.all(holds):
+        raise InvalidInputError(must, got, do)
+
+
 def _check_expression(atom: CustomMarginFunction) -> None:
     """Refuse what is not a convex elementwise cvxpy expression, or not the same function in numpy."""
     import cvxpy as cp
 
+    what = f"'expression' of {atom.label!r} must"
     try:
-        trial = cp.Variable(3)
-        result = atom.cvxpy_expression(trial)
+        result = atom.cvxpy_expression(cp.Variable(3))
         convex, shape = result.is_convex(), result.shape
     except Exception as error:
         raise InvalidInputError(
-            f"'expression' of {atom.label!r} must map a cvxpy expression to a cvxpy expression",
+            f"{what} map a cvxpy expression to a cvxpy expression",
             f"{type(error).__name__}: {error}",
             "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)",
         ) from error
-    if not convex:
-        raise InvalidInputError(
-            f"'expression' of {atom.label!r} must be convex by cvxpy's rules",
-            f"an expression of curvature {result.curvature}",
-            "Rewrite it with cvxpy's convex functions (cp.square, cp.pos, cp.logistic, cp.maximum …)",
-        )
-    if shape != (3,):
-        raise InvalidInputError(
-            f"'expression' of {atom.label!r} must work elementwise",
-            f"shape {shape} for an input of shape (3,)",
-            "Do not sum inside it",
-        )
+    _require(
+        convex,
+        f"{what} be convex by cvxpy's rules",
+        f"an expression of curvature {result.curvature}",
+        "Rewrite it with cvxpy's convex functions (cp.square, cp.pos, cp.logistic, cp.maximum …)",
+    )
+    elementwise = f"{what} work elementwise"
+    _require(shape == (3,), elementwise, f"shape {shape} for an input of shape (3,)", "Do not sum inside it")
     points = np.array([-2.0, 0.3, 1.7])
-    with np.errstate(all="ignore"):
-        together = np.asarray(atom.cvxpy_expression(cp.Constant(points)).value, dtype=float)
-        apart = [float(atom.cvxpy_expression(cp.Constant(points[i : i + 1])).value[0]) for i in range(3)]
-    if not np.isfinite(together).all():
-        raise InvalidInputError(
-            f"'expression' of {atom.label!r} must be finite on all real numbers",
-            f"{together.tolist()} at {points.tolist()}",
-            "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log",
-        )
-    if not np.allclose(together, apart):
-        raise InvalidInputError(
-            f"'expression' of {atom.label!r} must work elementwise",
-            "entries that depend on each other",
-            "Use elementwise functions only",
-        )
-    if atom.numpy_value is not None and not np.allclose(atom.value(points), together, rtol=1e-6, atol=1e-9):
-        raise InvalidInputError(
-            f"'value' of {atom.label!r} must be the same function as 'expression'",
-            f"{atom.value(points).tolist()} against {together.tolist()} at {points.tolist()}",
-            "Correct one of the two, or leave 'value' out",
-        )
+    together = _evaluated(atom.cvxpy_expression, points)
+    apart = [_evaluated(atom.cvxpy_expression, points[i : i + 1])[0] for i in range(3)]
+    _require(
+        np.isfinite(together),
+        f"{what} be finite on all real numbers",
+        f"{together.tolist()} at {points.tolist()}",
+        "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log",
+    )
+    alike = np.allclose(together, apart)
+    _require(alike, elementwise, "entries that depend on each other", "Use elementwise functions only")
+    given = atom.value(points)
+    _require(
+        np.allclose(given, together, rtol=1e-6, atol=1e-9),
+        f"'value' of {atom.label!r} must be the same function as 'expression'",
+        f"{given.tolist()} against {together.tolist()} at {points.tolist()}",
+        "Correct one of the two, or leave 'value' out",
+    )
 
 
 def _check_given(atom: CustomMarginFunction) -> None:
-    """Hold a given subgradient and conjugate against the values: phi(m) + phi*(u) = u m at u in d phi(m)."""
+    """Hold a given subgradient, conjugate and curvature against the values.
+
+    Slopes lie between secants, phi(m) + phi*(u) = u m at u in d phi(m), and second differences are the curvature.
+    """
     m = np.array([-3.0, -0.4, 0.0, 0.3, 0.9, 1.6, 4.0])
-    scale = 1.0 + np.abs(atom.value(m))
+    low, high = atom.subgradient(m)
     if atom.numpy_subgradient is not None:
         left, right = numeric.secant_slopes(atom.value, m)
-        low, high = atom.subgradient(m)
         slack = 1e-4 * (1 + np.abs(left) + np.abs(right))
-        if not ((low >= left - slack) & (high <= right + slack) & (low <= high + slack)).all():
-            raise InvalidInputError(
-                f"'subgradient' of {atom.label!r} must be the slope of 'expression'",
-                f"{low.tolist()} at {m.tolist()}",
-                "Correct it, or leave it out",
-            )
+        holds = (low >= left - slack) & (high <= right + slack) & (low <= high + slack)
+        must = f"'subgradient' of {atom.label!r} must be the slope of 'expression'"
+        _require(holds, must, f"{low.tolist()} at {m.tolist()}")
     if atom.numpy_conjugate is not None:
-        u = 0.5 * np.sum(atom.subgradient(m), axis=0)
-        if not (np.abs(atom.value(m) + atom.conjugate(u) - u * m) <= 1e-4 * scale).all():
-            raise InvalidInputError(
-                f"'conjugate' of {atom.label!r} must satisfy phi(m) + phi*(u) = u m at the slope u of phi",
-                f"{atom.conjugate(u).tolist()} at u = {u.tolist()}",
-                "Correct it, or leave it out",
-            )
-    if atom.numpy_curvature is not None:
-        m, step = (
-            np.array([-2.7, -0.43, 0.29, 0.87, 1.63, 3.9]),
-            1e-3,
-        )  # a parabola's ends are likelier at round numbers
-        given = np.broadcast_to(np.asarray(atom.curvature(m)), m.shape)
+        u = 0.5 * (low + high)
+        value, conjugate = atom.value(m), atom.conjugate(u)
+        holds = np.abs(value + conjugate - u * m) <= 1e-4 * (1.0 + np.abs(value))
+        must = f"'conjugate' of {atom.label!r} must satisfy phi(m) + phi*(u) = u m at the slope u of phi"
+        _require(holds, must, f"{conjugate.tolist()} at u = {u.tolist()}")
+    m = np.array([-2.7, -0.43, 0.29, 0.87, 1.63, 3.9])  # away from round numbers, where formulas change
+    curvature, step = atom.curvature(m), 1e-3
+    if curvature is not None:
         bend = (atom.value(m + step) - 2 * atom.value(m) + atom.value(m - step)) / step**2
-        if not (np.abs(given - bend) <= 1e-3 * (1 + np.abs(bend))).all():
-            raise InvalidInputError(
-                f"'curvature' of {atom.label!r} must be the second derivative of 'expression'",
-                f"{given.tolist()} against {bend.tolist()} at {m.tolist()}",
-                "Correct it, or leave it out",
-            )
+        holds = np.abs(curvature - bend) <= 1e-3 * (1 + np.abs(bend))
+        must = f"'curvature' of {atom.label!r} must be the second derivative of 'expression'"
+        _require(holds, must, f"{curvature.tolist()} against {bend.tolist()} at {m.tolist()}")

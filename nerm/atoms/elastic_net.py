@@ -11,6 +11,7 @@ from nerm.atoms.l1 import L1
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import InvalidInputError
+from nerm.typing import Floats
 from nerm.validation import as_nonnegative
 
 
@@ -20,6 +21,8 @@ class ElasticNet(Regularizer):
 
     Omega*(q) = ||soft(q, r)||^2 / (2 (1 - r)) for r < 1.
 
+    Examples
+    --------
     >>> ElasticNet(l1_ratio=0.5).value(np.array([3.0, -4.0]))
     9.75
     """
@@ -31,23 +34,21 @@ class ElasticNet(Regularizer):
         object.__setattr__(self, "l1_ratio", as_nonnegative(self.l1_ratio, "l1_ratio"))
         if self.l1_ratio > 1:
             raise InvalidInputError(
-                "'l1_ratio' must lie between 0 and 1",
-                repr(self.l1_ratio),
-                "Use 1 for pure l1, 0 for pure squared l2",
+                "'l1_ratio' must lie between 0 and 1", repr(self.l1_ratio), "Use 1 for pure l1, 0 for pure squared l2"
             )
 
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: Floats) -> float:
         """Return r ||w||_1 + (1 - r)/2 ||w||^2."""
         r = self.l1_ratio
         return r * float(np.abs(w).sum()) + 0.5 * (1 - r) * float(w @ w)
 
-    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return r times that of l1, plus (1 - r) w."""
         low, high = L1().subgradient(w)
         r = self.l1_ratio
         return r * low + (1 - r) * w, r * high + (1 - r) * w
 
-    def conjugate(self, q: np.ndarray) -> float:
+    def conjugate(self, q: Floats) -> float:
         """Return the conjugate; for r = 1 that of l1."""
         r = self.l1_ratio
         if r == 1:
@@ -55,7 +56,7 @@ class ElasticNet(Regularizer):
         soft = L1().prox(q, r)
         return 0.5 * float(soft @ soft) / (1 - r)
 
-    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+    def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return the soft-thresholded and shrunk w."""
         r = self.l1_ratio
         return L1().prox(w, step * r) / (1 + step * (1 - r))

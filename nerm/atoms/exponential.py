@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import wrightomega, xlogy
 
-from nerm.atoms.margin import Facts, MarginFunction, on_interval, single
+from nerm.atoms.margin import Facts, MarginFunction, on_interval
 from nerm.typing import Floats
 
 
@@ -17,6 +17,8 @@ from nerm.typing import Floats
 class Exponential(MarginFunction):
     """phi(m) = e^-m; phi*(u) = -u log(-u) + u for u <= 0.
 
+    Examples
+    --------
     >>> float(Exponential().conjugate(-1.0))
     -1.0
     """
@@ -28,29 +30,30 @@ class Exponential(MarginFunction):
         """What is known of the exponential loss."""
         return Facts(at_zero=1.0, slopes=(-np.inf, 0.0))
 
-    def value(self, m: ArrayLike) -> np.ndarray:
+    def value(self, m: ArrayLike) -> Floats:
         """Return exp(-m); +inf where it overflows."""
         with np.errstate(over="ignore"):
-            return np.exp(-np.asarray(m, dtype=float))
+            return np.asarray(np.exp(-np.asarray(m, dtype=float)))
 
-    def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return -exp(-m)."""
-        return single(-self.value(m))
+        slope = -self.value(m)
+        return slope, slope
 
     def curvature(self, m: ArrayLike) -> Floats:
         """Return exp(-m); +inf where it overflows."""
         return self.value(m)
 
-    def conjugate(self, u: ArrayLike) -> np.ndarray:
+    def conjugate(self, u: ArrayLike) -> Floats:
         """Return -u log(-u) + u for u <= 0."""
         u = np.asarray(u, dtype=float)
         p = np.maximum(-u, 0.0)
         return on_interval(u, (-np.inf, 0.0), xlogy(p, p) - p)
 
-    def prox(self, m: ArrayLike, step: float = 1.0) -> np.ndarray:
+    def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
         """Return m + W(step e^-m), by the Wright omega function so that nothing overflows."""
         m = np.asarray(m, dtype=float)
-        return m + wrightomega(np.log(step) - m).real
+        return np.asarray(m + wrightomega(np.log(step) - m).real)
 
     def expression(self, m: Any) -> Any:
         """Return exp(-m)."""

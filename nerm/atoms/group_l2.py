@@ -10,6 +10,7 @@ import numpy as np
 
 from nerm.atoms.regularizer import Norm
 from nerm.errors import InvalidInputError
+from nerm.typing import Floats, Ints
 from nerm.validation import as_positive
 
 
@@ -23,6 +24,8 @@ class GroupL2(Norm):
     weights
         One positive number per group, in sorted order of the labels or in the order of the lists. None: ones.
 
+    Examples
+    --------
     >>> GroupL2([[0, 1], [2]]).value(np.array([3.0, 4.0, 2.0]))
     7.0
     """
@@ -45,7 +48,7 @@ class GroupL2(Norm):
             weights = tuple(as_positive(w, "weights of the groups") for w in self.weights)
             object.__setattr__(self, "weights", weights)
 
-    def indices(self, d: int) -> list[np.ndarray]:
+    def indices(self, d: int) -> list[Ints]:
         """Return the column indices of each group, for d columns; refuse groups that do not partition them."""
         if self.groups is None:
             return [np.arange(d)]
@@ -74,7 +77,7 @@ class GroupL2(Norm):
         """Refuse groups that do not partition the d columns, or weights that do not match the groups."""
         self._pairs(d)
 
-    def _pairs(self, d: int) -> list[tuple[float, np.ndarray]]:
+    def _pairs(self, d: int) -> list[tuple[float, Ints]]:
         groups = self.indices(d)
         weights = self.weights or (1.0,) * len(groups)
         if len(weights) != len(groups):
@@ -85,11 +88,11 @@ class GroupL2(Norm):
             )
         return list(zip(weights, groups, strict=True))
 
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: Floats) -> float:
         """Return sum_g weight_g ||w_g||."""
         return float(sum(weight * np.linalg.norm(w[g]) for weight, g in self._pairs(len(w))))
 
-    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return weight_g w_g / ||w_g||, and [-weight_g, weight_g] in each coordinate where w_g = 0."""
         low, high = np.empty_like(w), np.empty_like(w)
         for weight, g in self._pairs(len(w)):
@@ -98,11 +101,11 @@ class GroupL2(Norm):
             high[g] = weight * w[g] / size if size > 0 else weight
         return low, high
 
-    def dual_norm(self, q: np.ndarray) -> float:
+    def dual_norm(self, q: Floats) -> float:
         """Return max_g ||q_g|| / weight_g."""
         return float(max(np.linalg.norm(q[g]) / weight for weight, g in self._pairs(len(q))))
 
-    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+    def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return w with every group shortened by step weight_g, or set to zero."""
         shrunk = np.zeros_like(w)
         for weight, g in self._pairs(len(w)):

@@ -8,23 +8,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nerm.atoms.regularizer import Norm
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
 class LInf(Norm):
     """Omega(w) = max_j `|w_j|`; Omega* is the indicator of ||q||_1 <= 1.
 
+    Examples
+    --------
     >>> LInf().value(np.array([3.0, -4.0]))
     4.0
     """
 
     name: ClassVar[str] = "l-inf"
 
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: Floats) -> float:
         """Return max `|w_j|`."""
         return float(np.abs(w).max(initial=0.0))
 
-    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return the one-sided derivatives: sign(w_j) outwards at a largest entry, inwards only if it is alone."""
         size = np.abs(w)
         largest = size.max(initial=0.0)
@@ -36,11 +39,11 @@ class LInf(Norm):
         high = np.where(alone | (at_top & (w > 0)), np.sign(w), 0.0)
         return low, high
 
-    def dual_norm(self, q: np.ndarray) -> float:
+    def dual_norm(self, q: Floats) -> float:
         """Return sum `|q_j|`."""
         return float(np.abs(q).sum())
 
-    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+    def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return w minus its projection on the l1 ball of radius step."""
         return w - _project_l1_ball(w, step)
 
@@ -59,11 +62,11 @@ class LInf(Norm):
         return r"\|w\|_\infty"
 
 
-def _project_l1_ball(w: np.ndarray, radius: float) -> np.ndarray:
+def _project_l1_ball(w: Floats, radius: float) -> Floats:
     """Return the closest point of { ||z||_1 <= radius }: soft-thresholding at the level that meets the radius."""
     size = np.sort(np.abs(w))[::-1]
     if size.sum() <= radius:
         return w
     excess = (np.cumsum(size) - radius) / np.arange(1, len(w) + 1)
     level = excess[np.flatnonzero(size > excess)[-1]]
-    return np.sign(w) * np.maximum(np.abs(w) - level, 0.0)
+    return np.asarray(np.sign(w) * np.maximum(np.abs(w) - level, 0.0))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, xlogy
 
-from nerm.atoms.margin import Facts, MarginFunction, on_interval, single
+from nerm.atoms.margin import Facts, MarginFunction, on_interval
 from nerm.typing import Floats
 
 
@@ -17,6 +17,8 @@ from nerm.typing import Floats
 class Logistic(MarginFunction):
     """phi(m) = log(1 + e^-m); phi*(u) = (-u) log(-u) + (1 + u) log(1 + u) on [-1, 0].
 
+    Examples
+    --------
     >>> float(Logistic().value(0.0))
     0.693...
     """
@@ -28,20 +30,21 @@ class Logistic(MarginFunction):
         """What is known of the logistic loss."""
         return Facts(at_zero=float(np.log(2.0)), slopes=(-1.0, 0.0), smoothness=0.25)
 
-    def value(self, m: ArrayLike) -> np.ndarray:
+    def value(self, m: ArrayLike) -> Floats:
         """Return log(1 + exp(-m)), without overflow."""
-        return np.logaddexp(0.0, -np.asarray(m, dtype=float))
+        return np.asarray(np.logaddexp(0.0, -np.asarray(m, dtype=float)))
 
-    def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return -1 / (1 + exp(m))."""
-        return single(-expit(-np.asarray(m, dtype=float)))
+        slope = np.asarray(-expit(-np.asarray(m, dtype=float)))
+        return slope, slope
 
     def curvature(self, m: ArrayLike) -> Floats:
         """Return 1 / ((1 + e^m) (1 + e^-m))."""
         m = np.asarray(m, dtype=float)
         return np.asarray(expit(m) * expit(-m))
 
-    def conjugate(self, u: ArrayLike) -> np.ndarray:
+    def conjugate(self, u: ArrayLike) -> Floats:
         """Return the negative entropy of (-u, 1 + u)."""
         u = np.asarray(u, dtype=float)
         p = np.clip(-u, 0.0, 1.0)

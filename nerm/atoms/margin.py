@@ -17,26 +17,29 @@ from nerm.typing import Floats
 class Facts:
     """What is known of a margin function phi, beside its formula.
 
-    at_zero
+    Attributes
+    ----------
+    at_zero : float
         phi(0), which the bounds of the paper need.
-    slopes
+    slopes : tuple of float
         The closure of the set of all subgradients: the domain of the conjugate.
-    smoothness
+    smoothness : float
         The Lipschitz constant of the derivative; infinite if there is none.
-    kinks
+    kinks : tuple of float
         Where the derivative jumps.
-    breakpoints
+    breakpoints : tuple of float
         Where the formula changes; includes the kinks.
-    minimum
+    minimum : float
         The infimum of phi.
-    quadratic
-        ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None. This is the family
-        that the interior-point engine takes.
-    surrogate_only
+    quadratic : tuple of float or None
+        ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None (`HingeLike`).
+    surrogate_only : bool
         Unbounded below, hence no loss.
-    numeric
+    numeric : bool
         True if the conjugate or the subgradient were derived by computation and carry its error.
 
+    Examples
+    --------
     >>> from nerm import Hinge, Identity
     >>> facts = Hinge().facts
     >>> facts.at_zero, facts.slopes, facts.kinks, facts.lipschitz, facts.monotone
@@ -72,11 +75,21 @@ class MarginFunction(ABC):
 
     A frozen value without data and without weight. Everything is vectorised: m has any shape, and results have it too.
     A class of one's own defines `facts`, `value`, `subgradient`, `expression` and `latex`; conjugate and prox are then
-    computed numerically unless they are defined too (`nerm.margin_function` makes one from an expression alone).
+    computed numerically unless they are defined too. Of functions whose conjugate is quadratic on an interval, `nerm.
+    atoms.HingeLike` knows all but the formula; `nerm.margin_function` makes one from a cvxpy expression alone.
 
     A subgradient u at m is where Fenchel and Young's inequality phi(m) + phi*(u) >= u m is an equality, and the prox
-    moves against a subgradient at its end, (m - prox(m, t)) / t in d phi(prox(m, t)):
+    moves against a subgradient at its end, (m - prox(m, t)) / t in d phi(prox(m, t)).
 
+    Attributes
+    ----------
+    name : str
+        The name by which it can be asked for.
+    facts : Facts
+        What is known of this function.
+
+    Examples
+    --------
     >>> from nerm import Hinge
     >>> phi, m = Hinge(), np.array([-1.0, 0.5, 1.0, 3.0])
     >>> low, high = phi.subgradient(m)
@@ -94,11 +107,11 @@ class MarginFunction(ABC):
         """What is known of this function."""
 
     @abstractmethod
-    def value(self, m: ArrayLike) -> np.ndarray:
-        """Return phi(m), in the shape of m."""
+    def value(self, m: ArrayLike) -> Floats:
+        """Return phi(m), in the shape of m; +inf where it overflows."""
 
     @abstractmethod
-    def subgradient(self, m: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the ends (low, high) of the interval of subgradients, each in m's shape; equal where phi is smooth."""
 
     @abstractmethod
@@ -109,11 +122,11 @@ class MarginFunction(ABC):
         """Return phi''(m) where phi is twice differentiable, in the shape of m; None if it is not stated."""
         return None
 
-    def conjugate(self, u: ArrayLike) -> np.ndarray:
+    def conjugate(self, u: ArrayLike) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), in the shape of u; +inf outside ``facts.slopes``."""
         return numeric.conjugate(self, np.asarray(u, dtype=float))
 
-    def prox(self, m: ArrayLike, step: float = 1.0) -> np.ndarray:
+    def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
         """Return argmin_z  step phi(z) + (z - m)^2 / 2, in the shape of m."""
         return numeric.prox(self, np.asarray(m, dtype=float), step)
 
@@ -132,12 +145,7 @@ class MarginFunction(ABC):
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _not_a_term
 
 
-def on_interval(u: ArrayLike, slopes: tuple[float, float], inside: np.ndarray) -> np.ndarray:
+def on_interval(u: ArrayLike, slopes: tuple[float, float], inside: Floats) -> Floats:
     """Return `inside` where u lies in the closed interval and +inf elsewhere: a conjugate's shape."""
     u = np.asarray(u, dtype=float)
     return np.where((u >= slopes[0]) & (u <= slopes[1]), inside, np.inf)
-
-
-def single(slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a subgradient interval that is one point: the derivative."""
-    return slope, slope

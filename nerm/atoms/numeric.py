@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nerm.typing import Floats
+
 if TYPE_CHECKING:
     from nerm.atoms.margin import MarginFunction
 
-Function = Callable[[np.ndarray], np.ndarray]
+Function = Callable[[Floats], Floats]
 
 FARTHEST = 1e8  # margins beyond this are taken as infinite
 SECANT = 1e-6  # relative step of numeric slopes
 GOLDEN = (np.sqrt(5.0) - 1) / 2
 
 
-def bisect(increasing: Function, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bisect(increasing: Function, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Shrink [low, high] around the sign change of a nondecreasing function, to neighbouring floats."""
     low, high = low.astype(float).copy(), high.astype(float).copy()
     for _ in range(200):
@@ -35,7 +37,7 @@ def bisect(increasing: Function, low: np.ndarray, high: np.ndarray) -> tuple[np.
     return low, high
 
 
-def bracket(increasing: Function, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bracket(increasing: Function, start: Floats) -> tuple[Floats, Floats]:
     """Return [low, high] around `start` with increasing(low) <= 0 <= increasing(high), as far as FARTHEST.
 
     Where the function keeps one sign up to FARTHEST, the end stays there.
@@ -44,7 +46,7 @@ def bracket(increasing: Function, start: np.ndarray) -> tuple[np.ndarray, np.nda
     return _reach(increasing, start, -1.0), _reach(increasing, start, 1.0)
 
 
-def _reach(increasing: Function, start: np.ndarray, direction: float) -> np.ndarray:
+def _reach(increasing: Function, start: Floats, direction: float) -> Floats:
     """Walk from start in growing steps until the function has the sign of the direction."""
     end, step = start + direction, np.ones_like(start)
     for _ in range(64):
@@ -56,7 +58,7 @@ def _reach(increasing: Function, start: np.ndarray, direction: float) -> np.ndar
     return end
 
 
-def secant_slopes(value: Function, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def secant_slopes(value: Function, m: Floats) -> tuple[Floats, Floats]:
     """Return the slopes of the secants just left and just right of m.
 
     They are rounded to single precision, below their own error, so that a straight piece has one slope and not a
@@ -88,20 +90,20 @@ def _secant(value: Function, m: float) -> float:
         return float((ends[1] - ends[0]) / m)
 
 
-def middle_slope(phi: MarginFunction, m: np.ndarray) -> np.ndarray:
+def middle_slope(phi: MarginFunction, m: Floats) -> Floats:
     """Return the middle of the subgradient interval; where values overflow it is infinite, with the sign of m."""
     low, high = phi.subgradient(m)
     middle = 0.5 * (low + high)
     return np.where(np.isnan(middle), np.copysign(np.inf, m), middle)
 
 
-def conjugate(phi: MarginFunction, u: np.ndarray) -> np.ndarray:
+def conjugate(phi: MarginFunction, u: Floats) -> Floats:
     """Return sup_m u m - phi(m), or slightly more; +inf outside the slopes and where the supremum is out of reach."""
     low_slope, high_slope = phi.facts.slopes
     inside = (u >= low_slope) & (u <= high_slope)
     at = np.where(inside, u, np.clip(u, low_slope, high_slope)).astype(float)
 
-    def gain(m: np.ndarray) -> np.ndarray:
+    def gain(m: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
             values = at * m - phi.value(m)
         return np.where(np.isnan(values), -np.inf, values)
@@ -109,7 +111,7 @@ def conjugate(phi: MarginFunction, u: np.ndarray) -> np.ndarray:
     return np.where(inside, _supremum(gain, np.shape(at)), np.inf)
 
 
-def _supremum(gain: Function, shape: tuple[int, ...]) -> np.ndarray:
+def _supremum(gain: Function, shape: tuple[int, ...]) -> Floats:
     """Return an upper bound, tight to rounding, on the supremum of a concave function.
 
     Golden section closes in on the maximum; then the secants on both sides of the last bracket, prolonged into it,
@@ -130,7 +132,7 @@ def _supremum(gain: Function, shape: tuple[int, ...]) -> np.ndarray:
     return np.where(out_of_reach, np.inf, _from_above(gain, low, high))
 
 
-def _climb(gain: Function, shape: tuple[int, ...], direction: float) -> np.ndarray:
+def _climb(gain: Function, shape: tuple[int, ...], direction: float) -> Floats:
     """Return a point beyond the maximum in this direction: walk in growing steps while the function rises."""
     here, ahead = np.zeros(shape), np.full(shape, direction)
     for _ in range(40):
@@ -142,7 +144,7 @@ def _climb(gain: Function, shape: tuple[int, ...], direction: float) -> np.ndarr
     return ahead
 
 
-def _from_above(gain: Function, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _from_above(gain: Function, low: Floats, high: Floats) -> Floats:
     """Return the largest value that a concave function with these values around [low, high] can take inside."""
     width = high - low
     before, first, last, after = (gain(point) for point in (low - width, low, high, high + width))
@@ -151,13 +153,14 @@ def _from_above(gain: Function, low: np.ndarray, high: np.ndarray) -> np.ndarray
         # the lines first + rise t and last + fall (1 - t) meet at t in [0, 1]
         t = np.clip(np.nan_to_num((last + fall - first) / (rise + fall), nan=0.5), 0.0, 1.0)
     meeting = np.minimum(first + rise * t, last + fall * (1 - t))
-    return np.maximum(meeting, np.maximum(first, last))
+    highest: Floats = np.maximum(meeting, np.maximum(first, last))
+    return highest
 
 
-def prox(phi: MarginFunction, m: np.ndarray, step: float) -> np.ndarray:
+def prox(phi: MarginFunction, m: Floats, step: float) -> Floats:
     """Return the z with (m - z) / step in the subgradient of phi at z."""
 
-    def rise(z: np.ndarray) -> np.ndarray:
+    def rise(z: Floats) -> Floats:
         return step * middle_slope(phi, z) + z - m
 
     low, high = bisect(rise, *bracket(rise, np.asarray(m, dtype=float)))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nerm.algebra import Term
+from nerm.typing import Floats
 
 
 class Regularizer(Term):
@@ -18,6 +19,8 @@ class Regularizer(Term):
     With z = prox(w), q = w - z is a subgradient at z, where Fenchel and Young's inequality is an equality,
     Omega(z) + Omega*(q) = q.z:
 
+    Examples
+    --------
     >>> from nerm import ElasticNet
     >>> omega, w = ElasticNet(l1_ratio=0.5), np.array([3.0, -0.2, 1.0])
     >>> z = omega.prox(w)
@@ -31,11 +34,11 @@ class Regularizer(Term):
     is_norm: ClassVar[bool] = False
 
     @abstractmethod
-    def value(self, w: np.ndarray) -> float:
+    def value(self, w: Floats) -> float:
         """Return Omega(w), a number, for w of shape (d,)."""
 
     @abstractmethod
-    def subgradient(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return (low, high), both (d,), the range of each coordinate of the subgradients at w.
 
         These are the one-sided derivatives of Omega along the coordinate axes. For a separable regularizer the
@@ -43,11 +46,11 @@ class Regularizer(Term):
         """
 
     @abstractmethod
-    def conjugate(self, q: np.ndarray) -> float:
+    def conjugate(self, q: Floats) -> float:
         """Return Omega*(q) = sup_w q.w - Omega(w), a number, for q of shape (d,)."""
 
     @abstractmethod
-    def prox(self, w: np.ndarray, step: float = 1.0) -> np.ndarray:
+    def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return argmin_z  step Omega(z) + ||z - w||^2 / 2, (d,)."""
 
     @abstractmethod
@@ -65,6 +68,8 @@ class Regularizer(Term):
 class Norm(Regularizer):
     """A regularizer that is a norm; its conjugate is the indicator of the dual norm's unit ball.
 
+    Examples
+    --------
     >>> from nerm import L1
     >>> q = np.array([0.5, -2.0])
     >>> L1().dual_norm(q), L1().conjugate(q), L1().conjugate(q / 2)
@@ -74,9 +79,9 @@ class Norm(Regularizer):
     is_norm: ClassVar[bool] = True
 
     @abstractmethod
-    def dual_norm(self, q: np.ndarray) -> float:
+    def dual_norm(self, q: Floats) -> float:
         """Return sup { q.w : Omega(w) <= 1 }."""
 
-    def conjugate(self, q: np.ndarray) -> float:
+    def conjugate(self, q: Floats) -> float:
         """Return 0 inside the dual unit ball (up to rounding) and +inf outside."""
         return 0.0 if self.dual_norm(q) <= 1.0 + 1e-12 else np.inf
