@@ -18,26 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nerm import atoms, kernels, metrics, signs, solvers, weights
     from nerm.algebra import Objective
-    from nerm.atoms import (
-        L1,
-        ElasticNet,
-        Exponential,
-        GroupL2,
-        Hinge,
-        HuberizedHinge,
-        Identity,
-        LInf,
-        Logistic,
-        MarginFunction,
-        ModifiedHuber,
-        Pinball,
-        Regularizer,
-        SmoothHinge,
-        Squared,
-        SquaredHinge,
-        SquaredL2,
-        margin_function,
-    )
+    from nerm.atoms import MarginFunction, Regularizer, margin_function
     from nerm.certificate import Certificate
     from nerm.errors import (
         InvalidInputError,
