@@ -14,7 +14,7 @@ from nerm.errors import InvalidInputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from nerm.tables import Task
+    from nerm.tables import TableTask
 
 EPILOG = """\b
 Examples:
@@ -95,24 +95,24 @@ def audit(
     )
 
 
-def _scores(task: Task, column: str, threshold: float) -> np.ndarray:
+def _scores(task: TableTask, column: str, threshold: float) -> np.ndarray:
     """Return the scores minus the threshold."""
     import numpy as np
 
-    from nerm.tables.recipe import as_number
+    from nerm.tables.recipe import numbers_in
 
-    numbers = [as_number(word) for word in task.table[column].tolist()]
-    if None in numbers:
-        i = numbers.index(None)
+    numbers = numbers_in(task.table[column])
+    if np.isnan(numbers).any():
+        i = int(np.flatnonzero(np.isnan(numbers))[0])
         raise InvalidInputError(
             f"the score {column!r} must be a number in every row",
             f"{task.table[column][i]!r} in line {int(task.table.lines[i])}",
             "Correct it, or use --prediction for decisions in words",
         )
-    return np.array(numbers, dtype=float) - threshold
+    return numbers - threshold
 
 
-def _decisions(task: Task, column: str) -> np.ndarray:
+def _decisions(task: TableTask, column: str) -> np.ndarray:
     """Return +1 and -1 for decisions in the words of the target."""
     import numpy as np
 

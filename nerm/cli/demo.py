@@ -11,7 +11,7 @@ from nerm.cli.console import Console, check_writable, write_text
 from nerm.cli.options import common, seed_option
 
 if TYPE_CHECKING:
-    from nerm.tables import Task
+    from nerm.tables import TableTask
 
 
 @click.command(
@@ -43,7 +43,7 @@ def demo(console: Console, folder: str, seed: int) -> int:
     return console.code(statuses_of(study))
 
 
-def diabetes() -> Task:
+def diabetes() -> TableTask:
     """Return the diabetes data as a task, read through the same door as any other table."""
     from nerm.datasets import load
     from nerm.tables import make_task, parse_table

@@ -26,7 +26,7 @@ from nerm.errors import NermError
 
 if TYPE_CHECKING:
     from nerm.report.study import Promise, Settings
-    from nerm.tables import TableModel, Task
+    from nerm.tables import TableModel, TableTask
 
 EPILOG = """\b
 Examples:
@@ -88,7 +88,7 @@ def fit(console: Console, data: str, eta: float, out: str | None, test: float, b
     return console.code(statuses)
 
 
-def fitted(task: Task, settings: Settings, eta: float, test: float) -> dict[str, Any]:
+def fitted(task: TableTask, settings: Settings, eta: float, test: float) -> dict[str, Any]:
     """Fit on the training rows and measure on the others; the model is among what comes back."""
     import numpy as np
 
@@ -168,7 +168,12 @@ def _save(model: Any, out: str) -> None:
 
 
 def _show(
-    console: Console, task: Task, found: dict[str, Any], files: dict[str, Any], promises: list[Promise], delta: float
+    console: Console,
+    task: TableTask,
+    found: dict[str, Any],
+    files: dict[str, Any],
+    promises: list[Promise],
+    delta: float,
 ) -> None:
     from nerm.cli.showing import groups_table, measures_table, promises_table
 

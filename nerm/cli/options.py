@@ -15,7 +15,7 @@ from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from nerm.report.study import Settings
-    from nerm.tables import Table, Task
+    from nerm.tables import TableTask, TextTable
 
 F = TypeVar("F", bound=Callable[..., Any])
 LAYOUTS = ("adult", "bank", "german")
@@ -103,7 +103,7 @@ model_options = _all(
 )
 
 
-def read(path: str, options: dict[str, Any]) -> Table:
+def read(path: str, options: dict[str, Any]) -> TextTable:
     """Read the table that the options describe; takes its own options out of the dict."""
     from nerm.tables import read_table
 
@@ -154,7 +154,7 @@ def missing_words(options: dict[str, Any]) -> tuple[str, ...]:
     return (*MISSING, *options.pop("missing"))
 
 
-def task_of(path: str, options: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
+def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, dict[str, Any]]:
     """Return the task, and what the recipe needs of the options; both leave the dict."""
     from nerm.tables import make_task, nominal_columns
 

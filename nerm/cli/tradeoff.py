@@ -88,9 +88,9 @@ def tradeoff(
 
 
 def _number(word: str) -> float:
-    from nerm.tables.recipe import as_number
+    from nerm.tables.recipe import numbers_in
 
-    value = as_number(word.strip())
-    if value is None or value < 0:
+    value = float(numbers_in([word.strip()])[0])
+    if not value >= 0:
         raise InvalidInputError("--etas must be numbers of at least 0", repr(word), "Write 0,0.1,1 for instance")
     return value

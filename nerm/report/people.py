@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nerm.tables.roles import Task
+from nerm.tables.roles import TableTask
 
 PER = 1000.0
 
@@ -41,7 +41,7 @@ class People:
         return self.to_positive + self.to_negative
 
 
-def groups_of(task: Task, scores: np.ndarray) -> tuple[Group, ...]:
+def groups_of(task: TableTask, scores: np.ndarray) -> tuple[Group, ...]:
     """Return the rates of the favoured group and of the other one."""
     decided, wanted = scores > 0, task.y > 0
     groups = []
@@ -61,7 +61,7 @@ def groups_of(task: Task, scores: np.ndarray) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def people_of(task: Task, scores: np.ndarray, plain: np.ndarray) -> People:
+def people_of(task: TableTask, scores: np.ndarray, plain: np.ndarray) -> People:
     """Return decisions per 1,000 people, compared with those of the plain scores."""
     decided, before, wanted = scores > 0, plain > 0, task.y > 0
 

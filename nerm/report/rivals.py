@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.tables.reading import missing_in
-from nerm.tables.roles import Task
+from nerm.tables.roles import TableTask
 
 if TYPE_CHECKING:
     from nerm.report.study import Settings
@@ -48,7 +48,7 @@ def logistic_regression(X: Any, y: np.ndarray, X_test: Any, settings: Settings) 
 
 
 def rival_scores(
-    train: Task, test: Task, X: Any, X_test: Any, settings: Settings, *, every_method: bool
+    train: TableTask, test: TableTask, X: Any, X_test: Any, settings: Settings, *, every_method: bool
 ) -> tuple[dict[Key, np.ndarray], list[str]]:
     """Return the scores of the held-out rows by method and weight, and notes on methods that failed."""
     scores: dict[Key, np.ndarray] = {("logistic regression", None): logistic_regression(X, train.y, X_test, settings)}
@@ -70,7 +70,7 @@ def rival_scores(
     return scores, notes
 
 
-def _nominal(train: Task, test: Task, settings: Settings) -> tuple[Any, Any]:
+def _nominal(train: TableTask, test: TableTask, settings: Settings) -> tuple[Any, Any]:
     """Return the paper's discretisation, learned on the training rows."""
     from nerm.datasets import Discretize
 
@@ -78,7 +78,7 @@ def _nominal(train: Task, test: Task, settings: Settings) -> tuple[Any, Any]:
     return coder.transform(_frame(train, settings)), coder.transform(_frame(test, settings))
 
 
-def _frame(task: Task, settings: Settings) -> Any:
+def _frame(task: TableTask, settings: Settings) -> Any:
     """Return the inputs as a frame of numbers and words."""
     import pandas as pd
 

@@ -14,7 +14,7 @@ from nerm.errors import InvalidInputError
 from nerm.report.people import Group, People, groups_of, people_of
 from nerm.report.rivals import Key, Rival, rival_scores
 from nerm.tables.recipe import Recipe, learn_recipe
-from nerm.tables.roles import Task, folds, split
+from nerm.tables.roles import TableTask, folds, split
 
 ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)
 CROSS_VALIDATED = 4000  # up to this many rows every row is held out once; beyond, a quarter is held out
@@ -91,7 +91,7 @@ class Point:
 class Study:
     """Everything that the table, the figure and the page show."""
 
-    task: Task
+    task: TableTask
     recipe: Recipe
     settings: Settings
     formula: str
@@ -126,7 +126,7 @@ class Study:
 
 
 def run_study(
-    task: Task,
+    task: TableTask,
     settings: Settings,
     *,
     choose: float | None = None,
@@ -190,7 +190,7 @@ def run_study(
     )
 
 
-def _path(task: Task, settings: Settings) -> tuple[Recipe, Any, list[Any], tuple[str, ...]]:
+def _path(task: TableTask, settings: Settings) -> tuple[Recipe, Any, list[Any], tuple[str, ...]]:
     """Learn the recipe on these rows and solve for every weight."""
     from nerm.estimators.parameters import as_atom, as_kernel
     from nerm.objective import Neutrality, Risk
@@ -219,15 +219,15 @@ def _class_weights(y: np.ndarray, name: str | None) -> np.ndarray | None:
     return np.where(y > 0, 0.5 / positive, 0.5 / (1 - positive))
 
 
-def _measures(task: Task, scores: np.ndarray) -> dict[str, float]:
+def _measures(task: TableTask, scores: np.ndarray) -> dict[str, float]:
     from nerm.metrics import report
 
     return report(task.y, scores, task.v).as_dict()
 
 
 def _points(
-    shown: Task,
-    judged: Task,
+    shown: TableTask,
+    judged: TableTask,
     settings: Settings,
     recipe: Recipe,
     X: Any,

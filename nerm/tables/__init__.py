@@ -6,17 +6,17 @@ r"""From a text file to numbers: reading tables, what their columns mean, and co
 (('age', 'sex', 'income'), ['31', '?'])
 """
 
-from nerm.tables.model import TableModel, load_model
-from nerm.tables.reading import Table, parse_table, read_table
+from nerm.tables.reading import TextTable, parse_table, read_table
 from nerm.tables.recipe import Recipe, learn_recipe, nominal_columns
-from nerm.tables.roles import Role, Task, make_task
+from nerm.tables.roles import Role, TableTask, make_task
+from nerm.tables.table_model import TableModel, load_model
 
 __all__ = [
     "Recipe",
     "Role",
-    "Table",
     "TableModel",
-    "Task",
+    "TableTask",
+    "TextTable",
     "learn_recipe",
     "load_model",
     "make_task",

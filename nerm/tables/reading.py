@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,19 +11,30 @@ from typing import Any
 
 import numpy as np
 
+from nerm.datasets.published_files import read_bytes
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.typing import Array, Bools, Ints
 
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
-GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TextTable:
     r"""Columns of words by name, all of one length n.
 
-    `lines` (n,) says in which line of the file each row starts, `places` (n,) which of the file's rows it is, counted
-    from 1 and with the rows that were skipped.
+    Attributes
+    ----------
+    source
+        What messages call it.
+    names, columns
+        The names in order, and the words of each column, (n,).
+    lines
+        In which line of the file each row starts, (n,).
+    places
+        Which of the file's rows each one is, counted from 1 and with the rows that were skipped, (n,).
+    skipped
+        How many rows were left out.
 
     >>> table = parse_table("age,sex\n31,f\n\n?,m\n", "people.csv")
     >>> table["age"].tolist(), table.lines.tolist(), table.places.tolist()
@@ -40,26 +49,26 @@ class Table:
 
     source: str
     names: tuple[str, ...]
-    columns: dict[str, np.ndarray]
-    lines: np.ndarray
-    places: np.ndarray
+    columns: dict[str, Array]
+    lines: Ints
+    places: Ints
     skipped: int = 0
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Array:
         if name not in self.columns:
             raise UnknownNameError(f"a column of {self.source}", name, self.names, "Name a column of the file")
         return self.columns[name]
 
-    def rows(self, kept: np.ndarray) -> Table:
+    def rows(self, kept: Bools | Ints) -> TextTable:
         """Return the table of these rows: a mask (n,), or their numbers."""
         columns = {name: column[kept] for name, column in self.columns.items()}
-        return Table(self.source, self.names, columns, self.lines[kept], self.places[kept], self.skipped)
+        return TextTable(self.source, self.names, columns, self.lines[kept], self.places[kept], self.skipped)
 
 
-def missing_in(column: np.ndarray, tokens: Sequence[str] = MISSING) -> np.ndarray:
+def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
     """Return which entries say that nothing is known.
 
     >>> missing_in(np.array(["1", "?", ""], dtype=object))
@@ -69,7 +78,7 @@ def missing_in(column: np.ndarray, tokens: Sequence[str] = MISSING) -> np.ndarra
     return np.fromiter((word in known for word in column), dtype=bool, count=len(column))
 
 
-def read_table(path: Any, **options: Any) -> Table:
+def read_table(path: Any, **options: Any) -> TextTable:
     r"""Read a CSV file, plain or gzip'ed, UTF-8. Options as for `parse_table`.
 
     >>> import gzip, tempfile
@@ -86,7 +95,7 @@ def read_text(path: Any) -> str:
     """Return the text of a file, unzipped where it is gzip'ed; anything but UTF-8 is refused."""
     where = Path(path)
     try:
-        content = where.read_bytes()
+        content = read_bytes(where)
     except FileNotFoundError:
         raise InvalidInputError("the file must exist", f"no file {str(path)!r}", "Check its name and folder") from None
     except IsADirectoryError:
@@ -97,13 +106,6 @@ def read_text(path: Any) -> str:
         raise InvalidInputError(
             "the file must be readable", f"{error.strerror} for {str(path)!r}", "Check its permissions"
         ) from None
-    if content[:2] == GZIP:
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error):
-            raise InvalidInputError(
-                f"{where.name!r} must be a whole gzip file", "one that ends early or is damaged", "Copy it again"
-            ) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,17 +126,21 @@ def parse_table(
     header: bool = True,
     skip_lines: int = 0,
     skip_bad_rows: bool = False,
-) -> Table:
+) -> TextTable:
     r"""Parse separated text.
 
+    Parameters
+    ----------
+    text, source
+        The text, and what messages call it.
     separator
         One character or a name in `SEPARATORS`; None takes the one that splits the first line most, spaces last.
-    columns
+    columns, header
         Names for a file without a header line; `header=False` alone names them c1, c2, ….
     skip_lines
         Lines to leave out at the top, such as a comment.
     skip_bad_rows
-        Leave out rows with another number of fields instead of refusing the file; `Table.skipped` counts them.
+        Leave out rows with another number of fields instead of refusing the file; `TextTable.skipped` counts them.
 
     >>> text = "age sex\n31 f\n52 m extra\n47 f\n"
     >>> table = parse_table(text, "people.txt", skip_bad_rows=True)
@@ -227,7 +233,7 @@ def _check_names(names: list[str], source: str, *, given: bool) -> None:
         )
 
 
-def _assembled(names: list[str], records: list[tuple[int, list[str]]], source: str, skip_bad_rows: bool) -> Table:
+def _assembled(names: list[str], records: list[tuple[int, list[str]]], source: str, skip_bad_rows: bool) -> TextTable:
     """Return the table after checking that every row has a field for every column."""
     bad = [(line, len(record)) for line, record in records if len(record) != len(names)]
     if bad and (not skip_bad_rows or len(bad) == len(records)):
@@ -243,4 +249,4 @@ def _assembled(names: list[str], records: list[tuple[int, list[str]]], source: s
         raise InvalidInputError(f"{source!r} must hold at least one row", "only a header", "Check how it was written")
     columns = {name: np.array([record[j] for *_, record in good], dtype=object) for j, name in enumerate(names)}
     places, lines = (np.array([entry[k] for entry in good]) for k in (0, 1))
-    return Table(source, tuple(names), columns, lines, places, len(bad))
+    return TextTable(source, tuple(names), columns, lines, places, len(bad))

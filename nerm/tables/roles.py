@@ -8,12 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.tables.reading import MISSING, Table, missing_in
+from nerm.splitting import assign_folds, hold_out
+from nerm.tables.reading import MISSING, TextTable, missing_in
+from nerm.tables.recipe import numbers_in
+from nerm.typing import Array, Bools, Floats, Ints
 
 
 @dataclass(frozen=True)
 class Role:
-    """A column read as -1 and +1: `positive` is the value that counts as +1, `negative` says what the others are.
+    """A column read as -1 and +1.
+
+    Attributes
+    ----------
+    column
+        Its name.
+    positive, negative
+        The value that counts as +1, and what the others are called.
 
     >>> role = Role("sex", "f", "m")
     >>> role.signs(np.array(["f", "m", "f"], dtype=object)), role.group(-1)
@@ -24,7 +34,7 @@ class Role:
     positive: str
     negative: str
 
-    def signs(self, values: np.ndarray) -> np.ndarray:
+    def signs(self, values: Array) -> Floats:
         """Return +1 where the value is the positive one, -1 elsewhere, in the shape of the values."""
         return np.where(values.astype(str) == self.positive, 1.0, -1.0)
 
@@ -34,10 +44,21 @@ class Role:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TableTask:
     r"""A table with its roles: the rows where target and viewpoint are known, and what was left out.
 
-    `y` and `v` are (n,) in -1/+1; `inputs` are the columns to learn from.
+    Attributes
+    ----------
+    table
+        The rows.
+    target, viewpoint
+        The two columns that are read as -1 and +1.
+    y, v
+        Their signs, (n,).
+    inputs
+        The columns to learn from.
+    notes
+        What was left out.
 
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
@@ -48,15 +69,15 @@ class Task:
     2
     """
 
-    table: Table
+    table: TextTable
     target: Role
     viewpoint: Role
-    y: np.ndarray
-    v: np.ndarray
+    y: Floats
+    v: Floats
     inputs: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
-    def rows(self, kept: np.ndarray) -> Task:
+    def rows(self, kept: Bools | Ints) -> TableTask:
         """Return the task on these rows: a mask (n,), or their numbers."""
         return replace(self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept])
 
@@ -65,7 +86,7 @@ class Task:
 
 
 def make_task(
-    table: Table,
+    table: TextTable,
     target: str,
     viewpoint: str,
     *,
@@ -74,9 +95,15 @@ def make_task(
     keep_viewpoint: bool = False,
     leave_out: Sequence[str] = (),
     missing: Sequence[str] = MISSING,
-) -> Task:
+) -> TableTask:
     r"""Give the columns their roles, leaving out rows whose target or viewpoint is missing.
 
+    Parameters
+    ----------
+    table
+        As read.
+    target, viewpoint
+        Names of columns.
     positive, favoured
         The value that counts as +1 for the target and for the viewpoint; of two values the last in order by default,
         and with more than two the one to be set against the rest.
@@ -84,6 +111,8 @@ def make_task(
         Whether the viewpoint is an input too.
     leave_out
         Columns that are no inputs.
+    missing
+        The words for "missing".
 
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
@@ -123,10 +152,10 @@ def make_task(
         raise InvalidInputError(
             "the table must have a column besides target and viewpoint", "no other", "Add the columns to learn from"
         )
-    return Task(table, aim, view, y, v, inputs, tuple(notes))
+    return TableTask(table, aim, view, y, v, inputs, tuple(notes))
 
 
-def role_of(table: Table, name: str, positive: str | None, role: str, option: str) -> Role:
+def role_of(table: TextTable, name: str, positive: str | None, role: str, option: str) -> Role:
     """Return the role of a two-valued column, or of one value against the rest when that value was named."""
     values = sorted({str(value) for value in table[name]}, key=_order)
     shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
@@ -149,44 +178,50 @@ def role_of(table: Table, name: str, positive: str | None, role: str, option: st
 
 def _order(value: str) -> tuple[bool, float, str]:
     """Sort numbers as numbers, before words."""
-    try:
-        return False, float(value), value
-    except ValueError:
-        return True, 0.0, value
+    number = float(numbers_in([value])[0])
+    return (True, 0.0, value) if np.isnan(number) else (False, number, value)
 
 
-def split(task: Task, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (training rows, held-out rows): this share of every combination of target and viewpoint is held out."""
-    held = np.zeros(len(task), dtype=bool)
-    rng = np.random.default_rng(seed)
-    for rows in _cells(task):
-        held[rng.permutation(rows)[: round(share * len(rows))]] = True
+def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
+    """Return (training rows, held-out rows): this share of every combination of target and viewpoint is held out.
+
+    Parameters
+    ----------
+    task
+        The rows.
+    share
+        Between 0 and 1.
+    seed
+        Of the draw.
+    """
+    held = hold_out([task.y, task.v], share, seed)
     train, test = np.flatnonzero(~held), np.flatnonzero(held)
-    for name, rows in (("training", train), ("held-out", test)):
-        _both_seen(task, rows, name)
+    _check_both_seen(task, train, "training")
+    _check_both_seen(task, test, "held-out")
     return train, test
 
 
-def folds(task: Task, count: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return (training rows, held-out rows) of each fold; every fold has its share of every combination."""
-    number = np.zeros(len(task), dtype=int)
-    rng = np.random.default_rng(seed)
-    start = 0
-    for rows in _cells(task):
-        number[rng.permutation(rows)] = (start + np.arange(len(rows))) % count
-        start += len(rows)  # so that small combinations do not all land in the first folds
-    pairs = [(np.flatnonzero(number != k), np.flatnonzero(number == k)) for k in range(count)]
+def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+    """Return (training rows, held-out rows) of each fold; every fold has its share of every combination.
+
+    Parameters
+    ----------
+    task
+        The rows.
+    count
+        How many folds; no more than there are rows.
+    seed
+        Of the draw.
+    """
+    count = min(count, len(task))
+    fold = assign_folds([task.y, task.v], count, seed)
+    pairs = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(count)]
     for train, _ in pairs:
-        _both_seen(task, train, "training")
+        _check_both_seen(task, train, "training")
     return pairs
 
 
-def _cells(task: Task) -> list[np.ndarray]:
-    cells = [np.flatnonzero((task.y == a) & (task.v == b)) for a in (-1, 1) for b in (-1, 1)]
-    return [rows for rows in cells if len(rows)]
-
-
-def _both_seen(task: Task, rows: np.ndarray, name: str) -> None:
+def _check_both_seen(task: TableTask, rows: Ints, name: str) -> None:
     """Refuse a split in which a class or a group is not seen at all."""
     for role, signs in ((task.target, task.y), (task.viewpoint, task.v)):
         if len(set(signs[rows].tolist())) < 2:

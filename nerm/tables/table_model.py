@@ -11,16 +11,28 @@ import numpy as np
 
 from nerm import saving
 from nerm.errors import InvalidInputError
-from nerm.tables.reading import Table
+from nerm.tables.reading import TextTable
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role
+from nerm.typing import Array, Floats
 
 KIND = "table model"
 
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    r"""A classifier that takes tables: recipe, estimator, and what its labels and groups are called.
+    r"""A classifier that takes tables.
+
+    Attributes
+    ----------
+    recipe
+        The coding of its columns.
+    estimator
+        The fitted classifier of coded rows.
+    target, viewpoint
+        What its labels and groups are called.
+    facts
+        What is worth knowing of the fit.
 
     >>> import nerm
     >>> from nerm.tables import learn_recipe, make_task, parse_table
@@ -40,12 +52,12 @@ class TableModel:
     viewpoint: Role
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def scores(self, table: Table) -> tuple[np.ndarray, tuple[str, ...]]:
+    def scores(self, table: TextTable) -> tuple[Floats, tuple[str, ...]]:
         """Return f(x) of each row, (n,), and notes on what had to be guessed."""
         matrix, notes = self.recipe.transform(table)
-        return self.estimator.decision_function(matrix), notes
+        return np.asarray(self.estimator.decision_function(matrix)), notes
 
-    def labels(self, scores: np.ndarray) -> np.ndarray:
+    def labels(self, scores: Floats) -> Array:
         """Return the target's value for each score, (n,): the positive one iff the score is above 0."""
         return np.where(scores > 0, self.target.positive, self.target.negative)
 
@@ -64,6 +76,15 @@ class TableModel:
 
 def load_model(path: Any) -> TableModel:
     r"""Read what `TableModel.save` wrote.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+
+    Returns
+    -------
+    TableModel
 
     >>> import tempfile, nerm
     >>> from nerm.tables import learn_recipe, make_task, parse_table
