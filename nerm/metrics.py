@@ -7,34 +7,80 @@ multiplicities: a row of weight 2 is two rows.
 C_sgn (:func:`neutrality_risk`) is the paper's measure and it is *uncentred*; read it beside demographic
 parity (:func:`calders_verwer_score`) and mutual information (:func:`normalized_prejudice_index`), as
 :func:`report` shows them.
+
+A new measure is one new function below ``@_measure(note)``, whose arguments are some of `y`, `scores`, `viewpoint` and
+`sample_weight`: the report and the scorers find it by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
+from nerm.typing import Bools, Floats
 from nerm.validation import as_labels, as_vector, as_weights
 
-__all__ = [
-    "Report",
-    "calders_verwer_score",
-    "equal_opportunity_difference",
-    "equalized_odds_difference",
-    "make_neutrality_scorer",
-    "neutrality_risk",
-    "normalized_mutual_information",
-    "normalized_prejudice_index",
-    "relaxed_neutrality_risk",
-    "report",
-]
+__all__ = ["Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
+
+_Measure = TypeVar("_Measure", bound=Callable[..., float])
+_MEASURES: dict[str, Callable[..., float]] = {}
+_NOTES: dict[str, str] = {}
 
 
+def _measure(note: str = "") -> Callable[[_Measure], _Measure]:
+    """Register a function as a measure of the report, in this order; one without underscore is public."""
+
+    def register(function: _Measure) -> _Measure:
+        name = function.__name__.removeprefix("_")
+        _MEASURES[name], _NOTES[name] = function, note
+        if name == function.__name__:
+            __all__.append(name)
+        return function
+
+    return register
+
+
+@_measure()
+def _accuracy(y: Any, scores: Any, sample_weight: Any = None) -> float:
+    """Return the weighted share of rows whose label is predicted."""
+    f, w = _scored(scores, sample_weight)
+    return float(w @ (sign(f) == _labels(y, len(f))) / w.sum())
+
+
+@_measure()
+def _auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
+    """Return the weighted area under the ROC curve."""
+    from sklearn.metrics import roc_auc_score
+
+    f, w = _scored(scores, sample_weight)
+    labels = _labels(y, len(f))
+    if min(w[labels > 0].sum(), w[labels <= 0].sum()) == 0:
+        raise _UndefinedError("AUC needs rows of both classes", "one class", "Use data where both are seen")
+    return float(roc_auc_score(labels, f, sample_weight=w))
+
+
+@_measure("mutual information of prediction and label")
+def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None) -> float:
+    """Return NMI = I(Y; Yhat) / sqrt(H(Y) H(Yhat)) of the labels and sign f: accuracy in the units of NPI.
+
+    The labels are -1 and +1, or any two values (the larger is +1). 0/0 counts as 0. All arguments are (n,).
+
+    Examples
+    --------
+    >>> normalized_mutual_information([1, 1, -1, -1], [0.3, 2.0, -1.0, -0.1])
+    1.0
+    """
+    f, w = _scored(scores, sample_weight)
+    return _normalized_information(f > 0, _labels(y, len(f)) > 0, w)
+
+
+@_measure("C_sgn = |mean(sign f sign v)|; uncentred")
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `C_sgn = |mean(sign f * sign v)|`, the +1/-1 empirical neutrality risk of the paper.
 
@@ -43,6 +89,8 @@ def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> f
     With :func:`nerm.weights.balanced_weights` it equals the absolute Calders-Verwer score, and with
     :func:`nerm.weights.equal_opportunity_weights` the absolute equal-opportunity difference.
 
+    Examples
+    --------
     >>> neutrality_risk([2.0, 1.0, -1.0, 3.0], [1, 1, 1, -1])
     0.0
     >>> neutrality_risk([2.0, 1.0, -1.0, 3.0], [1, 1, -1, 1])
@@ -52,27 +100,21 @@ def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> f
     return float(abs(w @ (sign(f) * sign(v))) / w.sum())
 
 
-def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_weight: Any = None) -> float:
-    """Return C_psi = max(C+, C-) with C± = mean(psi(± v f)), the relaxed convex empirical neutrality risk.
-
-    `surrogate` is a margin function psi (anything with `.value(m)`); the other arguments are (n,). The viewpoint enters
-    with its value, not its sign. Convexity gives C_psi >= psi(0) whatever the scores. Weights are normalised to mean 1.
-
-    >>> from nerm.atoms import Hinge
-    >>> relaxed_neutrality_risk([0.5, 0.5, -0.5, 0.5], [1, 1, 1, 1], Hinge())
-    1.25
-    """
+@_measure("what C_sgn would be under independence")
+def _neutrality_risk_if_independent(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
+    """Return `|E sign v| |E sign f|`."""
     f, v, w = _aligned(scores, viewpoint, sample_weight)
-    plus = w @ np.asarray(surrogate.value(v * f), dtype=float)
-    minus = w @ np.asarray(surrogate.value(-v * f), dtype=float)
-    return float(max(plus, minus) / w.sum())
+    return float(abs(w @ sign(v)) * abs(w @ sign(f)) / w.sum() ** 2)
 
 
+@_measure("P(+1 | v=+1) - P(+1 | v=-1): demographic parity")
 def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0) - P(f > 0 given v <= 0): demographic parity, signed, in [-1, 1].
 
     All arguments are (n,).
 
+    Examples
+    --------
     >>> calders_verwer_score([1.0, 1.0, -1.0, 1.0], [1, 1, -1, -1])
     0.5
     """
@@ -80,12 +122,15 @@ def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None)
     return _rate_difference(f, v, w, np.ones(len(f), dtype=bool), "")
 
 
+@_measure("mutual information of prediction and viewpoint")
 def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return NPI = I(Y; V) / sqrt(H(Y) H(V)) with Y = sign f and V = sign v, in [0, 1].
 
     I is the mutual information and H the entropy of the (weighted) empirical distribution; the base of the
     logarithm cancels. A constant has no entropy and tells nothing: 0/0 counts as 0. All arguments are (n,).
 
+    Examples
+    --------
     >>> normalized_prejudice_index([1.0, 1.0, -1.0, -1.0], [1, 1, -1, -1])
     1.0
     >>> normalized_prejudice_index([1.0, 1.0, 1.0, 1.0], [1, 1, -1, -1])
@@ -95,23 +140,14 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
     return _normalized_information(f > 0, v > 0, w)
 
 
-def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return NMI = I(Y; Yhat) / sqrt(H(Y) H(Yhat)) of the labels and sign f: accuracy in the units of NPI.
-
-    The labels are -1 and +1, or any two values (the larger is +1). 0/0 counts as 0. All arguments are (n,).
-
-    >>> normalized_mutual_information([1, 1, -1, -1], [0.3, 2.0, -1.0, -0.1])
-    1.0
-    """
-    f, _, w = _aligned(scores, scores, sample_weight)
-    return _normalized_information(f > 0, _labels(y, len(f)) > 0, w)
-
-
+@_measure("the same difference among y = +1")
 def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = +1) - P(f > 0 given v <= 0, y = +1): signed, in [-1, 1].
 
     All arguments are (n,).
 
+    Examples
+    --------
     >>> equal_opportunity_difference([1, 1, 1, -1], [1.0, 1.0, -1.0, 1.0], [1, -1, -1, -1])
     0.5
     """
@@ -119,11 +155,14 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
     return _rate_difference(f, v, w, _labels(y, len(f)) > 0, " and y = +1")
 
 
+@_measure("worst of the differences among y = +1 and y = -1")
 def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return the larger of the absolute differences of true positive rates and of false positive rates.
 
     The differences are between v > 0 and v <= 0; the value is in [0, 1]. All arguments are (n,).
 
+    Examples
+    --------
     >>> equalized_odds_difference([1, 1, -1, -1], [1.0, 1.0, 1.0, -1.0], [1, -1, 1, -1])
     1.0
     """
@@ -134,61 +173,90 @@ def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight
     return max(abs(positives), abs(negatives))
 
 
+def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_weight: Any = None) -> float:
+    """Return C_psi = max(C+, C-) with C± = mean(psi(± v f)), the relaxed convex empirical neutrality risk.
+
+    The viewpoint enters with its value, not its sign. Convexity gives C_psi >= psi(0) whatever the scores.
+
+    Parameters
+    ----------
+    scores, viewpoint : array-like of shape (n,)
+        Real numbers.
+    surrogate : MarginFunction
+        psi, or anything with ``value(m)``.
+    sample_weight : array-like of shape (n,), optional
+        Normalised to mean 1.
+
+    Examples
+    --------
+    >>> from nerm.atoms import Hinge
+    >>> relaxed_neutrality_risk([0.5, 0.5, -0.5, 0.5], [1, 1, 1, 1], Hinge())
+    1.25
+    """
+    f, v, w = _aligned(scores, viewpoint, sample_weight)
+    plus, minus = (w @ np.asarray(surrogate.value(side * v * f), dtype=float) for side in (1.0, -1.0))
+    return float(max(plus, minus) / w.sum())
+
+
 @dataclass(frozen=True, repr=False)
 class Report:
     """Quality and neutrality side by side, as numbers; prints as a table.
 
-    A measure that is not defined on the data (an empty group, a single class) is nan, and `undefined` says
-    why. `neutrality_risk_if_independent` is `|E sign v| |E sign f|`: what C_sgn would be if predictions of the
-    same rate were independent of the viewpoint. C_sgn is uncentred, so that is the number to compare it with.
+    Each measure is an attribute too: ``report.accuracy``. `neutrality_risk_if_independent` is `|E sign v| |E sign f|`:
+    what C_sgn would be if predictions of the same rate were independent of the viewpoint. C_sgn is uncentred, so that
+    is the number to compare it with.
 
+    Attributes
+    ----------
+    n : int
+        How many rows.
+    measures : mapping
+        Every measure by name; one that is not defined on the data (an empty group, a single class) is nan.
+    undefined : mapping
+        Why a measure is not defined.
+
+    Examples
+    --------
     Here predictions and viewpoint are independent, and C_sgn is not 0:
 
     >>> made = report([1, 1, 1, -1], [1.0, 1.0, 1.0, 1.0], [1, 1, 1, -1])
     >>> made.neutrality_risk, made.neutrality_risk_if_independent, made.calders_verwer_score
     (0.5, 0.5, 0.0)
-    >>> made.undefined
-    {'equal_opportunity_difference': 'some row must have viewpoint -1 and y = +1', 'equalized_odds_difference': ...}
+    >>> made.undefined["equal_opportunity_difference"]
+    'some row must have viewpoint -1 and y = +1'
     """
 
     n: int
-    accuracy: float
-    auc: float
-    normalized_mutual_information: float
-    neutrality_risk: float
-    neutrality_risk_if_independent: float
-    calders_verwer_score: float
-    normalized_prejudice_index: float
-    equal_opportunity_difference: float
-    equalized_odds_difference: float
-    undefined: dict[str, str] = field(default_factory=dict, hash=False)
+    measures: Mapping[str, float] = field(hash=False)
+    undefined: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __getattr__(self, name: str) -> float:
+        try:
+            return vars(self)["measures"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"a Report has no measure {name!r}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.measures]
 
     def as_dict(self) -> dict[str, float]:
         """Return the measures by name: one row of a table (`pandas.Series(report.as_dict())`)."""
-        return {name: value for name, value in asdict(self).items() if name != "undefined"}
+        return {"n": self.n, **self.measures}
 
     def __repr__(self) -> str:
-        comments = {
-            "neutrality_risk": "C_sgn = |mean(sign f sign v)|; uncentred",
-            "neutrality_risk_if_independent": "what C_sgn would be under independence",
-            "calders_verwer_score": "P(+1 | v=+1) - P(+1 | v=-1): demographic parity",
-            "normalized_prejudice_index": "mutual information of prediction and viewpoint",
-            "normalized_mutual_information": "mutual information of prediction and label",
-            "equal_opportunity_difference": "the same difference among y = +1",
-            "equalized_odds_difference": "worst of the differences among y = +1 and y = -1",
-        }
         lines = [f"Report on {self.n} rows"]
-        for name, value in self.as_dict().items():
-            if name != "n":
-                note = self.undefined.get(name, comments.get(name, ""))
-                shown = "undefined" if name in self.undefined else f"{value:9.4f}"
-                lines.append(f"  {name:<31}{shown:>9}  {note}".rstrip())
+        for name, value in self.measures.items():
+            note = self.undefined.get(name, _NOTES[name])
+            shown = "undefined" if name in self.undefined else f"{value:9.4f}"
+            lines.append(f"  {name:<31}{shown:>9}  {note}".rstrip())
         return "\n".join(lines)
 
 
 def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Report:
     """Return accuracy, AUC and every neutrality measure of these scores; all arguments are (n,).
 
+    Examples
+    --------
     >>> report([1, 1, -1, -1], [0.5, 2.0, -1.0, 0.5], [1, 1, -1, -1])
     Report on 4 rows
       accuracy                          0.7500
@@ -203,34 +271,25 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
     """
     f, v, w = _aligned(scores, viewpoint, sample_weight)
     labels = _labels(y, len(f))
+    measures: dict[str, float] = {}
     undefined: dict[str, str] = {}
-
-    def attempt(name: str, measure: Callable[..., float], *args: Any) -> float:
+    for name, measure in _MEASURES.items():
         try:
-            return measure(*args, w)
+            measures[name] = _applied(measure, y=labels, scores=f, viewpoint=v, sample_weight=w)
         except _UndefinedError as error:
-            undefined[name] = error.parts[0]
-            return float("nan")
-
-    return Report(
-        n=len(f),
-        accuracy=float(w @ (sign(f) == labels) / w.sum()),
-        auc=attempt("auc", _auc, labels, f),
-        normalized_mutual_information=_normalized_information(f > 0, labels > 0, w),
-        neutrality_risk=neutrality_risk(f, v, w),
-        neutrality_risk_if_independent=float(abs(w @ sign(v)) * abs(w @ sign(f)) / w.sum() ** 2),
-        calders_verwer_score=attempt("calders_verwer_score", calders_verwer_score, f, v),
-        normalized_prejudice_index=_normalized_information(f > 0, v > 0, w),
-        equal_opportunity_difference=attempt(
-            "equal_opportunity_difference", equal_opportunity_difference, labels, f, v
-        ),
-        equalized_odds_difference=attempt("equalized_odds_difference", equalized_odds_difference, labels, f, v),
-        undefined=undefined,
-    )
+            measures[name], undefined[name] = float("nan"), error.parts[0]
+    return Report(len(f), measures, undefined)
 
 
-_OF_SCORES = {m.__name__: m for m in (neutrality_risk, calders_verwer_score, normalized_prejudice_index)}
-_OF_LABELS = {m.__name__: m for m in (equal_opportunity_difference, equalized_odds_difference)}
+def _applied(measure: Callable[..., float], **given: Any) -> float:
+    """Call a measure with those of the arguments that it takes."""
+    return measure(**{name: given[name] for name in inspect.signature(measure).parameters})
+
+
+def _neutrality_measures() -> dict[str, Callable[..., float]]:
+    """Return the public measures that look at the viewpoint."""
+    takes_viewpoint = (name for name in __all__ if "viewpoint" in inspect.signature(globals()[name]).parameters)
+    return {name: _MEASURES[name] for name in takes_viewpoint if name in _MEASURES}
 
 
 def make_neutrality_scorer(
@@ -238,14 +297,24 @@ def make_neutrality_scorer(
 ) -> Any:
     """Return a scikit-learn scorer, greater is better: minus the absolute value of a neutrality measure.
 
-    `metric` is the name of a measure of this module, or a callable `metric(scores, viewpoint,
-    sample_weight=None)`. The scorer asks for the viewpoint by metadata routing, so `GridSearchCV` and
-    `cross_validate` slice it with the folds; call `set_score_request(viewpoint=True, sample_weight=True)` to
-    have the weights too. Scores are thresholded at 0; with `response_method="predict_proba"` the probability
-    of the larger class is, at 1/2.
+    The scorer asks for the viewpoint by metadata routing, so `GridSearchCV` and `cross_validate` slice it with the
+    folds; call `set_score_request(viewpoint=True, sample_weight=True)` to have the weights too. A constant prediction
+    is perfectly neutral: select by such a scorer together with one for quality.
 
-    A constant prediction is perfectly neutral: select by such a scorer together with one for quality.
+    Parameters
+    ----------
+    metric : str or callable
+        The name of a measure of this module, or a callable `metric(scores, viewpoint, sample_weight=None)`.
+    response_method : {"decision_function", "predict_proba"}
+        Scores are thresholded at 0; the probability of the larger class at 1/2.
 
+    Returns
+    -------
+    callable
+        For ``scoring=`` of scikit-learn.
+
+    Examples
+    --------
     >>> import sklearn
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y, v = np.array([[0.0], [1.0], [2.0], [3.0]]), [-1, -1, 1, 1], [-1, 1, 1, 1]
@@ -254,8 +323,8 @@ def make_neutrality_scorer(
     ...     round(scorer(LogisticRegression().fit(X, y), X, y, viewpoint=v), 4)
     -0.6667
     """
-    if isinstance(metric, str) and metric not in {*_OF_SCORES, *_OF_LABELS}:
-        raise UnknownNameError("'metric'", metric, {*_OF_SCORES, *_OF_LABELS}, "Use one of these, or a callable")
+    if isinstance(metric, str) and metric not in _neutrality_measures():
+        raise UnknownNameError("'metric'", metric, _neutrality_measures(), "Use one of these, or a callable")
     if response_method not in ("decision_function", "predict_proba"):
         raise UnknownNameError("'response_method'", response_method, ("decision_function", "predict_proba"))
     import sklearn
@@ -287,9 +356,7 @@ def _score(
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
         return abs(float(metric(scores, viewpoint, sample_weight=sample_weight)))
-    if metric in _OF_SCORES:
-        return abs(_OF_SCORES[metric](scores, viewpoint, sample_weight))
-    return abs(_OF_LABELS[metric](y, scores, viewpoint, sample_weight))
+    return abs(_applied(_MEASURES[metric], y=y, scores=scores, viewpoint=viewpoint, sample_weight=sample_weight))
 
 
 def _two_sided(viewpoint: Any) -> Any:
@@ -298,32 +365,38 @@ def _two_sided(viewpoint: Any) -> Any:
     numeric = values.dtype.kind in "biuf"
     if numeric and (((values > 0).any() and (values <= 0).any()) or np.isin(values, (-1, 0, 1)).all()):
         return viewpoint
-    groups = np.unique(values.astype(str) if values.dtype.kind == "O" else values)
+    values = values.astype(str) if values.dtype.kind == "O" else values
+    groups = np.unique(values)
     if len(groups) != 2:
         raise InvalidInputError(
             "a neutrality scorer must be given numbers of both signs, or two groups",
             f"{len(groups)} values, first {groups[:1].tolist()[0]!r}",
             "Code the viewpoint as -1 and +1, so that every fold can be read",
         )
-    return np.where((values.astype(str) if values.dtype.kind == "O" else values) == groups[1], 1.0, -1.0)
+    return np.where(values == groups[1], 1.0, -1.0)
 
 
 class _UndefinedError(InvalidInputError):
     """A measure that the data leave undefined: `report` shows it as such, the plain functions raise it."""
 
 
-def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return scores, viewpoint and weights as checked vectors of one length."""
+def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
+    """Return scores and weights as checked vectors of one length."""
     n = int(np.size(scores))
     if n == 0:
         raise InvalidInputError(
             "'scores' must have at least one entry", "none", "Check how the data were loaded or filtered"
         )
-    f = as_vector(scores, n, "scores")
-    return f, as_vector(viewpoint, n, "viewpoint"), as_weights(sample_weight, n, "sample_weight")
+    return as_vector(scores, n, "scores"), as_weights(sample_weight, n, "sample_weight")
 
 
-def _labels(y: Any, n: int) -> np.ndarray:
+def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
+    """Return scores, viewpoint and weights as checked vectors of one length."""
+    f, w = _scored(scores, sample_weight)
+    return f, as_vector(viewpoint, len(f), "viewpoint"), w
+
+
+def _labels(y: Any, n: int) -> Floats:
     """Return -1/+1; labels that already are may be of one class only, as happens in small folds."""
     labels = np.asarray(y)
     if labels.dtype.kind in "iuf" and labels.shape == (n,) and np.isin(labels, (-1, 1)).all():
@@ -331,7 +404,7 @@ def _labels(y: Any, n: int) -> np.ndarray:
     return as_labels(y, n)[0]
 
 
-def _rate_difference(f: np.ndarray, v: np.ndarray, w: np.ndarray, among: np.ndarray, condition: str) -> float:
+def _rate_difference(f: Floats, v: Floats, w: Floats, among: Bools, condition: str) -> float:
     """Return the weighted rate of positive scores of viewpoint +1 minus that of -1, among some rows."""
     rates = {}
     for value, group in ((-1, among & (v <= 0)), (1, among & (v > 0))):
@@ -346,7 +419,7 @@ def _rate_difference(f: np.ndarray, v: np.ndarray, w: np.ndarray, among: np.ndar
     return float(rates[1] - rates[-1])
 
 
-def _normalized_information(a: np.ndarray, b: np.ndarray, w: np.ndarray) -> float:
+def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:
     """Return I(A; B) / sqrt(H(A) H(B)) of two binary variables, 0 when either is constant."""
     joint = np.array([[w[(a == i) & (b == j)].sum() for j in (False, True)] for i in (False, True)]) / w.sum()
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
@@ -357,12 +430,3 @@ def _normalized_information(a: np.ndarray, b: np.ndarray, w: np.ndarray) -> floa
         return 0.0
     # Rounding may step outside by an ulp; mutual information cannot.
     return float(np.clip(information / np.sqrt(entropies[0] * entropies[1]), 0.0, 1.0))
-
-
-def _auc(labels: np.ndarray, f: np.ndarray, w: np.ndarray) -> float:
-    """Return the weighted area under the ROC curve."""
-    from sklearn.metrics import roc_auc_score
-
-    if min(w[labels > 0].sum(), w[labels <= 0].sum()) == 0:
-        raise _UndefinedError("AUC needs rows of both classes", "one class", "Use data where both are seen")
-    return float(roc_auc_score(labels, f, sample_weight=w))

@@ -6,84 +6,101 @@ weights that give both viewpoints the same total, C_sgn *is* the absolute Calder
 parity); with the same among y = +1 and zeros elsewhere it is the equal-opportunity difference. The weights
 depend on the data only, so the relaxed problem stays convex.
 
-All weights here have mean 1, so a neutrality weight eta keeps its meaning whichever are used.
+All weights here have mean 1, so a neutrality weight eta keeps its meaning whichever are used. A function of this
+module called ``..._weights`` can be asked for by its name: a new one is one new function. Its arguments are some of
+`y`, `viewpoint` and `sample_weight`.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
+from nerm.typing import Bools, Floats
 from nerm.validation import as_vector, as_weights
 
-__all__ = ["NAMES", "balanced_weights", "equal_opportunity_weights", "resolve"]
 
-#: The weights that can be asked for by name: the paper's, those of demographic parity, those of equal opportunity.
-NAMES = ("uniform", "balanced", "equal_opportunity")
+def uniform_weights(viewpoint: Any) -> Floats:
+    """Return ones, (n,): the paper's.
+
+    Examples
+    --------
+    >>> uniform_weights([1, -1, -1])
+    array([1., 1., 1.])
+    """
+    return np.ones(len(_signs(viewpoint)))
 
 
-def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> np.ndarray:
+def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Return u_i = 1 / (2 P(sign v = sign v_i)), (n,): both viewpoints get half of the total weight.
 
-    With sample weights s the probability is the weighted one, and s_i u_i is the weight to use; then a row of
-    weight 2 counts as two rows.
+    Parameters
+    ----------
+    viewpoint : array-like of shape (n,)
+        Only its signs count.
+    sample_weight : array-like of shape (n,), optional
+        With weights s the probability is the weighted one, and s_i u_i is the weight to use; then a row of weight 2
+        counts as two rows.
 
+    Examples
+    --------
     >>> balanced_weights([1, 1, 1, -1])
     array([0.66666667, 0.66666667, 0.66666667, 2.        ])
     """
     v = _signs(viewpoint)
-    s = as_weights(sample_weight, len(v), "sample_weight")
-    return _balance(v, s, np.ones(len(v), dtype=bool), "")
+    return _balance(v, sample_weight, np.ones(len(v), dtype=bool), "")
 
 
-def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> np.ndarray:
-    """Return u_i = n / (2 n_{v_i, +1}) where y_i = +1 and 0 elsewhere, (n,); y holds -1 and +1.
+def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
+    """Return u_i = n / (2 n_{v_i, +1}) where y_i = +1 and 0 elsewhere, (n,).
 
     n_{v, +1} counts the rows with y = +1 and viewpoint v, by sample weight if there is one.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        -1 and +1.
+    viewpoint, sample_weight : array-like of shape (n,)
+        As for `balanced_weights`.
+
+    Examples
+    --------
     >>> equal_opportunity_weights([1, 1, 1, -1], [1, 1, -1, -1])
     array([1., 1., 2., 0.])
     """
     v = _signs(viewpoint)
-    labels = as_vector(y, len(v), "y")
-    if not np.isin(labels, (-1.0, 1.0)).all():
-        i = int(np.flatnonzero(~np.isin(labels, (-1.0, 1.0)))[0])
-        raise InvalidInputError(
-            "'y' must hold -1 and +1 only",
-            f"{labels[i]:g} at index {i}",
-            "Code the favourable class as +1 and the other as -1",
-        )
-    s = as_weights(sample_weight, len(v), "sample_weight")
-    return _balance(v, s, labels > 0, " and y = +1")
+    return _balance(v, sample_weight, _labels(y, len(v)) > 0, " and y = +1")
 
 
-def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> np.ndarray:
-    """Turn "uniform", "balanced", "equal_opportunity", an array or None (uniform) into neutrality weights, (n,).
+def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
+    """Turn a name of `NAMES`, an array or None (uniform) into neutrality weights, (n,).
 
+    Examples
+    --------
     >>> resolve("uniform", None, [1, -1])
     array([1., 1.])
     >>> resolve("fair", None, [1, -1])
     Traceback (most recent call last):
         ...
-    nerm.errors.UnknownNameError: 'weights' must be one of 'balanced', 'equal_opportunity', 'uniform'. Got ...
+    nerm.errors.UnknownNameError: 'weights' must be one of 'balanced', 'equal_opportunity', ... Got 'fair'. ...
     """
-    if isinstance(weights, str):
-        if weights == "uniform":
-            return np.ones(len(_signs(viewpoint)))
-        if weights == "balanced":
-            return balanced_weights(viewpoint, sample_weight)
-        if weights == "equal_opportunity":
-            return equal_opportunity_weights(y, viewpoint, sample_weight)
+    if not isinstance(weights, str):
+        return as_weights(weights, len(_signs(viewpoint)), "weights")
+    if weights not in NAMES:
         raise UnknownNameError(
             "'weights'", weights, NAMES, "Use one of these names, or an array of nonnegative numbers"
         )
-    return as_weights(weights, len(_signs(viewpoint)), "weights")
+    given = {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
+    function = _FUNCTIONS[f"{weights}_weights"]
+    return function(**{name: given[name] for name in inspect.signature(function).parameters})
 
 
-def _signs(viewpoint: Any) -> np.ndarray:
+def _signs(viewpoint: Any) -> Floats:
     """Return the signs of a finite, nonempty viewpoint."""
     n = np.size(viewpoint)
     if n == 0:
@@ -93,8 +110,22 @@ def _signs(viewpoint: Any) -> np.ndarray:
     return sign(as_vector(viewpoint, n, "viewpoint"))
 
 
-def _balance(v: np.ndarray, s: np.ndarray, among: np.ndarray, condition: str) -> np.ndarray:
+def _labels(y: Any, n: int) -> Floats:
+    """Return labels that are -1 and +1 already."""
+    labels = as_vector(y, n, "y")
+    strange = np.flatnonzero(np.abs(labels) != 1.0)
+    if len(strange):
+        raise InvalidInputError(
+            "'y' must hold -1 and +1 only",
+            f"{labels[strange[0]]:g} at index {strange[0]}",
+            "Code the favourable class as +1 and the other as -1",
+        )
+    return labels
+
+
+def _balance(v: Floats, sample_weight: Any, among: Bools, condition: str) -> Floats:
     """Return u with sum_{i: v_i = v} s_i u_i equal to half of sum s, for both v, supported on `among`."""
+    s = as_weights(sample_weight, len(v), "sample_weight")
     u = np.zeros(len(v))
     for value in (-1.0, 1.0):
         group = among & (v == value)
@@ -107,3 +138,14 @@ def _balance(v: np.ndarray, s: np.ndarray, among: np.ndarray, condition: str) ->
             )
         u[group] = s.sum() / (2.0 * size)
     return u
+
+
+_FUNCTIONS: dict[str, Callable[..., Floats]] = {
+    name: function
+    for name, function in globals().items()
+    if name.endswith("_weights") and function.__module__ == __name__
+}
+#: The weights that can be asked for by name: the paper's, those of demographic parity, those of equal opportunity …
+NAMES = tuple(name.removesuffix("_weights") for name in _FUNCTIONS)
+
+__all__ = ["NAMES", "resolve", *_FUNCTIONS]
