@@ -12,153 +12,40 @@ certificate of optimality.
 ('optimal', True)
 """
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from nerm import atoms, kernels, metrics, signs, solvers, weights
-    from nerm.algebra import Objective
-    from nerm.atoms import MarginFunction, Regularizer, margin_function
-    from nerm.certificate import Certificate
-    from nerm.errors import (
-        InvalidInputError,
-        MissingPackageError,
-        NermError,
-        NotSolvedError,
-        UnknownNameError,
-        UnsupportedProblemError,
-    )
-    from nerm.estimators import NERMClassifier, NeutralSVC
-    from nerm.multipliers import Multipliers
-    from nerm.objective import Neutrality, Risk
-    from nerm.problem import Problem
-    from nerm.saving import load
-    from nerm.solution import Solution, Status
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-# Found when first asked for, so that `import nerm` costs nothing and `nerm --help` is quick: where each name lives.
+# Names are found when first asked for, so that `import nerm` costs nothing and `nerm --help` is quick. Which there are,
+# and where each lives, is written once, in the imports of __init__.pyi; losses and regularizers come from nerm.atoms.
+_STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
 _HOMES = {
-    "nerm.algebra": ("Objective",),
-    "nerm.atoms": (
-        "L1",
-        "ElasticNet",
-        "Exponential",
-        "GroupL2",
-        "Hinge",
-        "HuberizedHinge",
-        "Identity",
-        "LInf",
-        "Logistic",
-        "MarginFunction",
-        "ModifiedHuber",
-        "Pinball",
-        "Regularizer",
-        "SmoothHinge",
-        "Squared",
-        "SquaredHinge",
-        "SquaredL2",
-        "margin_function",
-    ),
-    "nerm.certificate": ("Certificate",),
-    "nerm.errors": (
-        "InvalidInputError",
-        "MissingPackageError",
-        "NermError",
-        "NotSolvedError",
-        "UnknownNameError",
-        "UnsupportedProblemError",
-    ),
-    "nerm.multipliers": ("Multipliers",),
-    "nerm.objective": (
-        "Neutrality",
-        "Risk",
-    ),
-    "nerm.problem": ("Problem",),
-    "nerm.solution": (
-        "Solution",
-        "Status",
-    ),
-    "nerm.estimators": (
-        "NERMClassifier",
-        "NeutralSVC",
-    ),
-    "nerm.saving": ("load",),
+    alias.name: str(node.module) for node in _STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
 }
-_LAZY = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = (
-    "atoms",
-    "baselines",
-    "bounds",
-    "datasets",
-    "estimators",
-    "experiments",
-    "kernels",
-    "metrics",
-    "plots",
-    "signs",
-    "solvers",
-    "svm",
-    "tables",
-    "testing",
-    "viewpoint",
-    "weights",
-)
+_ROOMS = tuple(name for name, home in _HOMES.items() if home == __name__)
+_LAZY = {name: home for name, home in _HOMES.items() if home.startswith(f"{__name__}.")}
+
+
+def _atoms() -> dict[str, Any]:
+    atoms = import_module("nerm.atoms")
+    return {cls.__name__: cls for cls in (*atoms.margin_functions().values(), *atoms.regularizers().values())}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-        return value
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _LAZY:
+        value = getattr(import_module(_LAZY[name]), name)
+    elif name == "__all__":
+        value = sorted({*_ROOMS, *_LAZY, *_atoms()})
+    elif name.startswith("_") or (value := _atoms().get(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_ROOMS})
-
-
-__all__ = [
-    "L1",
-    "Certificate",
-    "ElasticNet",
-    "Exponential",
-    "GroupL2",
-    "Hinge",
-    "HuberizedHinge",
-    "Identity",
-    "InvalidInputError",
-    "LInf",
-    "Logistic",
-    "MarginFunction",
-    "MissingPackageError",
-    "ModifiedHuber",
-    "Multipliers",
-    "NERMClassifier",
-    "NermError",
-    "NeutralSVC",
-    "Neutrality",
-    "NotSolvedError",
-    "Objective",
-    "Pinball",
-    "Problem",
-    "Regularizer",
-    "Risk",
-    "SmoothHinge",
-    "Solution",
-    "Squared",
-    "SquaredHinge",
-    "SquaredL2",
-    "Status",
-    "UnknownNameError",
-    "UnsupportedProblemError",
-    "atoms",
-    "kernels",
-    "load",
-    "margin_function",
-    "metrics",
-    "signs",
-    "solvers",
-    "weights",
-]
+    return sorted({*globals(), *_ROOMS, *_LAZY, *_atoms()})

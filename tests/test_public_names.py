@@ -27,7 +27,7 @@ ROOMS = [nerm, *(import_module(f"nerm.{room}") for room in nerm._ROOMS)]
 def public() -> Iterator[tuple[str, ModuleType, Any]]:
     """Yield every public name with its room and its object."""
     for room in ROOMS:
-        for name in sorted({*room.__all__, *(nerm._LAZY if room is nerm else ())}):
+        for name in sorted(room.__all__):
             yield f"{room.__name__}.{name}", room, getattr(room, name)
 
 
@@ -121,11 +121,19 @@ def test_every_docstring_is_valid_markup() -> None:
     assert not found, f"{len(found)} docstrings are no valid reStructuredText:\n  " + "\n  ".join(found)
 
 
-def test_every_room_exists() -> None:
-    """A room is a module of nerm, and every name that nerm finds lazily is offered by `from nerm import *`."""
+def test_public_names_are_written_once() -> None:
+    """The stub that type checkers read is the list; what stands in it exists, and losses and regularizers join it."""
     modules = {module.name for module in pkgutil.iter_modules(nerm.__path__)}
+    atoms = {
+        cls.__name__ for found in (nerm.atoms.margin_functions(), nerm.atoms.regularizers()) for cls in found.values()
+    }
     assert set(nerm._ROOMS) <= modules
-    assert set(nerm._LAZY) <= set(nerm.__all__)
+    assert {"Problem", "Solution", "Risk", "Neutrality", "NeutralSVC", "load"} <= set(nerm._LAZY)
+    assert {"Hinge", "Logistic", "SquaredL2", "GroupL2"} <= atoms
+    assert set(nerm.__all__) == {*nerm._ROOMS, *nerm._LAZY, *atoms}
+    assert set(nerm.__all__) <= set(dir(nerm))
+    with pytest.raises(AttributeError, match="module 'nerm' has no attribute 'Hing'"):
+        nerm.Hing  # noqa: B018
 
 
 def test_what_is_missing_is_noticed() -> None:

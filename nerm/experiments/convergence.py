@@ -116,8 +116,9 @@ def fit_fold(_: None, task: Task) -> tuple[list[Row], list[float]]:
 
 
 def _measure(task: Task) -> tuple[list[Row], list[float]]:
-    import nerm
+    from nerm.atoms import Hinge, SquaredL2
     from nerm.datasets.synthetic import synthetic
+    from nerm.objective import Neutrality, Risk
 
     drawn = seed_sequence(task.seed, "synthetic", *([task.repetition] if task.redraw else []))
     # One integer for all sizes: then a small sample is the beginning of a larger one.
@@ -127,7 +128,7 @@ def _measure(task: Task) -> tuple[list[Row], list[float]]:
     of = assign_folds(strata, task.folds, seed_sequence(task.seed, "folds", task.n, task.repetition))
     train, test = of != task.fold, of == task.fold
     # (lambda / 2n) ||w||^2 in mean form, lambda = lam_per_sample * n: n cancels.
-    objective = nerm.Risk(nerm.Hinge()) + task.lam_per_sample * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    objective = Risk(Hinge()) + task.lam_per_sample * SquaredL2() + 1.0 * Neutrality(Hinge())
     rows, seconds = [], []
     for eta, solution in zip(
         task.etas, objective.on(X[train], y[train], viewpoint=v[train]).path(task.etas), strict=True
@@ -138,7 +139,7 @@ def _measure(task: Task) -> tuple[list[Row], list[float]]:
             measured = measure(scores[part], y[part], v[part])
             row.update({f"{name}_{where}": value for name, value in measured.items()})
         row.update({f"{name}_error": abs(row[f"{name}_test"] - row[f"{name}_train"]) for name in PARTS})
-        optimal = solution.status == nerm.Status.OPTIMAL
+        optimal = solution.status == "optimal"
         row["status"] = "ok" if optimal else "not converged"
         row["reason"] = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
         rows.append(row)

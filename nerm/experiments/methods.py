@@ -222,9 +222,10 @@ def from_objective(
 
 
 def _svm_objective(lam: float) -> Any:
-    import nerm
+    from nerm.atoms import Hinge, SquaredL2
+    from nerm.objective import Neutrality, Risk
 
-    return nerm.Risk(nerm.Hinge()) + lam * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    return Risk(Hinge()) + lam * SquaredL2() + 1.0 * Neutrality(Hinge())
 
 
 def prejudice_remover(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:

@@ -193,7 +193,7 @@ def _local_client(distributed: Any, n_jobs: int) -> Iterator[Any]:
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
-            n_workers=None if n_jobs == -1 else n_jobs, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=None if n_jobs == -1 else n_jobs, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -179,7 +179,7 @@ def test_dask_absent_is_said_in_one_sentence(small, monkeypatch):
 
 def test_a_dask_cluster_of_two_processes_gives_the_same_bytes(small, finished, tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs dask[distributed], the extra [dask]")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         assert len({worker["pid"] for worker in client.run(lambda: {"pid": os.getpid()}).values()} - {os.getpid()}) == 2
         tradeoff(**small, results=tmp_path / "dask.csv", backend="dask", client=client)

@@ -60,13 +60,12 @@ class Case:
 
     def problem(self) -> Any:
         """Draw or load the data and bind the objective to them."""
-        import nerm
+        from nerm.atoms import GroupL2
+        from nerm.objective import Neutrality, Risk
 
         X, y, v = self._real() if self.dataset else self._drawn()
-        regularizer = nerm.GroupL2(_pairs(X.shape[1])) if self.regularizer == "GroupL2" else _atom(self.regularizer)
-        objective = (
-            nerm.Risk(_atom(self.loss)) + self.lam * regularizer + self.eta * nerm.Neutrality(_atom(self.surrogate))
-        )
+        regularizer = GroupL2(_pairs(X.shape[1])) if self.regularizer == "GroupL2" else _atom(self.regularizer)
+        objective = Risk(_atom(self.loss)) + self.lam * regularizer + self.eta * Neutrality(_atom(self.surrogate))
         return objective.on(X, y, viewpoint=v, kernel=self.kernel or None)
 
     def _drawn(self) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -207,9 +206,9 @@ def _real_cases() -> list[Case]:
 
 
 def _atom(name: str) -> Any:
-    import nerm
+    import nerm.atoms
 
-    return getattr(nerm, name)()
+    return getattr(nerm.atoms, name)()
 
 
 def _pairs(d: int) -> list[list[int]]:

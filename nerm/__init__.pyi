@@ -1,0 +1,45 @@
+# The public names of nerm, once: type checkers and editors read this file, and nerm itself when it is imported.
+# Losses, surrogates and regularizers are not listed: each class that nerm.atoms finds is a name of nerm, a new one too.
+from typing import Any
+
+from nerm import atoms as atoms
+from nerm import baselines as baselines
+from nerm import bounds as bounds
+from nerm import datasets as datasets
+from nerm import estimators as estimators
+from nerm import experiments as experiments
+from nerm import kernels as kernels
+from nerm import metrics as metrics
+from nerm import plots as plots
+from nerm import signs as signs
+from nerm import solvers as solvers
+from nerm import svm as svm
+from nerm import tables as tables
+from nerm import testing as testing
+from nerm import viewpoint as viewpoint
+from nerm import weights as weights
+from nerm.algebra import Objective as Objective
+from nerm.atoms import MarginFunction as MarginFunction
+from nerm.atoms import Regularizer as Regularizer
+from nerm.atoms import margin_function as margin_function
+from nerm.certificate import Certificate as Certificate
+from nerm.errors import InvalidInputError as InvalidInputError
+from nerm.errors import MissingPackageError as MissingPackageError
+from nerm.errors import NermError as NermError
+from nerm.errors import NotSolvedError as NotSolvedError
+from nerm.errors import UnknownNameError as UnknownNameError
+from nerm.errors import UnsupportedProblemError as UnsupportedProblemError
+from nerm.estimators import NERMClassifier as NERMClassifier
+from nerm.estimators import NeutralSVC as NeutralSVC
+from nerm.multipliers import Multipliers as Multipliers
+from nerm.objective import Neutrality as Neutrality
+from nerm.objective import Risk as Risk
+from nerm.problem import Problem as Problem
+from nerm.saving import load as load
+from nerm.solution import Solution as Solution
+from nerm.solution import Status as Status
+
+__version__: str
+__all__: list[str]
+
+def __getattr__(name: str) -> Any: ...
