@@ -1,5 +1,6 @@
 # The public names of nerm, once: type checkers and editors read this file, and nerm itself when it is imported.
 # Losses, surrogates and regularizers are not listed: each class that nerm.atoms finds is a name of nerm, a new one too.
+from collections.abc import Callable
 from typing import Any
 
 from nerm import atoms as atoms
@@ -42,4 +43,4 @@ from nerm.solution import Status as Status
 __version__: str
 __all__: list[str]
 
-def __getattr__(name: str) -> Any: ...
+__getattr__: Callable[[str], Any]

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nerm.atoms.custom import margin_function as margin_function
 from nerm.atoms.margin import Facts as Facts
@@ -34,8 +35,8 @@ globals().update(_CLASSES)
 __all__ = sorted({*_CLASSES, "Facts", "margin_function", "margin_functions", "regularizers"})
 
 
-def __getattr__(name: str) -> Any:  # for type checkers: the classes were found above
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:  # which classes were found above, no type checker can know
+    __getattr__: Callable[[str], Any]
 
 
 def _by_name(base: Any) -> dict[str, Any]:
