@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.validation import Matrix, as_finite, as_floats, as_nonnegative, as_positive, check_finite
+from nerm.typing import Floats, Matrix
+from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite
 
 __all__ = [
     "RBF",
@@ -38,6 +39,8 @@ class Kernel(ABC):
     ``kernel(X, Z)`` maps rows (n, d) and (m, d), dense or sparse, to the (n, m) matrix of k(x_i, z_j). `name` is what
     users type; `always_psd` is False where positive semidefiniteness is checked on the Gram matrix instead.
 
+    Examples
+    --------
     >>> X = np.array([[1.0, 0.0], [3.0, 4.0]])
     >>> for kernel in (Linear(), RBF(gamma=0.1), Polynomial(gamma=1.0, degree=2)):
     ...     K = kernel(X, X)
@@ -48,14 +51,14 @@ class Kernel(ABC):
     always_psd: ClassVar[bool] = True
 
     @abstractmethod
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the (n, m) matrix of k(x_i, z_j)."""
 
-    def fitted(self, X: Matrix) -> Kernel:
-        """Return this kernel with every data-dependent parameter fixed on the rows X, (n, d)."""
+    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Kernel:
+        """Return this kernel with every data-dependent parameter fixed on the rows X, (n, d), counted by weight."""
         return self
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Any) -> Floats:
         """Return k(x_i, x_i) for every row, (n,)."""
         return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
 
@@ -64,53 +67,61 @@ class Kernel(ABC):
 class Linear(Kernel):
     """k(x, z) = x.z.
 
+    Examples
+    --------
     >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([[11.,  2.]])
     """
 
     name: ClassVar[str] = "linear"
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the matrix of k(x_i, z_j)."""
         from sklearn.metrics.pairwise import linear_kernel
 
-        return linear_kernel(X, Z)
+        return np.asarray(linear_kernel(X, Z))
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Any) -> Floats:
         """Return ||x_i||^2."""
         return _row_squares(X)
 
 
 @dataclass(frozen=True)
 class _WithGamma(Kernel):
-    """A kernel with a scale gamma: a positive number, or "scale" for 1 / (d Var(X))."""
+    """A kernel with a width: gamma is a positive number, "scale" for 1 / (d Var(X)), or "auto" for 1 / d."""
 
     gamma: float | str = "scale"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.gamma, str) and self.gamma == "scale"):
+        if not (isinstance(self.gamma, str) and self.gamma in ("scale", "auto")):
             object.__setattr__(self, "gamma", as_positive(self.gamma, "gamma", 'Use a positive number or "scale"'))
 
-    def fitted(self, X: Matrix) -> Kernel:
-        """Replace gamma = "scale" by its value on X, as scikit-learn does."""
-        if self.gamma != "scale":
+    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Kernel:
+        """Replace gamma = "scale" or "auto" by its value on X, as scikit-learn does."""
+        if not isinstance(self.gamma, str):
             return self
-        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
-        return replace(self, gamma=float(1.0 / (X.shape[1] * variance)) if variance > 0 else 1.0)
+        variance = _variance(X, sample_weight) if self.gamma == "scale" else 1.0
+        return replace(self, gamma=1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
     def number(self) -> float:
         """Return gamma as a number; "scale" needs data first."""
-        if self.gamma == "scale":
-            raise InvalidInputError('gamma="scale" must meet data before use', "no data", "Call kernel.fitted(X) first")
-        return float(self.gamma)
+        if isinstance(self.gamma, str):
+            must = f'gamma="{self.gamma}" must meet data before use'
+            raise InvalidInputError(must, "no data", "Call kernel.fitted(X) first")
+        return self.gamma
 
 
 @dataclass(frozen=True)
 class RBF(_WithGamma):
     """k(x, z) = exp(-gamma ||x - z||^2), with k(x, x) = 1.
 
-    gamma is a positive number, or "scale": 1 / (d Var(X)), fixed when it meets the data.
+    Parameters
+    ----------
+    gamma : float, "scale" or "auto"
+        Positive; "scale" is 1 / (d Var(X)) and "auto" 1 / d, fixed when they meet the data.
 
+    Examples
+    --------
     >>> float(RBF(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2)))[0, 0])
     0.3678...
     >>> RBF().fitted(np.array([[0.0, 0.0], [4.0, 4.0]]))
@@ -119,13 +130,13 @@ class RBF(_WithGamma):
 
     name: ClassVar[str] = "rbf"
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the matrix of k(x_i, z_j)."""
         from sklearn.metrics.pairwise import rbf_kernel
 
-        return rbf_kernel(X, Z, gamma=self.number())
+        return np.asarray(rbf_kernel(X, Z, gamma=self.number()))
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Any) -> Floats:
         """Return ones."""
         return np.ones(X.shape[0])
 
@@ -134,6 +145,8 @@ class RBF(_WithGamma):
 class Polynomial(_WithGamma):
     """k(x, z) = (gamma x.z + coef0)^degree, with coef0 >= 0 so that it is positive semidefinite.
 
+    Examples
+    --------
     >>> Polynomial(gamma=1.0, degree=2, coef0=1.0)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[144.]])
     """
@@ -150,13 +163,13 @@ class Polynomial(_WithGamma):
             )
         as_nonnegative(self.coef0, "coef0", "A negative one is not positive semidefinite")
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the matrix of k(x_i, z_j)."""
         from sklearn.metrics.pairwise import polynomial_kernel
 
-        return polynomial_kernel(X, Z, degree=self.degree, gamma=self.number(), coef0=self.coef0)
+        return np.asarray(polynomial_kernel(X, Z, degree=self.degree, gamma=self.number(), coef0=self.coef0))
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Any) -> Floats:
         """Return (gamma ||x_i||^2 + coef0)^degree."""
         return (self.number() * _row_squares(X) + self.coef0) ** self.degree
 
@@ -165,6 +178,8 @@ class Polynomial(_WithGamma):
 class Sigmoid(_WithGamma):
     """k(x, z) = tanh(gamma x.z + coef0): not positive semidefinite in general, so checked on the data.
 
+    Examples
+    --------
     >>> X = np.array([[1.0], [2.0]])
     >>> gram = Sigmoid(gamma=1.0)(X, X)
     >>> bool(np.linalg.det(gram) < 0)  # an eigenvalue is negative
@@ -183,15 +198,15 @@ class Sigmoid(_WithGamma):
         super().__post_init__()
         as_finite(self.coef0, "coef0")
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the matrix of k(x_i, z_j)."""
         from sklearn.metrics.pairwise import sigmoid_kernel
 
-        return sigmoid_kernel(X, Z, gamma=self.number(), coef0=self.coef0)
+        return np.asarray(sigmoid_kernel(X, Z, gamma=self.number(), coef0=self.coef0))
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Any) -> Floats:
         """Return tanh(gamma ||x_i||^2 + coef0)."""
-        return np.tanh(self.number() * _row_squares(X) + self.coef0)
+        return np.asarray(np.tanh(self.number() * _row_squares(X) + self.coef0))
 
 
 @dataclass(frozen=True)
@@ -200,6 +215,8 @@ class Custom(Kernel):
 
     Made of any callable given as a kernel; its Gram matrix is checked to be symmetric and positive semidefinite.
 
+    Examples
+    --------
     >>> intersection = Custom(lambda X, Z: np.minimum(X[:, None, :], Z[None, :, :]).sum(axis=2))
     >>> intersection(np.array([[1.0, 3.0]]), np.array([[2.0, 2.0], [0.0, 5.0]]))
     array([[3., 3.]])
@@ -209,7 +226,7 @@ class Custom(Kernel):
     always_psd: ClassVar[bool] = False
     function: Callable[[Any, Any], Any] = None  # type: ignore[assignment]
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: Any, Z: Any) -> Floats:
         """Return function(X, Z), checked for its shape and for finite entries."""
         values = as_floats(self.function(X, Z), "kernel", "Return real numbers")
         expected = (X.shape[0], Z.shape[0])
@@ -227,6 +244,8 @@ class Custom(Kernel):
 class Precomputed(Kernel):
     """The data *are* the kernel: X is the (n, n) Gram matrix, new points come as the (m, n) values k(x_new, x_i).
 
+    Examples
+    --------
     >>> import nerm
     >>> x, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [-1, -1, 1, 1]
     >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()
@@ -238,11 +257,11 @@ class Precomputed(Kernel):
     name: ClassVar[str] = "precomputed"
     always_psd: ClassVar[bool] = False
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: Any, Z: Any) -> Floats:
         """Return X itself: its columns already are the training points."""
-        return X
+        return np.asarray(X)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Any) -> Floats:
         """Return the diagonal of the Gram matrix."""
         return np.diag(X).copy()
 
@@ -250,6 +269,8 @@ class Precomputed(Kernel):
 def names() -> dict[str, type[Kernel]]:
     """Return every kernel that can be asked for by name, derived from the classes of this module.
 
+    Examples
+    --------
     >>> sorted(names())
     ['linear', 'poly', 'polynomial', 'precomputed', 'rbf', 'sigmoid']
     """
@@ -263,6 +284,8 @@ def names() -> dict[str, type[Kernel]]:
 def resolve(kernel: Any) -> Kernel:
     """Turn a name, a callable or a Kernel into a Kernel.
 
+    Examples
+    --------
     >>> resolve("rbf")
     RBF(gamma='scale')
     >>> resolve(lambda X, Z: X @ Z.T)(np.array([[2.0]]), np.array([[3.0]]))
@@ -287,12 +310,14 @@ def resolve(kernel: Any) -> Kernel:
     )
 
 
-def check_gram(gram: Any, *, psd: bool = False) -> np.ndarray:
+def check_gram(gram: Any, *, psd: bool = False) -> Floats:
     """Return an (n, n) Gram matrix that is square, finite and symmetric, and on request positive semidefinite.
 
     Rounding is forgiven and removed: an asymmetry up to 1e-8 of the largest entry is averaged away, and negative
     eigenvalues down to -1e-8 n of it are set to 0, so that what is solved is convex in fact.
 
+    Examples
+    --------
     >>> check_gram([[2.0, 1.0 + 1e-12], [1.0 - 1e-12, 2.0]], psd=True)
     array([[2., 1.],
            [1., 2.]])
@@ -320,7 +345,7 @@ def check_gram(gram: Any, *, psd: bool = False) -> np.ndarray:
     return _projected(K, scale) if psd and not _is_psd(K, scale) else K
 
 
-def _is_psd(K: np.ndarray, scale: float) -> bool:
+def _is_psd(K: Floats, scale: float) -> bool:
     """Try a Cholesky factorisation, lifted by no more than rounding: far cheaper than eigenvalues."""
     try:
         np.linalg.cholesky(K + 4 * np.finfo(float).eps * scale * len(K) * np.eye(len(K)))
@@ -329,7 +354,7 @@ def _is_psd(K: np.ndarray, scale: float) -> bool:
     return True
 
 
-def _projected(K: np.ndarray, scale: float) -> np.ndarray:
+def _projected(K: Floats, scale: float) -> Floats:
     """Return the nearest positive semidefinite matrix; refuse if it is farther away than rounding explains."""
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * scale * len(K):
@@ -340,11 +365,22 @@ def _projected(K: np.ndarray, scale: float) -> np.ndarray:
         )
     kept = values > 0
     root = vectors[:, kept] * np.sqrt(values[kept])
-    return root @ root.T
+    return np.asarray(root @ root.T)
 
 
-def _row_squares(X: Any) -> np.ndarray:
+def _variance(X: Matrix, sample_weight: Floats | None) -> float:
+    """Return the variance of all entries of X, rows counted by weight; 0 where it is rounding."""
+    n = X.shape[0]
+    share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+    mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
+    if not sp.issparse(X):
+        return float(share @ np.mean((X - mean) ** 2, axis=1))
+    variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
+    return variance if variance > 1e-14 * mean**2 else 0.0  # cancellation, where the data are constant
+
+
+def _row_squares(X: Any) -> Floats:
     """Return ||x_i||^2 for dense or sparse rows."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    return np.asarray(np.einsum("ij,ij->i", X, X))

@@ -15,7 +15,7 @@ A new measure is one new function below ``@_measure(note)``, whose arguments are
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -210,9 +210,9 @@ class Report:
     ----------
     n : int
         How many rows.
-    measures : mapping
+    measures : dict
         Every measure by name; one that is not defined on the data (an empty group, a single class) is nan.
-    undefined : mapping
+    undefined : dict
         Why a measure is not defined.
 
     Examples
@@ -227,14 +227,14 @@ class Report:
     """
 
     n: int
-    measures: Mapping[str, float] = field(hash=False)
-    undefined: Mapping[str, str] = field(default_factory=dict, hash=False)
+    measures: dict[str, float] = field(hash=False)
+    undefined: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __getattr__(self, name: str) -> float:
-        try:
-            return vars(self)["measures"][name]  # type: ignore[no-any-return]
-        except KeyError:
-            raise AttributeError(f"a Report has no measure {name!r}") from None
+        measures: dict[str, float] = vars(self).get("measures", {})
+        if name not in measures:
+            raise AttributeError(f"a Report has no measure {name!r}")
+        return measures[name]
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.measures]

@@ -1,5 +1,6 @@
 """Measures against plain loops over rows, their symmetries, and scikit-learn's machinery around them."""
 
+import copy
 import math
 import pickle
 from functools import partial
@@ -204,6 +205,15 @@ def test_report_holds_auc_and_accuracy_by_loops():
     text = repr(r)
     assert text.startswith("Report on 40 rows")
     assert all(f"{name} " in text for name in r.as_dict() if name != "n")
+
+
+def test_a_report_travels_and_knows_its_measures_only():
+    r = metrics.report([1, -1, 1, -1], [1.0, 1.0, -1.0, 1.0], [1, 1, -1, -1])
+    assert pickle.loads(pickle.dumps(r)) == r
+    assert copy.deepcopy(r).accuracy == r.accuracy == r.as_dict()["accuracy"]
+    assert "calders_verwer_score" in dir(r)
+    with pytest.raises(AttributeError, match="a Report has no measure 'fairness'"):
+        _ = r.fairness
 
 
 def test_report_says_what_is_undefined_and_why():

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from nerm import atoms, kernels
 from nerm.atoms.margin import MarginFunction
@@ -74,33 +73,19 @@ def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
 def as_kernel(kernel: Any, options: Mapping[str, Any], X: Any, weight: np.ndarray) -> kernels.Kernel | None:
     """Return the kernel with its parameters fixed on the data, None for the linear hypothesis.
 
-    gamma="scale" is 1 / (d Var(X)) as in scikit-learn, with the rows counted by their weights; "auto" is 1 / d.
+    Rows are counted by their weights.
     """
     if isinstance(kernel, str) and kernel == "linear":
         return None
     if isinstance(kernel, str) and kernel in kernels.names():
         cls = kernels.names()[kernel]
         fields = {f.name: options[f.name] for f in dataclasses.fields(cls) if f.name in options}
-        if fields.get("gamma") == "auto":
-            fields["gamma"] = 1.0 / X.shape[1]
         resolved = cls(**fields)
     else:
         resolved = kernels.resolve(kernel)
     if isinstance(resolved, kernels.Linear):
         return None
-    if getattr(resolved, "gamma", None) == "scale":
-        return dataclasses.replace(resolved, gamma=_scale(X, weight))  # type: ignore[call-arg]
-    return resolved
-
-
-def _scale(X: Any, weight: np.ndarray) -> float:
-    """Return 1 / (d Var(X)) over all entries, rows counted by weight; 1 for constant data."""
-    share = weight / weight.sum()
-    squares = X.multiply(X) if sp.issparse(X) else X * X
-    mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
-    variance = float(share @ np.asarray(squares.mean(axis=1)).ravel()) - mean**2
-    # Cancellation leaves rounding where the data are constant.
-    return 1.0 / (X.shape[1] * variance) if variance > 1e-14 * mean**2 else 1.0
+    return resolved.fitted(X, weight)
 
 
 def nested(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""Kernels against loops over pairs of rows, and widths against scikit-learn's own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import SVC
+
+import nerm
+from nerm import kernels
+
+X = np.random.default_rng(0).normal(size=(6, 3)) + 0.5
+Z = np.random.default_rng(1).normal(size=(4, 3))
+FORMULAS = {
+    kernels.Linear(): lambda dot, distance: dot,
+    kernels.RBF(gamma=0.3): lambda dot, distance: math.exp(-0.3 * distance),
+    kernels.Polynomial(gamma=0.5, degree=3, coef0=1.0): lambda dot, distance: (0.5 * dot + 1.0) ** 3,
+    kernels.Sigmoid(gamma=0.2, coef0=-0.1): lambda dot, distance: math.tanh(0.2 * dot - 0.1),
+}
+
+
+@pytest.mark.parametrize("kernel", FORMULAS, ids=repr)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_values_and_diagonal_by_loops(kernel, form):
+    def k(x, z):
+        dot = sum(a * b for a, b in zip(x, z, strict=True))
+        return FORMULAS[kernel](dot, sum((a - b) ** 2 for a, b in zip(x, z, strict=True)))
+
+    np.testing.assert_allclose(kernel(form(X), form(Z)), [[k(x, z) for z in Z] for x in X], rtol=1e-12)
+    np.testing.assert_allclose(kernel.diagonal(form(X)), [k(x, x) for x in X], rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("gamma", ["scale", "auto"])
+def test_widths_are_those_of_scikit_learn(form, gamma):
+    here = kernels.RBF(gamma).fitted(form(X))
+    y = [-1, 1] * 3
+    named, numbered = (SVC(gamma=g).fit(form(X), y).decision_function(form(Z)) for g in (gamma, here.gamma))
+    np.testing.assert_allclose(named, numbered, rtol=1e-9)
+    expected = 1 / 3 if gamma == "auto" else 1 / (3 * X.var())
+    assert here.gamma == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_row_of_weight_two_is_two_rows(form):
+    weight = np.array([2, 1, 3, 1, 1, 0])
+    once = kernels.RBF().fitted(form(X), weight.astype(float))
+    spelled_out = kernels.RBF().fitted(np.repeat(X, weight, axis=0))
+    assert once.gamma == pytest.approx(spelled_out.gamma, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_constant_data_have_the_width_one(form):
+    assert kernels.RBF().fitted(form(np.full((4, 2), 0.1))).gamma == 1.0
+
+
+def test_far_from_zero_the_width_keeps_its_digits():
+    assert kernels.RBF().fitted(X + 1e7).gamma == pytest.approx(1 / (3 * X.var()), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: kernels.RBF(-1),
+            "'gamma' must be a finite positive number. Got -1. Use a positive number or \"scale\".",
+        ),
+        (
+            lambda: kernels.RBF()(X, Z),
+            'gamma="scale" must meet data before use. Got no data. Call kernel.fitted(X) first.',
+        ),
+        (lambda: kernels.Polynomial(degree=1.5), "'degree' must be a positive integer. Got 1.5."),
+        (lambda: kernels.Polynomial(coef0=-1), "'coef0' must be a finite number, at least 0. Got -1."),
+        (
+            lambda: kernels.resolve("gauss"),
+            "'kernel' must be one of 'linear', 'poly', 'polynomial', 'precomputed', 'rbf',",
+        ),
+        (lambda: kernels.resolve(kernels.RBF), "'kernel' must be an instance. Got the class RBF. Write RBF()."),
+        (lambda: kernels.resolve(3), "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None. Got int."),
+        (lambda: kernels.Custom(lambda A, B: A)(X, Z), "a kernel must return one value for each pair of rows"),
+        (lambda: kernels.check_gram(np.ones((2, 3))), "a Gram matrix must be square. Got shape (2, 3)."),
+        (
+            lambda: kernels.check_gram(-np.eye(2), psd=True),
+            "must be positive semidefinite for the problem to be convex",
+        ),
+    ],
+)
+def test_bad_kernels(make, text):
+    with pytest.raises(nerm.InvalidInputError) as caught:
+        make()
+    assert text in str(caught.value)
