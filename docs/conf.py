@@ -17,6 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import pages  # noqa: E402
 
 import nerm  # noqa: E402
+import nerm.typing as nerm_typing  # noqa: E402
 
 project = "nerm"
 author = "The nerm developers"
@@ -32,6 +33,8 @@ nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+# Short names of array types are written as they are: spelled out, ArrayLike alone takes two lines.
+autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(nerm_typing)) if name[0].isupper()}
 autodoc_default_options = {
     "members": True,
     # Methods that come from nerm's own base classes are shown, those of Python's and scikit-learn's are not.

@@ -9,14 +9,14 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache
-from importlib import import_module
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import nerm
+from docstrings import inline, numpydoc
+from inventory import described_in, homes, known, names, rooms, thing_at
+
 from nerm.cli import cli
 
 #: Base classes whose methods are not nerm's to explain.
@@ -24,203 +24,10 @@ FOREIGN_BASES = ("object", "ABC", "str", "dict", "tuple", "BaseException", "Base
 FOREIGN_BASES += ("TransformerMixin", "OneToOneFeatureMixin", "MetadataRequest", "_MetadataRequester")
 
 
-# --- what there is ----------------------------------------------------------------------------------
-
-
-def rooms() -> list[ModuleType]:
-    """Return nerm and its public modules.
-
-    >>> [room.__name__ for room in rooms()][:2]
-    ['nerm', 'nerm.atoms']
-    """
-    return [nerm, *(import_module(f"nerm.{room}") for room in nerm._ROOMS)]
-
-
-def names(room: ModuleType) -> list[str]:
-    """Return the public names of a room: `__all__`, or what it defines without an underscore."""
-    if hasattr(room, "__all__"):
-        return sorted(room.__all__, key=str.lower)
-    here = {name for name, thing in vars(room).items() if getattr(thing, "__module__", None) == room.__name__}
-    return sorted((name for name in here if not name.startswith("_")), key=str.lower)
-
-
-@cache
-def homes() -> dict[str, str]:
-    """Return where every public name is documented, once: ``nerm.atoms.Hinge`` is ``nerm.Hinge``, say.
-
-    >>> homes()["nerm.atoms.Hinge"], homes()["nerm.atoms.Facts"]
-    ('nerm.Hinge', 'nerm.atoms.Facts')
-    """
-    found: dict[str, str] = {}
-    short = {name: getattr(nerm, name) for name in names(nerm)}
-    for room in rooms():
-        for name in names(room):
-            same = name in short and short[name] is getattr(room, name)
-            found[f"{room.__name__}.{name}"] = f"nerm.{name}" if same else f"{room.__name__}.{name}"
-    return found
-
-
-def described_in(room: ModuleType) -> list[str]:
-    """Return the names whose full description stands on a room's page.
-
-    >>> "nerm.Hinge" in described_in(nerm), "nerm.Hinge" in described_in(nerm.atoms)
-    (False, True)
-    """
-    mine = [homes()[f"{room.__name__}.{name}"] for name in names(room)]
-    if room is nerm:
-        elsewhere = {homes()[f"{r.__name__}.{name}"] for r in rooms()[1:] for name in names(r)}
-        return [name for name in mine if name not in elsewhere and not inspect.ismodule(thing_at(name))]
-    return mine
-
-
-def thing_at(name: str) -> Any:
-    """Return the object of a dotted name in nerm."""
-    thing: Any = nerm
-    for part in name.split(".")[1:]:
-        thing = getattr(thing, part)
-    return thing
-
-
-@cache
-def known() -> dict[str, str]:
-    """Return every name that the reference has an entry for, methods included, with the name of the entry."""
-    found = {room.__name__: room.__name__ for room in rooms()} | homes()
-    for name, home in list(homes().items()):
-        thing = thing_at(name)
-        if inspect.isclass(thing):
-            for base in thing.__mro__:
-                if base.__module__.startswith("nerm"):
-                    members = [key for key, value in vars(base).items() if key[0] != "_" and inspect.getdoc(value)]
-                    own = [k for k in members if callable(vars(base)[k]) or hasattr(vars(base)[k], "__get__")]
-                    found.update({f"{name}.{key}": f"{home}.{key}" for key in own})
-    return found
-
-
-# --- docstrings -------------------------------------------------------------------------------------
-
-_SPAN = re.compile(r"(``.+?``|(?::\w+:)?`[^`]+`|(?<![\w*)\]])\*{1,2}\w(?:[^*\n]*\w)?\*{1,2}(?!\w))", re.DOTALL)
-
-
-_BULLET = re.compile(r" *(?:[-*]|\d+\.) +(?=\S)")
-
-
-def inline(text: str, places: Iterable[str] = ()) -> str:
-    r"""Return a piece of plain prose as RST: code stays code, public names become links, all else is literal.
-
-    >>> print(inline("phi*(u), |w| and coef_ of `Hinge`, :func:`load`, not *this* `x_`"))
-    phi\*(u), \|w\| and coef\_ of :py:obj:`Hinge <nerm.Hinge>`, :py:obj:`load <nerm.load>`, not *this* ``x_``
-    """
-    parts = _SPAN.split(text)
-    for i, part in enumerate(parts):
-        if i % 2 == 0:
-            part = re.sub(r"([*|`])", r"\\\1", part.replace("\\", r"\\"))
-            parts[i] = re.sub(r"(?<=\w)_(?![^\W_])", r"\\_", part)
-        elif part[0] in "`:" and part[1] != "`":
-            parts[i] = _link(" ".join(part.split("`")[1].split()), places)
-    return "".join(parts)
-
-
-def _link(code: str, places: Iterable[str]) -> str:
-    """Return code as a link to its entry, looked for in the given places first; plain code if there is none."""
-    name = re.sub(r"\(.*\)$", "", code)
-    for place in (*places, "nerm", ""):
-        full = f"{place}.{name}".lstrip(".")
-        if full in known():
-            return f":py:obj:`{code} <{known()[full]}>`"
-    return f"``{code}``"
-
-
-def as_rst(lines: list[str], places: Iterable[str] = ()) -> list[str]:
-    r"""Return a docstring as RST.
-
-    The style of docstrings is plain text, read like this:
-
-    - a block that is indented after a blank line is a formula, hence literal;
-    - a line followed at once by an indented one is a term and its explanation;
-    - examples start with ``>>>``, items with ``-``; everything else is prose.
-
-    >>> print("\n".join(as_rst(["Solve", "", "    min |x|", "", "tol", "    The `x`."])))
-    Solve
-    <BLANKLINE>
-    ::
-    <BLANKLINE>
-        min |x|
-    <BLANKLINE>
-    tol
-        The ``x``.
-    """
-    out: list[str] = []
-    levels = [0]  # the indentations at which prose may stand
-    announced = False  # the last paragraph ended in "::"
-    for block in _blocks(lines):
-        indent = _indent(block[0])
-        if block[0].lstrip().startswith((">>>", "...")):
-            out += ["", *block, ""]
-            continue
-        levels = [level for level in levels if level <= indent] or [indent]
-        if indent > levels[-1]:
-            out += ["", *([] if announced else [" " * levels[-1] + "::", ""]), *block, ""]
-            continue
-        announced = block[-1].endswith("::")
-        for i, line in enumerate(block):
-            if _indent(line) > levels[-1]:
-                levels.append(_indent(line))
-            bullet = _BULLET.match(line)
-            if bullet and (i == 0 or _BULLET.match(block[0])):
-                levels.append(len(bullet[0]))
-        text = "\n".join(block)
-        head = _BULLET.match(text)
-        start = head[0] if head else ""
-        out += ["", *(start + inline(text[len(start) :], places)).split("\n"), ""]
-    return _squeezed(out)
-
-
-def _blocks(lines: list[str]) -> Iterator[list[str]]:
-    """Yield runs of lines between blank ones; an example, a list, a formula in mid-sentence are runs too."""
-    run: list[str] = []
-    for line in [*lines, ""]:
-        example = line.lstrip().startswith(">>>")
-        if run and (not line.strip() or (example and not run[0].lstrip().startswith(">>>"))):
-            yield from _parts(run)
-            run = []
-        if line.strip():
-            run.append(line.rstrip())
-
-
-def _parts(run: list[str]) -> Iterator[list[str]]:
-    """Cut a run before a list that follows a colon, and around what is indented below two lines or more of prose."""
-    listed = _BULLET.match(run[0])
-    prose = 0  # lines of prose, one below the other, up to here
-    for i, line in enumerate(run):
-        inside = _indent(line) > _indent(run[0])
-        if listed or line.lstrip().startswith((">>>", "...")):
-            break
-        if i and _BULLET.match(line) and run[i - 1].endswith(":"):
-            yield from (run[:i], run[i:])
-            return
-        if inside and prose > 1:
-            back = next((k for k in range(i, len(run)) if _indent(run[k]) <= _indent(run[0])), len(run))
-            yield from (run[:i], run[i:back])
-            yield from _parts(run[back:]) if back < len(run) else ()
-            return
-        prose = 0 if inside else prose + 1
-    yield run
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _squeezed(lines: list[str]) -> list[str]:
-    """Return lines without repeated blank ones."""
-    kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
-    return kept[:-1] if kept and not kept[-1] else kept
-
-
 def process_docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Rewrite a docstring in place, as autodoc asks for it."""
     parents = [name.rsplit(".", k)[0] for k in range(name.count(".") + 1)]
-    lines[:] = as_rst(list(lines), parents)
+    lines[:] = numpydoc(list(lines), parents)
 
 
 def process_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: Any, returns: Any) -> Any:
@@ -298,7 +105,7 @@ def room_page(room: ModuleType) -> str:
     """Return the page of a room: what it is for, its names in a table, then each in full."""
     title = room.__name__
     page = [title, "=" * len(title), "", f".. py:module:: {title}", ""]
-    page += [*as_rst((inspect.getdoc(room) or "").splitlines(), [title]), ""]
+    page += [*numpydoc((inspect.getdoc(room) or "").splitlines(), [title]), ""]
     listed = [name for name in names(room) if not inspect.ismodule(getattr(room, name))]
     page += [".. list-table::", "   :widths: 30 70", ""]
     for name in listed:

@@ -1,0 +1,80 @@
+"""What the reference describes: the rooms of nerm and the public names in each, derived from `__all__`."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import nerm
+
+
+def rooms() -> list[ModuleType]:
+    """Return nerm and its public modules.
+
+    >>> [room.__name__ for room in rooms()][:2]
+    ['nerm', 'nerm.atoms']
+    """
+    return [nerm, *(import_module(f"nerm.{room}") for room in nerm._ROOMS)]
+
+
+def names(room: ModuleType) -> list[str]:
+    """Return the public names of a room: `__all__`, or what it defines without an underscore."""
+    if hasattr(room, "__all__"):
+        return sorted(room.__all__, key=str.lower)
+    here = {name for name, thing in vars(room).items() if getattr(thing, "__module__", None) == room.__name__}
+    return sorted((name for name in here if not name.startswith("_")), key=str.lower)
+
+
+@cache
+def homes() -> dict[str, str]:
+    """Return where every public name is documented, once: ``nerm.atoms.Hinge`` is ``nerm.Hinge``, say.
+
+    >>> homes()["nerm.atoms.Hinge"], homes()["nerm.atoms.Facts"]
+    ('nerm.Hinge', 'nerm.atoms.Facts')
+    """
+    found: dict[str, str] = {}
+    short = {name: getattr(nerm, name) for name in names(nerm)}
+    for room in rooms():
+        for name in names(room):
+            same = name in short and short[name] is getattr(room, name)
+            found[f"{room.__name__}.{name}"] = f"nerm.{name}" if same else f"{room.__name__}.{name}"
+    return found
+
+
+def described_in(room: ModuleType) -> list[str]:
+    """Return the names whose full description stands on a room's page.
+
+    >>> "nerm.Hinge" in described_in(nerm), "nerm.Hinge" in described_in(nerm.atoms)
+    (False, True)
+    """
+    mine = [homes()[f"{room.__name__}.{name}"] for name in names(room)]
+    if room is nerm:
+        elsewhere = {homes()[f"{r.__name__}.{name}"] for r in rooms()[1:] for name in names(r)}
+        return [name for name in mine if name not in elsewhere and not inspect.ismodule(thing_at(name))]
+    return mine
+
+
+def thing_at(name: str) -> Any:
+    """Return the object of a dotted name in nerm."""
+    thing: Any = nerm
+    for part in name.split(".")[1:]:
+        thing = getattr(thing, part)
+    return thing
+
+
+@cache
+def known() -> dict[str, str]:
+    """Return every name that the reference has an entry for, methods included, with the name of the entry."""
+    found = {room.__name__: room.__name__ for room in rooms()} | homes()
+    for name, home in list(homes().items()):
+        thing = thing_at(name)
+        if inspect.isclass(thing):
+            for base in thing.__mro__:
+                if base.__module__.startswith("nerm"):
+                    members = [key for key, value in vars(base).items() if key[0] != "_" and inspect.getdoc(value)]
+                    own = [k for k in members if callable(vars(base)[k]) or hasattr(vars(base)[k], "__get__")]
+                    found.update({f"{name}.{key}": f"{home}.{key}" for key in own})
+    return found
