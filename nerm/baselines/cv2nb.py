@@ -17,10 +17,10 @@ STEP = 0.01
 class CV2NB(GroupClassifier):
     """One naive Bayes model a group, whose class counts are moved until the groups fare alike.
 
-    ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_s(y) + 1)``; missing entries (NaN, None)
-    are skipped and a value not seen in fit counts as seen 0 times. Then, with disc = P(yhat=1|s=1) -
-    P(yhat=1|s=0) and numpos the number of positive predictions, both from hard predictions on the training
-    rows::
+    ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_sj(y) + 1)``, n_sj(y) the rows of (y, s) in which
+    attribute j is not missing; missing entries (NaN, None) are skipped and a value not seen in fit counts as seen 0
+    times. Then, with disc = P(yhat=1|s=1) - P(yhat=1|s=0) and numpos the number of positive predictions, both from hard
+    predictions on the training rows::
 
         while disc > 0:
             if numpos < number of positive labels: d = 0.01 N[0,1];  N[1,0] += d;  N[0,0] -= d

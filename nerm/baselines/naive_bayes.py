@@ -14,9 +14,9 @@ from nerm.baselines.nominal import NominalCodes
 class NominalNaiveBayes(GroupClassifier):
     """Naive Bayes with the smoothing of Calders and Verwer (2010); the viewpoint is accepted and not used.
 
-    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n(y) + 1)``, V_j the number of values of attribute
-    j in the training rows. Missing entries (NaN, None) are skipped; a value not seen in fit counts as seen 0
-    times.
+    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, V_j the number of values of attribute j in the
+    training rows and n_j(y) the rows of class y in which it is not missing. Missing entries (NaN, None) are skipped; a
+    value not seen in fit counts as seen 0 times.
 
     Fitted attributes: ``counts_`` (rows of each class), ``objective_`` (negative log-likelihood of the
     training labels), ``n_iter_`` = 0, ``converged_`` = True: the fit is a count.

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
+from nerm.typing import Array, Bools, Floats, Ints
 
 
 def columns_of(X: Any) -> list[Any]:
@@ -46,7 +47,7 @@ class NominalCodes:
         self.sizes = np.array([len(values) for values in self.values])
         self.starts = np.concatenate([[0], np.cumsum(self.sizes + 2)])
 
-    def codes(self, X: Any) -> np.ndarray:
+    def codes(self, X: Any) -> Ints:
         """Return the n × d matrix of numbers."""
         columns = columns_of(X)
         if len(columns) != len(self.values):
@@ -61,20 +62,22 @@ class NominalCodes:
         ]
         return np.column_stack(numbered)
 
-    def log_odds(self, codes: np.ndarray, positive: np.ndarray) -> np.ndarray:
+    def log_odds(self, codes: Ints, positive: Bools) -> Floats:
         """Return, for each number, what it adds to the log-odds of the positive class.
 
-        ``log P(x_j | 1) - log P(x_j | 0)`` with ``P(x_j | y) = (n(y, x_j) + 1/V_j) / (n(y) + 1)``. An unseen
-        value has n(y, x_j) = 0; a missing entry adds nothing.
+        ``log P(x_j | 1) - log P(x_j | 0)`` with ``P(x_j | y) = (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, n_j(y) the rows
+        of class y in which attribute j is not missing. An unseen value has n(y, x_j) = 0; a missing entry adds nothing.
         """
-        total = int(self.starts[-1])
+        missing = self.starts[1:] - 1
         smooth = np.repeat(1.0 / np.maximum(self.sizes, 1), self.sizes + 2)
-        logs = []
-        for chosen in (positive, ~positive):
-            counts = np.bincount(codes[chosen].ravel(), minlength=total)
-            logs.append(np.log(counts + smooth) - np.log(chosen.sum() + 1.0))
-        odds = logs[0] - logs[1]
-        odds[self.starts[1:] - 1] = 0.0
+
+        def log_chances(chosen: Bools) -> Floats:
+            counts = np.bincount(codes[chosen].ravel(), minlength=int(self.starts[-1]))
+            present = np.repeat(chosen.sum() - counts[missing], self.sizes + 2)
+            return np.asarray(np.log(counts + smooth) - np.log(present + 1.0))
+
+        odds = log_chances(positive) - log_chances(~positive)
+        odds[missing] = 0.0
         return odds
 
 
@@ -87,7 +90,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
-def _plain(column: Any) -> np.ndarray:
+def _plain(column: Any) -> Array:
     """Return a column as a numpy array: floats for numbers, objects for anything else."""
     array = np.asarray(column)
     return array.astype(float) if array.dtype.kind in "biuf" else array.astype(object)
@@ -105,7 +108,7 @@ def _values(column: Any) -> list[Any]:
     return sorted(present, key=lambda value: (type(value).__name__, value))
 
 
-def _number(column: Any, values: list[Any]) -> np.ndarray:
+def _number(column: Any, values: list[Any]) -> Ints:
     """Return 0 .. V-1 for known values, V for others and V + 1 for missing entries."""
     unseen, missing = len(values), len(values) + 1
     place = {value: k for k, value in enumerate(values)}

@@ -23,18 +23,20 @@ def literal_cv2nb(X, y, s):
     n, d = X.shape
     values = [sorted({X[i, j] for i in range(n) if not math.isnan(X[i, j])}) for j in range(d)]
     N = {(c, g): float(sum(1 for i in range(n) if y[i] == c and s[i] == g)) for c in (0, 1) for g in (0, 1)}
-    n_s = dict(N)
-    seen = {}
+    seen, present = {}, {}
     for i in range(n):
         for j in range(d):
-            key = (s[i], y[i], j, X[i, j])
-            seen[key] = seen.get(key, 0) + 1
+            if not math.isnan(X[i, j]):
+                key = (s[i], y[i], j)
+                seen[*key, X[i, j]] = seen.get((*key, X[i, j]), 0) + 1
+                present[key] = present.get(key, 0) + 1
 
     def probability(i, c):
         p = N[c, s[i]] + 0.5
         for j in range(d):
             if not math.isnan(X[i, j]):
-                p *= (seen.get((s[i], c, j, X[i, j]), 0) + 1 / len(values[j])) / (n_s[c, s[i]] + 1)
+                rows = present.get((s[i], c, j), 0)  # of this class and group, with a value in column j
+                p *= (seen.get((s[i], c, j, X[i, j]), 0) + 1 / len(values[j])) / (rows + 1)
         return p
 
     def predictions():
@@ -132,6 +134,18 @@ def test_a_value_not_seen_in_fit_counts_as_seen_zero_times():
     np.testing.assert_allclose(model.decision_function([[1.0]], viewpoint=[1]), math.log(2.5 / 1.5))
 
 
+def test_missing_values_leave_the_chances_of_a_column_summing_to_one():
+    """By hand: of three positive rows one lacks its value, so two rows are counted and not three."""
+    X = np.array([[0.0], [0.0], [NAN], [1.0], [0.0], [1.0]] * 2)
+    y, s = np.tile([1, 1, 1, 0, 0, 0], 2), np.repeat([0, 1], 6)
+    model = CV2NB(max_iter=0).fit(X, y, viewpoint=s)
+    positive, negative = (2 + 1 / 2) / (2 + 1), (1 + 1 / 2) / (3 + 1)
+    assert model.decision_function([[0.0]], viewpoint=[1]) == pytest.approx(math.log(positive / negative))
+    other, than = (0 + 1 / 2) / (2 + 1), (2 + 1 / 2) / (3 + 1)
+    assert model.decision_function([[1.0]], viewpoint=[1]) == pytest.approx(math.log(other / than))
+    assert positive + other == pytest.approx(1.0)
+
+
 def test_naive_bayes_is_the_formula():
     X, y, _ = nominal_data(8)
     model = NominalNaiveBayes().fit(X, y)
@@ -140,7 +154,8 @@ def test_naive_bayes_is_the_formula():
         for j in range(X.shape[1]):
             if not math.isnan(X[i, j]):
                 v = len(np.unique(X[~np.isnan(X[:, j]), j]))
-                p = [((X[y == c, j] == X[i, j]).sum() + 1 / v) / ((y == c).sum() + 1) for c in (0, 1)]
+                there = [X[(y == c) & ~np.isnan(X[:, j]), j] for c in (0, 1)]
+                p = [((column == X[i, j]).sum() + 1 / v) / (len(column) + 1) for column in there]
                 odds += math.log(p[1] / p[0])
         assert model.decision_function(X[[i]])[0] == pytest.approx(odds)
 
