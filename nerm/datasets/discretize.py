@@ -45,7 +45,7 @@ def check_columns(columns: Any, fitted: Array) -> None:
         )
 
 
-class Discretize(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Discretize(TransformerMixin, BaseEstimator):
     """Turn a mixed table into nominal codes, as Calders and Verwer (2010) did.
 
     Numbers (n of them present, sorted) are cut at ``sorted[floor(n k / n_bins)]``, k = 1 .. n_bins - 1; a

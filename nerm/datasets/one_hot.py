@@ -59,7 +59,7 @@ class Levels:
         return sp.csr_matrix((np.ones(len(rows)), (rows, codes[rows])), shape=(len(codes), len(self.values)))
 
 
-class OneHot(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class OneHot(TransformerMixin, BaseEstimator):
     """Code a nominal table (codes or pandas categories) as a CSR matrix of zeros and ones, (n, columns).
 
     An attribute with two values takes one column (1 for the second value), any other one column a value. A
