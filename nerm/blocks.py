@@ -1,14 +1,30 @@
-"""The separable part of an objective as blocks: what the certificate and the recovery of multipliers both speak of."""
+"""The separable part of an objective as blocks: one margin function along all rows each.
+
+::
+
+    P(f) = sum over terms of  weight * B(f)                 a term of one block: a risk
+                              weight * max(B+(f), B-(f))    a term of two: the sides of a neutrality term
+    B(f) = (1/n) sum_i weights_i atom(targets_i f_i)        + Omega
+
+Built once, when data meet mathematics, and never changed: value, certificate, recovery, cvxpy model, engine and SMO all
+read these. Along a path over eta only `problem.factors`, the weights of the terms, change.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nerm import weights as neutrality_weights
+from nerm.algebra import Objective
 from nerm.atoms.margin import MarginFunction
-from nerm.multipliers import Multipliers
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.objective import Neutrality, Risk
+from nerm.rows import Rows, as_given
+from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.problem import Problem
@@ -16,11 +32,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """scale_i * atom(target_i f_i): a risk, or one side of a neutrality term with theta folded into the scale."""
+    """(1/n) sum_i weights_i atom(targets_i f_i), without the weight of its term.
+
+    Attributes
+    ----------
+    atom : MarginFunction
+        phi or psi.
+    weights, targets : (m,) arrays
+        s_i and y_i of a risk; u_i and +-v_i of a side of a neutrality term. Weights of equal rows are added up.
+    term : int
+        The number of its term in `problem.objective.terms`.
+    side : {0, 1, -1}
+        0 where the term is this block alone; +1 and -1 for C+ and C-, of which the larger counts.
+
+    """
 
     atom: MarginFunction
-    scale: np.ndarray
-    target: np.ndarray
+    weights: Floats
+    targets: Floats
+    term: int
+    side: int
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -28,30 +59,64 @@ class Block:
         low, high = self.atom.facts.slopes
         return -high, -low
 
-
-def make_blocks(problem: Problem, thetas: np.ndarray) -> list[Block]:
-    """Return the separable part of the objective at fixed theta: risks, then all C+, then all C-."""
-    risks = [Block(r.loss, r.weight * r.sample_weight, r.targets) for r in problem.risks]
-    terms = list(zip(problem.neutralities, thetas, strict=True))
-    plus = [Block(t.surrogate, theta * t.weight * t.sample_weight, t.viewpoint) for t, theta in terms]
-    minus = [Block(t.surrogate, (1 - theta) * t.weight * t.sample_weight, -t.viewpoint) for t, theta in terms]
-    return risks + plus + minus
+    def total(self, scores: Floats) -> float:
+        """Return sum_i weights_i atom(targets_i f_i); a weight of 0 silences even an infinite value."""
+        counted = self.weights > 0
+        if counted.all():
+            return float(self.weights @ self.atom.value(self.targets * scores))
+        return float(self.weights[counted] @ self.atom.value(self.targets[counted] * scores[counted]))
 
 
-def stack(multipliers: Multipliers) -> np.ndarray:
-    """Return the multipliers with one row a block."""
-    return np.concatenate([multipliers.alphas, multipliers.betas_plus, multipliers.betas_minus])
+def make_blocks(
+    objective: Objective, rows: Rows, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
+) -> tuple[Block, ...]:
+    """Return the blocks of an objective on data: those that are alone in their term first, then pairs of sides."""
+    alone, pairs = [], []
+    for number, weighted in enumerate(objective.terms):
+        term = weighted.term
+        if isinstance(term, Risk):
+            alone.append(Block(term.loss, rows.add_up(sample_weight), y[rows.first], number, 0))
+        elif isinstance(term, Neutrality):
+            v = viewpoints[viewpoint_of(term, viewpoints)]
+            u = rows.add_up(neutrality_weights.resolve(term.weights, y, v))
+            pairs += [Block(term.surrogate, u, side * v[rows.first], number, side) for side in (1, -1)]
+    return (*alone, *pairs)
 
 
-def unstack(problem: Problem, rows: np.ndarray, thetas: np.ndarray) -> Multipliers:
-    """Return the rows of `stack` as multipliers again."""
-    r, k = len(problem.risks), len(problem.neutralities)
-    return Multipliers(rows[:r], rows[r : r + k], rows[r + k :], np.asarray(thetas, dtype=float))
+def given_weights(problem: Problem) -> list[Floats]:
+    """Return the weights of each block on the given rows, (n,): what was added up."""
+    return [block.weights for block in make_blocks(problem.objective, as_given(problem.n), *problem.data)]
 
 
-def total_force(blocks: list[Block], rows: np.ndarray) -> np.ndarray:
-    """Return c, the force of every sample on its score: the sum of scale * target * multiplier."""
-    c = np.zeros(len(blocks[0].scale))
-    for block, row in zip(blocks, rows, strict=True):
-        c += block.scale * block.target * row
-    return c
+def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Floats]) -> str:
+    """Return the name of the viewpoint that a neutrality term is about."""
+    if term.to is None and len(viewpoints) != 1:
+        raise InvalidInputError(
+            "a neutrality term must name its viewpoint when there are several",
+            f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}",
+            f"Write Neutrality(..., to={next(iter(viewpoints))!r})",
+        )
+    name = next(iter(viewpoints)) if term.to is None else term.to
+    if name not in viewpoints:
+        raise UnknownNameError("'to' of a neutrality term", name, viewpoints, "Name a viewpoint that was given")
+    return name
+
+
+def shares(blocks: tuple[Block, ...], thetas: Floats) -> Floats:
+    """Return the share of each block in its term: theta for C+, 1 - theta for C-, 1 for a block alone."""
+    return np.concatenate([np.ones(len(blocks) - 2 * len(thetas)), np.column_stack([thetas, 1 - thetas]).ravel()])
+
+
+def scaled_weights(problem: Problem, thetas: Floats) -> list[Floats]:
+    """Return what multiplies each block's atom at fixed theta: factor * share * weights."""
+    scales = problem.factors * shares(problem.blocks, thetas)
+    return [scale * block.weights for scale, block in zip(scales, problem.blocks, strict=True)]
+
+
+def forces(problem: Problem, rows: Floats, thetas: Floats) -> Floats:
+    """Return c, (m,), the force of every row on its score: the sum of scaled weight * target * multiplier."""
+    weights = scaled_weights(problem, thetas)
+    return sum(
+        (w * block.targets * row for w, block, row in zip(weights, problem.blocks, rows, strict=True)),
+        start=np.zeros(problem.hypothesis.n),
+    )

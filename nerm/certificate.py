@@ -24,9 +24,12 @@ import numpy as np
 
 from nerm.atoms.regularizer import Norm, Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.blocks import Block, make_blocks, stack, total_force, unstack
+from nerm.blocks import Block, forces, given_weights, scaled_weights, shares
+from nerm.errors import InvalidInputError
 from nerm.multipliers import Multipliers
 from nerm.recovery import candidates
+from nerm.typing import Floats
+from nerm.value import ObjectiveValue
 
 if TYPE_CHECKING:
     from nerm.problem import Problem
@@ -38,9 +41,11 @@ SECOND_LOOK = 20_000_000  # rows times coefficients up to which unconvincing mul
 class Certificate:
     """primal >= optimum >= dual, recomputed by nerm.
 
-    primal, dual
+    Attributes
+    ----------
+    primal, dual : float
         The objective at the hypothesis, and the lower bound on every hypothesis' objective.
-    scale
+    scale : float
         The objective of the zero hypothesis: what "zero" means for an optimum of 0.
 
     For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet; of w = 0
@@ -52,6 +57,7 @@ class Certificate:
     Certificate(primal=0.25, dual=0.25, scale=1.0)
     >>> print(problem.certify([0.0]))
     primal 1, dual bound 0, relative gap 1.00e+00
+
     """
 
     primal: float
@@ -75,44 +81,60 @@ class Certificate:
         size = max(abs(self.primal), 1e-12 * self.scale)
         return float(max(self.gap, 0.0) / size) if size else 0.0 if self.gap <= 0 else np.inf
 
+    def times(self, factor: float) -> Certificate:
+        """Return the certificate of the objective multiplied by a positive number."""
+        return Certificate(factor * self.primal, factor * self.dual, factor * self.scale)
+
+    def __add__(self, other: Certificate) -> Certificate:
+        """Return the certificate of the sum of two problems in variables of their own."""
+        return Certificate(self.primal + other.primal, self.dual + other.dual, self.scale + other.scale)
+
     def __str__(self) -> str:
         return f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
 
 
-def certify(
-    problem: Problem, coef: np.ndarray, intercept: float, multipliers: Multipliers | None = None
-) -> Certificate:
-    """Return the certificate of a hypothesis, from given multipliers or, without any, from its own scores."""
-    return judge(problem, coef, intercept, multipliers)[0]
+def certify(problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None = None) -> Certificate:
+    """Return the certificate of a hypothesis, from multipliers of the given rows or, without any, from its scores."""
+    if multipliers is not None:
+        _check_shape(problem, multipliers)
+        multipliers = multipliers.merged(problem.rows, given_weights(problem))
+    return judge(problem, coef, intercept, multipliers)[1]
+
+
+def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
+    expected = (len(problem.blocks), problem.n), (len(problem.etas),)
+    if (multipliers.rows.shape, multipliers.thetas.shape) != expected:
+        raise InvalidInputError(
+            f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}",
+            f"{multipliers.rows.shape} and {multipliers.thetas.shape}",
+            "Pass those of a solution of a problem with the same terms and rows",
+        )
 
 
 def judge(
-    problem: Problem,
-    coef: np.ndarray,
-    intercept: float,
-    multipliers: Multipliers | None,
-    tol: float | None = None,
-) -> tuple[Certificate, Multipliers | None]:
-    """Return the certificate and the feasible multipliers behind its bound.
+    problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None, tol: float | None = None
+) -> tuple[ObjectiveValue, Certificate, Multipliers | None]:
+    """Return the objective's value, the certificate, and the feasible multipliers behind its bound.
 
-    Given multipliers are taken at their word, except that with a `tol` they fail to reach, a moderate problem is looked
-    at once more from its scores: a solver can have found the hypothesis without its multipliers.
+    Everything speaks of the distinct rows. Given multipliers are taken at their word, except that with a `tol` they
+    fail to reach, a moderate problem is looked at once more from its scores: a solver can have found the hypothesis
+    without its multipliers.
     """
-    primal, scale = problem.evaluate(coef, intercept).total, problem.value_at_zero()
-    best, behind = Certificate(primal, -np.inf, scale), None
+    value, scale = problem.value(coef, intercept), problem.value_at_zero()
+    best, behind = Certificate(value.total, -np.inf, scale), None
     if multipliers is not None:
         bound, behind = dual_point(problem, multipliers)
-        best = Certificate(primal, bound, scale)
+        best = replace(best, dual=bound)
         enough = tol is None or best.relative_gap <= tol
-        if enough or problem.n * problem.hypothesis.size > SECOND_LOOK:
-            return best, behind
+        if enough or problem.hypothesis.n * problem.hypothesis.size > SECOND_LOOK:
+            return value, best, behind
     for candidate in candidates(problem, coef, intercept):
         bound, feasible = dual_point(problem, candidate)
         if bound > best.dual:
-            best, behind = Certificate(primal, bound, scale), feasible
+            best, behind = replace(best, dual=bound), feasible
         if tol is not None and best.relative_gap <= tol:
             break
-    return best, behind
+    return value, best, behind
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
@@ -125,17 +147,18 @@ def dual_point(problem: Problem, multipliers: Multipliers) -> tuple[float, Multi
     feasible = repaired(problem, multipliers)
     if feasible is None:
         return -np.inf, None
-    blocks = make_blocks(problem, feasible.thetas)
-    rows = stack(feasible)
-    q = problem.hypothesis.adjoint(total_force(blocks, rows)) / problem.n
+    q = problem.hypothesis.adjoint(forces(problem, feasible.rows, feasible.thetas)) / problem.divisor
     shrink, omega = conjugate_of_regularizers(problem, q)
     if shrink < 1:
         feasible = towards_centre(problem, feasible, shrink)
         if feasible is None:
             return -np.inf, None
-        blocks, rows = make_blocks(problem, feasible.thetas), stack(feasible)
-    separable = sum(float(block.scale @ block.atom.conjugate(-row)) for block, row in zip(blocks, rows, strict=True))
-    return -separable / problem.n - omega, feasible
+    weights = scaled_weights(problem, feasible.thetas)
+    separable = sum(
+        float(w @ block.atom.conjugate(-row))
+        for w, block, row in zip(weights, problem.blocks, feasible.rows, strict=True)
+    )
+    return -separable / problem.divisor - omega, feasible
 
 
 # --- feasibility ----------------------------------------------------------------------------------
@@ -144,55 +167,58 @@ def dual_point(problem: Problem, multipliers: Multipliers) -> tuple[float, Multi
 def repaired(problem: Problem, multipliers: Multipliers) -> Multipliers | None:
     """Return the multipliers clipped into their domains and with sum c = 0; None if that cannot be had."""
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
-    blocks = make_blocks(problem, thetas)
-    rows = np.stack(
-        [np.clip(np.nan_to_num(row), *block.domain) for block, row in zip(blocks, stack(multipliers), strict=True)]
-    )
-    if problem.intercept and not _balance(blocks, rows):
-        return towards_centre(problem, unstack(problem, rows, thetas), 0.0)
-    return unstack(problem, rows, thetas)
+    inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
+    if problem.intercept and not _balance(problem, inside):
+        return towards_centre(problem, inside, 0.0)
+    return inside
 
 
-def _balance(blocks: list[Block], rows: np.ndarray) -> bool:
+def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
+    """Return the multipliers inside their domains, in memory of their own."""
+    rows = zip(problem.blocks, multipliers.rows, strict=True)
+    return replace(multipliers, rows=np.stack([np.clip(row, *block.domain) for block, row in rows]))
+
+
+def _balance(problem: Problem, multipliers: Multipliers) -> bool:
     """Shift multipliers inside their domains, in place, until sum c = 0 up to rounding; False if there is no room.
 
     Multipliers away from both ends of their domain move first: they sit at kinks or in smooth pieces, where a shift
     costs nothing to first order.
     """
+    blocks, rows = problem.blocks, multipliers.rows
+    weights = scaled_weights(problem, multipliers.thetas)
+    pulls = [w * block.targets for w, block in zip(weights, blocks, strict=True)]
     for room_of in (_interior_room, _room, _room):
-        excess, size = _excess(blocks, rows)
+        excess, size = _excess(pulls, rows)
         if abs(excess) <= 1e-15 * size:
             return True
         # Lower the sum: multipliers with positive coefficient go down, the others up.
-        coefficients = [block.scale * block.target for block in blocks]
-        directions = [-np.sign(excess) * np.sign(a) for a in coefficients]
+        directions = [-np.sign(excess) * np.sign(a) for a in pulls]
         rooms = [room_of(block, row, d) for block, row, d in zip(blocks, rows, directions, strict=True)]
-        capacity = sum(float(np.abs(a) @ room) for a, room in zip(coefficients, rooms, strict=True))
+        capacity = sum(float(np.abs(a) @ room) for a, room in zip(pulls, rooms, strict=True))
         if capacity <= 0:
             continue
         share = min(1.0, abs(excess) / capacity)
         for row, direction, room in zip(rows, directions, rooms, strict=True):
             row += share * direction * room
-    excess, size = _excess(blocks, rows)
+    excess, size = _excess(pulls, rows)
     return abs(excess) <= 1e-11 * size
 
 
-def _excess(blocks: list[Block], rows: np.ndarray) -> tuple[float, float]:
+def _excess(pulls: list[Floats], rows: Floats) -> tuple[float, float]:
     """Return sum c, and the size of the summands before they cancel: what its rounding is relative to."""
-    c = total_force(blocks, rows)
-    return float(c.sum()), sum(
-        float(np.abs(b.scale * b.target) @ np.abs(row)) for b, row in zip(blocks, rows, strict=True)
-    )
+    c = sum(a * row for a, row in zip(pulls, rows, strict=True))
+    return float(np.sum(c)), sum(float(np.abs(a) @ np.abs(row)) for a, row in zip(pulls, rows, strict=True))
 
 
-def _room(block: Block, row: np.ndarray, direction: np.ndarray) -> np.ndarray:
+def _room(block: Block, row: Floats, direction: Floats) -> Floats:
     """Return how far each multiplier can go in its direction; where there is no end, as far as its own size."""
     low, high = block.domain
     room = np.where(direction > 0, high - row, row - low)
     return np.where(np.isfinite(room), np.maximum(room, 0.0), 1.0 + np.abs(row))
 
 
-def _interior_room(block: Block, row: np.ndarray, direction: np.ndarray) -> np.ndarray:
+def _interior_room(block: Block, row: Floats, direction: Floats) -> Floats:
     """Return the distance to the nearer end of the domain, so that multipliers at an end stay there."""
     return np.minimum(_room(block, row, direction), _room(block, row, -direction))
 
@@ -201,39 +227,27 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
     """Return the point at fraction t of the way from the centre (c = 0) to these multipliers, so that c becomes t c.
 
     The centre is alpha = 0, beta^+ = beta^-, theta = 1/2. The bound is concave in (alpha, theta beta^+,
-    (1 - theta) beta^-, theta), so the products are what is mixed. None if 0 is no multiplier of a loss.
+    (1 - theta) beta^-, theta), so the products are what is mixed. None if 0 is no multiplier of a block alone.
     """
-    for risk in problem.risks:
-        low, high = risk.loss.facts.slopes
-        if not low <= 0 <= high:
-            return None
+    alone = [block for block in problem.blocks if block.side == 0]
+    if any(not block.domain[0] <= 0 <= block.domain[1] for block in alone):
+        return None
     thetas = 0.5 + t * (multipliers.thetas - 0.5)
-    plus, minus = np.empty_like(multipliers.betas_plus), np.empty_like(multipliers.betas_minus)
-    for k, term in enumerate(problem.neutralities):
-        low, high = term.surrogate.facts.slopes
-        rest = (1 - t) * 0.5 * float(np.clip(0.0, -high, -low))
-        theta, mixed = multipliers.thetas[k], thetas[k]
-        plus[k] = (t * theta * multipliers.betas_plus[k] + rest) / mixed if mixed > 0 else multipliers.betas_plus[k]
-        minus[k] = (
-            (t * (1 - theta) * multipliers.betas_minus[k] + rest) / (1 - mixed)
-            if mixed < 1
-            else multipliers.betas_minus[k]
-        )
-    mixture = replace(multipliers, alphas=t * multipliers.alphas, betas_plus=plus, betas_minus=minus, thetas=thetas)
-    return _clipped(problem, mixture)
-
-
-def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
-    """Remove the rounding by which a mixture can leave its domain."""
-    blocks = make_blocks(problem, multipliers.thetas)
-    rows = np.stack([np.clip(row, *block.domain) for block, row in zip(blocks, stack(multipliers), strict=True)])
-    return unstack(problem, rows, multipliers.thetas)
+    old, new = shares(problem.blocks, multipliers.thetas), shares(problem.blocks, thetas)
+    rows = t * multipliers.rows
+    for j, block in enumerate(problem.blocks):
+        if block.side and new[j] > 0:
+            rest = (1 - t) * 0.5 * float(np.clip(0.0, *block.domain))
+            rows[j] = (t * old[j] * multipliers.rows[j] + rest) / new[j]
+        elif block.side:
+            rows[j] = multipliers.rows[j]
+    return _clipped(problem, Multipliers(rows, thetas))  # rounding can take a mixture out of its domain
 
 
 # --- the regularizer's conjugate ------------------------------------------------------------------
 
 
-def conjugate_of_regularizers(problem: Problem, q: np.ndarray) -> tuple[float, float]:
+def conjugate_of_regularizers(problem: Problem, q: Floats) -> tuple[float, float]:
     """Return (t, Omega*(t q)) with the largest t in [0, 1] for which it is finite.
 
     Omega is a weighted sum: its squares add up to (mu/2) ||w||^2, and the conjugate of a sum is the best split of q
@@ -254,7 +268,7 @@ def conjugate_of_regularizers(problem: Problem, q: np.ndarray) -> tuple[float, f
     return min(1.0, 1.0 / max(_gauge(norms, q), np.finfo(float).tiny)), 0.0
 
 
-def _single_conjugate(parts: list[tuple[float, Regularizer]], mu: float, q: np.ndarray) -> tuple[float, float]:
+def _single_conjugate(parts: list[tuple[float, Regularizer]], mu: float, q: Floats) -> tuple[float, float]:
     """Return the bound for one regularizer that is neither a square nor a norm, from its own conjugate."""
     if len(parts) > 1 or mu > 0:
         return 0.0, 0.0  # no rule for this sum: only q = 0 is known to be feasible
@@ -265,7 +279,7 @@ def _single_conjugate(parts: list[tuple[float, Regularizer]], mu: float, q: np.n
     return (t, weight * omega.conjugate(t * q / weight)) if t > 1e-12 else (0.0, 0.0)
 
 
-def _residual(norms: list[tuple[float, Norm]], q: np.ndarray) -> np.ndarray:
+def _residual(norms: list[tuple[float, Norm]], q: Floats) -> Floats:
     """Return q minus its projection on the sum of the balls { weight * dual unit ball }.
 
     A single norm's prox leaves exactly the rest. Several share q by accelerated projected gradient on
@@ -296,7 +310,7 @@ def _residual(norms: list[tuple[float, Norm]], q: np.ndarray) -> np.ndarray:
     return q - sum(shares)
 
 
-def _gauge(norms: list[tuple[float, Norm]], q: np.ndarray) -> float:
+def _gauge(norms: list[tuple[float, Norm]], q: Floats) -> float:
     """Return the smallest r such that q lies in r times the sum of the weighted dual balls."""
     bounds = [norm.dual_norm(q) / weight for weight, norm in norms]
     if len(norms) == 1 or not q.any():

@@ -38,6 +38,7 @@ class Defaults:
     (0.01, 0.0, 'uniform')
     >>> COMMAND_LINE.lam, COMMAND_LINE.eta, COMMAND_LINE.weights
     (0.01, 1.0, 'balanced')
+
     """
 
     lam: float = 0.01

@@ -1,4 +1,7 @@
-"""Linear and kernel hypotheses: how coefficients become scores, and forces on scores become dual vectors."""
+"""Linear and kernel hypotheses: how coefficients become scores, and forces on scores become dual vectors.
+
+A problem's hypothesis lives on its distinct rows (`nerm.rows`), in memory of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ import scipy.sparse as sp
 
 from nerm import kernels
 from nerm.errors import InvalidInputError
-from nerm.validation import Matrix, as_matrix, check_finite
+from nerm.rows import Rows
+from nerm.typing import Floats, Matrix
+from nerm.validation import as_matrix, check_finite
 
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearHypothesis:
     """f = X w + b; coefficients w of length d."""
 
     X: Matrix
@@ -32,23 +37,23 @@ class Linear:
         """Number of coefficients."""
         return int(self.X.shape[1])
 
-    def scores(self, coef: np.ndarray, intercept: float = 0.0) -> np.ndarray:
+    def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
         """Return X w + b."""
         return np.asarray(self.X @ coef).ravel() + intercept
 
-    def adjoint(self, c: np.ndarray) -> np.ndarray:
+    def adjoint(self, c: Floats) -> Floats:
         """Return sum_i c_i x_i, the dual vector of forces c on the scores."""
         return np.asarray(self.X.T @ c).ravel()
 
-    def squared_norm(self, coef: np.ndarray) -> float:
+    def squared_norm(self, coef: Floats) -> float:
         """Return ||w||^2."""
         return float(coef @ coef)
 
-    def squared_row_norms(self) -> np.ndarray:
+    def squared_row_norms(self) -> Floats:
         """Return ||x_i||^2 for every row."""
         return kernels.Linear().diagonal(self.X)
 
-    def decision_function(self, X: Any, coef: np.ndarray, intercept: float) -> np.ndarray:
+    def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
         """Return f at new rows."""
         matrix = as_matrix(X)
         _check_columns(matrix, self.size, "features")
@@ -56,8 +61,8 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernelized:
-    """f = K c + b; coefficients c of length n, norm c' K c."""
+class KernelHypothesis:
+    """f = K c + b; one coefficient a row, norm c' K c."""
 
     kernel: kernels.Kernel
     X: Matrix
@@ -73,7 +78,7 @@ class Kernelized:
         return self.n
 
     @cached_property
-    def gram(self) -> np.ndarray:
+    def gram(self) -> Floats:
         """The Gram matrix K, checked; of a kernel that is semidefinite by its formula only for overflow."""
         K: Any = self.kernel(self.X, self.X)
         if not self.kernel.always_psd:
@@ -83,7 +88,7 @@ class Kernelized:
         return K
 
     @cached_property
-    def factor(self) -> tuple[np.ndarray, np.ndarray]:
+    def factor(self) -> tuple[Floats, Floats]:
         """(L, R) with K = L L' and c = R w recovering the kernel coefficients of f = L w.
 
         From the eigenvalues above rounding, so a kernel problem is the linear problem with X = L, exactly up
@@ -94,11 +99,11 @@ class Kernelized:
         roots = np.sqrt(values[kept])
         return vectors[:, kept] * roots, vectors[:, kept] / roots
 
-    def scores(self, coef: np.ndarray, intercept: float = 0.0) -> np.ndarray:
+    def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
         """Return K c + b."""
         return self._times(coef) + intercept
 
-    def _times(self, coef: np.ndarray) -> np.ndarray:
+    def _times(self, coef: Floats) -> Floats:
         """Return K c, in blocks of rows where K would be too large to keep; only nonzero c count."""
         if self.n <= GRAM_LIMIT or self.kernel.name == "precomputed":
             return self.gram @ coef
@@ -110,19 +115,19 @@ class Kernelized:
         blocks = [self.kernel(self.X[i : i + rows], points) @ weights for i in range(0, self.n, rows)]
         return np.concatenate(blocks)
 
-    def adjoint(self, c: np.ndarray) -> np.ndarray:
+    def adjoint(self, c: Floats) -> Floats:
         """Return c itself: sum_i c_i k(x_i, .) has the kernel coefficients c."""
         return c
 
-    def squared_norm(self, coef: np.ndarray) -> float:
+    def squared_norm(self, coef: Floats) -> float:
         """Return c' K c."""
         return max(0.0, float(coef @ self._times(coef)))
 
-    def squared_row_norms(self) -> np.ndarray:
+    def squared_row_norms(self) -> Floats:
         """Return k(x_i, x_i) for every row."""
         return self.kernel.diagonal(self.X)
 
-    def decision_function(self, X: Any, coef: np.ndarray, intercept: float) -> np.ndarray:
+    def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
         """Return f at new rows (for a precomputed kernel, at rows of k(x_new, x_train))."""
         matrix = as_matrix(X)
         precomputed = self.kernel.name == "precomputed"
@@ -135,7 +140,7 @@ class Kernelized:
         return np.asarray(self.kernel(matrix, self.X[support]) @ coef[support]).ravel() + intercept
 
 
-Hypothesis = Linear | Kernelized
+Hypothesis = LinearHypothesis | KernelHypothesis
 
 
 def _check_columns(X: Matrix, expected: int, what: str) -> None:
@@ -147,16 +152,30 @@ def _check_columns(X: Matrix, expected: int, what: str) -> None:
         )
 
 
-def make(X: Any, kernel: Any) -> Hypothesis:
-    """Return the hypothesis for data X: linear for kernel None, else kernelized with the Gram matrix checked."""
-    matrix = as_matrix(X)
+def own(X: Matrix, rows: Rows) -> Matrix:
+    """Return the distinct rows of X in memory of their own: what was validated stays what is solved."""
+    if rows.merged or (rows.first[1:] < rows.first[:-1]).any():
+        return X[rows.first]
+    return X.copy()
+
+
+def sorted_csr(X: Matrix) -> Matrix:
+    """Return a sparse matrix with sorted indices, no duplicates and no explicit zeros; a dense one as it is."""
+    if not sp.issparse(X) or (X.has_canonical_format and X.data.all()):
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def make(X: Matrix, kernel: kernels.Kernel | None, rows: Rows) -> Hypothesis:
+    """Return the hypothesis on the distinct rows of X: linear for kernel None, else with that kernel."""
     if kernel is None:
-        return Linear(matrix)
-    resolved = kernels.resolve(kernel)
-    if resolved.name == "precomputed":
-        dense = matrix.toarray() if sp.issparse(matrix) else matrix
-        return Kernelized(resolved, kernels.check_gram(dense, psd=True))
-    hypothesis = Kernelized(resolved.fitted(matrix), matrix)
-    if not resolved.always_psd:
+        return LinearHypothesis(own(X, rows))
+    if kernel.name == "precomputed":
+        return KernelHypothesis(kernel, kernels.check_gram(X.toarray() if sp.issparse(X) else X, psd=True))
+    hypothesis = KernelHypothesis(kernel, own(X, rows))
+    if not kernel.always_psd:
         _ = hypothesis.gram  # checks it now, where the user can see which line asked for it
     return hypothesis

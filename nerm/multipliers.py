@@ -1,22 +1,30 @@
-"""The multipliers of a NERM problem: one vector a risk, two a neutrality term, and theta."""
+"""The multipliers of a NERM problem: one vector a block, and theta of each neutrality term."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from nerm.rows import Rows
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
     """alpha_i in -d phi(y_i f_i), beta_i^+- in -d psi(+-v_i f_i), theta in [0, 1].
 
-    Stored with one row a term: alphas is (number of risks, n), betas_plus and betas_minus (K, n), thetas (K,), for K
-    neutrality terms; `alpha`, `beta_plus`, `beta_minus` and `theta` drop that axis when there is one term. At an
-    optimum they pull with no net force: sum_i c_i = 0 for a free intercept, and for (mu/2) ||w||^2 the
+    At an optimum they pull with no net force: sum_i c_i = 0 for a free intercept, and for (mu/2) ||w||^2 the
     coefficients are w = X'c / (mu n), where::
 
         c_i = s_i alpha_i y_i + eta u_i v_i (theta beta_i^+ - (1 - theta) beta_i^-).
+
+    Attributes
+    ----------
+    rows : (number of blocks, n) array
+        One row a block, in the order of `problem.blocks`: the risks, then C+ and C- of each neutrality term.
+    thetas : (K,) array
+        The weight of C+ in max(C+, C-) = max over theta of theta C+ + (1 - theta) C-, for each neutrality term.
 
     >>> import nerm
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
@@ -26,29 +34,68 @@ class Multipliers:
     >>> c = m.alpha * y + 1.0 * v * (m.theta * m.beta_plus - (1 - m.theta) * m.beta_minus)
     >>> bool(abs(c.sum()) < 1e-9), bool(np.allclose(X.T @ c / (0.5 * 4), solution.coef, atol=1e-4))
     (True, True)
+
     """
 
-    alphas: np.ndarray
-    betas_plus: np.ndarray
-    betas_minus: np.ndarray
-    thetas: np.ndarray
+    rows: Floats
+    thetas: Floats
 
     @property
-    def alpha(self) -> np.ndarray:
+    def _alone(self) -> int:
+        return len(self.rows) - 2 * len(self.thetas)
+
+    @property
+    def alphas(self) -> Floats:
+        """Multipliers of the risks, one row each."""
+        return self.rows[: self._alone]
+
+    @property
+    def betas_plus(self) -> Floats:
+        """Multipliers of C+, one row a neutrality term."""
+        return self.rows[self._alone :: 2]
+
+    @property
+    def betas_minus(self) -> Floats:
+        """Multipliers of C-, one row a neutrality term."""
+        return self.rows[self._alone + 1 :: 2]
+
+    @property
+    def alpha(self) -> Floats:
         """Multipliers of the risk, (n,); one row a risk if there are several."""
-        return self.alphas[0] if len(self.alphas) == 1 else self.alphas
+        return _single(self.alphas)
 
     @property
-    def beta_plus(self) -> np.ndarray:
+    def beta_plus(self) -> Floats:
         """Multipliers of C+, (n,); one row a term unless there is exactly one."""
-        return self.betas_plus[0] if len(self.betas_plus) == 1 else self.betas_plus
+        return _single(self.betas_plus)
 
     @property
-    def beta_minus(self) -> np.ndarray:
+    def beta_minus(self) -> Floats:
         """Multipliers of C-, (n,); one row a term unless there is exactly one."""
-        return self.betas_minus[0] if len(self.betas_minus) == 1 else self.betas_minus
+        return _single(self.betas_minus)
 
     @property
-    def theta(self) -> float | np.ndarray:
-        """The weight of C+ in max(C+, C-) = max over theta of theta C+ + (1 - theta) C-."""
+    def theta(self) -> float | Floats:
+        """The weight of C+; one number a term unless there is exactly one."""
         return float(self.thetas[0]) if len(self.thetas) == 1 else self.thetas
+
+    def spread(self, rows: Rows) -> Multipliers:
+        """Return the multipliers of the given rows from those of the distinct ones."""
+        return replace(self, rows=rows.spread(self.rows))
+
+    def merged(self, rows: Rows, weights: list[Floats]) -> Multipliers:
+        """Return the multipliers of the distinct rows from those of the given ones with these weights.
+
+        Means by weight leave c as it is, and by Jensen's inequality no bound gets worse.
+        """
+        if not rows.merged:
+            return replace(self, rows=self.rows[:, rows.first])
+        tiny = np.finfo(float).tiny  # rows without weight have a mean too
+        means = [
+            rows.add_up((w + tiny) * row) / rows.add_up(w + tiny) for w, row in zip(weights, self.rows, strict=True)
+        ]
+        return replace(self, rows=np.stack(means))
+
+
+def _single(rows: Floats) -> Floats:
+    return rows[0] if len(rows) == 1 else rows

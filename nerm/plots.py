@@ -297,7 +297,7 @@ def _etas(solutions: Sequence[Any]) -> np.ndarray:
             repr(solutions)[:60],
             "Use problem.path([0, 1])",
         )
-    return np.array([sum(t.weight for t in s.problem.neutralities) for s in solutions])
+    return np.array([s.problem.etas.sum() for s in solutions])
 
 
 def _positions(etas: np.ndarray) -> np.ndarray:

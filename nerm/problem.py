@@ -10,109 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm import hypothesis as hypotheses
-from nerm import viewpoint as viewpoints
-from nerm import weights as neutrality_weights
-from nerm.algebra import Objective, WeightedTerm
-from nerm.atoms.margin import MarginFunction
+from nerm import kernels
+from nerm import viewpoint as viewpoints_room
+from nerm.algebra import Objective
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.blocks import Block, make_blocks
+from nerm.errors import InvalidInputError
 from nerm.objective import Neutrality, Risk
-from nerm.validation import as_finite, as_labels, as_nonnegative, as_vector, as_weights
+from nerm.rows import Rows, as_given, distinct_rows
+from nerm.typing import Array, Floats
+from nerm.validation import as_finite, as_labels, as_matrix, as_nonnegative, as_vector, as_weights
+from nerm.value import ObjectiveValue, TermValue
 
 if TYPE_CHECKING:
     from nerm.certificate import Certificate
     from nerm.multipliers import Multipliers
     from nerm.solution import Solution
     from nerm.solvers.base import Solver
-
-
-@dataclass(frozen=True, eq=False)
-class BoundRisk:
-    """weight * (1/n) sum_i s_i phi(y_i f_i)."""
-
-    weight: float
-    loss: MarginFunction
-    targets: np.ndarray
-    sample_weight: np.ndarray
-    label: str
-
-    def value(self, scores: np.ndarray) -> float:
-        """Return the risk without its weight."""
-        return weighted_mean(self.sample_weight, self.loss, self.targets * scores)
-
-
-@dataclass(frozen=True, eq=False)
-class BoundNeutrality:
-    """weight * max(C+, C-), C+- = (1/n) sum_i u_i psi(+-v_i f_i)."""
-
-    weight: float
-    surrogate: MarginFunction
-    viewpoint: np.ndarray
-    sample_weight: np.ndarray
-    label: str
-
-    def sides(self, scores: np.ndarray) -> tuple[float, float]:
-        """Return (C+, C-) without the weight."""
-        margins = self.viewpoint * scores
-        return tuple(weighted_mean(self.sample_weight, self.surrogate, side) for side in (margins, -margins))  # type: ignore[return-value]
-
-
-def weighted_mean(weights: np.ndarray, atom: MarginFunction, margins: np.ndarray) -> float:
-    """Return (1/n) sum_i weights_i atom(margins_i); a weight of 0 silences even an infinite value."""
-    counted = weights > 0
-    if counted.all():
-        return float(weights @ atom.value(margins)) / len(margins)
-    return float(weights[counted] @ atom.value(margins[counted])) / len(margins)
-
-
-@dataclass(frozen=True)
-class TermValue:
-    """One term at a hypothesis: its weight, its value without the weight, and C+ and C- if it is a neutrality term."""
-
-    label: str
-    kind: str
-    weight: float
-    value: float
-    plus: float | None = None
-    minus: float | None = None
-
-
-@dataclass(frozen=True, repr=False)
-class ObjectiveValue:
-    """The objective at a hypothesis: the total and its terms. `float(value)` is the total."""
-
-    total: float
-    terms: tuple[TermValue, ...]
-
-    def __float__(self) -> float:
-        return self.total
-
-    def _sum(self, kind: str) -> float:
-        return sum(t.weight * t.value for t in self.terms if t.kind == kind)
-
-    @property
-    def risk(self) -> float:
-        """The weighted risk terms."""
-        return self._sum("risk")
-
-    @property
-    def regularization(self) -> float:
-        """The weighted regularizers."""
-        return self._sum("regularizer")
-
-    @property
-    def neutrality(self) -> float:
-        """The weighted neutrality terms."""
-        return self._sum("neutrality")
-
-    def __repr__(self) -> str:
-        width = max(len(t.label) for t in self.terms)
-        lines = []
-        for t in self.terms:
-            sides = "" if t.plus is None else f"   (C+ {t.plus:.6g}, C- {t.minus:.6g})"
-            lines.append(f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g}{sides}".rstrip())
-        return "\n".join([*lines, f"{'total':<{width}}  {'':>8}   {self.total:.10g}"])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,8 +39,28 @@ class Problem:
         min over f   (1/n) sum_i s_i phi(y_i f_i) + Omega(f) + sum_k eta_k max(C_k^+, C_k^-)
         C_k^+-  =    (1/n) sum_i u_ki psi_k(+-v_ki f_i)
 
-    with f = X w + b, or f = K c + b on a kernel problem (the paper, section 4.4). `y` is (n,) in -1/+1, `classes` the
-    two labels behind it, `viewpoints` maps names to (n,) arrays, `sample_weight` is s, (n,).
+    with f = X w + b, or f = K c + b on a kernel problem (the paper, section 4.4).
+
+    Attributes
+    ----------
+    objective : Objective
+        The weighted terms.
+    hypothesis : LinearHypothesis or KernelHypothesis
+        f on the distinct rows.
+    rows : Rows
+        Which distinct row stands for each given one.
+    blocks : tuple of Block
+        The separable part of the objective on the distinct rows; built once, shared by all weights of the terms.
+    y, classes : (n,) and (2,) arrays
+        The labels as -1/+1, and the two labels behind them.
+    viewpoints : dict of (n,) arrays
+        By name.
+    sample_weight : (n,) array
+        s, the weights of the risk.
+    intercept : bool
+        Whether b is free.
+    divisor : float
+        What all sums are divided by: n.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
@@ -142,108 +77,112 @@ class Problem:
     [0.25, 1.3125, 2.3125]
     >>> problem.to_cvxpy().is_dpp()
     True
+
     """
 
     objective: Objective
     hypothesis: hypotheses.Hypothesis
-    y: np.ndarray
-    classes: np.ndarray
-    viewpoints: Mapping[str, np.ndarray]
-    sample_weight: np.ndarray
+    rows: Rows
+    y: Floats
+    classes: Array
+    viewpoints: Mapping[str, Floats]
+    sample_weight: Floats
     intercept: bool
+    divisor: float
+    blocks: tuple[Block, ...]
 
     def __repr__(self) -> str:
-        kind = "linear" if isinstance(self.hypothesis, hypotheses.Linear) else f"kernel {self.hypothesis.kernel!r}"
-        return f"<Problem: {self.objective!r} on {self.n} rows, {self.hypothesis.size} coefficients, {kind}>"
+        hypothesis = self.hypothesis
+        kind = "linear" if isinstance(hypothesis, hypotheses.LinearHypothesis) else f"kernel {hypothesis.kernel!r}"
+        size = self.n if self.is_kernel else hypothesis.size
+        return f"<Problem: {self.objective!r} on {self.n} rows, {size} coefficients, {kind}>"
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of given rows."""
         return len(self.y)
+
+    @property
+    def data(self) -> tuple[Floats, Mapping[str, Floats], Floats]:
+        """Labels, viewpoints and sample weights on the given rows."""
+        return self.y, self.viewpoints, self.sample_weight
 
     @property
     def is_kernel(self) -> bool:
         """Whether the hypothesis is f = K c + b."""
-        return isinstance(self.hypothesis, hypotheses.Kernelized)
+        return isinstance(self.hypothesis, hypotheses.KernelHypothesis)
 
     @cached_property
-    def risks(self) -> tuple[BoundRisk, ...]:
-        """The risk terms with their data."""
-        return tuple(
-            BoundRisk(t.weight, t.term.loss, self.y, self.sample_weight, repr(t.term))
-            for t in self.objective.terms
-            if isinstance(t.term, Risk)
-        )
+    def factors(self) -> Floats:
+        """The weight of each block's term, (number of blocks,)."""
+        return np.array([self.objective.terms[block.term].weight for block in self.blocks])
 
     @cached_property
-    def neutralities(self) -> tuple[BoundNeutrality, ...]:
-        """The neutrality terms with their data."""
-        return tuple(self._bound_neutrality(t) for t in self.objective.terms if isinstance(t.term, Neutrality))
+    def etas(self) -> Floats:
+        """The weights of the neutrality terms, in their order."""
+        return np.array([t.weight for t in self.objective.terms if isinstance(t.term, Neutrality)])
 
     @cached_property
     def regularizers(self) -> tuple[tuple[float, Regularizer], ...]:
         """The regularizers with their weights."""
         return tuple((t.weight, t.term) for t in self.objective.terms if isinstance(t.term, Regularizer))
 
-    def _bound_neutrality(self, weighted: WeightedTerm) -> BoundNeutrality:
-        term = weighted.term
-        assert isinstance(term, Neutrality)
-        if term.to is None and len(self.viewpoints) != 1:
+    # What is given and shown speaks of the given rows, what is computed of the distinct ones. The two differ for the
+    # coefficients of a kernel, one a row.
+
+    def checked(self, coef: Any, intercept: Any) -> tuple[Floats, float]:
+        """Return a hypothesis that was given, checked, its kernel coefficients added up over equal rows."""
+        w = as_vector(coef, self.n if self.is_kernel else self.hypothesis.size, "coef", "coefficients")
+        b = as_finite(intercept, "intercept")
+        if b != 0 and not self.intercept:
             raise InvalidInputError(
-                "a neutrality term must name its viewpoint when there are several",
-                f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, self.viewpoints))}",
-                f"Write Neutrality(..., to={next(iter(self.viewpoints))!r})",
+                "'intercept' must be 0 on a problem without an intercept", f"{b:g}", "Bind the data with intercept=True"
             )
-        name = next(iter(self.viewpoints)) if term.to is None else term.to
-        if name not in self.viewpoints:
-            raise UnknownNameError(
-                "'to' of a neutrality term", name, self.viewpoints, "Name a viewpoint that was given"
-            )
-        v = self.viewpoints[name]
-        u = neutrality_weights.resolve(term.weights, self.y, v)
-        return BoundNeutrality(weighted.weight, term.surrogate, v, u, repr(term))
+        return (self.rows.add_up(w) if self.is_kernel else w), b
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term; numpy only.
 
-        coef
+        Parameters
+        ----------
+        coef : array
             (d,) the weights w of a linear hypothesis, or (n,) the coefficients c of a kernel one.
+        intercept : float
+            b.
+
+        Returns
+        -------
+        ObjectiveValue
+
         """
-        w = self._checked_coef(coef)
-        scores = self.hypothesis.scores(w, self._checked_intercept(intercept))
-        terms = [TermValue(r.label, "risk", r.weight, r.value(scores)) for r in self.risks]
-        terms += [
-            TermValue(repr(omega), "regularizer", mu, self.regularizer_value(omega, w))
-            for mu, omega in self.regularizers
-        ]
-        for term in self.neutralities:
-            plus, minus = term.sides(scores)
-            terms.append(TermValue(term.label, "neutrality", term.weight, max(plus, minus), plus, minus))
+        return self.value(*self.checked(coef, intercept))
+
+    def value(self, coef: Floats, intercept: float) -> ObjectiveValue:
+        """Return the objective at a hypothesis on the distinct rows."""
+        scores = self.hypothesis.scores(coef, intercept)
+        sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
+        terms = []
+        for number, weighted in enumerate(self.objective.terms):
+            label, weight = repr(weighted.term), weighted.weight
+            if isinstance(weighted.term, Regularizer):
+                value = self.regularizer_value(weighted.term, coef)
+                terms.append(TermValue(label, "regularizer", weight, value))
+            elif isinstance(weighted.term, Neutrality):
+                plus, minus = sums[number, 1], sums[number, -1]
+                terms.append(TermValue(label, "neutrality", weight, max(plus, minus), plus, minus))
+            else:
+                terms.append(TermValue(label, "risk", weight, sums[number, 0]))
         # A weight of 0 switches a term off, also where its value overflows.
         total = sum(t.weight * t.value for t in terms if t.weight)
         return ObjectiveValue(float(total), tuple(terms))
 
     def value_at_zero(self) -> float:
         """Return the objective of f = 0, from the atoms' values at 0."""
-        risks = sum(r.weight * float(r.sample_weight.mean()) * r.loss.facts.at_zero for r in self.risks)
-        terms = sum(t.weight * float(t.sample_weight.mean()) * t.surrogate.facts.at_zero for t in self.neutralities)
-        return risks + terms
+        blocks = zip(self.factors, self.blocks, strict=True)  # both sides of a term are equal there
+        total = sum(f * float(b.weights.sum()) * b.atom.facts.at_zero for f, b in blocks if b.side >= 0)
+        return total / self.divisor
 
-    def _checked_intercept(self, intercept: Any) -> float:
-        """Return a finite number, which must be 0 on a problem without intercept."""
-        number = as_finite(intercept, "intercept")
-        if number != 0 and not self.intercept:
-            raise InvalidInputError(
-                "'intercept' must be 0 on a problem without an intercept",
-                f"{number:g}",
-                "Bind the data with intercept=True",
-            )
-        return number
-
-    def _checked_coef(self, coef: Any) -> np.ndarray:
-        return as_vector(coef, self.hypothesis.size, "coef", "coefficients")
-
-    def regularizer_value(self, omega: Regularizer, coef: np.ndarray) -> float:
+    def regularizer_value(self, omega: Regularizer, coef: Floats) -> float:
         """Return Omega(w), with 1/2 ||w||^2 read as 1/2 c' K c on a kernel problem."""
         if isinstance(omega, SquaredL2):
             return 0.5 * self.hypothesis.squared_norm(coef)
@@ -255,39 +194,58 @@ class Problem:
         Several terms keep their ratios and their weights add up to eta; if all are zero they share it equally.
         """
         eta = as_nonnegative(eta, "eta")
-        if not self.neutralities:
+        if not len(self.etas):
             raise InvalidInputError(
                 "the objective must have a neutrality term to weight by eta",
                 repr(self.objective),
                 "Add Neutrality(...) to it",
             )
-        total = sum(t.weight for t in self.neutralities)
-        share = 1.0 / len(self.neutralities)
+        total, share = self.etas.sum(), 1.0 / len(self.etas)
         terms = tuple(
-            replace(t, weight=eta * (t.weight / total if total else share)) if isinstance(t.term, Neutrality) else t
+            replace(t, weight=float(eta * (t.weight / total if total else share)))
+            if isinstance(t.term, Neutrality)
+            else t
             for t in self.objective.terms
         )
         return replace(self, objective=Objective(terms))
+
+    def with_labels(self, y: Floats, objective: Objective, sample_weight: Floats) -> Problem:
+        """Return a problem with other labels -1/+1 and weights on the same rows; it shares the hypothesis.
+
+        Rows of one distinct row must have one label: they were bound with `apart`, which keeps them so.
+        """
+        blocks = make_blocks(objective, self.rows, y, self.viewpoints, sample_weight)
+        return replace(self, objective=objective, y=_own(y), sample_weight=_own(sample_weight), blocks=blocks)
 
     # The doors: each imports its room when called, so that nerm imports neither cvxpy nor a solver by itself.
 
     def certify(self, coef: Any, intercept: float = 0.0, multipliers: Multipliers | None = None) -> Certificate:
         """Return the certificate of any hypothesis, whoever computed it.
 
-        coef
+        Parameters
+        ----------
+        coef : array
             (d,) for a linear hypothesis, (n,) for a kernel one.
-        multipliers
+        intercept : float
+            b.
+        multipliers : Multipliers, optional
             Those that bound the optimum from below, after they are made feasible; without any they are found from the
             hypothesis' own scores.
+
+        Returns
+        -------
+        Certificate
+
         """
         from nerm.certificate import certify
 
-        return certify(self, self._checked_coef(coef), self._checked_intercept(intercept), multipliers)
+        return certify(self, *self.checked(coef, intercept), multipliers)
 
     def to_cvxpy(self) -> Any:
         """Return the problem as a `cvxpy.Problem`, with the weight of each term as a nonnegative Parameter (DPP).
 
-        The scores are a variable (n,) of their own, tied to X w + b by an equality.
+        The scores are a variable of their own, one a distinct row in the order in which rows were first seen, tied to
+        X w + b by an equality.
         """
         from nerm.modelling import build
 
@@ -298,12 +256,21 @@ class Problem:
     ) -> Solution:
         """Solve and return a `Solution` that is called optimal only if its certified relative gap is at most `tol`.
 
-        solver
+        Parameters
+        ----------
+        solver : str or Solver
             ``"auto"``, a name from `nerm.solvers.available()`, or a `nerm.solvers.Solver` of your own.
-        strict
+        tol : float
+            The relative duality gap that nerm itself certifies.
+        strict : bool
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
-        options
+        **options
             Passed to the solver.
+
+        Returns
+        -------
+        Solution
+
         """
         from nerm.solvers import solve
 
@@ -322,22 +289,50 @@ class Problem:
 
 
 def bind(
-    objective: Objective, X: Any, y: Any, *, viewpoint: Any, kernel: Any, intercept: bool, sample_weight: Any
+    objective: Objective,
+    X: Any,
+    y: Any,
+    *,
+    viewpoint: Any = None,
+    kernel: Any = None,
+    intercept: bool = True,
+    sample_weight: Any = None,
+    divisor: float | None = None,
+    apart: Any = None,
+    checked: bool = False,
 ) -> Problem:
-    """Check everything once and return the problem (the work behind `Objective.on`)."""
+    """Check everything once, own it, merge equal rows, and return the problem (the work behind `Objective.on`).
+
+    What the estimators ask for beyond that: sums are divided by `divisor` instead of the number of rows; rows that
+    differ in `apart`, an array (n,) of labels to come, are not merged even where they are equal in (x, y, v), and the
+    distinct rows are put into an order of their own, so that the given order leaves no trace; X is `checked`, known to
+    be a finite float matrix, dense or CSR.
+    """
     _check_terms(objective)
-    hypothesis = hypotheses.make(X, kernel)
-    labels, classes = as_labels(y, hypothesis.n)
+    matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
+    n = matrix.shape[0]
+    resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
+    labels, classes = as_labels(y, n)
+    views = {name: _own(v) for name, v in viewpoints_room.resolve(viewpoint, X, n).items()}
+    _check_viewpoints(objective, views)
+    weight = _own(as_weights(sample_weight, n, "sample_weight"))
+    if resolved is not None and resolved.name == "precomputed":
+        rows = as_given(n)
+    else:
+        keys = [labels, *views.values()] + ([] if apart is None else [np.asarray(apart, dtype=float)])
+        rows = distinct_rows(matrix, np.stack(keys), canonical=apart is not None)
     problem = Problem(
         objective=objective,
-        hypothesis=hypothesis,
+        hypothesis=hypotheses.make(matrix, resolved, rows),
+        rows=rows,
         y=_own(labels),
         classes=classes,
-        viewpoints={name: _own(v) for name, v in viewpoints.resolve(viewpoint, X, hypothesis.n).items()},
-        sample_weight=_own(as_weights(sample_weight, hypothesis.n, "sample_weight")),
+        viewpoints=views,
+        sample_weight=weight,
         intercept=_flag(intercept),
+        divisor=float(n if divisor is None else divisor),
+        blocks=make_blocks(objective, rows, labels, views, weight),
     )
-    _check_viewpoints(problem)
     _check_regularizers(problem)
     return problem
 
@@ -348,7 +343,7 @@ def _flag(intercept: Any) -> bool:
     return bool(intercept)
 
 
-def _own(values: np.ndarray) -> np.ndarray:
+def _own(values: Floats) -> Floats:
     """Return a copy that nobody can change: what was validated stays what is solved."""
     copy = np.array(values, dtype=float)
     copy.setflags(write=False)
@@ -360,15 +355,13 @@ def _check_terms(objective: Objective) -> None:
         raise InvalidInputError("an objective must contain a risk", repr(objective), "Add Risk(Hinge()), for instance")
 
 
-def _check_viewpoints(problem: Problem) -> None:
-    has_term = any(isinstance(t.term, Neutrality) for t in problem.objective.terms)
-    if has_term and not problem.viewpoints:
+def _check_viewpoints(objective: Objective, viewpoints: Mapping[str, Floats]) -> None:
+    if not viewpoints and any(isinstance(t.term, Neutrality) for t in objective.terms):
         raise InvalidInputError(
             "'viewpoint' must be given when the objective has a neutrality term",
             "None",
             "Pass viewpoint=..., or drop the term",
         )
-    _ = problem.neutralities  # resolves names and weights now
 
 
 def _check_regularizers(problem: Problem) -> None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nerm.atoms import numeric
-from nerm.blocks import Block, make_blocks, total_force, unstack
+from nerm.blocks import Block, forces, shares
 from nerm.multipliers import Multipliers
+from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.problem import Problem
@@ -22,7 +23,7 @@ WIDENINGS = (1e-9, 1e-7, 1e-5, 1e-3)  # how near a kink a margin must be for its
 ITERATIONS = 1000
 
 
-def multipliers_from_forces(problem: Problem, c: np.ndarray, thetas: np.ndarray) -> Multipliers:
+def multipliers_from_forces(problem: Problem, c: Floats, thetas: Floats) -> Multipliers:
     """Split the force c_i of every sample into the multipliers of its terms, in the best way at fixed theta.
 
     The best split of c_i has all multipliers at one common score: the f_i where the (monotone) total of the
@@ -30,30 +31,29 @@ def multipliers_from_forces(problem: Problem, c: np.ndarray, thetas: np.ndarray)
     are mixed from both sides.
     """
     thetas = np.clip(np.nan_to_num(thetas, nan=0.5), 0.0, 1.0)
-    blocks = make_blocks(problem, thetas)
     c = np.nan_to_num(c)
 
-    def missing(scores: np.ndarray) -> np.ndarray:
-        return c - total_force(blocks, _multipliers_at(blocks, scores))
+    def missing(scores: Floats) -> Floats:
+        return c - forces(problem, _multipliers_at(problem.blocks, scores), thetas)
 
-    low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(problem.n)))
-    rows_low, rows_high = _multipliers_at(blocks, low), _multipliers_at(blocks, high)
-    force_low, force_high = total_force(blocks, rows_low), total_force(blocks, rows_high)
+    low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(len(c))))
+    rows_low, rows_high = _multipliers_at(problem.blocks, low), _multipliers_at(problem.blocks, high)
+    force_low, force_high = forces(problem, rows_low, thetas), forces(problem, rows_high, thetas)
     span = force_low - force_high
-    share = np.clip(np.divide(c - force_high, span, out=np.full(problem.n, 0.5), where=span > 0), 0.0, 1.0)
-    return unstack(problem, share * rows_low + (1 - share) * rows_high, thetas)
+    share = np.clip(np.divide(c - force_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
+    return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
 
 
-def _multipliers_at(blocks: list[Block], scores: np.ndarray) -> np.ndarray:
+def _multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
     """Return the middle of every interval of multipliers at given scores, finite even where a slope overflows."""
     rows = []
     for block in blocks:
-        low, high = block.atom.subgradient(block.target * scores)
+        low, high = block.atom.subgradient(block.targets * scores)
         rows.append(np.nan_to_num(-0.5 * (low + high), nan=1e150, posinf=1e150, neginf=-1e150))
     return np.stack(rows)
 
 
-def candidates(problem: Problem, coef: np.ndarray, intercept: float) -> Iterator[Multipliers]:
+def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Multipliers]:
     """Yield multipliers found from the scores alone, for the certificate to take the best of.
 
     At smooth points they are the derivatives. Near a kink any point of the subgradient interval will do, and at
@@ -72,50 +72,52 @@ class _Fit:
     the second at fixed multipliers.
     """
 
-    def __init__(self, problem: Problem, coef: np.ndarray, scores: np.ndarray, width: float) -> None:
+    def __init__(self, problem: Problem, coef: Floats, scores: Floats, width: float) -> None:
         self.problem = problem
         self.thetas, self.tied = _thetas(problem, scores, width)
-        # Blocks at theta = 1/2, doubled, so that no scale is lost at theta = 0 or 1; the factors bring theta back.
-        half = make_blocks(problem, np.full(len(self.thetas), 0.5))
-        r = len(problem.risks)
-        self.force = np.stack([(1 if j < r else 2) * block.scale * block.target for j, block in enumerate(half)])
-        self.low, self.high = _intervals(half, scores, width)
+        blocks = list(zip(problem.factors, problem.blocks, strict=True))
+        self.force = np.stack([factor * block.weights * block.targets for factor, block in blocks])  # without theta
+        self.low, self.high = _intervals(problem.blocks, scores, width)
         self.target_low, self.target_high = _regularizer_interval(problem, coef)
         # the mean of c is measured in the units of q
         self.balance = max(float(np.mean(problem.hypothesis.squared_row_norms())), 1e-300) if problem.intercept else 0.0
 
-    def factors(self, thetas: np.ndarray) -> np.ndarray:
-        """Return theta for the blocks of C+, 1 - theta for those of C-, 1 for the risks."""
-        return np.concatenate([np.ones(len(self.problem.risks)), thetas, 1 - thetas])[:, None]
+    def pulls(self, thetas: Floats) -> Floats:
+        """Return what a unit of each multiplier adds to its force."""
+        return shares(self.problem.blocks, thetas)[:, None] * self.force
 
-    def slope(self, c: np.ndarray) -> np.ndarray:
+    def mean(self, c: Floats) -> float:
+        """Return the mean of c over all rows, which is 0 at an optimum with a free intercept."""
+        return float(c.sum()) / self.problem.divisor
+
+    def slope(self, c: Floats) -> Floats:
         """Return the gradient of the misfit with respect to c."""
-        q = self.problem.hypothesis.adjoint(c) / self.problem.n
+        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
         rest = q - np.clip(q, self.target_low, self.target_high)
-        return (self.problem.hypothesis.scores(rest) + self.balance * float(c.mean())) / self.problem.n
+        return (self.problem.hypothesis.scores(rest) + self.balance * self.mean(c)) / self.problem.divisor
 
-    def curvature(self, c: np.ndarray) -> float:
+    def curvature(self, c: Floats) -> float:
         """Return the second derivative of the misfit along a direction c, an upper bound where it is clipped."""
-        q = self.problem.hypothesis.adjoint(c) / self.problem.n
-        return self.problem.hypothesis.squared_norm(q) + self.balance * float(c.mean()) ** 2
+        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+        return self.problem.hypothesis.squared_norm(q) + self.balance * self.mean(c) ** 2
 
     def run(self) -> Multipliers:
         """Minimise by accelerated projected gradient, restarted where the momentum points uphill."""
         rows, thetas = 0.5 * (self.low + self.high), self.thetas
-        a = self.factors(thetas) * self.force
+        a = self.pulls(thetas)
         free = (self.high > self.low) & (self.force != 0)
         if not free.any() and not self.tied.any():
-            return unstack(self.problem, rows, thetas)
+            return Multipliers(rows, thetas)
         parts = 1 + int(self.tied.sum())
         curvature = self._largest_curvature(a, free)
         if curvature <= 1e-200:  # nothing that is free moves q
-            return unstack(self.problem, rows, thetas)
+            return Multipliers(rows, thetas)
         step = 1.0 / (parts * curvature)
         bends = [self.curvature(g) for g in self._theta_forces(rows)]
         theta_steps = np.array([1.0 / (parts * bend) if bend > 1e-200 else 0.0 for bend in bends])
         ahead, ahead_thetas, momentum = rows, thetas, 1.0
         for _ in range(ITERATIONS):
-            a = self.factors(ahead_thetas) * self.force
+            a = self.pulls(ahead_thetas)
             slope = self.slope((a * ahead).sum(axis=0))
             new = np.where(free, np.clip(ahead - step * a * slope, self.low, self.high), rows)
             gradient = self._theta_forces(ahead) @ slope
@@ -131,37 +133,35 @@ class _Fit:
             rows, thetas, momentum = new, new_thetas, following
             if moved <= 1e-13:
                 break
-        return unstack(self.problem, rows, thetas)
+        return Multipliers(rows, thetas)
 
-    def _theta_forces(self, rows: np.ndarray) -> np.ndarray:
+    def _theta_forces(self, rows: Floats) -> Floats:
         """Return the derivative of c with respect to each theta."""
-        r, k = len(self.problem.risks), len(self.problem.neutralities)
-        pulls = self.force * rows
-        return pulls[r : r + k] - pulls[r + k :]
+        sides = Multipliers(self.force * rows, self.thetas)
+        return sides.betas_plus - sides.betas_minus
 
-    def _largest_curvature(self, a: np.ndarray, free: np.ndarray) -> float:
+    def _largest_curvature(self, a: Floats, free: Floats) -> float:
         """Return an upper estimate of the curvature of the misfit in the multipliers, by power iterations."""
         direction = np.where(free, a + 0.01 * np.resize([1.0, -1.0, 0.5], a.shape), 0.0)
         size = 1e-300
         for _ in range(30):
             direction = direction / max(float(np.linalg.norm(direction)), 1e-300)
             c = (a * direction).sum(axis=0)
-            q = self.problem.hypothesis.adjoint(c) / self.problem.n
-            slope = (self.problem.hypothesis.scores(q) + self.balance * float(c.mean())) / self.problem.n
+            q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+            slope = (self.problem.hypothesis.scores(q) + self.balance * self.mean(c)) / self.problem.divisor
             direction = np.where(free, a * slope, 0.0)
             size = max(float(np.linalg.norm(direction)), 1e-300)
         return 1.1 * size
 
 
-def _thetas(problem: Problem, scores: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Floats]:
     """Return theta for each term, 1 or 0 where one side is larger, and where the sides tie."""
-    sides = np.array([term.sides(scores) for term in problem.neutralities]).reshape(-1, 2)
-    weights = np.array([term.weight for term in problem.neutralities])
+    sides = np.array([b.total(scores) / problem.divisor for b in problem.blocks if b.side]).reshape(-1, 2)
     tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
-    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (weights > 0)
+    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (problem.etas > 0)
 
 
-def _regularizer_interval(problem: Problem, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:
     """Return the box of subgradients of the weighted regularizers at w."""
     low, high = np.zeros(len(coef)), np.zeros(len(coef))
     for weight, omega in problem.regularizers:
@@ -170,11 +170,11 @@ def _regularizer_interval(problem: Problem, coef: np.ndarray) -> tuple[np.ndarra
     return low, high
 
 
-def _intervals(blocks: list[Block], scores: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:
     """Return the multipliers that occur at margins within `width` of the given ones."""
     low, high = [], []
     for block in blocks:
-        margins = block.target * scores
+        margins = block.targets * scores
         below = block.atom.subgradient(margins - width)[0]
         above = block.atom.subgradient(margins + width)[1]
         low.append(np.maximum(-above, block.domain[0]))

@@ -92,14 +92,17 @@ def _records() -> dict[str, type]:
     from nerm.algebra import Objective, WeightedTerm
     from nerm.certificate import Certificate
     from nerm.estimators.binary_fit import BinaryFit
-    from nerm.hypothesis import Kernelized, Linear
+    from nerm.hypothesis import KernelHypothesis, LinearHypothesis
     from nerm.multipliers import Multipliers
     from nerm.objective import Neutrality, Risk
-    from nerm.problem import ObjectiveValue, Problem, TermValue
+    from nerm.problem import Problem
+    from nerm.rows import Rows
     from nerm.solution import Solution, Stats
+    from nerm.value import ObjectiveValue, TermValue
 
-    records = (Objective, WeightedTerm, Certificate, BinaryFit, Kernelized, Linear, Multipliers, Neutrality, Risk)
-    return {cls.__name__: cls for cls in (*records, ObjectiveValue, Problem, TermValue, Solution, Stats)}
+    records = (Objective, WeightedTerm, Certificate, BinaryFit, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
+    values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
+    return {cls.__name__: cls for cls in (*records, *values)}
 
 
 @cache
@@ -179,9 +182,12 @@ class _Writer:
 
     def _fields(self, record: Any) -> dict[str, Any]:
         from nerm.estimators.binary_fit import BinaryFit
+        from nerm.problem import Problem
         from nerm.solution import Stats
 
         values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+        if isinstance(record, Problem):
+            del values["blocks"]  # they follow from the rest
         if isinstance(record, BinaryFit):
             values["facts"] = {}  # they hold one entry a training row, and models travel without these
         if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
@@ -211,7 +217,7 @@ class _Reader:
             "$csr": lambda body, rest: sp.csr_matrix(tuple(self.decode(a) for a in body), shape=tuple(rest["shape"])),
             "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
             "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
-            "$record": lambda body, rest: _records()[body](**self._all(rest["fields"])),
+            "$record": lambda body, rest: self._record(_records()[body], self._all(rest["fields"])),
             "$estimator": lambda body, rest: self._estimator(_estimators()[body], rest),
         }
         for name, known in _registries().items():
@@ -228,6 +234,16 @@ class _Reader:
 
     def _registered(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
         return known[name](**self._all(rest["fields"]))
+
+    @staticmethod
+    def _record(cls: type, fields: dict[str, Any]) -> Any:
+        from nerm.blocks import make_blocks
+        from nerm.problem import Problem
+
+        if cls is Problem:
+            names = ("objective", "rows", "y", "viewpoints", "sample_weight")
+            fields["blocks"] = make_blocks(*(fields[name] for name in names))
+        return cls(**fields)
 
     def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(value) for name, value in fields.items()}

@@ -1,4 +1,4 @@
-"""What comes back from a solver: a hypothesis, its certificate, and the status that the certificate grants."""
+"""What a solver answers, and what becomes of it: a solution, with the status that its certificate grants."""
 
 from __future__ import annotations
 
@@ -6,14 +6,62 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nerm.certificate import Certificate
 from nerm.multipliers import Multipliers
-from nerm.problem import ObjectiveValue, Problem
+from nerm.problem import Problem
+from nerm.typing import Array, Floats
+from nerm.value import ObjectiveValue
 
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A solver's word: a hypothesis (or None), multipliers if it has some, and its own claim, which grants nothing.
+
+    It speaks of the distinct rows of a problem: so does `problem.blocks`, and so does `problem.hypothesis`.
+
+    Attributes
+    ----------
+    coef : (problem.hypothesis.size,) array or None
+        w, or for a kernel one coefficient a distinct row.
+    intercept : float
+        b.
+    multipliers : Multipliers, optional
+        With one row a block.
+    claim : str
+        What the solver says of itself.
+    iterations : int, optional
+    build_seconds, solve_seconds : float
+    details : dict
+        Whatever else the solver wants to say.
+
+    Here is a solver that lies, and what comes of it:
+
+    >>> import nerm
+    >>> from nerm.solvers import Answer, OwnSolver
+    >>> class Liar(OwnSolver):
+    ...     name = "liar"
+    ...     def needs(self): return "anything"
+    ...     def obstacle(self, problem): return None
+    ...     def answer(self, problem, accuracy, options):
+    ...         return Answer(np.zeros(problem.hypothesis.size), 0.0, claim="optimal")
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> solution = problem.solve(Liar())
+    >>> solution.stats.claim, str(solution.status)
+    ('optimal', 'inaccurate')
+
+    """
+
+    coef: Floats | None
+    intercept: float
+    multipliers: Multipliers | None = None
+    claim: str = ""
+    iterations: int | None = None
+    build_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Status(StrEnum):
@@ -41,7 +89,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Stats:
-    """Who solved, how, and how long it took."""
+    """Who solved, how, and how long it took; ``claim`` is the solver's own word, ``reason`` why it was chosen."""
 
     solver: str
     version: str = ""
@@ -58,16 +106,26 @@ class Stats:
 class Solution:
     """A hypothesis with its objective, multipliers and certificate.
 
-    coef, intercept
-        (d,) and b of f = X w + b, or (n,) and b of f = K c + b; coef is read-only.
-    objective
+    Attributes
+    ----------
+    problem : Problem
+        What was solved.
+    status : Status
+        Optimal iff ``certificate.relative_gap <= tol``.
+    coef : (d,) or (n,) array
+        w of f = X w + b, or c of f = K c + b; read-only.
+    intercept : float
+        b.
+    objective : ObjectiveValue
         The value in total and by term, at (coef, intercept).
-    multipliers
-        `nerm.Multipliers` behind the certificate's bound; None where no bound was found.
-    certificate, tol, status
-        Primal value and lower bound, recomputed by nerm; the status is optimal iff certificate.relative_gap <= tol.
-    stats
+    multipliers : Multipliers or None
+        Behind the certificate's bound, on the given rows; None where no bound was found.
+    certificate : Certificate
+        Primal value and lower bound, recomputed by nerm.
+    stats : Stats
         Solver, version, iterations, seconds, and the solver's own claim, which grants nothing.
+    tol : float
+        The relative gap that was asked for.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], ["no", "no", "yes", "yes"], [1, -1, 1, -1]
@@ -79,11 +137,12 @@ class Solution:
     True
     >>> solution.predict([[3.0], [-3.0]]).tolist()
     ['no', 'yes']
+
     """
 
     problem: Problem
     status: Status
-    coef: np.ndarray
+    coef: Floats
     intercept: float
     objective: ObjectiveValue
     multipliers: Multipliers | None
@@ -91,15 +150,24 @@ class Solution:
     stats: Stats
     tol: float
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Floats:
         """Return f(x) for new rows, (m,).
 
-        X
-            (m, d), dense or sparse; with a precomputed kernel (m, n), the values k(x_new, x_i).
-        """
-        return self.problem.hypothesis.decision_function(X, self.coef, self.intercept)
+        Parameters
+        ----------
+        X : (m, d) matrix
+            Dense or sparse; with a precomputed kernel (m, n), the values k(x_new, x_i).
 
-    def predict(self, X: Any) -> np.ndarray:
+        """
+        coef, intercept = self.problem.checked(self.coef, self.intercept)
+        return self.problem.hypothesis.decision_function(X, coef, intercept)
+
+    def training_scores(self) -> Floats:
+        """Return f at the given rows, (n,)."""
+        coef, intercept = self.problem.checked(self.coef, self.intercept)
+        return self.problem.rows.spread(self.problem.hypothesis.scores(coef, intercept))
+
+    def predict(self, X: Any) -> Array:
         """Return the class of new rows, (m,): the larger class iff f(x) > 0."""
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
 

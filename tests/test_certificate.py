@@ -35,12 +35,9 @@ ATOMS = list(atoms.margin_functions())
 
 def random_multipliers(rng, problem):
     """Return multipliers drawn inside (and, before the repair, sometimes outside) their domains."""
-
-    def draw(rows):
-        return rng.normal(scale=1.5, size=(rows, problem.n))
-
-    k = len(problem.neutralities)
-    return Multipliers(draw(len(problem.risks)), draw(k), draw(k), rng.random(k))
+    return Multipliers(
+        rng.normal(scale=1.5, size=(len(problem.blocks), problem.hypothesis.n)), rng.random(len(problem.etas))
+    )
 
 
 @given(
@@ -104,7 +101,7 @@ def test_the_bound_is_the_textbook_dual(data):
     n, mu, eta = len(y), 0.3, 1.7
     problem = (Risk(Hinge()) + mu * SquaredL2() + eta * Neutrality(Hinge())).on(X, y, viewpoint=v)
     rng = np.random.default_rng(1)
-    m = repaired(problem, Multipliers(rng.random((1, n)), rng.random((1, n)), rng.random((1, n)), np.array([0.3])))
+    m = repaired(problem, Multipliers(rng.random((3, n)), np.array([0.3])))
     nu_plus, nu_minus = eta * m.theta, eta * (1 - m.theta)
     a = m.alpha * y + (nu_plus * m.beta_plus - nu_minus * m.beta_minus) * v
     lam = mu * n

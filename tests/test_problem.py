@@ -123,8 +123,8 @@ def test_several_viewpoints_and_their_path(data):
         Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge(), to="a") + 3 * Neutrality(nerm.Logistic(), to="b")
     )
     problem = objective.on(X, y, viewpoint={"a": v, "b": X[:, 2]})
-    assert [t.weight for t in problem.with_neutrality(8).neutralities] == [2.0, 6.0]
-    assert [t.weight for t in problem.with_neutrality(0).with_neutrality(8).neutralities] == [4.0, 4.0]
+    assert problem.with_neutrality(8).etas.tolist() == [2.0, 6.0]
+    assert problem.with_neutrality(0).with_neutrality(8).etas.tolist() == [4.0, 4.0]
     solutions = problem.path([0, 1, 10])
     assert all(s.status == "optimal" for s in solutions)
     assert solutions[1].multipliers.theta.shape == (2,)
@@ -147,3 +147,49 @@ def test_results_print_for_people(data):
     assert "relative gap" in repr(solution)
     assert "C+" in repr(solution.objective)
     assert "certified" in solution.status.sentence
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_matrix], ids=["dense", "sparse"])
+def test_what_was_validated_stays_what_is_solved(kind):
+    """Whatever happens to the arrays after `on`, the problem is as it was."""
+    X, y, v = make_data(3)
+    s, u = np.ones(60), np.ones(60)
+    given = kind(X)
+    problem = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge(), weights=u)).on(
+        given, y, viewpoint=v, sample_weight=s
+    )
+    before = problem.evaluate(np.ones(4), 0.2).total
+    (given.data if sp.issparse(given) else given)[...] = 0.0
+    for array in (y, v, s, u):
+        array[...] = 1.0
+    assert problem.evaluate(np.ones(4), 0.2).total == before
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("kind", [np.array, sp.csr_matrix], ids=["dense", "sparse"])
+def test_equal_rows_are_merged_once_and_nothing_shows(kind, kernel):
+    """Values, certificates and solutions on many equal rows are those of the same rows without merging."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 2, size=(120, 3)).astype(float)
+    y, v = rng.choice([-1.0, 1.0], size=(2, 120))
+    s, u = rng.random((2, 120))
+    objective = Risk(Hinge()) + 0.05 * SquaredL2() + 0.7 * Neutrality(nerm.Logistic(), weights=u)
+    problem = objective.on(kind(X), y, viewpoint=v, sample_weight=s, kernel=kernel)
+    assert problem.hypothesis.n <= 32 < problem.n
+    coef = rng.normal(size=3 if kernel is None else 120)
+    if kernel is None:
+        expected = naive_objective(
+            X, y, v, coef, 0.1, loss="hinge", surrogate="logistic", mu=0.05, eta=0.7, s=s, u=u
+        )
+        assert problem.evaluate(coef, 0.1).total == pytest.approx(expected, rel=1e-12)
+    solution = problem.solve(tol=1e-8)
+    assert solution.status == "optimal"
+    assert solution.multipliers.alpha.shape == (120,)
+    np.testing.assert_allclose(solution.training_scores(), solution.decision_function(kind(X)), atol=1e-9)
+    again = problem.certify(solution.coef, solution.intercept, solution.multipliers)
+    assert again.gap == pytest.approx(solution.certificate.gap, abs=1e-12)
+    # Multipliers that differ on equal rows are averaged by weight: c stays, the bound does not fall.
+    rough = nerm.Multipliers(
+        np.clip(solution.multipliers.rows + 0.01 * rng.normal(size=(3, 120)), 1e-3, 0.999), solution.multipliers.thetas
+    )
+    assert problem.certify(solution.coef, solution.intercept, rough).dual <= solution.certificate.primal + 1e-12

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nerm import weights as neutrality_weights
+from nerm.algebra import WeightedTerm
 from nerm.atoms.squared_l2 import SquaredL2
+from nerm.blocks import viewpoint_of
 from nerm.bounds.guarantee import FitFacts
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.objective import Neutrality, Risk
 
 if TYPE_CHECKING:
-    from nerm.problem import BoundNeutrality, Problem
+    from nerm.problem import Problem
     from nerm.solution import Solution
 
 
@@ -33,65 +37,69 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     (2.0, 1.0)
     """
     problem = solution.problem
-    if len(problem.risks) != 1 or not problem.risks[0].weight > 0:
+    risks = [t for t in problem.objective.terms if isinstance(t.term, Risk)]
+    if len(risks) != 1 or not risks[0].weight > 0:
         raise InvalidInputError(
             "a guarantee must be about one risk of positive weight",
-            f"{len(problem.risks)} risk terms",
+            f"{len(risks)} risk terms",
             "Use an objective with a single Risk",
         )
-    risk, term = problem.risks[0], _term(problem, to)
-    uniform = bool((term.sample_weight == 1).all())
+    term = _term(problem, to)
+    v = problem.viewpoints[viewpoint_of(term.term, problem.viewpoints)]
+    weights = neutrality_weights.resolve(term.term.weights, problem.y, v)
+    coef, intercept = problem.checked(solution.coef, solution.intercept)
     return FitFacts(
-        scores=problem.hypothesis.scores(solution.coef, solution.intercept),
+        scores=solution.training_scores(),
         y=problem.y,
-        viewpoint=term.viewpoint,
-        loss=risk.loss,
-        surrogate=term.surrogate,
-        eta=term.weight / risk.weight,
-        coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(solution.coef))),
-        intercept=float(solution.intercept),
-        diagonal=problem.hypothesis.squared_row_norms(),
-        lam=_lam(problem),
-        gap=max(solution.certificate.gap, 0.0) / risk.weight,
+        viewpoint=v,
+        loss=risks[0].term.loss,
+        surrogate=term.term.surrogate,
+        eta=term.weight / risks[0].weight,
+        coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(coef))),
+        intercept=intercept,
+        diagonal=problem.rows.spread(problem.hypothesis.squared_row_norms()),
+        lam=_lam(problem, risks[0].weight),
+        gap=max(solution.certificate.gap, 0.0) / risks[0].weight,
         fit_intercept=problem.intercept,
         sample_weight=None if (problem.sample_weight == 1).all() else problem.sample_weight,
-        neutrality_weights=None if uniform else term.sample_weight,
+        neutrality_weights=None if (weights == 1).all() else weights,
     )
 
 
-def _term(problem: Problem, to: str | None) -> BoundNeutrality:
+def _term(problem: Problem, to: str | None) -> WeightedTerm:
     """Return the neutrality term of this viewpoint."""
-    if not problem.neutralities:
+    terms = [t for t in problem.objective.terms if isinstance(t.term, Neutrality)]
+    if not terms:
         raise InvalidInputError(
             "a guarantee about neutrality must have a viewpoint",
             "a problem without a neutrality term",
             "Add Neutrality(...), or pass viewpoint= to fit",
         )
     if to is None:
-        if len(problem.neutralities) > 1:
+        if len(terms) > 1:
             raise InvalidInputError(
                 "a guarantee must be about one viewpoint",
-                f"{len(problem.neutralities)} neutrality terms",
+                f"{len(terms)} neutrality terms",
                 f"Choose one: fit_facts(to={next(iter(problem.viewpoints))!r})",
             )
-        return problem.neutralities[0]
+        return terms[0]
     if to not in problem.viewpoints:
         raise UnknownNameError("'to'", to, problem.viewpoints, "Name a viewpoint that was given")
-    for term in problem.neutralities:
-        if term.viewpoint is problem.viewpoints[to]:
-            return term
+    for weighted in terms:
+        if viewpoint_of(weighted.term, problem.viewpoints) == to:
+            return weighted
     raise InvalidInputError(
         "'to' must name the viewpoint of a neutrality term", repr(to), "Add Neutrality(..., to=...) to the objective"
     )
 
 
-def _lam(problem: Problem) -> float | None:
+def _lam(problem: Problem, weight: float) -> float | None:
     """Return lam = n mu for Omega = (mu/2)||w||^2, None where no radius follows from it.
 
     The radius of a free intercept rests on the viewpoint of every term; with several, FitFacts shows only one of them.
     """
     if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
         return None
-    if problem.intercept and sum(term.weight > 0 for term in problem.neutralities) > 1:
+    if problem.intercept and (problem.etas > 0).sum() > 1:
         return None
-    return problem.n * sum(weight for weight, _ in problem.regularizers) / problem.risks[0].weight
+    return problem.divisor * sum(mu for mu, _ in problem.regularizers) / weight

@@ -27,8 +27,9 @@ from nerm.certificate import Certificate
 from nerm.errors import NotSolvedError
 from nerm.estimators.rows import Rows
 from nerm.objective import Neutrality, Risk
-from nerm.problem import ObjectiveValue, Problem
+from nerm.problem import Problem
 from nerm.solution import Solution, Stats, Status
+from nerm.value import ObjectiveValue
 from nerm.viewpoint import DEFAULT
 
 PRUNING = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)  # relative sizes below which kernel coefficients are tried as zeros
@@ -115,7 +116,7 @@ def problem_of(
     objective = design.objective({name: rows.weight * factor for name, factor in u.items()}, total / len(y))
     s = rows.weight * class_weight
     if like is not None:
-        return replace(like, objective=objective, y=y, sample_weight=s), u
+        return like.with_labels(y, objective, s), u
     v = dict(viewpoints) or None
     return objective.on(X, y, viewpoint=v, kernel=design.kernel, intercept=design.intercept, sample_weight=s), u
 
@@ -123,7 +124,7 @@ def problem_of(
 def solve_binary(problem: Problem, design: Design) -> Solution:
     """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
     active = Objective(tuple(t for t in problem.objective.terms if t.weight or isinstance(t.term, Risk)))
-    solution = replace(problem, objective=active).solve(design.solver, design.tol)
+    solution = problem.with_labels(problem.y, active, problem.sample_weight).solve(design.solver, design.tol)
     gap = f"Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance {design.tol:g}"
     if solution.status is Status.FAILED:
         raise NotSolvedError(
@@ -148,12 +149,12 @@ def pruned(solution: Solution) -> Solution:
     An interior-point method leaves small numbers where the optimum has zeros; only support vectors should be kept.
     """
     size = float(np.abs(solution.coef).max(initial=0.0))
-    primal, dual = solution.certificate.primal, solution.certificate.dual
+    primal = solution.certificate.primal
     for share in PRUNING:
         coef = np.where(np.abs(solution.coef) > share * size, solution.coef, 0.0)
         total = solution.problem.evaluate(coef, solution.intercept).total
         if total <= primal + 0.1 * solution.tol * abs(primal):
-            return replace(solution, coef=coef, certificate=Certificate(total, dual))
+            return replace(solution, coef=coef, certificate=replace(solution.certificate, primal=total))
     return solution
 
 
@@ -176,12 +177,12 @@ def summed_up(
         label=label,
         formula=str(shown).replace("mean", "sum") if design.sum_form else str(shown),
         value=ObjectiveValue(own * value.total, tuple(terms)),
-        certificate=Certificate(own * solution.certificate.primal, own * solution.certificate.dual),
+        certificate=solution.certificate.times(own),
         mean=1.0 / sum_of_weights if design.sum_form else 1.0,
         thetas=_thetas(solution, design),
         status=solution.status,
         stats=solution.stats,
-        coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(solution.coef))),
+        coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(problem.checked(solution.coef, 0.0)[0]))),
         facts={name: _facts(solution, rows, name, u[name], *weights) for name in u},
     )
 

@@ -14,37 +14,50 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from nerm.atoms.margin import MarginFunction
-from nerm.hypothesis import Kernelized
+from nerm.atoms.regularizer import Regularizer
+from nerm.blocks import Block
+from nerm.hypothesis import KernelHypothesis
 from nerm.multipliers import Multipliers
+from nerm.objective import Risk
 from nerm.problem import Problem
 from nerm.recovery import multipliers_from_forces
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A cvxpy problem together with the pieces by which it is steered and read."""
+    """A cvxpy problem together with the pieces by which it is steered and read.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+    coef, intercept : cvxpy.Variable
+        The intercept is None where there is none.
+    tie : cvxpy.Constraint
+        f == X w + b, whose dual holds the forces on the scores.
+    weights : tuple of cvxpy.Parameter
+        The weight of each term of the objective, in its order.
+    sides : list of pairs of cvxpy.Constraint
+        C+ <= t and C- <= t of each neutrality term.
+    recover : array or None
+        What turns the variable into kernel coefficients.
+
+    """
 
     problem: cp.Problem
     coef: cp.Variable
     intercept: cp.Variable | None
     tie: cp.Constraint
-    sides: tuple[tuple[cp.Constraint, cp.Constraint], ...]
-    risk_weights: tuple[cp.Parameter, ...]
-    regularizer_weights: tuple[cp.Parameter, ...]
-    neutrality_weights: tuple[cp.Parameter, ...]
-    recover: np.ndarray | None
+    weights: tuple[cp.Parameter, ...]
+    sides: list[tuple[cp.Constraint, cp.Constraint]]
+    recover: Floats | None
 
     def set_weights(self, problem: Problem) -> None:
         """Take the weights of a problem with the same terms and data."""
-        for parameter, risk in zip(self.risk_weights, problem.risks, strict=True):
-            parameter.value = risk.weight
-        for parameter, (weight, _) in zip(self.regularizer_weights, problem.regularizers, strict=True):
-            parameter.value = weight
-        for parameter, term in zip(self.neutrality_weights, problem.neutralities, strict=True):
-            parameter.value = term.weight
+        for parameter, weighted in zip(self.weights, problem.objective.terms, strict=True):
+            parameter.value = weighted.weight
 
-    def hypothesis(self) -> tuple[np.ndarray, float] | None:
+    def hypothesis(self) -> tuple[Floats, float] | None:
         """Return (coef, intercept) as they stand in the variables; None if the solver left nothing finite."""
         if self.coef.value is None or (self.intercept is not None and self.intercept.value is None):
             return None
@@ -59,9 +72,9 @@ class Model:
         forces = self.tie.dual_value
         if forces is None or not np.isfinite(forces).all():
             return None
-        thetas = [_share(plus.dual_value, minus.dual_value) for plus, minus in self.sides]
+        thetas = np.array([_share(plus.dual_value, minus.dual_value) for plus, minus in self.sides])
         # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
-        return multipliers_from_forces(problem, problem.n * np.asarray(forces, dtype=float).ravel(), np.array(thetas))
+        return multipliers_from_forces(problem, problem.divisor * np.asarray(forces, dtype=float).ravel(), thetas)
 
 
 def _share(plus: Any, minus: Any) -> float:
@@ -77,58 +90,48 @@ def build(problem: Problem) -> Model:
     X, recover = _features(problem)
     w = cp.Variable(X.shape[1], name="coef")
     b = cp.Variable(name="intercept") if problem.intercept else None
-    f = cp.Variable(problem.n, name="scores")
+    f = cp.Variable(problem.hypothesis.n, name="scores")
     tie = f == (X @ w if b is None else X @ w + b)
-
-    objective, constraints, sides = [], [tie], []
-    risk_weights = tuple(cp.Parameter(nonneg=True, name=f"risk_{i}") for i in range(len(problem.risks)))
-    for parameter, risk in zip(risk_weights, problem.risks, strict=True):
-        objective.append(parameter * _mean(risk.sample_weight, risk.loss, risk.targets, f))
-
-    regularizer_weights = tuple(
-        cp.Parameter(nonneg=True, name=f"regularizer_{i}") for i in range(len(problem.regularizers))
-    )
-    for parameter, (_, omega) in zip(regularizer_weights, problem.regularizers, strict=True):
-        objective.append(parameter * omega.expression(w))
-
-    neutrality_weights = tuple(cp.Parameter(nonneg=True, name=f"eta_{k}") for k in range(len(problem.neutralities)))
-    for k, (parameter, term) in enumerate(zip(neutrality_weights, problem.neutralities, strict=True)):
-        larger = cp.Variable(name=f"larger_{k}")
-        plus = _mean(term.sample_weight, term.surrogate, term.viewpoint, f) <= larger
-        minus = _mean(term.sample_weight, term.surrogate, -term.viewpoint, f) <= larger
-        objective.append(parameter * larger)
-        constraints += [plus, minus]
-        sides.append((plus, minus))
-
-    model = Model(
-        problem=cp.Problem(cp.Minimize(cp.sum(objective)), constraints),
-        coef=w,
-        intercept=b,
-        tie=tie,
-        sides=tuple(sides),
-        risk_weights=risk_weights,
-        regularizer_weights=regularizer_weights,
-        neutrality_weights=neutrality_weights,
-        recover=recover,
-    )
+    means = {(block.term, block.side): _mean(block, f, problem.divisor) for block in problem.blocks}
+    weights, values, sides = [], [], []
+    for number, (name, weighted) in enumerate(zip(_names(problem), problem.objective.terms, strict=True)):
+        if isinstance(weighted.term, Regularizer):
+            value = weighted.term.expression(w)
+        elif (number, 0) in means:
+            value = means[number, 0]
+        else:
+            value = cp.Variable(name=f"larger_{len(sides)}")
+            sides.append((means[number, 1] <= value, means[number, -1] <= value))
+        weights.append(cp.Parameter(nonneg=True, name=name))
+        values.append(weights[-1] * value)
+    constraints = [tie, *(side for pair in sides for side in pair)]
+    model = Model(cp.Problem(cp.Minimize(cp.sum(values)), constraints), w, b, tie, tuple(weights), sides, recover)
     model.set_weights(problem)
     return model
 
 
-def _features(problem: Problem) -> tuple[Any, np.ndarray | None]:
+def _names(problem: Problem) -> list[str]:
+    """Return a name for the weight of each term: its kind and its number among those of its kind."""
+    kinds = [
+        "regularizer" if isinstance(t.term, Regularizer) else "risk" if isinstance(t.term, Risk) else "eta"
+        for t in problem.objective.terms
+    ]
+    return [f"{kind}_{kinds[:i].count(kind)}" for i, kind in enumerate(kinds)]
+
+
+def _features(problem: Problem) -> tuple[Any, Floats | None]:
     """Return the matrix X of the model, and for kernels the map from its w back to kernel coefficients.
 
     With K = L L', f = K c and c' K c become f = L w and ||w||^2: a kernel problem is a linear one on L.
     """
-    if isinstance(problem.hypothesis, Kernelized):
+    if isinstance(problem.hypothesis, KernelHypothesis):
         return problem.hypothesis.factor
     return problem.hypothesis.X, None
 
 
-def _mean(weights: np.ndarray, atom: MarginFunction, targets: np.ndarray, f: cp.Variable) -> cp.Expression:
+def _mean(block: Block, f: cp.Variable, divisor: float) -> cp.Expression:
     """Return (1/n) sum_i weights_i atom(targets_i f_i); rows of weight 0 do not enter."""
-    n = len(weights)
-    rows = np.flatnonzero(weights)
-    if len(rows) < n:
-        weights, targets, f = weights[rows], targets[rows], f[rows]
-    return (weights / n) @ atom.expression(cp.multiply(targets, f))
+    rows = np.flatnonzero(block.weights)
+    part = slice(None) if len(rows) == len(block.weights) else rows
+    scores = f if len(rows) == len(block.weights) else f[rows]
+    return (block.weights[part] / divisor) @ block.atom.expression(cp.multiply(block.targets[part], scores))

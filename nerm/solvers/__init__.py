@@ -22,8 +22,8 @@ from nerm.errors import (
     UnsupportedProblemError,
 )
 from nerm.problem import Problem
-from nerm.solution import Solution, Stats, Status
-from nerm.solvers.base import Answer, OwnSolver, Session, Solver
+from nerm.solution import Answer, Solution, Stats, Status
+from nerm.solvers.base import OwnSolver, Session, Solver
 from nerm.validation import as_nonnegative, as_positive
 
 __all__ = ["Answer", "OwnSolver", "Session", "Solver", "available", "known", "path", "solve"]
@@ -89,7 +89,7 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
     for name, obstacle in obstacles.items():
         if obstacle is None:
             plan = [(known()[name], "the fastest of nerm's own solvers that take this problem")]
-            if problem.n * problem.hypothesis.size <= SECOND_OPINION:
+            if problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION:
                 plan.append((general, f"a second opinion: {name} was not certified"))
             return plan
     missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
@@ -205,17 +205,16 @@ def _judged(
 def _certified(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
     """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
     started = time.perf_counter()
+    multipliers = None
     if answer.coef is None or not (np.isfinite(answer.coef).all() and math.isfinite(answer.intercept)):
-        zero = np.zeros(problem.hypothesis.size)
-        value = problem.evaluate(zero, 0.0)
-        certificate, status, coef, intercept = Certificate(value.total, -math.inf), Status.FAILED, zero, 0.0
-        multipliers = None
+        coef, intercept, status = np.zeros(problem.hypothesis.size), 0.0, Status.FAILED
+        value = problem.value(coef, intercept)
+        certificate = Certificate(value.total, -math.inf)
     else:
         coef, intercept = answer.coef, answer.intercept
-        value = problem.evaluate(coef, intercept)
-        certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
+        value, certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
         status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.INACCURATE
-    coef = coef.copy()
+    coef = problem.rows.place(coef) if problem.is_kernel else coef.copy()
     coef.setflags(write=False)  # the certificate is about these numbers
     return Solution(
         problem=problem,
@@ -223,7 +222,7 @@ def _certified(problem: Problem, answer: Answer, tol: float, stats: Stats) -> So
         coef=coef,
         intercept=intercept,
         objective=value,
-        multipliers=multipliers,
+        multipliers=None if multipliers is None else multipliers.spread(problem.rows),
         certificate=certificate,
         stats=replace(
             stats,

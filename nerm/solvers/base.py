@@ -6,45 +6,12 @@ import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from nerm.multipliers import Multipliers
 from nerm.problem import Problem
+from nerm.solution import Answer
 
 OWN_PACKAGE = "nerm-learn"
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """A solver's word: a hypothesis (or None), multipliers if it has some, and its own claim, which grants nothing.
-
-    `coef` is (d,) for a linear hypothesis, (n,) for a kernel. Here is a solver that lies, and what comes of it:
-
-    >>> import nerm
-    >>> from nerm.solvers import Answer, OwnSolver
-    >>> class Liar(OwnSolver):
-    ...     name = "liar"
-    ...     def needs(self): return "anything"
-    ...     def obstacle(self, problem): return None
-    ...     def answer(self, problem, accuracy, options):
-    ...         return Answer(np.zeros(problem.hypothesis.size), 0.0, claim="optimal")
-    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
-    >>> solution = problem.solve(Liar())
-    >>> solution.stats.claim, str(solution.status)
-    ('optimal', 'inaccurate')
-    """
-
-    coef: np.ndarray | None
-    intercept: float
-    multipliers: Multipliers | None = None
-    claim: str = ""
-    iterations: int | None = None
-    build_seconds: float = 0.0
-    solve_seconds: float = 0.0
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Session(ABC):

@@ -16,7 +16,8 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import UnknownNameError
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
-from nerm.solvers.base import Answer, OwnSolver
+from nerm.solution import Answer
+from nerm.solvers.base import OwnSolver
 from nerm.validation import as_positive
 
 OPTIONS = ("max_iterations", "merge")
@@ -45,11 +46,12 @@ class InteriorPoint(OwnSolver):
                 return repr(omega)
         if not sum(weight for weight, _ in problem.regularizers) > 0:
             return "no squared l2 regularizer of positive weight"
-        for atom in (*(r.loss for r in problem.risks), *(t.surrogate for t in problem.neutralities)):
-            if not is_known(atom):
-                return repr(atom)
-        if min(problem.n, problem.hypothesis.size) > LARGEST_SYSTEM:
-            return f"{problem.n} rows and {problem.hypothesis.size} columns"
+        for block in problem.blocks:
+            if not is_known(block.atom):
+                return repr(block.atom)
+        rows, columns = problem.hypothesis.n, problem.hypothesis.size
+        if min(rows, columns) > LARGEST_SYSTEM:
+            return f"{rows} rows and {columns} columns"
         return None
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
@@ -79,7 +81,7 @@ class InteriorPoint(OwnSolver):
             yield Answer(
                 coef=found[i].coef,
                 intercept=float(found[i].intercept),
-                multipliers=Multipliers(found[i].alpha, found[i].beta_plus, found[i].beta_minus, found[i].theta),
+                multipliers=multipliers_of(found[i]),
                 claim="converged" if found[i].converged else "stopped early",
                 iterations=found[i].iterations,
                 build_seconds=share * build_seconds,
@@ -90,7 +92,7 @@ class InteriorPoint(OwnSolver):
 
 def _relatives(problems: Sequence[Problem]) -> tuple[list[int], list[float], Any]:
     """Return the order by neutrality weight, the weights relative to the largest, and the model with the largest."""
-    totals = [sum(t.weight for t in problem.neutralities) for problem in problems]
+    totals = [float(problem.etas.sum()) for problem in problems]
     order = sorted(range(len(problems)), key=totals.__getitem__)
     largest = totals[order[-1]]
     return order, [totals[i] / largest if largest else 0.0 for i in order], _model(problems[order[-1]])
@@ -115,17 +117,24 @@ def _model(problem: Problem) -> Any:
     """Return the problem as the engine's arrays."""
     from nerm.engine import LinearModel, LossTerm, NeutralityTerm
 
+    up = problem.hypothesis.n / problem.divisor  # the engine divides by its rows
+    pairs = list(zip(problem.factors, problem.blocks, strict=True))
     return LinearModel(
         X=problem.hypothesis.X,
-        y=problem.y,
-        losses=tuple(LossTerm(margin(r.loss), r.weight * r.sample_weight) for r in problem.risks),
+        y=problem.blocks[0].targets,
+        losses=tuple(LossTerm(margin(b.atom), up * f * b.weights) for f, b in pairs if b.side == 0),
         mu=float(sum(weight for weight, _ in problem.regularizers)),
         neutralities=tuple(
-            NeutralityTerm(margin(t.surrogate), t.weight, np.asarray(t.viewpoint), t.sample_weight)
-            for t in problem.neutralities
+            NeutralityTerm(margin(b.atom), f, b.targets, up * b.weights) for f, b in pairs if b.side == 1
         ),
         intercept=problem.intercept,
     )
+
+
+def multipliers_of(found: Any) -> Multipliers:
+    """Return the engine's multipliers in the order of the blocks."""
+    sides = np.stack([found.beta_plus, found.beta_minus], axis=1).reshape(-1, found.alpha.shape[1])
+    return Multipliers(np.vstack([found.alpha, sides]), found.theta)
 
 
 SOLVERS = (InteriorPoint(),)

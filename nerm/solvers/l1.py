@@ -24,8 +24,9 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import UnknownNameError
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
-from nerm.solvers.base import Answer, OwnSolver
-from nerm.solvers.interior_point import LARGEST_SYSTEM, is_known, margin
+from nerm.solution import Answer
+from nerm.solvers.base import OwnSolver
+from nerm.solvers.interior_point import LARGEST_SYSTEM, is_known, margin, multipliers_of
 
 REACH = 1e3
 
@@ -52,9 +53,9 @@ class L1Engine(OwnSolver):
                 return repr(omega)
         if not _weights(problem)[0] > 0:
             return "no l1 part of positive weight"
-        for atom in (*(r.loss for r in problem.risks), *(t.surrogate for t in problem.neutralities)):
-            if not is_known(atom):
-                return repr(atom)
+        for block in problem.blocks:
+            if not is_known(block.atom):
+                return repr(block.atom)
         return f"{problem.hypothesis.size} columns" if problem.hypothesis.size > LARGEST_SYSTEM else None
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
@@ -67,12 +68,12 @@ class L1Engine(OwnSolver):
         model = _extended(problem, accuracy)
         built = time.perf_counter()
         result = solve(model, 0.3 * accuracy, merge=False)
-        n, d = problem.n, problem.hypothesis.size
+        n, d = problem.hypothesis.n, problem.hypothesis.size
         return Answer(
             coef=result.coef[:d],
             intercept=float(REACH * result.coef[d]) if problem.intercept else 0.0,
             multipliers=Multipliers(
-                result.alpha[:-1, :n], result.beta_plus[:, :n], result.beta_minus[:, :n], result.theta
+                np.delete(multipliers_of(result).rows[:, :n], len(result.alpha) - 1, 0), result.theta
             ),
             claim="converged" if result.converged else "stopped early",
             iterations=result.iterations,
@@ -95,26 +96,28 @@ def _extended(problem: Problem, accuracy: float) -> Any:
     """Return the engine's model with the rows e_j below the data and the intercept as a last column."""
     from nerm.engine import LinearModel, LossTerm, NeutralityTerm, QuadraticConjugate
 
-    n, d = problem.n, problem.hypothesis.size
+    n, d = problem.hypothesis.n, problem.hypothesis.size
     l1, mu = _weights(problem)
     # ||w||_2 <= ||w||_1 <= P(0) / mu_1 at the optimum, so this much costs at most the accuracy
     lent = 0.1 * accuracy * l1**2 / max(problem.value_at_zero(), np.finfo(float).tiny)
     rows = n + d
-    up = rows / n  # the engine divides by all rows
+    up = rows / problem.divisor  # the engine divides by all rows
 
     def below(values: np.ndarray, fill: float) -> np.ndarray:
         return np.concatenate([values, np.full(d, fill)])
 
-    losses = [LossTerm(margin(r.loss), below(up * r.weight * r.sample_weight, 0.0)) for r in problem.risks]
+    pairs = list(zip(problem.factors, problem.blocks, strict=True))
+    losses = [LossTerm(margin(b.atom), below(up * f * b.weights, 0.0)) for f, b in pairs if b.side == 0]
     losses.append(LossTerm(QuadraticConjugate(0.0, 0.0, -1.0, 1.0), below(np.zeros(n), rows * l1)))
     return LinearModel(
         X=_with_rows(problem),
-        y=below(problem.y, 1.0),
+        y=below(problem.blocks[0].targets, 1.0),
         losses=tuple(losses),
         mu=max(mu, lent),
         neutralities=tuple(
-            NeutralityTerm(margin(t.surrogate), t.weight, below(t.viewpoint, 0.0), below(up * t.sample_weight, 0.0))
-            for t in problem.neutralities
+            NeutralityTerm(margin(b.atom), f, below(b.targets, 0.0), below(up * b.weights, 0.0))
+            for f, b in pairs
+            if b.side == 1
         ),
         intercept=False,
     )

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from nerm.hypothesis import GRAM_LIMIT, Kernelized, Linear
+from nerm.hypothesis import GRAM_LIMIT, KernelHypothesis, LinearHypothesis
 from nerm.problem import Problem
-from nerm.solvers.base import Answer, OwnSolver
+from nerm.solution import Answer
+from nerm.solvers.base import OwnSolver
 from nerm.solvers.interior_point import InteriorPoint
 
 
@@ -33,21 +34,23 @@ class LowRank(OwnSolver):
         """Name the first thing in the way: no kernel, too many rows, or what the engine does not take."""
         if not problem.is_kernel:
             return "no kernel"
-        if problem.n > GRAM_LIMIT:
-            return f"{problem.n} rows"
-        return InteriorPoint().obstacle(replace(problem, hypothesis=Linear(np.zeros((problem.n, 1)))))
+        if problem.hypothesis.n > GRAM_LIMIT:
+            return f"{problem.hypothesis.n} rows"
+        return InteriorPoint().obstacle(
+            replace(problem, hypothesis=LinearHypothesis(np.zeros((problem.hypothesis.n, 1))))
+        )
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Factor, solve the linear problem, and go back to the kernel."""
-        assert isinstance(problem.hypothesis, Kernelized)
+        assert isinstance(problem.hypothesis, KernelHypothesis)
         started = time.perf_counter()
         mu = sum(weight for weight, _ in problem.regularizers)
-        factor = _factor(problem.hypothesis, 0.1 * accuracy * problem.n * mu)
-        linear = replace(problem, hypothesis=Linear(factor.Z))
+        factor = _factor(problem.hypothesis, 0.1 * accuracy * problem.divisor * mu)
+        linear = replace(problem, hypothesis=LinearHypothesis(factor.Z))
         seconds = time.perf_counter() - started
         answer = InteriorPoint().answer(linear, 0.3 * accuracy, options)
         assert answer.coef is not None
-        coef = np.zeros(problem.n)
+        coef = np.zeros(problem.hypothesis.n)
         coef[factor.pivots] = factor.expansion(answer.coef)
         return replace(
             answer,
@@ -61,7 +64,7 @@ class LowRank(OwnSolver):
         return tol, 1e-3 * tol
 
 
-def _factor(hypothesis: Kernelized, tol: float) -> Any:
+def _factor(hypothesis: KernelHypothesis, tol: float) -> Any:
     """Return K = Z Z' + E with every diagonal entry of E at most tol, or at the level of rounding."""
     from nerm.engine.lowrank import pivoted_cholesky
 

@@ -18,10 +18,11 @@ import numpy as np
 from nerm.atoms.hinge import Hinge
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.hypothesis import Kernelized
+from nerm.hypothesis import KernelHypothesis
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
-from nerm.solvers.base import Answer, OwnSolver
+from nerm.solution import Answer
+from nerm.solvers.base import OwnSolver
 
 
 class NeutralSVMSolver(OwnSolver):
@@ -38,14 +39,14 @@ class NeutralSVMSolver(OwnSolver):
 
     def obstacle(self, problem: Problem) -> str | None:
         """Name the first thing that a neutral SVM does not have."""
-        acting = sum(risk.weight > 0 for risk in problem.risks)
-        if acting != 1 or len(problem.risks) > 1:
-            return f"{len(problem.risks)} risks, {acting} of positive weight"
-        for atom in (problem.risks[0].loss, *(t.surrogate for t in problem.neutralities)):
-            if not isinstance(atom, Hinge):
-                return repr(atom)
-        if len(problem.neutralities) > 1:
-            return f"{len(problem.neutralities)} neutrality terms"
+        risks = [factor for factor, block in zip(problem.factors, problem.blocks, strict=True) if block.side == 0]
+        if len(risks) != 1 or not risks[0] > 0:
+            return f"{len(risks)} risks, {sum(factor > 0 for factor in risks)} of positive weight"
+        for block in problem.blocks:
+            if not isinstance(block.atom, Hinge):
+                return repr(block.atom)
+        if len(problem.etas) > 1:
+            return f"{len(problem.etas)} neutrality terms"
         for _, omega in problem.regularizers:
             if not isinstance(omega, SquaredL2):
                 return repr(omega)
@@ -81,15 +82,15 @@ class NeutralSVMSolver(OwnSolver):
 
 def _sum_form(problem: Problem) -> dict[str, Any]:
     """Return the arguments of `nerm.svm` for this problem."""
-    risk, terms = problem.risks[0], problem.neutralities
+    risk, *sides = problem.blocks
     return {
         "X": problem.hypothesis.X,
-        "y": problem.y,
-        "viewpoint": terms[0].viewpoint if terms else None,
-        "lam": problem.n * sum(weight for weight, _ in problem.regularizers),
-        "eta": terms[0].weight if terms else 0.0,
-        "sample_weight": risk.weight * risk.sample_weight,
-        "neutrality_weight": terms[0].sample_weight if terms else None,
+        "y": risk.targets,
+        "viewpoint": sides[0].targets if sides else None,
+        "lam": problem.divisor * sum(weight for weight, _ in problem.regularizers),
+        "eta": float(problem.etas.sum()),
+        "sample_weight": problem.factors[0] * risk.weights,
+        "neutrality_weight": sides[0].weights if sides else None,
     }
 
 
@@ -102,7 +103,7 @@ def _check_options(algorithm: Callable[..., Any], options: dict[str, Any], taken
 
 
 def _kernel(problem: Problem) -> Any:
-    return problem.hypothesis.kernel if isinstance(problem.hypothesis, Kernelized) else "linear"
+    return problem.hypothesis.kernel if isinstance(problem.hypothesis, KernelHypothesis) else "linear"
 
 
 def _coefficients(problem: Problem, model: Any) -> np.ndarray:
@@ -114,14 +115,14 @@ def _multipliers(problem: Problem, data: dict[str, Any], model: Any) -> Multipli
     """Return the multipliers on the unit scale: alpha / (r s), beta / (nu u)."""
 
     def unit(values: np.ndarray, bound: np.ndarray) -> np.ndarray:
-        return np.divide(values, bound, out=np.zeros(problem.n), where=bound > 0)
+        return np.divide(values, bound, out=np.zeros(len(values)), where=bound > 0)
 
-    alphas = unit(model.alpha, data["sample_weight"])[None, :]
-    if not problem.neutralities:
-        return Multipliers(alphas, np.empty((0, problem.n)), np.empty((0, problem.n)), np.empty(0))
+    alpha = unit(model.alpha, data["sample_weight"])
+    if not len(problem.etas):
+        return Multipliers(alpha[None, :], np.empty(0))
     u = data["neutrality_weight"]
     plus, minus = unit(model.beta_plus, model.nu_plus * u), unit(model.beta_minus, model.nu_minus * u)
-    return Multipliers(alphas, plus[None, :], minus[None, :], np.array([model.theta]))
+    return Multipliers(np.stack([alpha, plus, minus]), np.array([model.theta]))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.problem import Problem
-from nerm.solvers.base import Answer, Session, Solver
+from nerm.solution import Answer
+from nerm.solvers.base import Session, Solver
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,81 @@
+"""The objective at a hypothesis, as numbers: the total and its terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class TermValue:
+    """One term at a hypothesis.
+
+    Attributes
+    ----------
+    label : str
+        The term as it is written.
+    kind : {"risk", "regularizer", "neutrality"}
+        What it is.
+    weight, value : float
+        Its weight, and its value without the weight.
+    plus, minus : float or None
+        C+ and C- of a neutrality term.
+
+    """
+
+    label: str
+    kind: str
+    weight: float
+    value: float
+    plus: float | None = None
+    minus: float | None = None
+
+    def times(self, factor: float) -> TermValue:
+        """Return the term with its value, and both sides, multiplied."""
+        sides = [None if side is None else factor * side for side in (self.plus, self.minus)]
+        return replace(self, value=factor * self.value, plus=sides[0], minus=sides[1])
+
+
+@dataclass(frozen=True, repr=False)
+class ObjectiveValue:
+    """The objective at a hypothesis: the total and its terms. `float(value)` is the total.
+
+    Attributes
+    ----------
+    total : float
+        The sum of weight times value over all terms.
+    terms : tuple of TermValue
+        In the order of the objective.
+
+    """
+
+    total: float
+    terms: tuple[TermValue, ...]
+
+    def __float__(self) -> float:
+        return self.total
+
+    def _sum(self, kind: str) -> float:
+        return sum(t.weight * t.value for t in self.terms if t.kind == kind)
+
+    @property
+    def risk(self) -> float:
+        """The weighted risk terms."""
+        return self._sum("risk")
+
+    @property
+    def regularization(self) -> float:
+        """The weighted regularizers."""
+        return self._sum("regularizer")
+
+    @property
+    def neutrality(self) -> float:
+        """The weighted neutrality terms."""
+        return self._sum("neutrality")
+
+    def __repr__(self) -> str:
+        width = max(len(t.label) for t in self.terms)
+        lines = []
+        for t in self.terms:
+            sides = "" if t.plus is None else f"   (C+ {t.plus:.6g}, C- {t.minus:.6g})"
+            lines.append(f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g}{sides}".rstrip())
+        return "\n".join([*lines, f"{'total':<{width}}  {'':>8}   {self.total:.10g}"])
