@@ -41,7 +41,7 @@ class Rows:
         """Return the total weight of each distinct row, (m,)."""
         if not self.merged:
             return weights[self.first]
-        return np.bincount(self.index, weights, len(self.first))
+        return np.asarray(np.bincount(self.index, weights, len(self.first)), dtype=float)
 
     def spread(self, values: Floats) -> Floats:
         """Return values of the distinct rows, (..., m), on the given ones, (..., n)."""

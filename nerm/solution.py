@@ -39,7 +39,7 @@ class Answer:
 
     Here is a solver that lies, and what comes of it:
 
-    >>> import nerm
+    >>> import numpy as np, nerm
     >>> from nerm.solvers import Answer, OwnSolver
     >>> class Liar(OwnSolver):
     ...     name = "liar"

@@ -178,9 +178,7 @@ def test_equal_rows_are_merged_once_and_nothing_shows(kind, kernel):
     assert problem.hypothesis.n <= 32 < problem.n
     coef = rng.normal(size=3 if kernel is None else 120)
     if kernel is None:
-        expected = naive_objective(
-            X, y, v, coef, 0.1, loss="hinge", surrogate="logistic", mu=0.05, eta=0.7, s=s, u=u
-        )
+        expected = naive_objective(X, y, v, coef, 0.1, loss="hinge", surrogate="logistic", mu=0.05, eta=0.7, s=s, u=u)
         assert problem.evaluate(coef, 0.1).total == pytest.approx(expected, rel=1e-12)
     solution = problem.solve(tol=1e-8)
     assert solution.status == "optimal"

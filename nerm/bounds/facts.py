@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nerm import weights as neutrality_weights
-from nerm.algebra import WeightedTerm
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import viewpoint_of
 from nerm.bounds.guarantee import FitFacts
@@ -37,38 +36,39 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     (2.0, 1.0)
     """
     problem = solution.problem
-    risks = [t for t in problem.objective.terms if isinstance(t.term, Risk)]
-    if len(risks) != 1 or not risks[0].weight > 0:
+    risks = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Risk)]
+    if len(risks) != 1 or not risks[0][0] > 0:
         raise InvalidInputError(
             "a guarantee must be about one risk of positive weight",
             f"{len(risks)} risk terms",
             "Use an objective with a single Risk",
         )
-    term = _term(problem, to)
-    v = problem.viewpoints[viewpoint_of(term.term, problem.viewpoints)]
-    weights = neutrality_weights.resolve(term.term.weights, problem.y, v)
+    ((weight, risk),) = risks
+    eta, term = _term(problem, to)
+    v = problem.viewpoints[viewpoint_of(term, problem.viewpoints)]
+    weights = neutrality_weights.resolve(term.weights, problem.y, v)
     coef, intercept = problem.checked(solution.coef, solution.intercept)
     return FitFacts(
         scores=solution.training_scores(),
         y=problem.y,
         viewpoint=v,
-        loss=risks[0].term.loss,
-        surrogate=term.term.surrogate,
-        eta=term.weight / risks[0].weight,
+        loss=risk.loss,
+        surrogate=term.surrogate,
+        eta=eta / weight,
         coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(coef))),
         intercept=intercept,
         diagonal=problem.rows.spread(problem.hypothesis.squared_row_norms()),
-        lam=_lam(problem, risks[0].weight),
-        gap=max(solution.certificate.gap, 0.0) / risks[0].weight,
+        lam=_lam(problem, weight),
+        gap=max(solution.certificate.gap, 0.0) / weight,
         fit_intercept=problem.intercept,
         sample_weight=None if (problem.sample_weight == 1).all() else problem.sample_weight,
         neutrality_weights=None if (weights == 1).all() else weights,
     )
 
 
-def _term(problem: Problem, to: str | None) -> WeightedTerm:
-    """Return the neutrality term of this viewpoint."""
-    terms = [t for t in problem.objective.terms if isinstance(t.term, Neutrality)]
+def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
+    """Return the neutrality term of this viewpoint and its weight."""
+    terms = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Neutrality)]
     if not terms:
         raise InvalidInputError(
             "a guarantee about neutrality must have a viewpoint",
@@ -85,9 +85,9 @@ def _term(problem: Problem, to: str | None) -> WeightedTerm:
         return terms[0]
     if to not in problem.viewpoints:
         raise UnknownNameError("'to'", to, problem.viewpoints, "Name a viewpoint that was given")
-    for weighted in terms:
-        if viewpoint_of(weighted.term, problem.viewpoints) == to:
-            return weighted
+    for weight, term in terms:
+        if viewpoint_of(term, problem.viewpoints) == to:
+            return weight, term
     raise InvalidInputError(
         "'to' must name the viewpoint of a neutrality term", repr(to), "Add Neutrality(..., to=...) to the objective"
     )

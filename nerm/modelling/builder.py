@@ -93,7 +93,8 @@ def build(problem: Problem) -> Model:
     f = cp.Variable(problem.hypothesis.n, name="scores")
     tie = f == (X @ w if b is None else X @ w + b)
     means = {(block.term, block.side): _mean(block, f, problem.divisor) for block in problem.blocks}
-    weights, values, sides = [], [], []
+    weights, values = [], []
+    sides: list[tuple[cp.Constraint, cp.Constraint]] = []
     for number, (name, weighted) in enumerate(zip(_names(problem), problem.objective.terms, strict=True)):
         if isinstance(weighted.term, Regularizer):
             value = weighted.term.expression(w)

@@ -228,7 +228,7 @@ def test_every_default_problem_can_be_made(monkeypatch):
     for case in default_cases():
         problem = case.problem()
         assert problem.n == (442 if case.dataset else case.n)
-        assert problem.neutralities[0].weight == case.eta
+        assert problem.etas[0] == case.eta
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def _judged(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
         return math.nan, f"it returned coefficients of shape {coef.shape}"
     if not (np.isfinite(coef).all() and math.isfinite(answer.intercept)):
         return math.nan, "it returned numbers that are not finite"
-    certificate, _ = judge(problem, coef, float(answer.intercept), answer.multipliers, tol)
+    _, certificate, _ = judge(problem, coef, float(answer.intercept), answer.multipliers, tol)
     gap = certificate.relative_gap
     return gap, f"nerm certifies a relative gap of {gap:.1e} only"
 
