@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.experiments.records import Key, Records, Row
-from nerm.experiments.running import Workers, record_all
+from nerm.experiments.methods import fit_of, svm_objective
+from nerm.experiments.records import Row
+from nerm.experiments.running import Job, Workers, record_all
 from nerm.splitting import as_count, assign_folds, seed_sequence
+from nerm.typing import Floats
 
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10000)
 PARTS = ("risk", "neutrality", "zero_one", "sign_neutrality")
 MEASURES = tuple(f"{part}_{where}" for part in PARTS for where in ("train", "test", "error"))
 KEYS = ("n", "repetition", "fold")
 COLUMNS = (*KEYS, "eta", *MEASURES, "status", "reason")
-
-
-@dataclass(frozen=True)
-class Task:
-    """One fold of one sample."""
-
-    n: int
-    repetition: int
-    fold: int
-    folds: int
-    etas: tuple[float, ...]
-    lam_per_sample: float
-    seed: int
-    redraw: bool
+OPTIONS = ("etas", "lam_per_sample", "folds", "seed", "redraw")
 
 
 def convergence(
@@ -53,16 +42,29 @@ def convergence(
 ) -> Any:
     """Fit the neutral SVM on the paper's synthetic data of several sizes; return one row a fold and eta.
 
-    The lambda of a fold is `lam_per_sample` times its training rows, so the mean form stays the same at every size. The
-    errors are ``|test - train|`` of the empirical hinge risk (risk_error), of the relaxed neutrality risk
+    The errors are ``|test - train|`` of the empirical hinge risk (risk_error), of the relaxed neutrality risk
     max(C+, C-) with the hinge (neutrality_error), and of what they stand for: the 0/1 error (zero_one_error) and C_sgn
     (sign_neutrality_error).
 
+    Parameters
+    ----------
+    n
+        Numbers of samples.
+    etas
+        Neutrality weights; all those of a fold are solved as one path.
+    lam_per_sample
+        The lambda of a fold is this times its training rows, so the mean form stays the same at every size.
     redraw
         False, as the paper says: one sample for all repetitions, which differ in their folds; a small sample is the
         beginning of a larger one. True: every repetition draws true weights and samples of its own.
+    repetitions, folds, seed, n_jobs, backend, client, results, progress
+        As for `tradeoff`.
 
-    The other parameters are those of `tradeoff`. All etas of a fold are solved as one path.
+    Returns
+    -------
+    DataFrame
+        With the columns n, repetition, fold, eta, each measure on training rows, on test rows and their difference
+        (``…_train``, ``…_test``, ``…_error``), status, reason, seconds.
 
     >>> from nerm.experiments import convergence, slopes
     >>> table = convergence([40, 80], [1.0], repetitions=1, folds=2)
@@ -79,11 +81,11 @@ def convergence(
         raise InvalidInputError("'etas' must hold weights, at least 0", repr(etas), "Give etas=[0.1, 1, 10]")
     if not 0 < lam_per_sample < math.inf:
         raise InvalidInputError("'lam_per_sample' must be positive", repr(lam_per_sample), "The paper has 0.05")
-    import nerm
+    from nerm import __version__
 
     settings = {
         "experiment": "convergence",
-        "nerm": nerm.__version__,
+        "nerm": __version__,
         "n": sizes,
         "etas": list(grid),
         "lam_per_sample": float(lam_per_sample),
@@ -92,63 +94,49 @@ def convergence(
         "seed": int(seed),
         "redraw": bool(redraw),
     }
-    tasks: dict[Key, tuple[str, Task]] = {
-        (str(size), str(r), str(k)): ("", Task(size, r, k, folds, grid, float(lam_per_sample), seed, bool(redraw)))
-        for r in range(repetitions)
-        for k in range(folds)
-        for size in sizes
-    }
-    ordered = sorted(tasks, key=lambda key: tuple(map(int, key)))
-    with Records(results, settings, COLUMNS, KEYS, dict.fromkeys(ordered, len(grid))) as records:
-        record_all(fit_fold, tasks, {"": None}, records, _dead, workers, "convergence", progress)
-        return records.frame()
+    jobs = []
+    for size, repetition, fold in product(sizes, range(repetitions), range(folds)):
+        place = {"n": size, "repetition": repetition, "fold": fold}
+        places = tuple({**place, "eta": eta} for eta in grid)
+        jobs.append(Job(places, _errors, (size, repetition, fold), {name: settings[name] for name in OPTIONS}))
+    return record_all(jobs, {"": None}, workers, results, settings, COLUMNS, KEYS, "convergence", progress)
 
 
-def fit_fold(_: None, task: Task) -> tuple[list[Row], list[float]]:
-    """Return the rows and seconds of one fold; errors are recorded in them."""
-    from threadpoolctl import threadpool_limits
-
-    try:
-        with threadpool_limits(1):  # the order of sums must not depend on the number of workers
-            return _measure(task)
-    except Exception as error:
-        return _dead("", task, f"{type(error).__name__}: {error}")
-
-
-def _measure(task: Task) -> tuple[list[Row], list[float]]:
-    from nerm.atoms import Hinge, SquaredL2
+def _errors(
+    _: None,
+    n: int,
+    repetition: int,
+    fold: int,
+    *,
+    etas: Sequence[float],
+    lam_per_sample: float,
+    folds: int,
+    seed: int,
+    redraw: bool,
+) -> Iterator[Row]:
+    """Solve for every eta on one fold of one sample and yield the errors."""
     from nerm.datasets.synthetic import synthetic
-    from nerm.objective import Neutrality, Risk
 
-    drawn = seed_sequence(task.seed, "synthetic", *([task.repetition] if task.redraw else []))
+    drawn = seed_sequence(seed, "synthetic", *([repetition] if redraw else []))
     # One integer for all sizes: then a small sample is the beginning of a larger one.
-    data = synthetic(task.n, int(drawn.generate_state(1, np.uint64)[0]))
+    data = synthetic(n, int(drawn.generate_state(1, np.uint64)[0]))
     X, y, v = data["X"], data["y"], data["viewpoint"]
-    strata = [np.zeros(task.n)]
-    of = assign_folds(strata, task.folds, seed_sequence(task.seed, "folds", task.n, task.repetition))
-    train, test = of != task.fold, of == task.fold
+    of = assign_folds([np.zeros(n)], folds, seed_sequence(seed, "folds", n, repetition))
+    train, test = of != fold, of == fold
     # (lambda / 2n) ||w||^2 in mean form, lambda = lam_per_sample * n: n cancels.
-    objective = Risk(Hinge()) + task.lam_per_sample * SquaredL2() + 1.0 * Neutrality(Hinge())
-    rows, seconds = [], []
-    for eta, solution in zip(
-        task.etas, objective.on(X[train], y[train], viewpoint=v[train]).path(task.etas), strict=True
-    ):
-        scores = solution.decision_function(X)
-        row: Row = {"n": task.n, "repetition": task.repetition, "fold": task.fold, "eta": eta}
-        for where, part in (("train", train), ("test", test)):
-            measured = measure(scores[part], y[part], v[part])
-            row.update({f"{name}_{where}": value for name, value in measured.items()})
-        row.update({f"{name}_error": abs(row[f"{name}_test"] - row[f"{name}_train"]) for name in PARTS})
-        optimal = solution.status == "optimal"
-        row["status"] = "ok" if optimal else "not converged"
-        row["reason"] = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
-        rows.append(row)
-        stats = solution.stats
-        seconds.append(stats.build_seconds + stats.solve_seconds + stats.certify_seconds)
-    return rows, seconds
+    problem = svm_objective(lam_per_sample).on(X[train], y[train], viewpoint=v[train])
+    for solution in problem.path(etas):
+        fit = fit_of(solution, X)
+        assert fit.scores is not None
+        on_train, on_test = (measure(fit.scores[part], y[part], v[part]) for part in (train, test))
+        row: Row = {"seconds": fit.seconds, "reason": fit.reason, "status": "ok" if fit.converged else "not converged"}
+        for name in PARTS:
+            row |= {f"{name}_train": on_train[name], f"{name}_test": on_test[name]}
+            row[f"{name}_error"] = abs(on_test[name] - on_train[name])
+        yield row
 
 
-def measure(scores: np.ndarray, y: np.ndarray, viewpoint: np.ndarray) -> dict[str, float]:
+def measure(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
     """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn of these scores."""
     from nerm.atoms import Hinge
     from nerm.metrics import neutrality_risk, relaxed_neutrality_risk
@@ -162,18 +150,23 @@ def measure(scores: np.ndarray, y: np.ndarray, viewpoint: np.ndarray) -> dict[st
     }
 
 
-def _dead(_: str, task: Task, reason: str) -> tuple[list[Row], list[float]]:
-    place = {"n": task.n, "repetition": task.repetition, "fold": task.fold}
-    empty = dict.fromkeys(MEASURES, math.nan)
-    rows = [{**place, "eta": eta, **empty, "status": "failed", "reason": reason} for eta in task.etas]
-    return rows, [math.nan] * len(rows)
-
-
 def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
     """Return, for each error and eta, the least-squares slope of log mean error against log n, and c of sqrt(c / n).
 
     A slope of -1/2 is the rate of the paper's bounds. c is the constant that fits best with the slope held at -1/2.
     One size has no slope: nan.
+
+    Parameters
+    ----------
+    table
+        From `convergence`.
+    errors
+        "risk", "neutrality", "zero_one" or "sign_neutrality".
+
+    Returns
+    -------
+    DataFrame
+        With the columns error, eta, slope, c.
 
     >>> import pandas as pd
     >>> n = np.array([100, 400, 1600])

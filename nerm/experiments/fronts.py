@@ -5,15 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nerm.errors import InvalidInputError
+from nerm.typing import Bools
 
 
-def non_dominated(quality: Any, risk: Any) -> np.ndarray:
+def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
     """Return True for the points that no other point dominates.
 
     A point dominates another if its quality is at least as large and its risk at most as large, and not both are equal.
-    A point with a nan is dominated; equal points stand or fall together. quality, risk and the result are (k,).
+    A point with a nan is dominated; equal points stand or fall together.
+
+    Parameters
+    ----------
+    quality, risk
+        (k,); more of the first and less of the second is better.
+
+    Returns
+    -------
+    ndarray of shape (k,)
 
     >>> non_dominated([0.9, 0.8, 0.7, 0.85], [0.3, 0.1, 0.2, 0.3]).tolist()
     [True, True, False, False]
@@ -25,15 +36,26 @@ def non_dominated(quality: Any, risk: Any) -> np.ndarray:
         )
     no_worse = (q[:, None] >= q) & (r[:, None] <= r)
     better = (q[:, None] > q) | (r[:, None] < r)
-    return ~(no_worse & better).any(axis=0) & ~np.isnan(q) & ~np.isnan(r)
+    front: Bools = ~(no_worse & better).any(axis=0) & ~np.isnan(q) & ~np.isnan(r)
+    return front
 
 
 def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> Any:
     """Return means and standard deviations of two measures by data set, method and eta, and which are not dominated.
 
-    `table` comes from `tradeoff`. The columns are dataset, method, eta, the two means, their standard deviations
-    (``…_std``, over all folds), fits, failed (folds without a result, which the means leave out) and non_dominated,
-    judged among the etas of one method, as in the paper's figure 2. A signed measure enters by its absolute value.
+    Parameters
+    ----------
+    table
+        From `tradeoff`.
+    quality, risk
+        Two of its measures. A signed one enters by its absolute value as a risk.
+
+    Returns
+    -------
+    DataFrame
+        With the columns dataset, method, eta, the two means, their standard deviations (``…_std``, over all folds),
+        fits, failed (folds without a result, which the means leave out) and non_dominated, judged among the etas of one
+        method, as in the paper's figure 2.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"dataset": "german", "method": "pr", "eta": [0.0, 1.0, 10.0] * 2, "status": "ok",

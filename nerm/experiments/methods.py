@@ -221,7 +221,8 @@ def from_objective(
     return Method(name, label or name, "one-hot", tuple(map(float, etas)), tuning, fit, fit, details)
 
 
-def _svm_objective(lam: float) -> Any:
+def svm_objective(lam: float) -> Any:
+    """Return the neutral SVM's objective in mean form."""
     from nerm.atoms import Hinge, SquaredL2
     from nerm.objective import Neutrality, Risk
 
@@ -289,7 +290,7 @@ def _viewpoint_for(function: Callable[..., Any], viewpoint: Array) -> dict[str, 
     return {"viewpoint": viewpoint} if "viewpoint" in inspect.signature(function).parameters else {}
 
 
-_SVM = from_objective("neutral-svm", _svm_objective, label="neutral SVM", tuning="svm")
+_SVM = from_objective("neutral-svm", svm_objective, label="neutral SVM", tuning="svm")
 #: The paper's methods by name: neutral-svm, cv2nb, pr, eta-lr, and plain svm and lr to compare them with.
 METHODS = {
     m.name: m

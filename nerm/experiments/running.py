@@ -1,199 +1,244 @@
-"""Many independent tasks, on one core, on the cores of a machine (joblib) or on a cluster (dask)."""
+"""Many independent jobs, on one core, on the cores of a machine (joblib) or on a cluster (dask)."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import importlib.util
+import math
 import pickle
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nerm.errors import InvalidInputError, MissingPackageError, UnknownNameError
 from nerm.experiments.records import Key, Records, Row
 
 BACKENDS = ("joblib", "dask")
-Work = Callable[[Any, Any], Any]  # (shared data, task) -> result; must not raise
 DIED = "the worker process died (killed, out of memory, or a crash in compiled code)"
 
 
-@dataclass(frozen=True)
-class Dead:
-    """In place of a result: why there is none."""
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The unit of an experiment that is done or not done.
 
-    reason: str = DIED
+    Attributes
+    ----------
+    places
+        What each of its rows is about: the first columns.
+    work
+        ``work(data, *arguments, **options)`` yields the rest of each row.
+    arguments, options
+        For `work`.
+    data
+        The name of the data that it works on.
+
+    >>> def halves(data, by):
+    ...     for number in data:
+    ...         yield {"half": number / by}
+    >>> Job(({"k": 0}, {"k": 1}), halves, (2,)).rows([8, "x"])[0]
+    {'k': 0, 'status': 'ok', 'reason': '', 'half': 4.0}
+    >>> Job(({"k": 0}, {"k": 1}), halves, (2,)).rows([8, "x"])[1]["status"]
+    'failed'
+    """
+
+    places: tuple[Row, ...]
+    work: Callable[..., Iterator[Row]]
+    arguments: Sequence[Any] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    data: str = ""
+
+    def rows(self, data: Any) -> list[Row]:
+        """Do the work; an error is recorded in the rows that are missing then."""
+        from threadpoolctl import threadpool_limits
+
+        found: list[Row] = []
+        try:
+            with threadpool_limits(1):  # with several, the order of sums depends on how many workers share the machine
+                for row in self.work(data, *self.arguments, **self.options):
+                    found.append({"status": "ok", "reason": "", **row})
+            reason = f"the method gave {len(found)} fits for {len(self.places)} neutrality weights"
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+        rest = self.failed(reason)[len(found) :]
+        return [{**place, **row} for place, row in zip(self.places, found, strict=False)] + rest
+
+    def failed(self, reason: str) -> list[Row]:
+        """Return the rows of a job that came to nothing."""
+        return [{**place, "status": "failed", "reason": reason, "seconds": math.nan} for place in self.places]
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Where tasks run: `n_jobs` processes of joblib, or a dask cluster (of n_jobs processes, or that of `client`)."""
+    """Where jobs run: `n_jobs` processes of joblib, or a dask cluster (of n_jobs processes, or that of `client`)."""
 
     n_jobs: int = 1
     backend: str = "joblib"
     client: Any = None
 
     def __post_init__(self) -> None:
-        check_workers(self.n_jobs, self.backend, self.client)
+        if self.backend not in BACKENDS:
+            raise UnknownNameError("'backend'", self.backend, BACKENDS)
+        if isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, int) or self.n_jobs == 0 or self.n_jobs < -1:
+            raise InvalidInputError(
+                "'n_jobs' must be a positive whole number, or -1 for all cores",
+                repr(self.n_jobs),
+                "Give n_jobs=2, for instance",
+            )
+        if self.client is not None and self.backend != "dask":
+            raise InvalidInputError(
+                "'client' must be given with backend='dask' only", repr(self.backend), "Add backend='dask'"
+            )
+        if self.backend == "dask" and importlib.util.find_spec("distributed") is None:
+            raise MissingPackageError(
+                "backend='dask' needs the package 'distributed'. It is not installed. "
+                "Install nerm-learn[dask], or use backend='joblib'."
+            )
 
 
 def record_all(
-    work: Work,
-    tasks: Mapping[Key, tuple[str, Any]],
+    jobs: Sequence[Job],
     shared: Mapping[str, Any],
-    records: Records,
-    dead: Callable[[str, Any, str], tuple[list[Row], list[float]]],
     workers: Workers,
+    results: Any,
+    settings: Mapping[str, Any],
+    columns: Sequence[str],
+    keys: Sequence[str],
     title: str,
     progress: bool | None,
-) -> None:
-    """Run the tasks that are not recorded yet and record each as it comes.
+) -> Any:
+    """Run the jobs that are not recorded yet, record each as it comes, and return the table in the order of `jobs`.
 
-    ``work(shared[name], task)`` returns rows and their seconds; ``dead(name, task, reason)`` the rows of a task whose
-    worker died. When all are done the records are put in order.
+    Parameters
+    ----------
+    jobs, shared, workers
+        As for `run`. Folds take turns among data sets and methods, so that the time left is estimated from all of them.
+    results, settings, columns, keys
+        As for `Records`.
+    title, progress
+        What a bar shows, and whether there is one; by default on a terminal only.
     """
-    todo = {key: task for key, task in tasks.items() if not records.done(key)}
-    with Progress(title, len(tasks), len(tasks) - len(todo), progress) as bar:
-        if todo:
-            for key, result in run(work, todo, shared, workers):
-                rows, seconds = dead(*tasks[key], result.reason) if isinstance(result, Dead) else result
-                records.add(key, rows, seconds)
-                bar.step(failed=any(row["status"] == "failed" for row in rows))
-    records.finish()
+    by_key = {tuple(str(job.places[0][name]) for name in keys): job for job in jobs}
+    sizes = {key: len(job.places) for key, job in by_key.items()}
+    with Records(results, settings, columns, keys, sizes).opened() as records:
+        turns = sorted(by_key, key=lambda key: [by_key[key].places[0].get(name, 0) for name in ("repetition", "fold")])
+        todo = {key: by_key[key] for key in turns if key not in records.cells}
+        with progress_bar(title, len(jobs), len(jobs) - len(todo), progress) as step:
+            for key, rows in run(todo, shared, workers):
+                records.add(key, rows)
+                step(any(row["status"] == "failed" for row in rows))
+        return records.frame()
 
 
-def run(
-    work: Work,
-    tasks: Mapping[Key, tuple[str, Any]],
-    shared: Mapping[str, Any],
-    workers: Workers,
-) -> Iterator[tuple[Key, Any]]:
-    """Yield (key, work(shared[name], task)) for each ``tasks[key] = (name, task)``, in the order in which they finish.
+def run(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers) -> Iterator[tuple[Key, list[Row]]]:
+    """Yield (key, rows) of each job in the order in which they finish; ``shared[job.data]`` is what it works on.
 
-    A task whose worker process dies, and dies again when it runs alone, is yielded as `Dead`; the others go on.
+    A job whose worker process dies, and dies again when it runs alone, has failed; the others go on.
 
-    >>> sorted(run(lambda data, task: data + task, {("a",): ("x", 1), ("b",): ("x", 2)}, {"x": 10}, Workers()))
-    [(('a',), 11), (('b',), 12)]
+    >>> job = Job(({"k": 1},), lambda data: iter([{"sum": sum(data)}]), data="x")
+    >>> next(run({("1",): job}, {"x": [1, 2]}, Workers()))[1][0]["sum"]
+    3
     """
+    if not jobs:
+        return
     if workers.backend == "dask":
-        yield from _with_dask(work, tasks, shared, workers.n_jobs, workers.client)
+        yield from _with_dask(jobs, shared, workers)
     elif workers.n_jobs == 1:
-        for key, (name, task) in tasks.items():
-            yield key, work(shared[name], task)
+        for key, job in jobs.items():
+            yield key, job.rows(shared[job.data])
     else:
-        yield from _with_joblib(work, dict(tasks), shared, workers.n_jobs)
+        yield from _with_joblib(dict(jobs), shared, workers.n_jobs)
 
 
-def check_workers(n_jobs: Any, backend: Any, client: Any = None) -> None:
-    """Refuse a backend or a number of workers that cannot be had."""
-    if backend not in BACKENDS:
-        raise UnknownNameError("'backend'", backend, BACKENDS)
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
-        raise InvalidInputError(
-            "'n_jobs' must be a positive whole number, or -1 for all cores", repr(n_jobs), "Give n_jobs=2, for instance"
-        )
-    if client is not None and backend != "dask":
-        raise InvalidInputError("'client' must be given with backend='dask' only", repr(backend), "Add backend='dask'")
-    if backend == "dask" and importlib.util.find_spec("distributed") is None:
-        raise MissingPackageError(
-            "backend='dask' needs the package 'distributed'. It is not installed. "
-            "Install nerm-learn[dask], or use backend='joblib'."
-        )
-
-
-def _with_joblib(work: Work, pending: dict[Key, Any], shared: Mapping[str, Any], n_jobs: int) -> Iterator[Any]:
+def _with_joblib(pending: dict[Key, Job], shared: Mapping[str, Any], n_jobs: int) -> Iterator[tuple[Key, list[Row]]]:
     from joblib import effective_n_jobs
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     under_way = 2 * effective_n_jobs(n_jobs) + 2
     while pending:
         try:
-            for key, result in _parallel(work, pending, shared, n_jobs):
+            for key, rows in _parallel(pending, shared, n_jobs):
                 del pending[key]
-                yield key, result
+                yield key, rows
         except TerminatedWorkerError:
-            # A dead worker takes the whole pool with it and does not say on which task. It was one of those under way,
+            # A dead worker takes the whole pool with it and does not say on which job. It was one of those under way,
             # the first of the pending ones: each of them is tried by itself, and only what kills again is given up.
             for key in list(pending)[:under_way]:
-                task = pending.pop(key)
+                job = pending.pop(key)
                 try:
-                    yield from _parallel(work, {key: task}, shared, max(n_jobs, 2))
+                    yield from _parallel({key: job}, shared, max(n_jobs, 2))
                 except TerminatedWorkerError:
-                    yield key, Dead()
+                    yield key, job.failed(DIED)
 
 
-def _parallel(work: Work, tasks: Mapping[Key, Any], shared: Mapping[str, Any], n_jobs: int) -> Iterator[Any]:
-    """Yield results as they come; nothing is dispatched far ahead, so that few tasks are lost when a worker dies."""
+def _parallel(jobs: Mapping[Key, Job], shared: Mapping[str, Any], n_jobs: int) -> Iterator[tuple[Key, list[Row]]]:
+    """Yield results as they come; nothing is dispatched far ahead, so that few jobs are lost when a worker dies."""
     from joblib import Parallel, delayed
 
     pool = Parallel(
-        n_jobs=n_jobs,
-        return_as="generator_unordered",
-        batch_size=1,
-        pre_dispatch="n_jobs",
-        backend="loky",
-        max_nbytes="1M",
+        n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs", backend="loky", max_nbytes="1M"
     )
-    return pool(delayed(_keyed)(work, key, shared[name], task) for key, (name, task) in list(tasks.items()))
+    found: Iterator[tuple[Key, list[Row]]] = pool(
+        delayed(_keyed)(key, job, shared[job.data]) for key, job in list(jobs.items())
+    )
+    return found
 
 
-def _keyed(work: Work, key: Key, data: Any, task: Any) -> tuple[Key, Any]:
-    return key, work(data, task)
+def _keyed(key: Key, job: Job, data: Any) -> tuple[Key, list[Row]]:
+    return key, job.rows(data)
 
 
-def _with_dask(
-    work: Work, tasks: Mapping[Key, Any], shared: Mapping[str, Any], n_jobs: int, client: Any
-) -> Iterator[Any]:
+def _with_dask(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers) -> Iterator[tuple[Key, list[Row]]]:
     distributed = importlib.import_module("distributed")  # an extra: type checkers need not have it
-
-    with contextlib.ExitStack() as stack:
-        if client is None:
-            client = stack.enter_context(_local_client(distributed, n_jobs))
-        elif isinstance(client, str):
-            client = stack.enter_context(distributed.Client(client))
+    with _dask_client(distributed, workers) as client:
         # Data travel as a task of their own, compressed: unlike scattered data, they are not lost with a worker.
-        places = {
-            name: client.submit(_unpacked, zlib.compress(pickle.dumps(data), 1), pure=False)
-            for name, data in shared.items()
+        data = {
+            name: client.submit(_unpacked, zlib.compress(pickle.dumps(content), 1), pure=False)
+            for name, content in shared.items()
         }
 
         def submit(key: Key) -> Any:
-            name, task = tasks[key]
-            return client.submit(work, places[name], task, pure=False)
+            return client.submit(_keyed, key, jobs[key], data[jobs[key].data], pure=False)
 
-        keys = {submit(key): key for key in tasks}
-        alone = []
-        for future in distributed.as_completed(list(keys)):
-            key = keys.pop(future)
+        alone = set(jobs)
+        for future in distributed.as_completed([submit(key) for key in jobs]):
             try:
-                result = future.result()
-            except Exception:  # `work` raises nothing: it is the worker, or a task that shared it with the guilty one
-                alone.append(key)
+                key, rows = future.result()
+            except Exception:  # a job raises nothing: it is the worker, or a job that shared it with the guilty one
                 continue
+            alone.remove(key)
             future.release()
-            yield key, result
-        for key in alone:
+            yield key, rows
+        for key in [key for key in jobs if key in alone]:
             try:
-                result = submit(key).result()
+                yield submit(key).result()
             except (distributed.KilledWorker, CancelledError):
-                result = Dead()
+                yield key, jobs[key].failed(DIED)
             except Exception as error:
-                result = Dead(f"{type(error).__name__}: {error}")
-            yield key, result
+                yield key, jobs[key].failed(f"{type(error).__name__}: {error}")
+
+
+def _dask_client(distributed: Any, workers: Workers) -> contextlib.AbstractContextManager[Any]:
+    if isinstance(workers.client, str):
+        client: contextlib.AbstractContextManager[Any] = distributed.Client(workers.client)
+        return client
+    return (
+        _local_client(distributed, workers.n_jobs) if workers.client is None else contextlib.nullcontext(workers.client)
+    )
 
 
 @contextlib.contextmanager
 def _local_client(distributed: Any, n_jobs: int) -> Iterator[Any]:
     """Open a cluster of n_jobs processes of one thread: warnings are caught per process, threads would share them."""
     dask = importlib.import_module("dask")
-    # Each task is tried again by itself at the end: that is the retry.
+    count = None if n_jobs == -1 else n_jobs
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),  # each job is tried again by itself at the end
         distributed.LocalCluster(
-            n_workers=None if n_jobs == -1 else n_jobs, threads_per_worker=1, processes=True, dashboard_address=":0"
+            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -204,47 +249,43 @@ def _unpacked(data: bytes) -> Any:
     return pickle.loads(zlib.decompress(data))
 
 
-class Progress:
-    """A bar on stderr with what is done, what failed and the time left; silent unless asked or on a terminal."""
+@contextlib.contextmanager
+def progress_bar(title: str, total: int, done: int = 0, show: bool | None = None) -> Iterator[Callable[[bool], None]]:
+    """Show a bar on stderr with what is done, what failed and the time left; silent unless asked or on a terminal.
 
-    def __init__(self, title: str, total: int, done: int = 0, show: bool | None = None) -> None:
-        self.failed, self._bar = 0, None
-        if not (sys.stderr.isatty() if show is None else show):
-            return
-        if importlib.util.find_spec("rich") is None:
-            if show:
-                raise MissingPackageError(
-                    "progress=True needs the package 'rich'. It is not installed. Install it, or use progress=False."
-                )
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
-
-        columns: Sequence[Any] = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+    Yields
+    ------
+    callable
+        ``step(failed)`` counts one more.
+    """
+    wanted, here = sys.stderr.isatty() if show is None else show, importlib.util.find_spec("rich") is not None
+    if show and not here:
+        raise MissingPackageError(
+            "progress=True needs the package 'rich'. It is not installed. Install it, or use progress=False."
         )
-        # The estimate looks back over many tasks, for quick and slow methods take turns.
-        self._bar = RichProgress(*columns, console=Console(stderr=True), speed_estimate_period=600)
-        self._task = self._bar.add_task(title, total=total, completed=done, note="")
+    if not (wanted and here):
+        yield lambda failed: None
+        return
+    from rich import progress
+    from rich.console import Console
 
-    def __enter__(self) -> Progress:
-        if self._bar is not None:
-            self._bar.start()
-        return self
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+    )
+    failures = 0
+    # The estimate looks back over many jobs, for quick and slow methods take turns.
+    with progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bar:
+        task = bar.add_task(title, total=total, completed=done, note="")
 
-    def __exit__(self, *exc: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        def step(failed: bool) -> None:
+            nonlocal failures
+            failures += failed
+            bar.update(task, advance=1, note=f"{failures} failed" if failures else "")
 
-    def step(self, failed: bool = False) -> None:
-        """Count one more task."""
-        self.failed += failed
-        if self._bar is not None:
-            self._bar.update(self._task, advance=1, note=f"{self.failed} failed" if self.failed else "")
+        yield step

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.experiments.methods import METHODS, Method, resolve
-from nerm.experiments.one_fold import COLUMNS, KEYS, Task, dead_fold, fit_fold
-from nerm.experiments.records import Key, Records
-from nerm.experiments.running import Workers, record_all
-from nerm.experiments.tables import Table, as_tables
-from nerm.experiments.tuning import tune
-from nerm.splitting import as_count
+from nerm.experiments.coded_data import CodedData, as_coded_data
+from nerm.experiments.methods import METHODS, Method, resolve, sweep
+from nerm.experiments.records import Row
+from nerm.experiments.running import Job, Workers, record_all
+from nerm.splitting import as_count, assign_folds, seed_sequence
+from nerm.typing import Floats
 
 #: The values of lambda (sum form, C = 1/lambda) among which it is tuned; the paper does not say its own.
 LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+TUNING = 2**32 - 1  # in place of a repetition: these folds are none of the experiment's own
+KEYS = ("dataset", "method", "repetition", "fold")
+TUNING_KEYS = ("dataset", "tuning", "lam", "fold")
+Lambdas = dict[tuple[str, str | None], float]
 
 
 def tradeoff(
@@ -42,8 +47,11 @@ def tradeoff(
 ) -> Any:
     """Measure every method at every neutrality weight by repeated cross-validation; return one row a fit.
 
+    Parameters
+    ----------
     datasets, methods
-        Names (`nerm.datasets.names()`, `METHODS`), `Dataset` objects, and methods made by `from_estimator`.
+        Names (`nerm.datasets.names()`, `METHODS`), `Dataset` objects, and methods made by `from_objective` or
+        `from_estimator`.
     etas
         Other grids by method name; the paper's otherwise.
     lam
@@ -63,9 +71,14 @@ def tradeoff(
         ``…-tuning.csv`` (the choice of lambda) stand beside it.
     progress
         A bar with the time left; by default on a terminal only.
+    data_home
+        The folder with the data, as for `nerm.datasets.load`.
 
-    The columns are dataset, method, repetition, fold, eta (nan for methods without), lam, the measures of
-    `nerm.metrics.report` on the test rows, status ("ok", "not converged", "failed"), reason, seconds.
+    Returns
+    -------
+    DataFrame
+        With the columns dataset, method, repetition, fold, eta (nan for methods without), lam, the measures of
+        `nerm.metrics.report` on the test rows, status ("ok", "not converged", "failed"), reason, seconds.
 
     >>> from nerm.experiments import tradeoff, front
     >>> grid = {"neutral-svm": [0, 1]}
@@ -77,32 +90,34 @@ def tradeoff(
     """
     workers = Workers(n_jobs, backend, client)
     as_count(repetitions, "repetitions")
-    as_count(folds, "folds", 2)
-    as_count(seed, "seed", 0)
+    split = {"folds": as_count(folds, "folds", 2), "seed": as_count(seed, "seed", 0), "stratify": bool(stratify)}
     chosen = resolve(methods, dict(etas or {}))
     lams = _as_lams(lam)
-    tables = as_tables(datasets, discretize, {m.coding for m in chosen}, data_home)
-    settings = _settings(tables, chosen, lams, repetitions, folds, seed, stratify, discretize)
-    shared = {table.name: table for table in tables}
+    data = {each.name: each for each in as_coded_data(datasets, discretize, {m.coding for m in chosen}, data_home)}
+    from nerm import __version__
 
-    tuned = tune(shared, chosen, lams, folds, seed, stratify, settings, results, workers, progress)
-    # Data sets and methods take turns, so that the time left is estimated from all of them.
-    places = [
-        (table, method, r, k) for r in range(repetitions) for k in range(folds) for table in tables for method in chosen
-    ]
-    tasks: dict[Key, tuple[str, Task]] = {
-        (table.name, method.name, str(r), str(k)): (
-            table.name,
-            Task(method, tuned.get((table.name, method.tuning), math.nan), r, k, folds, seed, stratify),
-        )
-        for table, method, r, k in places
+    common = {
+        "nerm": __version__,
+        "datasets": {name: each.digest() for name, each in data.items()},
+        "methods": {m.name: m.details for m in chosen},
+        "lam": list(lams),
+        "discretize": discretize,
+        **split,
     }
-    named = [(table.name, method.name) for table in tables for method in chosen]
-    ordered = sorted(tasks, key=lambda key: (named.index((key[0], key[1])), int(key[2]), int(key[3])))
-    sizes = {key: max(1, len(tasks[key][1].method.etas)) for key in ordered}
-    with Records(results, {"experiment": "tradeoff", **settings}, COLUMNS, KEYS, sizes) as records:
-        record_all(fit_fold, tasks, shared, records, dead_fold, workers, "trade-off", progress)
-        return records.frame()
+    tuned = _tune(data, chosen, lams, split, common, results, workers, progress)
+    jobs = []
+    for name, method in product(data, chosen):
+        weight = tuned.get((name, method.tuning), math.nan)
+        for repetition, fold in product(range(repetitions), range(folds)):
+            place = {"dataset": name, "method": method.name, "repetition": repetition, "fold": fold, "lam": weight}
+            places = tuple({**place, "eta": eta} for eta in method.etas or (math.nan,))
+            jobs.append(Job(places, _measured, (_report, method, weight, repetition, fold), split, name))
+    grids = {m.name: list(m.etas) for m in chosen}
+    settings = {"experiment": "tradeoff", **common, "etas": grids, "repetitions": int(repetitions)}
+    signs = np.array([1.0, 1.0, -1.0, -1.0])
+    measures = _report(signs, signs, signs[[0, 2, 1, 3]])  # for their names
+    columns = (*KEYS, "eta", "lam", *measures, "status", "reason")
+    return record_all(jobs, data, workers, results, settings, columns, KEYS, "trade-off", progress)
 
 
 def _as_lams(lam: Any) -> tuple[float, ...]:
@@ -114,27 +129,75 @@ def _as_lams(lam: Any) -> tuple[float, ...]:
     return tuple(sorted({float(v) for v in values}))
 
 
-def _settings(
-    tables: Sequence[Table],
-    methods: Sequence[Method],
-    lams: Sequence[float],
-    repetitions: int,
+def _report(y: Floats, scores: Floats, viewpoint: Floats) -> dict[str, float]:
+    from nerm.metrics import report
+
+    return {name: value for name, value in report(y, scores, viewpoint).as_dict().items() if name != "n"}
+
+
+def _auc(y: Floats, scores: Floats, viewpoint: Floats) -> dict[str, float]:
+    from sklearn.metrics import roc_auc_score
+
+    return {"auc": float(roc_auc_score(y, scores))}
+
+
+def _measured(
+    data: CodedData,
+    measure: Callable[[Floats, Floats, Floats], dict[str, float]],
+    method: Method,
+    lam: float,
+    repetition: int,
+    fold: int,
+    *,
     folds: int,
     seed: int,
     stratify: bool,
-    discretize: str,
-) -> dict[str, Any]:
-    import nerm
+) -> Iterator[Row]:
+    """Fit a method at every weight on one fold and yield what is measured on its test rows."""
+    strata = [data.y, data.viewpoint] if stratify else [np.zeros(len(data.y))]
+    of = assign_folds(strata, folds, seed_sequence(seed, data.name, repetition))
+    train, test = np.flatnonzero(of != fold), np.flatnonzero(of == fold)
+    own = int(seed_sequence(seed, data.name, repetition, fold).generate_state(1)[0])
+    for fit in sweep(method, data, train, test, lam, own):
+        row: Row = {"status": "ok" if fit.converged else "not converged", "reason": fit.reason, "seconds": fit.seconds}
+        try:
+            row |= (
+                {"status": "failed"} if fit.scores is None else measure(data.y[test], fit.scores, data.viewpoint[test])
+            )
+        except Exception as error:  # scores that are not finite, for instance
+            row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+        yield row
 
-    return {
-        "nerm": nerm.__version__,
-        "datasets": {table.name: table.digest() for table in tables},
-        "methods": {m.name: m.details for m in methods},
-        "etas": {m.name: list(m.etas) for m in methods},
-        "lam": list(lams),
-        "repetitions": int(repetitions),
-        "folds": int(folds),
-        "seed": int(seed),
-        "stratify": bool(stratify),
-        "discretize": discretize,
-    }
+
+def _tune(
+    data: Mapping[str, CodedData],
+    chosen: Sequence[Method],
+    lams: Sequence[float],
+    split: Mapping[str, Any],
+    common: Mapping[str, Any],
+    results: Any,
+    workers: Workers,
+    progress: bool | None,
+) -> Lambdas:
+    """Choose lambda by data set and family: the one of the largest mean AUC, the larger one of equals."""
+    families = {m.tuning: replace(m, fit=m.plain, etas=(0.0,)) for m in chosen if m.tuning is not None and m.plain}
+    if len(lams) == 1 or not families:
+        return {(name, family): lams[0] for name in data for family in families}
+    jobs = []
+    for name, (family, method), lam, fold in product(data, families.items(), lams, range(split["folds"])):
+        place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
+        jobs.append(Job((place,), _measured, (_auc, method, lam, TUNING, fold), split, name))
+    path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
+    settings, columns = {"experiment": "tradeoff tuning", **common}, (*TUNING_KEYS, "auc", "status", "reason")
+    table = record_all(jobs, data, workers, path, settings, columns, TUNING_KEYS, "choice of lambda", progress)
+    best: Lambdas = {}
+    for (name, family), rows in table.groupby(["dataset", "tuning"]):
+        means = rows.groupby("lam")["auc"].mean().dropna()
+        if means.empty:
+            raise InvalidInputError(
+                f"some lambda must give a fit of {family!r} on {name!r}",
+                f"{len(lams)} failures, for instance {rows.reason.iloc[0]!r}",
+                "Give lam=1.0, for instance, to leave the tuning out",
+            )
+        best[name, family] = float(means.index[means >= means.max()].max())
+    return best

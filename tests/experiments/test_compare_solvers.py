@@ -16,9 +16,9 @@ import pytest
 import nerm
 from nerm.errors import InvalidInputError
 from nerm.experiments import compare_solvers
-from nerm.experiments.compare import Case, default_cases, nursery, quick_cases
+from nerm.experiments.compare import Case, default_cases, fork_server, quick_cases
 from nerm.experiments.compare.comparison import SHOWN
-from nerm.experiments.compare.nursery import Nursery
+from nerm.experiments.compare.fork_server import ForkServer
 from tests.experiments.bad_solvers import Bad, Counting, Missing
 
 TINY = Case("tiny", "size", n=30, d=3)
@@ -26,25 +26,25 @@ WRONG = ("broken", "hangs", "nan", "lies", "dies", "exits", "crooked", "infeasib
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kept_nurseries():
+def kept_servers():
     """Let comparisons share their warm processes: starting one takes seconds."""
-    idle: list[Nursery] = []
+    idle: list[ForkServer] = []
 
-    class Kept(Nursery):
+    class Kept(ForkServer):
         def close(self) -> None:
             idle.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nursery, "Nursery", lambda: idle.pop() if idle else Kept())
+        patch.setattr(fork_server, "ForkServer", lambda: idle.pop() if idle else Kept())
         yield
     for one in idle:
-        Nursery.close(one)
+        ForkServer.close(one)
 
 
 @pytest.fixture(scope="module")
 def table():
     solvers = [*(Bad(name) for name in WRONG), Missing("missing"), "clarabel", "l1"]
-    found = compare_solvers([TINY], solvers, tols=[1e-3, 1e-6], time_limit=0.5)
+    found = compare_solvers([TINY], solvers, tols=[1e-3, 1e-6], time_limit=2)
     return found.set_index(["solver", "tol"])
 
 
@@ -61,7 +61,7 @@ def test_a_good_solver_among_bad_ones_is_not_harmed(table):
     for tol in (1e-3, 1e-6):
         row = table.loc["clarabel", tol]
         assert (row.status, row.correct_claim, row.claim) == ("solved", 1, "optimal")
-        assert 0 < row.seconds < 0.5
+        assert 0 < row.seconds < 2
 
 
 def test_installed_but_broken(table):
@@ -75,8 +75,8 @@ def test_installed_but_broken(table):
 
 def test_a_solver_that_hangs_is_killed_and_not_asked_for_more(table):
     row, finer = table.loc["hangs", 1e-3], table.loc["hangs", 1e-6]
-    assert (row.status, row.seconds, row.reason) == ("time limit", 0.5, "killed after 0.5 s")
-    assert (finer.status, finer.seconds) == ("time limit", 0.5)
+    assert (row.status, row.seconds, row.reason) == ("time limit", 2.0, "killed after 2 s")
+    assert (finer.status, finer.seconds) == ("time limit", 2.0)
     assert finer.reason == "not tried: the time was up at tol 0.001 already"
 
 
@@ -187,7 +187,7 @@ def test_a_killed_comparison_leaves_no_process_and_is_resumed(tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
         while any(os.path.exists(f"/proc/{pid}") for pid in children):
-            assert time.monotonic() < deadline, "the nursery outlived its parent"
+            assert time.monotonic() < deadline, "the server outlived its parent"
             time.sleep(0.05)
     finally:
         process.kill()

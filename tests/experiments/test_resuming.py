@@ -64,12 +64,40 @@ def test_read_gives_table_and_settings(small, finished):
 
 def test_the_file_of_another_experiment_is_refused_and_left_alone(small, finished):
     before = finished.read_bytes()
-    for change in ({"seed": 1}, {"folds": 4}, {"etas": None}, {"lam": 1.0}, {"methods": ["lr"], "etas": None}):
-        with pytest.raises(ValueError, match=r"must belong to this experiment, fingerprint .* Got one of fingerprint"):
+    for change, ours, theirs in (
+        ({"seed": 1}, "seed 1", "seed 0"),
+        ({"folds": 4}, "folds 4", "folds 3"),
+        ({"stratify": False}, "stratify False", "stratify True"),
+        ({"etas": None}, "etas {'neutral-svm': [0.0, 0.01,", "etas {'neutral-svm': [0.0, 0.5, 5.0]"),
+        ({"lam": 1.0}, "lam [1.0]", "lam [10.0]"),
+        ({"methods": ["lr"], "etas": None}, "methods {'lr': ''}", "methods {'neutral-svm': '', 'cv2nb': '', 'lr': ''}"),
+    ):
+        with pytest.raises(ValueError, match="the results file") as error:
             tradeoff(**{**small, **change}, results=finished)
-    with pytest.raises(ValueError, match=r"must belong to this experiment"):
+        assert f"must be one of {ours}" in str(error.value)
+        assert f" Got one of {theirs}" in str(error.value)
+        assert str(error.value).endswith("Give another file name: this one is left as it is.")
+    with pytest.raises(ValueError, match=r"must be one of experiment convergence. Got one of experiment tradeoff."):
         convergence([30], repetitions=1, results=finished)
     assert finished.read_bytes() == before
+
+
+def test_a_file_with_other_columns_is_refused(small, finished):
+    content = finished.read_bytes().replace(b",auc,", b",area,", 1)
+    finished.write_bytes(content)
+    with pytest.raises(ValueError, match=r"must be one of columns .* Got one of columns "):
+        tradeoff(**small, results=finished)
+    assert finished.read_bytes() == content
+
+
+def test_a_line_of_seconds_that_a_kill_cut_short_spoils_no_other(small, finished):
+    times = finished.with_name("whole-times.csv")
+    lines = finished.read_text().splitlines(keepends=True)
+    finished.write_text("".join(lines[:-3]))
+    times.write_text(times.read_text()[:-60])
+    table = tradeoff(**small, results=finished)
+    assert table.seconds.notna().sum() >= len(table) - 2
+    assert {line.count(",") for line in times.read_text().splitlines()} == {5}
 
 
 def test_a_file_that_is_no_results_file_is_refused_and_left_alone(small, tmp_path):

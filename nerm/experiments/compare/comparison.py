@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nerm.errors import InvalidInputError, MissingPackageError, UnknownNameError
 from nerm.experiments.compare.cases import EDITION, Case, chosen
-from nerm.experiments.records import MARK, Key, Records, Row, check_header, fingerprint
-from nerm.experiments.running import Progress, check_workers
+from nerm.experiments.records import Key, Records, Row
+from nerm.experiments.running import Workers, progress_bar
 from nerm.validation import as_positive
+
+if TYPE_CHECKING:
+    from nerm.experiments.compare.fork_server import ForkServer
 
 COLUMNS = (
     "problem", "family", "n", "d", "solver", "version", "tol", "peak_mb", "claim", "status", "certified_gap",
@@ -23,6 +28,7 @@ COLUMNS = (
 )  # fmt: skip
 SHOWN = (*COLUMNS[:7], "seconds", *COLUMNS[7:])
 KEYS = ("problem", "case", "solver", "version", "tol")
+STATUS = COLUMNS.index("status")
 TOLS = (1e-3, 1e-5, 1e-7)
 #: What can become of a run. Only the first is a success; the last is not held against a solver.
 STATUSES = ("solved", "inaccurate", "no answer", "error", "crashed", "time limit", "not taken")
@@ -41,6 +47,8 @@ def compare_solvers(
 ) -> Any:
     """Run every solver on every problem at every accuracy; return a table with one row a run.
 
+    Parameters
+    ----------
     problems
         "default" (at least 60), "quick", or a list of `Case`.
     solvers
@@ -58,13 +66,18 @@ def compare_solvers(
         A .csv file: appended to as results come, resumed after an interruption, extended by a later run with other
         problems, solvers or accuracies. The table then has all its rows. One from another version of nerm or of the
         problem set, or with other limits, is refused.
+    progress
+        A bar with the time left; by default on a terminal only.
 
-    Columns: problem, family, n, d, solver, version, tol; `seconds` spent by the solver (building its model included,
-    nerm's certificate not); `peak_mb`, by how much the process grew meanwhile; `claim`, the solver's own words;
-    `status`: solved, inaccurate, no answer, error, crashed, time limit or not taken; `certified_gap`, recomputed by
-    nerm; `correct_claim`: 1 or 0 where the solver claims success (0 too for
-    "infeasible" or "unbounded", which these problems never are), else nan; `reason` in words; `case`, a fingerprint.
-    ``table.attrs`` has the time limit.
+    Returns
+    -------
+    DataFrame
+        With the columns problem, family, n, d, solver, version, tol; `seconds` spent by the solver (building its model
+        included, nerm's certificate not); `peak_mb`, by how much the process grew meanwhile; `claim`, the solver's own
+        words; `status`: solved, inaccurate, no answer, error, crashed, time limit or not taken; `certified_gap`,
+        recomputed by nerm; `correct_claim`: 1 or 0 where the solver claims success (0 too for "infeasible" or
+        "unbounded", which these problems never are), else nan; `reason` in words; `case`, a fingerprint.
+        ``table.attrs`` has the time limit.
 
     >>> table = compare_solvers([Case("tiny", "size", n=20, d=2)], ["clarabel"], tols=[1e-5])
     >>> table[["problem", "solver", "status", "correct_claim"]].values.tolist()
@@ -74,48 +87,27 @@ def compare_solvers(
         raise MissingPackageError(
             "compare_solvers needs a system on which processes can fork. This one cannot. Use Linux or macOS."
         )
-    check_workers(n_jobs, "joblib")
+    Workers(n_jobs)  # checked
     limit, memory = as_positive(time_limit, "time_limit"), as_positive(memory_limit, "memory_limit")
     accuracies = sorted({as_positive(tol, "tols") for tol in tols}, reverse=True)
-    chains = [_Chain(case, s, v, limit, memory) for case in chosen(problems) for s, v in _solvers(solvers)]
-    tasks = _OneRowEach({chain.key(tol): 1 for chain in chains for tol in accuracies})
-    if not tasks:
+    series = [_Series(case, s, v, limit, memory) for case in chosen(problems) for s, v in _solvers(solvers)]
+    asked = {one.key(tol) for one in series for tol in accuracies}
+    if not asked:
         raise InvalidInputError("'tols' and 'solvers' must not be empty", "nothing to run", "Leave them out")
     from nerm import __version__
 
-    settings = {"experiment": "compare_solvers", "nerm": __version__, "edition": EDITION, "time_limit": limit}
-    settings["memory_limit"] = memory
-    _check_version(results, settings)
-    with (
-        Records(results, settings, COLUMNS, KEYS, tasks) as records,
-        Progress("solvers", len(tasks.asked), sum(records.done(key) for key in tasks.asked), progress) as bar,
-    ):
-        for key, row, seconds in _run_all(chains, accuracies, dict(records.rows), n_jobs):
-            records.add(key, [row], [seconds])
-            bar.step(failed=row["status"] not in ("solved", "not taken"))
-        records.finish()
+    settings = {"experiment": "compare_solvers", "nerm": __version__, "edition": EDITION}
+    settings |= {"time_limit": limit, "memory_limit": memory}
+    with Records(results, settings, COLUMNS, KEYS).opened() as records:
+        with progress_bar("solvers", len(asked), len(asked & records.cells.keys()), progress) as step:
+            _run_all(series, accuracies, records, n_jobs, step)
         table = records.frame()[list(SHOWN)]
     table.attrs["time_limit"] = limit
     return table
 
 
-class _OneRowEach(dict[Key, int]):
-    """The tasks of a run: every one has one row, also those that only the results file knows. In sorted order."""
-
-    def __init__(self, tasks: dict[Key, int]) -> None:
-        super().__init__(tasks)
-        self.asked = list(tasks)
-
-    def get(self, key: Key, default: Any = None) -> int:
-        """Return 1, and remember the task."""
-        return self.setdefault(key, 1)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(sorted(self.keys()))
-
-
 @dataclass(frozen=True)
-class _Chain:
+class _Series:
     """One solver on one problem, from the coarsest accuracy to the finest."""
 
     case: Case
@@ -124,38 +116,23 @@ class _Chain:
     limit: float
     memory: float
 
-    @property
-    def name(self) -> str:
-        return self.solver if isinstance(self.solver, str) else str(self.solver.name)
-
     def key(self, tol: float) -> Key:
-        return (self.case.name, fingerprint(asdict(self.case))[:8], self.name, self.version, str(tol))
+        name = self.solver if isinstance(self.solver, str) else str(self.solver.name)
+        case = hashlib.sha256(json.dumps(asdict(self.case), sort_keys=True).encode()).hexdigest()[:8]
+        return (self.case.name, case, name, self.version, str(tol))
 
-    def run(self, nursery: Any, tol: float, slow: float | None) -> tuple[Row, float]:
+    def run(self, server: ForkServer, tol: float, slow: float | None) -> Row:
         """Return the row of one accuracy; `slow` is a coarser one at which the time was up already."""
         if slow is None:
-            found = nursery.run(self.solver, self.case, tol, self.limit, self.memory)
+            found = server.run(self.solver, self.case, tol, self.limit, self.memory)
         else:
             reason = f"not tried: the time was up at tol {slow:g} already"
             found = {"status": "time limit", "seconds": self.limit, "reason": reason}
-        claim = str(found.get("claim", ""))
-        row = {
-            "problem": self.case.name,
-            "family": self.case.family,
-            "n": found.get("n", self.case.n),
-            "d": found.get("d", self.case.d),
-            "solver": self.name,
-            "version": self.version,
-            "tol": tol,
-            "peak_mb": round(float(found.get("peak_mb", math.nan)), 2),
-            "claim": claim,
-            "status": found["status"],
-            "certified_gap": float(found.get("certified_gap", math.nan)),
-            "correct_claim": _correct(claim, found["status"] == "solved"),
-            "reason": str(found.get("reason", ""))[:300],
-            "case": self.key(tol)[1],
-        }
-        return row, float(found.get("seconds", math.nan))
+        row = {"n": self.case.n, "d": self.case.d, "claim": "", "reason": "", "peak_mb": math.nan, **found}
+        row |= dict(zip(KEYS, self.key(tol), strict=True)) | {"family": self.case.family, "tol": tol}
+        row |= {"peak_mb": round(row["peak_mb"], 2), "reason": row["reason"][:300]}
+        row["correct_claim"] = _correct(row["claim"], row["status"] == "solved")
+        return row
 
 
 def _correct(claim: str, solved: bool) -> float:
@@ -166,67 +143,45 @@ def _correct(claim: str, solved: bool) -> float:
 
 
 def _run_all(
-    chains: Sequence[_Chain], tols: Sequence[float], done: dict[Key, list[Row]], n_jobs: int
-) -> Iterator[tuple[Key, Row, float]]:
-    """Yield what is not done yet, row by row as it comes; chains run side by side, each in a nursery of its thread."""
+    series: Sequence[_Series], tols: Sequence[float], records: Records, n_jobs: int, step: Callable[[bool], None]
+) -> None:
+    """Run and record what is not recorded yet, row by row; series run side by side, each in a server of its own."""
     from joblib import effective_n_jobs
 
-    from nerm.experiments.compare.nursery import Nursery
+    from nerm.experiments.compare import fork_server
 
-    waiting: queue.SimpleQueue[_Chain] = queue.SimpleQueue()
-    come: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    for chain in chains:
-        if any(chain.key(tol) not in done for tol in tols):
-            waiting.put(chain)
-    nurseries = [Nursery() for _ in range(min(effective_n_jobs(n_jobs), waiting.qsize()))]
-    stop = threading.Event()
+    todo = [one for one in series if any(one.key(tol) not in records.cells for tol in tols)]
+    servers = [fork_server.ForkServer() for _ in range(min(effective_n_jobs(n_jobs), len(todo)))]
+    idle: queue.SimpleQueue[ForkServer] = queue.SimpleQueue()
+    for server in servers:
+        idle.put(server)
+    recording, ended = threading.Lock(), threading.Event()
 
-    def serve(nursery: Any) -> None:
-        try:
-            while not stop.is_set():
-                for item in _chain_rows(waiting.get_nowait(), tols, done, nursery):
-                    come.put(item)
-                    if stop.is_set():
+    def run(one: _Series) -> None:
+        server, slow = idle.get(), None
+        for tol in tols:
+            key = one.key(tol)
+            if key not in records.cells and not ended.is_set():
+                row = one.run(server, tol, slow)
+                with recording:
+                    if ended.is_set():  # it was closed under the run, which is worth nothing
+                        server.close()
                         return
-        except queue.Empty:
-            come.put(None)
-        except BaseException as error:  # an error of ours, to be raised in the main thread
-            come.put(error)
+                    records.add(key, [row])
+                    step(row["status"] not in ("solved", "not taken"))
+            if slow is None and key in records.cells and records.cells[key][0][STATUS] == "time limit":
+                slow = tol
+        idle.put(server)
 
-    threads = [threading.Thread(target=serve, args=(nursery,), daemon=True) for nursery in nurseries]
-    for thread in threads:
-        thread.start()
-    try:
-        active = len(threads)
-        while active:
-            item = come.get()
-            if isinstance(item, BaseException):
-                raise item
-            if item is None:
-                active -= 1
-            else:
-                yield item
-    finally:
-        stop.set()
-        for nursery in nurseries:
-            nursery.close()
-        for thread in threads:
-            thread.join(timeout=5)
-
-
-def _chain_rows(
-    chain: _Chain, tols: Sequence[float], done: dict[Key, list[Row]], nursery: Any
-) -> Iterator[tuple[Key, Row, float]]:
-    slow = None
-    for tol in tols:
-        key = chain.key(tol)
-        if key in done:
-            row = done[key][0]
-        else:
-            row, seconds = chain.run(nursery, tol, slow)
-            yield key, row, seconds
-        if row["status"] == "time limit" and slow is None:
-            slow = tol
+    with ThreadPoolExecutor(max(len(servers), 1)) as pool:
+        try:
+            for future in as_completed([pool.submit(run, one) for one in todo]):
+                future.result()
+        finally:
+            ended.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for server in servers:
+                server.close()
 
 
 def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
@@ -247,21 +202,3 @@ def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
                 "'solvers' must hold names or Solver objects", repr(solver)[:60], "See nerm.solvers.available()"
             )
     return found
-
-
-def _check_version(results: str | os.PathLike[str] | None, settings: dict[str, Any]) -> None:
-    """Refuse a results file of another version in words; whatever else is wrong with it, `Records` says."""
-    if results is None or not Path(results).is_file():
-        return
-    content = Path(results).read_bytes()
-    if b"\n" not in content or not content.startswith(MARK.encode()):
-        return
-    theirs = check_header(Path(results), content, None, None).get("settings", {})
-    for name in ("nerm", "edition", "time_limit", "memory_limit"):
-        what = name.replace("_", " ")
-        if theirs.get(name) != settings[name]:
-            raise InvalidInputError(
-                f"the results file '{results}' must be one of {what} {settings[name]}",
-                f"one of {what} {theirs.get(name)}",
-                "Give another file name: this one is left as it is",
-            )

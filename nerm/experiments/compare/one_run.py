@@ -1,6 +1,6 @@
-"""One solver on one problem at one accuracy, in a process of its own: what the child of a nursery does.
+"""One solver on one problem at one accuracy, in a process of its own: what the child of a fork server does.
 
-It says where it is ("solving", "judging", "done") so that the nursery can hold it to its time, and what it has found so
+It says where it is ("solving", "judging", "done") so that the server can hold it to its time, and what it has found so
 far, so that nothing is lost when it is killed.
 """
 
