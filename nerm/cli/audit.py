@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nerm.cli.console import Console
-from nerm.cli.options import common, missing_words, read, role_options, table_options
+from nerm.cli.options import common, delta_option, read, role_options, table_options
 from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from nerm.tables import TableTask
+    from nerm.typing import Floats
 
 EPILOG = """\b
 Examples:
@@ -32,7 +30,7 @@ Examples:
 @click.option(
     "--threshold", type=float, default=0.0, show_default=True, help="A score above it is a positive decision."
 )
-@click.option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True)
+@delta_option
 @table_options
 @common
 def audit(
@@ -51,51 +49,30 @@ def audit(
     """
     if (score is None) == (prediction is None):
         raise click.UsageError("Give either --score or --prediction.")
-    from nerm import metrics
-    from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
-    from nerm.cli.showing import groups_table, measures_table, promises_table
-    from nerm.report.people import groups_of
-    from nerm.report.study import Promise
+    from nerm import bounds, metrics
+    from nerm.bounds.guarantee import Statement
+    from nerm.cli.rendering import measured, statements_json, statements_table
     from nerm.tables import make_task
+    from nerm.tables.reading import MISSING
 
-    table, missing = read(data, options), missing_words(options)
-    task = make_task(table, missing=missing, **options)
+    roles = {name: options[name] for name in ("target", "viewpoint", "positive", "favoured")}
+    task = make_task(read(data, options), **roles, missing=(*MISSING, *options["missing"]))
     scores = _scores(task, score, threshold) if score is not None else _decisions(task, str(prediction))
     console.notes(task.notes)
-    measured = metrics.report(task.y, scores, task.v)
-    groups = groups_of(task, scores)
-    promises = [
-        Promise(quantity, "these rows", abs(value), min(bound, 1.0), bound >= 1, "i.i.d. rows, not used before")
-        for quantity, value, bound in (
-            ("C_sgn", measured.neutrality_risk, holdout_neutrality_bound(scores, task.v, delta=delta)),
-            (
-                "|difference in positive rates|",
-                measured.calders_verwer_score,
-                holdout_parity_bound(scores, task.v, delta=delta),
-            ),
-        )
-    ]
-    target = f"{task.target.column} = {task.target.positive}"
-    plain = {
-        "rows": len(task),
-        "target": asdict(task.target),
-        "viewpoint": asdict(task.viewpoint),
-        "measures": measured.as_dict(),
-        "undefined": dict(measured.undefined),
-        "groups": [asdict(g) for g in groups],
-        "bounds": [asdict(p) for p in promises],
-        "notes": list(task.notes),
-    }
-    title = f"{target}, neutral to {task.viewpoint.column}: {len(task):,} rows"
-    console.result(
-        plain,
-        measures_table(title, measured.as_dict(), measured.undefined),
-        groups_table(groups, target),
-        promises_table(promises, delta),
-    )
+    plain, tables = measured(task, scores, f"{len(task):,} rows")
+    statements = []
+    for quantity, measure, bound in (
+        ("C_sgn", metrics.neutrality_risk, bounds.holdout_neutrality_bound),
+        ("|difference in positive rates|", metrics.calders_verwer_score, bounds.holdout_parity_bound),
+    ):
+        value, most = abs(measure(scores, task.v)), bound(scores, task.v, delta=delta)
+        note = "i.i.d. rows, not used before"
+        statements.append(Statement(quantity, "these rows", value, min(most, 1.0), note, most >= 1, note))
+    plain = {"rows": len(task), **plain, "bounds": statements_json(statements), "notes": list(task.notes)}
+    console.result(plain, *tables, statements_table(statements, delta))
 
 
-def _scores(task: TableTask, column: str, threshold: float) -> np.ndarray:
+def _scores(task: TableTask, column: str, threshold: float) -> Floats:
     """Return the scores minus the threshold."""
     import numpy as np
 
@@ -112,10 +89,8 @@ def _scores(task: TableTask, column: str, threshold: float) -> np.ndarray:
     return numbers - threshold
 
 
-def _decisions(task: TableTask, column: str) -> np.ndarray:
+def _decisions(task: TableTask, column: str) -> Floats:
     """Return +1 and -1 for decisions in the words of the target."""
-    import numpy as np
-
     known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
     for word, line in zip(task.table[column].tolist(), task.table.lines, strict=True):
         if word not in known:
@@ -124,4 +99,4 @@ def _decisions(task: TableTask, column: str) -> np.ndarray:
                 f"{word!r} in line {int(line)}",
                 "Use the words of the target, or --score for numbers",
             )
-    return np.asarray(task.target.signs(task.table[column]))
+    return task.target.signs(task.table[column])

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
 from nerm.cli.console import Console
-from nerm.cli.options import (
-    common,
-    input_options,
-    model_options,
-    role_options,
-    seed_option,
-    settings_of,
-    table_options,
-    task_of,
-)
+from nerm.cli.options import delta_option, eta_option, request_of, role_options, study_options, test_option
 
 EPILOG = """\b
 Examples:
@@ -29,32 +19,29 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("data", metavar="DATA.csv")
 @role_options
-@click.option("--eta", type=float, default=1.0, show_default=True, help="Weight of neutrality.")
-@click.option("--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out.")
-@click.option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True)
-@model_options
-@input_options
-@table_options
-@seed_option
-@common
-def bound(console: Console, data: str, eta: float, test: float, delta: float, **options: Any) -> int:
+@eta_option
+@test_option
+@delta_option
+@study_options
+def bound(console: Console, data: str, eta: float, test: float, **options: Any) -> int:
     """Fit, and state every bound with what it assumes.
 
     The theorems bound the relaxed risk C_psi and need --weights uniform; only held-out rows bound C_sgn and the
     difference in positive rates. A bound that promises nothing is called vacuous.
     """
-    task, recipe = task_of(data, options)
-    seed = options.pop("seed")
-    settings = settings_of(options, recipe, seed=seed, delta=delta)
-    from nerm.cli.fit import fitted, promises_of
-    from nerm.cli.showing import promises_table
+    task, settings = request_of(data, options)
+    from nerm.cli.fit import fit_json, statements_of
+    from nerm.cli.rendering import statements_json, statements_table
+    from nerm.report import fit_table
 
     with console.progress("Fitting"):
-        found = fitted(task, settings, eta, test)
+        fitted = fit_table(task, settings, eta, test)
+    found = fit_json(fitted)
     console.notes([*task.notes, *found["notes"]])
-    promises = promises_of(found["model"], found["holdout"], delta)
-    plain = {name: found[name] for name in ("objective", "rows", "status", "relative_gap", "eta", "lam")}
-    plain["delta"] = delta
-    plain["bounds"] = [{**asdict(p), "holds": p.bound == p.bound} for p in promises]
-    console.result(plain, found["objective"], promises_table(promises, delta))
-    return console.code({found["solver"]: found["status"]})
+    statements = statements_of(fitted)
+    names = ("objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form")
+    plain: dict[str, Any] = {name: found[name] for name in names}
+    stated = zip(statements_json(statements), statements, strict=True)
+    plain |= {"delta": settings.delta, "bounds": [{**line, "holds": s.holds} for line, s in stated]}
+    console.result(plain, found["objective"], statements_table(statements, settings.delta))
+    return console.code({fitted.model.solver: fitted.model.status})

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.errors import InvalidInputError, NermError, NotSolvedError
+from nerm.files import write_atomically
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 BAD_INPUT, NOT_CERTIFIED, INTERRUPTED = 2, 3, 130
+HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of tables that go to a file or a pipe
 
 
@@ -43,12 +45,9 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
         except click.ClickException as error:
             _say(_one_line(error.format_message()))
             return BAD_INPUT
-        except NotSolvedError as error:
-            _say(_one_line(str(error)))
-            return NOT_CERTIFIED
         except NermError as error:
             _say(_one_line(str(error)))
-            return BAD_INPUT
+            return NOT_CERTIFIED if isinstance(error, NotSolvedError) else BAD_INPUT
         except (click.Abort, KeyboardInterrupt):
             _say("Interrupted.")
             return INTERRUPTED
@@ -84,8 +83,22 @@ class Console:
         if len(texts) > most:
             self.note(f"and {len(texts) - most} more such notes (all of them with --json)")
 
-    def result(self, plain: Mapping[str, Any], *shown: Table | str) -> None:
-        """Print the result: tables and sentences for people, or one JSON object for machines."""
+    def result(
+        self, plain: Mapping[str, Any], *shown: Table | str, files: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Print the result: tables and sentences for people, or one JSON object for machines.
+
+        Parameters
+        ----------
+        plain, shown
+            The two forms of the result.
+        files
+            What was written, by kind; None marks what was not.
+        """
+        if files is not None:
+            written = {kind: path for kind, path in files.items() if path is not None}
+            plain = {**plain, "files": written}
+            shown = (*shown, *(f"{kind.capitalize()}: {path}{HINTS.get(kind, '')}" for kind, path in written.items()))
         if self.as_json:
             narrow = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")  # would lose letters: \u escapes
             print(json.dumps(jsonable(plain), ensure_ascii=narrow, indent=2, allow_nan=False))
@@ -171,11 +184,9 @@ def check_writable(path: str | os.PathLike[str] | None, option: str) -> None:
             f"{option} must be in a folder that exists", f"no folder {str(folder)!r}", "Make it, or choose another"
         )
     probe = folder / f".nerm-{secrets.token_hex(6)}.tmp"
-    try:
+    with refusing_unwritable(path, option):
         probe.touch(exist_ok=False)
         probe.unlink()
-    except OSError as error:
-        raise _unwritable(option, path, error) from None
 
 
 def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
@@ -194,21 +205,19 @@ def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | N
 
 
 def write_text(path: str | os.PathLike[str], text: str, option: str = "--out") -> None:
-    """Write a text file, all of it or nothing: it is moved to its place when it is complete."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    """Write a text file, all of it or nothing."""
+    with refusing_unwritable(path, option), write_atomically(path, "w", encoding="utf-8", newline="") as stream:
+        stream.write(text)
+
+
+@contextmanager
+def refusing_unwritable(path: str | os.PathLike[str], option: str) -> Iterator[None]:
+    """Say in one sentence that a place, named by an option, cannot be written."""
     try:
-        try:
-            with open(temporary, "x", encoding="utf-8", newline="") as stream:
-                stream.write(text)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        yield
     except OSError as error:
-        raise _unwritable(option, path, error) from None
-
-
-def _unwritable(option: str, path: object, error: OSError) -> InvalidInputError:
-    return InvalidInputError(
-        f"{option} must be a file that can be written", f"{error.strerror} for {str(path)!r}", "Choose another place"
-    )
+        raise InvalidInputError(
+            f"{option} must be a file that can be written",
+            f"{error.strerror} for {str(path)!r}",
+            "Choose another place",
+        ) from None

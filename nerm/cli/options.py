@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nerm.cli.console import Console
+from nerm.defaults import COMMAND_LINE
 from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from nerm.report.study import Settings
+    from nerm.report import Settings
     from nerm.tables import TableTask, TextTable
 
 F = TypeVar("F", bound=Callable[..., Any])
-LAYOUTS = ("adult", "bank", "german")
 
 
 def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -47,11 +48,23 @@ def common(command: F) -> F:
     )(run)  # type: ignore[return-value]
 
 
+def _defaulting(name: str, help_text: str, **more: Any) -> Callable[[F], F]:
+    """Return an option whose default is the command line's."""
+    more.setdefault("type", type(getattr(COMMAND_LINE, name)))
+    return click.option(f"--{name}", default=getattr(COMMAND_LINE, name), show_default=True, help=help_text, **more)
+
+
 seed_option = click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random choice."
 )
-
 report_option = click.option("--report", metavar="FILE.html", help="Write the report: one page, no network needed.")
+eta_option = _defaulting("eta", "Weight of neutrality; 0 is the plain model.")
+test_option = click.option(
+    "--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out."
+)
+delta_option = _defaulting(
+    "delta", "Probability with which a bound may fail.", type=click.FloatRange(0, 1, min_open=True, max_open=True)
+)
 
 table_options = _all(
     click.option("--separator", metavar="TEXT", help="comma, semicolon, tab, space or a character. Default: guessed."),
@@ -74,51 +87,54 @@ role_options = _all(
     click.option("--favoured", metavar="VALUE", help="The group that counts as +1. Default: the last in order."),
 )
 
-input_options = _all(
-    click.option("--keep-viewpoint", is_flag=True, help="Use the viewpoint column as an input too."),
-    click.option("--leave-out", multiple=True, metavar="COLUMN", help="Do not learn from this column. Repeatable."),
-    click.option("--nominal", multiple=True, metavar="COLUMN", help="Take numbers as words (codes). Repeatable."),
-)
-
-model_options = _all(
-    click.option("--lam", type=float, default=0.01, show_default=True, help="Weight of the regularizer (mean form)."),
-    click.option("--loss", default="hinge", show_default=True, help="Loss; also logistic, squared-hinge, …"),
-    click.option("--surrogate", default="hinge", show_default=True, help="Surrogate of the neutrality term."),
-    click.option("--regularizer", default="squared-l2", show_default=True, help="Also l1, elastic-net, …"),
-    click.option("--kernel", default="linear", show_default=True, help="Also rbf, poly."),
-    click.option(
-        "--weights",
+#: What fits to a table share: the model, its inputs, how the file is read, the seed, and how the command speaks.
+study_options = _all(
+    _defaulting("lam", "Weight of the regularizer (mean form)."),
+    _defaulting("loss", "Loss; also logistic, squared-hinge, …"),
+    _defaulting("surrogate", "Surrogate of the neutrality term."),
+    _defaulting("regularizer", "Also l1, elastic-net, …"),
+    _defaulting("kernel", "Also rbf, poly."),
+    _defaulting(
+        "weights",
+        "What neutrality means: equal positive rates, the paper's C_sgn, equal true positive rates.",
         type=click.Choice(["balanced", "uniform", "equal_opportunity"]),
-        default="balanced",
-        show_default=True,
-        help="What neutrality means: equal positive rates, the paper's C_sgn, equal true positive rates.",
     ),
     click.option(
         "--class-weight",
         type=click.Choice(["balanced"]),
         help="Let both values of the target count the same; for targets that are rare.",
     ),
-    click.option("--solver", default="auto", show_default=True, help="See: nerm solvers."),
-    click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative duality gap to certify."),
+    _defaulting("solver", "See: nerm solvers."),
+    _defaulting("tol", "Relative duality gap to certify."),
+    click.option("--keep-viewpoint", is_flag=True, help="Use the viewpoint column as an input too."),
+    click.option("--leave-out", multiple=True, metavar="COLUMN", help="Do not learn from this column. Repeatable."),
+    click.option("--nominal", multiple=True, metavar="COLUMN", help="Take numbers as words (codes). Repeatable."),
+    table_options,
+    seed_option,
+    common,
 )
 
 
 def read(path: str, options: dict[str, Any]) -> TextTable:
-    """Read the table that the options describe; takes its own options out of the dict."""
+    """Read the table that the options describe.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    options
+        Of the command; those of `table_options` are among them.
+    """
     from nerm.tables import read_table
 
-    names, layout = _columns(options.pop("columns"))
-    separator, header = options.pop("separator"), not options.pop("no_header")
-    skip_lines = options.pop("skip_lines")
-    if layout == "bank":  # has a header of its own, which must be left out as data
-        skip_lines += 1
+    names, layout = _columns(options["columns"])
     return read_table(
         path,
-        separator=separator or ("space" if layout == "german" else None),
+        separator=options["separator"] or ("space" if layout == "german" else None),
         columns=names,
-        header=header,
-        skip_lines=skip_lines,
-        skip_bad_rows=options.pop("skip_bad_rows"),
+        header=not options["no_header"],
+        skip_lines=options["skip_lines"] + (layout == "bank"),  # it has a header of its own, which is no data
+        skip_bad_rows=options["skip_bad_rows"],
     )
 
 
@@ -126,62 +142,58 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
     """Return the column names, and the published layout that they came from."""
     if given is None or not given.startswith("@"):
         return (None if given is None else [name.strip() for name in given.split(",")]), None
-    name = given[1:]
-    if name in LAYOUTS:
-        from nerm.datasets import uci
-
-        return list({"adult": uci.ADULT_COLUMNS, "bank": uci.BANK_COLUMNS, "german": uci.GERMAN_CODES}[name]), name
-    if not Path(name).is_file():
-        raise InvalidInputError(
-            f"--columns @NAME must be a file or one of @{', @'.join(LAYOUTS)}", f"no file {name!r}", "Check its name"
-        )
+    from nerm.datasets.uci import TABLES
     from nerm.tables.reading import read_text
 
+    name = given[1:]
+    if name in TABLES:
+        return TABLES[name].columns, name
+    if not Path(name).is_file():
+        layouts = ", ".join(f"@{layout}" for layout in sorted(TABLES))
+        raise InvalidInputError(
+            f"--columns @NAME must be a file or one of {layouts}", f"no file {name!r}", "Check its name"
+        )
     return [line.strip() for line in read_text(name).splitlines() if line.strip()], None
 
 
 def inputs_of(data: str, options: dict[str, Any]) -> dict[str, str | None]:
-    """Return the files that the options make a command read, by what they are; outputs must be none of them."""
+    """Return the files that the options make a command read, by what they are; outputs must be none of them.
+
+    Parameters
+    ----------
+    data
+        The file with the rows.
+    options
+        Of the command.
+    """
     columns = options["columns"] or ""
-    names = columns[1:] if columns.startswith("@") and columns[1:] not in LAYOUTS else None
+    names = columns[1:] if columns.startswith("@") and Path(columns[1:]).is_file() else None
     return {"the data": data, "the file of --columns": names}
 
 
-def missing_words(options: dict[str, Any]) -> tuple[str, ...]:
-    """Return every word for "missing"; takes its option out of the dict."""
-    from nerm.tables.reading import MISSING
+def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]:
+    """Return the task and the settings of a study that the options describe, checked.
 
-    return (*MISSING, *options.pop("missing"))
-
-
-def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, dict[str, Any]]:
-    """Return the task, and what the recipe needs of the options; both leave the dict."""
+    Parameters
+    ----------
+    path
+        Of the file.
+    options
+        Of the command: `role_options`, `study_options`, and whatever else is a field of `Settings`.
+    """
+    from nerm.report import Settings
     from nerm.tables import make_task, nominal_columns
-
-    table, missing = read(path, options), missing_words(options)
-    task = make_task(
-        table,
-        options.pop("target"),
-        options.pop("viewpoint"),
-        positive=options.pop("positive"),
-        favoured=options.pop("favoured"),
-        keep_viewpoint=options.pop("keep_viewpoint"),
-        leave_out=options.pop("leave_out"),
-        missing=missing,
-    )
-    nominal = nominal_columns(task.table, task.inputs, nominal=options.pop("nominal"), missing=missing)
-    return task, {"nominal": nominal, "missing": missing}
-
-
-def settings_of(options: dict[str, Any], recipe: dict[str, Any], **more: Any) -> Settings:
-    """Return the settings of a study from the model's options, checked."""
-    from nerm.report.study import Settings
+    from nerm.tables.reading import MISSING
     from nerm.validation import as_nonnegative, as_positive
 
-    names = ("lam", "loss", "surrogate", "regularizer", "kernel", "weights", "class_weight", "solver", "tol")
-    settings = Settings(**{name: options.pop(name) for name in names}, **recipe, **more)
+    missing = (*MISSING, *options["missing"])
+    roles = ("target", "viewpoint", "positive", "favoured", "keep_viewpoint", "leave_out")
+    task = make_task(read(path, options), **{name: options[name] for name in roles}, missing=missing)
+    nominal = nominal_columns(task.table, task.inputs, nominal=options["nominal"], missing=missing)
+    given = {field.name: options[field.name] for field in fields(Settings) if field.name in options}
+    settings = Settings(**given | {"nominal": nominal, "missing": missing})
     as_nonnegative(settings.lam, "--lam")
     as_positive(settings.tol, "--tol")
     for eta in settings.etas:
         as_nonnegative(eta, "--eta")
-    return settings
+    return task, settings

@@ -38,8 +38,7 @@ def predict(console: Console, model: str, data: str, out: str | None, keep: str 
     check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
     from nerm.tables import load_model
 
-    options.pop("missing")  # the model remembers its own
-    fitted, table = load_model(model), read(data, options)
+    fitted, table = load_model(model), read(data, options)  # the model remembers its own words for missing
     kept = table.names if keep == "all" else [name.strip() for name in keep.split(",")] if keep else []
     for name in kept:
         if name in OWN:

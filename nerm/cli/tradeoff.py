@@ -6,19 +6,8 @@ from typing import Any
 
 import click
 
-from nerm.cli.console import Console, check_places, write_text
-from nerm.cli.options import (
-    common,
-    input_options,
-    inputs_of,
-    model_options,
-    report_option,
-    role_options,
-    seed_option,
-    settings_of,
-    table_options,
-    task_of,
-)
+from nerm.cli.console import Console, check_places
+from nerm.cli.options import inputs_of, report_option, request_of, role_options, study_options
 from nerm.errors import InvalidInputError
 
 EPILOG = """\b
@@ -42,16 +31,11 @@ Examples:
 )
 @click.option("--figure", metavar="FILE.svg", help="Write the figure here.")
 @report_option
-@model_options
-@input_options
-@table_options
-@seed_option
-@common
+@study_options
 def tradeoff(
     console: Console,
     data: str,
     etas: str | None,
-    budget: float,
     methods: str,
     figure: str | None,
     report: str | None,
@@ -65,32 +49,24 @@ def tradeoff(
     check_places(inputs_of(data, options), {"--figure": figure, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
         raise InvalidInputError("--figure must end in .svg", repr(figure), "Rename it; browsers and editors open SVG")
-    grid = {} if etas is None else {"etas": tuple(_number(word) for word in etas.split(","))}
-    task, recipe = task_of(data, options)
-    seed = options.pop("seed")
-    from nerm.cli.showing import front_table, statuses_of, study_json
-    from nerm.report import figure_svg, render_page, run_study
+    if etas is not None:
+        options["etas"] = _grid(etas)
+    task, settings = request_of(data, options)
+    from nerm.cli.rendering import show_study
+    from nerm.report import run_study
 
-    settings = settings_of(options, recipe, seed=seed, budget=budget, **grid)
     with console.progress("Trade-off") as progress:
         study = run_study(task, settings, progress=progress, every_method=methods == "all")
     console.notes(study.notes)
-    files = {}
-    if figure is not None:
-        write_text(figure, figure_svg(study), "--figure")
-        files["figure"] = figure
-    if report is not None:
-        write_text(report, render_page(study, f"nerm tradeoff {data} …"), "--report")
-        files["report"] = report
-    where = [f"{name.capitalize()}: {path}" for name, path in files.items()]
-    console.result({**study_json(study), "files": files}, front_table(study), study.sentence(), *where)
-    return console.code(statuses_of(study))
+    return show_study(console, study, f"nerm tradeoff {data} …", {"figure": figure, "report": report})
 
 
-def _number(word: str) -> float:
+def _grid(etas: str) -> tuple[float, ...]:
     from nerm.tables.recipe import numbers_in
 
-    value = float(numbers_in([word.strip()])[0])
-    if not value >= 0:
-        raise InvalidInputError("--etas must be numbers of at least 0", repr(word), "Write 0,0.1,1 for instance")
-    return value
+    words = etas.split(",")
+    numbers = [float(value) for value in numbers_in(word.strip() for word in words)]
+    for word, value in zip(words, numbers, strict=True):
+        if not value >= 0:
+            raise InvalidInputError("--etas must be numbers of at least 0", repr(word), "Write 0,0.1,1 for instance")
+    return tuple(numbers)

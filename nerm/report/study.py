@@ -2,94 +2,102 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from nerm import bounds, metrics
+from nerm.bounds.guarantee import Statement
 from nerm.errors import InvalidInputError
-from nerm.report.people import Group, People, groups_of, people_of
-from nerm.report.rivals import Key, Rival, rival_scores
-from nerm.tables.recipe import Recipe, learn_recipe
+from nerm.experiments.methods import METHODS, Method, sweep
+from nerm.report.decisions import Decisions, Group, decisions_of, groups_of, same_decisions
+from nerm.report.fitting import NEUTRAL, CodedRows, FittedModel, Settings, TableFit, fit_path, logistic_regression
+from nerm.tables.recipe import Recipe
 from nerm.tables.roles import TableTask, folds, split
+from nerm.typing import Floats, Ints
 
-ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)
 CROSS_VALIDATED = 4000  # up to this many rows every row is held out once; beyond, a quarter is held out
 FOLDS, TEST = 5, 0.25
-#: What the weights make the neutrality term stand for: the measure to look at, and its name.
-AIMS = {
-    "uniform": ("neutrality_risk", "C_sgn"),
-    "balanced": ("calders_verwer_score", "difference in positive rates"),
-    "equal_opportunity": ("equal_opportunity_difference", "difference in true positive rates"),
+#: Weights of the published neutral methods, a few of the paper's: enough to see their fronts.
+PUBLISHED: dict[str, tuple[float, ...]] = {
+    "cv2nb": (),
+    "pr": (0.0, 1.0, 5.0, 10.0, 50.0),
+    "eta-lr": (0.0, 0.01, 0.1, 0.5),
 }
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What to fit and how to measure it; lam and eta in mean form."""
-
-    etas: tuple[float, ...] = ETAS
-    lam: float = 0.01
-    loss: str = "hinge"
-    surrogate: str = "hinge"
-    regularizer: str = "squared-l2"
-    kernel: str = "linear"
-    weights: str = "balanced"
-    class_weight: str | None = None
-    solver: str = "auto"
-    tol: float = 1e-6
-    seed: int = 0
-    delta: float = 0.05
-    budget: float = 0.03
-    nominal: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-    @property
-    def aim(self) -> tuple[str, str]:
-        """The measure that the weights aim at, and its name."""
-        return AIMS[self.weights]
-
-
-@dataclass(frozen=True)
-class Promise:
-    """One bound on the chosen model: what it says, by which argument, and whether it says anything."""
-
-    quantity: str
-    source: str
-    on_sample: float
-    bound: float
-    vacuous: bool
-    note: str
+Key = tuple[str, float | None]  # a method and its weight
 
 
 @dataclass(frozen=True)
 class Point:
-    """One neutrality weight: measures on held-out rows, people, coefficients, certificate and bounds."""
+    """One neutrality weight.
+
+    Attributes
+    ----------
+    eta
+        The weight.
+    measures, training
+        The measures of `nerm.metrics.report` on held-out rows, and on the training rows.
+    groups, decisions
+        Rates by group, and decisions per 1,000 people, on held-out rows.
+    relative_gap, status, solver, seconds
+        The certificate of the shown model, and how it was reached.
+    coefficients, intercept
+        Of the shown model, by feature; empty for a kernel.
+    statements
+        The bounds.
+    """
 
     eta: float
     measures: dict[str, float]
     training: dict[str, float]
     groups: tuple[Group, ...]
-    people: People
+    decisions: Decisions
     relative_gap: float
     status: str
     solver: str
     seconds: float
     coefficients: tuple[tuple[str, float], ...] = field(repr=False)
     intercept: float = 0.0
-    promises: tuple[Promise, ...] = ()
+    statements: tuple[Statement, ...] = ()
 
     def aim(self, settings: Settings, *, training: bool = False) -> float:
         """Return the absolute value of the measure that the weights aim at."""
         return abs((self.training if training else self.measures)[settings.aim[0]])
 
 
+@dataclass(frozen=True)
+class OtherMethod:
+    """Another method at one weight (or without one), measured on the same held-out rows."""
+
+    method: str
+    eta: float | None
+    measures: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """The method with its weight."""
+        return self.method if self.eta is None else f"{self.method}, η = {self.eta:g}"
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Everything that the table, the figure and the page show."""
+    """Everything that the table, the figure and the page show.
+
+    Attributes
+    ----------
+    task, recipe, settings, formula
+        The rows, their coding, and the model.
+    how_measured
+        On which rows, in words.
+    points, others
+        The neutral model at every weight, and other methods.
+    chosen
+        Which point is pointed at.
+    notes, seconds
+        What was missing, left out or failed; and how long it took.
+    """
 
     task: TableTask
     recipe: Recipe
@@ -97,7 +105,7 @@ class Study:
     formula: str
     how_measured: str
     points: tuple[Point, ...]
-    rivals: tuple[Rival, ...]
+    others: tuple[OtherMethod, ...]
     chosen: int
     notes: tuple[str, ...]
     seconds: float
@@ -111,17 +119,18 @@ class Study:
                 f"No weight up to η = {self.points[-1].eta:g} made the {measure} smaller at a price of at most "
                 f"{self.settings.budget:g} AUC in training, so η = {plain.eta:g} stands."
             )
-        if now.aim(self.settings) >= plain.aim(self.settings):
+        before, after = plain.aim(self.settings), now.aim(self.settings)
+        if after >= before:
             return (
                 f"η = {now.eta:g} looked more neutral on training rows, but on held-out rows the {measure} is "
-                f"{now.aim(self.settings):.3f}, no smaller than the {plain.aim(self.settings):.3f} without neutrality."
+                f"{after:.3f}, no smaller than the {before:.3f} without neutrality."
             )
+        more = now.decisions.correct - plain.decisions.correct
         return (
-            f"At η = {now.eta:g} the {measure} is {now.aim(self.settings):.3f} instead of "
-            f"{plain.aim(self.settings):.3f}, for an AUC of {now.measures['auc']:.3f} instead of "
-            f"{plain.measures['auc']:.3f}: per 1,000 people, {now.people.changed:.0f} get another decision and "
-            f"{abs(now.people.correct - plain.people.correct):.0f} "
-            f"{'fewer' if now.people.correct <= plain.people.correct else 'more'} decisions are right."
+            f"At η = {now.eta:g} the {measure} is {after:.3f} instead of {before:.3f}, for an AUC of "
+            f"{now.measures['auc']:.3f} instead of {plain.measures['auc']:.3f}: per 1,000 people, "
+            f"{now.decisions.changed:.0f} get another decision and {abs(more):.0f} "
+            f"{'fewer' if more <= 0 else 'more'} decisions are right."
         )
 
 
@@ -130,184 +139,178 @@ def run_study(
     settings: Settings,
     *,
     choose: float | None = None,
+    fit: TableFit | None = None,
     every_method: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Study:
     """Fit every weight, measure on held-out rows, and choose one.
 
+    Parameters
+    ----------
+    task, settings
+        The rows and the model.
     choose
         The eta to point at; by default the most neutral one, judged on training rows, whose training AUC is within
         `settings.budget` of the plain model's. The held-out rows have no say, so what they measure stays honest.
+    fit
+        A model that was fitted already: it is the point at its weight, and its held-out rows measure all points.
+    every_method
+        Whether to run the published neutral methods too, and not only logistic regression.
+    progress
+        Told what is being done.
     """
     started = time.perf_counter()
+    choose = choose if fit is None else fit.model.eta
     etas = tuple(sorted({0.0, *settings.etas, *(() if choose is None else (choose,))}))
     settings = replace(settings, etas=etas)
-    crossed = len(task) <= CROSS_VALIDATED
-    pairs = folds(task, FOLDS, settings.seed) if crossed else [split(task, TEST, settings.seed)]
-    scores = np.full((len(etas), len(task)), np.nan)
-    rivals: dict[Key, np.ndarray] = {}
-    failed: list[str] = []
-    part = np.full(len(task), -1)
-    for k, (train, test) in enumerate(pairs):
-        progress(f"part {k + 1} of {len(pairs)}: {len(train)} rows, {len(etas)} weights")
-        parts = task.rows(train), task.rows(test)
-        recipe, X, solutions, notes = _path(parts[0], settings)
-        X_test, _ = recipe.transform(parts[1].table)
-        for row, solution in zip(scores, solutions, strict=True):
-            row[test] = solution.decision_function(X_test)
-        others, said = rival_scores(*parts, X, X_test, settings, every_method=every_method)
-        for key, values in others.items():
-            rivals.setdefault(key, np.full(len(task), np.nan))[test] = values
-        failed += said
-        part[test] = k
-    seen = part >= 0
-    shown = task if crossed else task.rows(pairs[0][0])
-    if crossed:
-        progress(f"all {len(task)} rows, {len(etas)} weights")
-        recipe, X, solutions, notes = _path(task, settings)
-    judged = task.rows(np.flatnonzero(seen))
-    points = _points(shown, judged, settings, recipe, X, solutions, scores[:, seen], part[seen])
-    measured = (
-        f"{FOLDS}-fold cross-validation: every row was scored by a model that had not seen it"
-        if crossed
-        else f"a held-out quarter: {int(seen.sum()):,} of {len(task):,} rows, not seen in fitting"
-    )
+    rows = CodedRows(task, settings) if fit is None else fit.rows
+    pairs, shown = _parts(task, settings, fit)
+    progress(f"{len(shown)} rows, {len(etas)} weights")
+    known = [] if fit is None else [fit.model]
+    models = fit_path(rows, shown, [eta for eta in etas if not (known and eta == choose)])
+    models = sorted([*models, *known], key=lambda model: model.eta)
+    methods = [logistic_regression(settings)]
+    if every_method:
+        methods += [replace(METHODS[name], etas=weights) for name, weights in PUBLISHED.items()]
+    if len(pairs) > 1:  # the shown models have seen the rows of every part
+        part, scores, failed = _held_out_scores(rows, pairs, [settings.method(), *methods], progress)
+        neutral = [scores.pop((NEUTRAL, eta)) for eta in etas]
+    else:
+        part, scores, failed = _held_out_scores(rows, pairs, methods, progress)
+        X_test = rows.parts("one-hot", *pairs[0])[1]
+        neutral = [model.score(X_test) for model in models]
+    judged = np.flatnonzero(part >= 0)
+    recipe, _, notes = rows.coded(shown)
+    points = _points(rows, shown, judged, models, neutral, part[judged], settings)
     return Study(
         task=task,
         recipe=recipe,
         settings=settings,
-        formula=str(solutions[-1].problem.with_neutrality(1.0).objective).replace("+ max(", "+ η max("),
-        how_measured=measured,
+        formula=str(settings.objective(settings.lam)).replace("+ max(", "+ η max("),
+        how_measured=_how_measured(task, pairs),
         points=points,
-        rivals=tuple(
-            Rival(method, eta, _measures(judged, values[seen]))
-            for (method, eta), values in rivals.items()
-            if np.isfinite(values[seen]).all()  # in every part
-        ),
+        others=tuple(OtherMethod(*key, _measures(task.rows(judged), values)) for key, values in scores.items()),
         chosen=_choice(points, settings) if choose is None else etas.index(choose),
-        notes=(*task.notes, *notes, *dict.fromkeys(failed), *same_decisions(points[0].people.positive)),
+        notes=(*task.notes, *notes, *dict.fromkeys(failed), *same_decisions(points[0].decisions.positive)),
         seconds=time.perf_counter() - started,
     )
 
 
-def _path(task: TableTask, settings: Settings) -> tuple[Recipe, Any, list[Any], tuple[str, ...]]:
-    """Learn the recipe on these rows and solve for every weight."""
-    from nerm.estimators.parameters import as_atom, as_kernel
-    from nerm.objective import Neutrality, Risk
+def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[list[tuple[Ints, Ints]], Ints]:
+    """Return pairs of training and held-out rows, and the rows that the shown models are fitted on.
 
-    options = {"missing": settings.missing} if settings.missing else {}
-    recipe, notes = learn_recipe(task.table, task.inputs, nominal=settings.nominal, **options)
-    X, _ = recipe.transform(task.table)
-    kernel = as_kernel(settings.kernel, {"gamma": "scale", "degree": 3, "coef0": 0.0}, X, np.ones(len(task)))
-    surrogate = as_atom(settings.surrogate, "surrogate")
-    objective = (
-        Risk(as_atom(settings.loss, "loss"))
-        + settings.lam * as_atom(settings.regularizer, "regularizer")
-        + 1.0 * Neutrality(surrogate, weights=settings.weights)
-    )
-    problem = objective.on(
-        X, task.y, viewpoint=task.v, kernel=kernel, sample_weight=_class_weights(task.y, settings.class_weight)
-    )
-    return recipe, X, problem.path(list(settings.etas), solver=settings.solver, tol=settings.tol), notes
+    Few rows are held out once each, in several parts, and the shown models see them all.
+    """
+    if fit is not None and fit.holdout is not None:
+        return [(fit.train, fit.test)], fit.train
+    if len(task) > CROSS_VALIDATED and fit is None:
+        train, test = split(task, TEST, settings.seed)
+        return [(train, test)], train
+    return folds(task, FOLDS, settings.seed), np.arange(len(task))
 
 
-def _class_weights(y: np.ndarray, name: str | None) -> np.ndarray | None:
-    """Return weights of the risk that give both classes the same total, as scikit-learn's "balanced" does."""
-    if name is None:
-        return None
-    positive = float((y > 0).mean())
-    return np.where(y > 0, 0.5 / positive, 0.5 / (1 - positive))
+def _held_out_scores(
+    rows: CodedRows, pairs: Sequence[tuple[Ints, Ints]], methods: Sequence[Method], progress: Callable[[str], None]
+) -> tuple[Ints, dict[Key, Floats], list[str]]:
+    """Return the part that holds out each row (-1: none), scores of the held-out rows by method and weight, and notes.
+
+    A method that failed in one part is left out at that weight.
+    """
+    part, settings = np.full(len(rows.y), -1), rows.settings
+    found: dict[Key, Floats] = {}
+    notes: list[str] = []
+    for k, (train, test) in enumerate(pairs):
+        progress(f"part {k + 1} of {len(pairs)}: {len(train)} rows")
+        part[test] = k
+        for method in methods:
+            fits = sweep(method, rows, train, test, settings.lam * len(train), settings.seed)
+            for eta, fit in zip(method.etas or (None,), fits, strict=True):
+                scores = found.setdefault((method.label, eta), np.full(len(part), np.nan))
+                if fit.scores is None:
+                    notes.append(f"{method.label} failed: {fit.reason}")
+                else:
+                    scores[test] = fit.scores
+    seen = part >= 0
+    return part, {key: values[seen] for key, values in found.items() if np.isfinite(values[seen]).all()}, notes
 
 
-def _measures(task: TableTask, scores: np.ndarray) -> dict[str, float]:
-    from nerm.metrics import report
+def _how_measured(task: TableTask, pairs: Sequence[tuple[Ints, Ints]]) -> str:
+    """Say on which rows the measures are taken."""
+    if len(pairs) > 1:
+        return f"{len(pairs)}-fold cross-validation: every row was scored by a model that had not seen it"
+    held = len(pairs[0][1])
+    what = "a held-out quarter" if abs(held / len(task) - TEST) < 0.01 else "held-out rows"
+    return f"{what}: {held:,} of {len(task):,} rows, not seen in fitting"
 
-    return report(task.y, scores, task.v).as_dict()
+
+def _measures(task: TableTask, scores: Floats) -> dict[str, float]:
+    return metrics.report(task.y, scores, task.v).as_dict()
 
 
 def _points(
-    shown: TableTask,
-    judged: TableTask,
+    rows: CodedRows,
+    shown: Ints,
+    judged: Ints,
+    models: Sequence[FittedModel],
+    scores: Sequence[Floats],
+    part: Ints,
     settings: Settings,
-    recipe: Recipe,
-    X: Any,
-    solutions: Sequence[Any],
-    scores: np.ndarray,
-    part: np.ndarray,
 ) -> tuple[Point, ...]:
-    """Return one point a weight: shown models are those on the task `shown`, measures those of the held-out scores."""
-    points = []
-    linear = not solutions[0].problem.is_kernel
-    for solution, held_out, eta in zip(solutions, scores, settings.etas, strict=True):
-        coef = tuple(zip(recipe.feature_names, map(float, solution.coef), strict=True)) if linear else ()
-        points.append(
-            Point(
-                eta=eta,
-                measures=_measures(judged, held_out),
-                training=_measures(shown, solution.decision_function(X)),
-                groups=groups_of(judged, held_out),
-                people=people_of(judged, held_out, scores[0]),
-                relative_gap=float(solution.certificate.relative_gap),
-                status=solution.status.value,
-                solver=solution.stats.solver,
-                seconds=solution.stats.build_seconds + solution.stats.solve_seconds,
-                coefficients=coef,
-                intercept=float(solution.intercept),
-                promises=_promises(solution, held_out, judged.v, part, settings),
-            )
+    """Return one point a weight: models fitted on the rows `shown`, measured by scores of the rows `judged`."""
+    recipe, X, _ = rows.coded(shown)
+    fitted, held = rows.task.rows(shown), rows.task.rows(judged)
+    return tuple(
+        Point(
+            eta=model.eta,
+            measures=_measures(held, values),
+            training=_measures(fitted, model.score(X)),
+            groups=groups_of(held, values),
+            decisions=decisions_of(held, values, scores[0]),
+            relative_gap=model.relative_gap,
+            status=model.status,
+            solver=model.solver,
+            seconds=model.seconds,
+            coefficients=tuple(zip(recipe.feature_names, map(float, model.coef), strict=False)),
+            intercept=model.intercept,
+            statements=(*_held_out_bounds(values, held.v, part, settings), *_theorems(model, settings.delta)),
         )
-    return tuple(points)
+        for model, values in zip(models, scores, strict=True)
+    )
 
 
-def _promises(
-    solution: Any, scores: np.ndarray, v: np.ndarray, part: np.ndarray, settings: Settings
-) -> tuple[Promise, ...]:
-    """Return the hold-out bounds and the theorems' bounds.
+def _held_out_bounds(scores: Floats, v: Floats, part: Ints, settings: Settings) -> list[Statement]:
+    """Return the hold-out bounds.
 
-    The hold-out bounds share delta among all weights and parts, so that they hold for every weight at once: whoever
-    picks one after looking keeps the guarantee. With several parts they are about the mean over the parts' models.
+    They share delta among all weights and parts, so that they hold for every weight at once: whoever picks one after
+    looking keeps the guarantee. With several parts they are about the mean over the parts' models.
     """
-    from nerm import metrics
-    from nerm.bounds import guarantee, holdout_neutrality_bound, holdout_parity_bound
-
     parts = np.unique(part)
     share = settings.delta / (2 * len(settings.etas) * len(parts))
     models = "this model" if len(parts) == 1 else f"the mean over the {len(parts)} parts' models"
-    promises = []
+    statements = []
     for quantity, bound, measure in (
-        ("C_sgn", holdout_neutrality_bound, metrics.neutrality_risk),
-        ("|difference in positive rates|", holdout_parity_bound, metrics.calders_verwer_score),
+        ("C_sgn", bounds.holdout_neutrality_bound, metrics.neutrality_risk),
+        ("|difference in positive rates|", bounds.holdout_parity_bound, metrics.calders_verwer_score),
     ):
         try:
-            each = [bound(scores[part == k], v[part == k], delta=share) for k in parts]
+            value = float(np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts]))
         except InvalidInputError:  # a part without one of the groups
             continue
-        value = float(np.mean(each))
         note = "no better than the largest possible value, 1" if value >= 1 else f"about {models}, at every η at once"
-        promises.append(Promise(quantity, "held-out rows", abs(measure(scores, v)), min(value, 1.0), value >= 1, note))
-    facts = solution.fit_facts()
-    facts = dataclasses.replace(facts, learned=(*facts.learned, "the coding of the columns"))
-    for statement in guarantee(facts, delta=settings.delta):
-        if statement.source not in ("hold-out", "through psi"):
-            promises.append(
-                Promise(
-                    statement.quantity,
-                    statement.source,
-                    statement.on_sample,
-                    statement.bound,
-                    statement.vacuous,
-                    statement.note or f"assumes {statement.assumes}",
-                )
-            )
-    return tuple(promises)
+        sample = abs(measure(scores, v))
+        statements.append(Statement(quantity, "held-out rows", sample, min(value, 1.0), "", value >= 1, note))
+    return statements
 
 
-def same_decisions(positive: float) -> tuple[str, ...]:
-    """Return a note where (nearly) everyone gets the same decision: then neutrality is true and worth nothing."""
-    if 10 <= positive <= 990:
-        return ()
-    which = "a negative" if positive < 10 else "a positive"
-    return (f"nearly all held-out rows get {which} decision: try --class-weight balanced, or a smaller --lam or --eta",)
+def _theorems(model: FittedModel, delta: float) -> list[Statement]:
+    """Return what the theorems say about a model."""
+    stated = bounds.guarantee(model.facts(), delta=delta)
+    return [statement for statement in stated if statement.source not in ("hold-out", "through psi")]
+
+
+def remark(statement: Statement) -> str:
+    """Return what a reader of a bound must know: why it is empty, or what it assumes."""
+    return statement.note or f"assumes {statement.assumes}"
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:

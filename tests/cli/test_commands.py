@@ -108,6 +108,31 @@ def test_an_answer_that_was_not_certified_has_its_own_exit_code(nerm, data):
     assert json.loads(ran.out)["status"] == "inaccurate"
 
 
+def test_a_report_shows_the_model_that_was_fitted_and_no_weight_is_solved_twice(nerm, data, tmp_path, monkeypatch):
+    from nerm.estimators import NERMClassifier
+    from nerm.problem import Problem
+
+    solved = []
+    fit, path = NERMClassifier.fit, Problem.path
+    monkeypatch.setattr(NERMClassifier, "fit", lambda self, *a, **k: solved.append(self.eta) or fit(self, *a, **k))
+    monkeypatch.setattr(Problem, "path", lambda self, etas, **k: solved.extend(etas) or path(self, etas, **k))
+    page = tmp_path / "report.html"
+    plain = json.loads(nerm("fit", data, *ROLES, "--eta", "0.6", "--report", page, "--json").out)
+    assert sorted(solved) == [0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 1.0, 2.0, 5.0, 10.0]
+    text = page.read_text(encoding="utf-8")
+    assert plain["measured_on"] == "60 held-out rows"
+    assert "a held-out quarter: 60 of 240 rows" in text
+    chosen = next(part for part in text.split("data-choice=")[1:] if "(the choice made here)" in part)
+    assert "What η = 0.6 means" in chosen
+    for field, name, form in (("auc", "auc", "{:.3f}"), ("csgn", "neutrality_risk", "{:.3f}")):
+        assert f'<b data-field="{field}">{form.format(plain["measures"][name])}</b>' in chosen
+    assert f"{plain['relative_gap']:.1e}" in chosen
+    solved.clear()
+    assert nerm("fit", data, *ROLES, "--eta", "0.6", "--test", 0, "--report", page).code == 0
+    assert solved.count(0.6) == 1 + 5  # the fit, and once in each part of the cross-validation
+    assert "5-fold cross-validation" in page.read_text(encoding="utf-8")
+
+
 def test_files_without_a_header(nerm, data, tmp_path):
     lines = data.read_text().splitlines()
     bare = tmp_path / "bare.csv"

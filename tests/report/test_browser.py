@@ -30,7 +30,7 @@ def expect(page, study, k):
     point = study.points[k]
     assert shown(page, "auc") == f"{point.measures['auc']:.3f}"
     assert shown(page, "csgn") == f"{point.measures['neutrality_risk']:.3f}"
-    assert shown(page, "changed") == f"{point.people.changed:.0f}"
+    assert shown(page, "changed") == f"{point.decisions.changed:.0f}"
     checked = page.find_elements("css selector", ".point[aria-checked=true]")
     assert [c.get_attribute("data-k") for c in checked] == [str(k)]
 

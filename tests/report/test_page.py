@@ -68,12 +68,12 @@ def test_the_numbers_are_those_of_the_study(html, study):
     for k, point in enumerate(study.points):
         part = html.split(f'data-choice="{k}"')[1].split("</section>")[0]
         assert f'<b data-field="auc">{point.measures["auc"]:.3f}</b>' in part
-        assert f'<b data-field="changed">{point.people.changed:.0f}</b>' in part
+        assert f'<b data-field="changed">{point.decisions.changed:.0f}</b>' in part
         assert f"{point.relative_gap:.1e}" in part
         for group in point.groups:
             assert f"{1000 * group.positive_rate:.0f} get “income = &gt;50K”" in part
-        for promise in point.promises:
-            assert promise.source in part
+        for statement in point.statements:
+            assert statement.source in part
 
 
 def test_people_add_up(study):
@@ -82,13 +82,13 @@ def test_people_add_up(study):
     n = len(study.task)
     for point in study.points:
         everyone = 1000 * sum(g.rows * g.positive_rate for g in point.groups) / n
-        assert point.people.positive == pytest.approx(everyone)
-        assert point.people.positive - plain.people.positive == pytest.approx(
-            point.people.to_positive - point.people.to_negative
+        assert point.decisions.positive == pytest.approx(everyone)
+        assert point.decisions.positive - plain.decisions.positive == pytest.approx(
+            point.decisions.to_positive - point.decisions.to_negative
         )
-        assert point.people.correct == pytest.approx(1000 * point.measures["accuracy"])
-        assert point.people.wrongly_negative + point.people.wrongly_positive == pytest.approx(
-            1000 - point.people.correct
+        assert point.decisions.correct == pytest.approx(1000 * point.measures["accuracy"])
+        assert point.decisions.wrongly_negative + point.decisions.wrongly_positive == pytest.approx(
+            1000 - point.decisions.correct
         )
         difference = point.groups[0].positive_rate - point.groups[1].positive_rate
         assert point.measures["calders_verwer_score"] == pytest.approx(difference)
@@ -108,9 +108,9 @@ def test_held_out_bounds_share_delta_among_all_weights(study):
 
     plain = sqrt(2 * log(2 / study.settings.delta) / len(study.task))
     for point in study.points:
-        promise = point.promises[0]
-        assert promise.quantity == "C_sgn"
-        assert promise.bound >= min(1.0, promise.on_sample + plain)
+        statement = point.statements[0]
+        assert statement.quantity == "C_sgn"
+        assert statement.bound >= min(1.0, statement.on_sample + plain)
 
 
 @pytest.mark.parametrize("values", [[0.5, 0.5], [0.7123, 0.7131], [0.0, 1.0], [0.31, 0.92], [1e-9, 2e-9]])

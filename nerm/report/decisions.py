@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from nerm.tables.roles import TableTask
+from nerm.typing import Bools, Floats
 
 PER = 1000.0
 
@@ -25,7 +24,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class People:
+class Decisions:
     """Counts per 1,000 people (of everyone, not of a group), against the model without neutrality."""
 
     correct: float
@@ -41,12 +40,20 @@ class People:
         return self.to_positive + self.to_negative
 
 
-def groups_of(task: TableTask, scores: np.ndarray) -> tuple[Group, ...]:
-    """Return the rates of the favoured group and of the other one."""
+def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
+    """Return the rates of the favoured group and of the other one.
+
+    Parameters
+    ----------
+    task
+        The rows.
+    scores
+        f of each row, (n,); a positive one is a positive decision.
+    """
     decided, wanted = scores > 0, task.y > 0
     groups = []
     for sign in (1, -1):
-        among = (task.v > 0) == (sign > 0)
+        among = task.v * sign > 0
         groups.append(
             Group(
                 name=task.viewpoint.group(sign),
@@ -61,22 +68,38 @@ def groups_of(task: TableTask, scores: np.ndarray) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def people_of(task: TableTask, scores: np.ndarray, plain: np.ndarray) -> People:
-    """Return decisions per 1,000 people, compared with those of the plain scores."""
+def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> Decisions:
+    """Return decisions per 1,000 people.
+
+    Parameters
+    ----------
+    task, scores
+        As for `groups_of`.
+    plain
+        The scores of the model without neutrality, (n,).
+    """
     decided, before, wanted = scores > 0, plain > 0, task.y > 0
-
-    def per(rows: np.ndarray) -> float:
-        return float(PER * rows.mean())
-
-    return People(
-        correct=per(decided == wanted),
-        positive=per(decided),
-        to_positive=per(decided & ~before),
-        to_negative=per(~decided & before),
-        wrongly_negative=per(~decided & wanted),
-        wrongly_positive=per(decided & ~wanted),
+    return Decisions(
+        correct=_per(decided == wanted),
+        positive=_per(decided),
+        to_positive=_per(decided & ~before),
+        to_negative=_per(~decided & before),
+        wrongly_negative=_per(~decided & wanted),
+        wrongly_positive=_per(decided & ~wanted),
     )
 
 
-def _rate(of: np.ndarray, among: np.ndarray) -> float:
+def same_decisions(positive: float) -> tuple[str, ...]:
+    """Return a note where (nearly) everyone gets the same decision: then neutrality is true and worth nothing."""
+    if 10 <= positive <= 990:
+        return ()
+    which = "a negative" if positive < 10 else "a positive"
+    return (f"nearly all held-out rows get {which} decision: try --class-weight balanced, or a smaller --lam or --eta",)
+
+
+def _per(rows: Bools) -> float:
+    return float(PER * rows.mean())
+
+
+def _rate(of: Bools, among: Bools) -> float:
     return float(of[among].mean()) if among.any() else float("nan")
