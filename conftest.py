@@ -1,3 +1,38 @@
-"""What pytest must not collect: scripts that draw the documentation's figures."""
+"""What holds for all tests: which are quick, how hypothesis draws, and what pytest must not collect.
+
+pytest -m quick -n 2     while working: no test that is marked `long` or `slow`, and no page of documentation
+pytest -n 2              the gate: all but `slow`; hypothesis draws the same examples every time
+pytest -m slow -n 2      exhaustive checks, and every property of hypothesis once more, on examples drawn afresh
+"""
+
+import pytest
+from hypothesis import settings
 
 collect_ignore_glob = ["docs/figures/*.py"]
+
+settings.register_profile("gate", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("explore", deadline=None, max_examples=250, print_blob=True)
+
+# Examples in docstrings and pages cannot be marked: these belong to the gate, not to the quick set.
+LONG_DOCTESTS = ("nerm/experiments/", "nerm/report/", "docs/", "README.md")
+
+
+def explores(config: pytest.Config) -> bool:
+    """Whether this is the slow set."""
+    return config.option.markexpr == "slow"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let hypothesis draw freely in the slow set only."""
+    settings.load_profile("explore" if explores(config) else "gate")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark properties as `slow` too while exploring, and as `quick` what nobody called long or slow."""
+    for item in items:
+        if explores(config) and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("slow")
+        long = isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(LONG_DOCTESTS)
+        if not long and not any(item.get_closest_marker(name) for name in ("long", "slow")):
+            item.add_marker("quick")

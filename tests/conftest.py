@@ -10,10 +10,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
-settings.register_profile("nerm", deadline=None, derandomize=True, max_examples=25)
-settings.load_profile("nerm")
 
 
 def make_data(seed: int, n: int = 60, d: int = 4, real_viewpoint: bool = False):
