@@ -18,7 +18,8 @@ from nerm.bounds.complexity import (
     rademacher_monte_carlo,
     rademacher_population,
 )
-from nerm.bounds.guarantee import FitFacts, Guarantee, Statement, guarantee
+from nerm.bounds.facts import FitFacts
+from nerm.bounds.guarantee import Guarantee, Statement, guarantee
 from nerm.bounds.holdout import holdout_neutrality_bound, holdout_parity_bound
 from nerm.bounds.radius import intercept_radius, norm_radius, radius_from_data
 from nerm.bounds.theorems import neutrality_bound, optimal_neutrality_bound, risk_bound

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.validation import as_vector
+from nerm.typing import Floats
+from nerm.validation import as_nonnegative, as_vector
 
 
 def as_delta(delta: Any) -> float:
@@ -32,32 +33,21 @@ def as_count(n: Any, name: str = "n") -> int:
     return int(n)
 
 
-def as_size(value: Any, name: str, do: str) -> float:
-    """Return a finite nonnegative number that measures the class; an infinite one makes every bound void."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not (np.isfinite(number) and number >= 0):
-        raise InvalidInputError(f"{name!r} must be a finite number, at least 0", repr(value), do)
-    return number
-
-
 def as_radius(radius: Any) -> float:
     """Return B, the bound on ||w||."""
-    return as_size(radius, "radius", "The class must have finite complexity: bound ||w||, see nerm.bounds.norm_radius")
+    return as_nonnegative(
+        radius, "radius", "The class must have finite complexity: bound ||w||, see nerm.bounds.norm_radius"
+    )
 
 
 def as_intercept_radius(radius: Any) -> float:
     """Return beta, the bound on `|b|`."""
-    return as_size(
-        radius,
-        "intercept_radius",
-        "The class must have finite complexity: bound |b|, see nerm.bounds.intercept_radius",
+    return as_nonnegative(
+        radius, "intercept_radius", "The class must have finite complexity: bound |b|, see nerm.bounds.intercept_radius"
     )
 
 
-def as_viewpoint(viewpoint: Any, n: int) -> np.ndarray:
+def as_viewpoint(viewpoint: Any, n: int) -> Floats:
     """Return the viewpoint, or ones (the class F itself) for None."""
     return np.ones(n) if viewpoint is None else as_vector(viewpoint, n, "viewpoint")
 
@@ -95,7 +85,7 @@ def check_nonnegative(function: Any, name: str) -> None:
         )
 
 
-def _values(function: Any, points: np.ndarray, name: str) -> np.ndarray:
+def _values(function: Any, points: Floats, name: str) -> Floats:
     values = np.asarray(function.value(points), dtype=float)
     if not np.isfinite(values).all():
         raise InvalidInputError(

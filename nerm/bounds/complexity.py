@@ -17,9 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm import kernels
-from nerm.bounds.checks import as_count, as_delta, as_intercept_radius, as_radius, as_size, as_viewpoint
+from nerm.bounds.checks import as_count, as_delta, as_intercept_radius, as_radius, as_viewpoint
 from nerm.errors import InvalidInputError
-from nerm.validation import as_matrix, check_finite
+from nerm.typing import Floats
+from nerm.validation import as_matrix, as_nonnegative, check_finite
 
 
 def rademacher_linear(X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None) -> float:
@@ -27,6 +28,8 @@ def rademacher_linear(X: Any, radius: float, *, intercept_radius: float = 0.0, v
 
     X is (n, d), viewpoint (n,); radius is B, intercept_radius beta.
 
+    Examples
+    --------
     >>> rademacher_linear([[3.0, 4.0], [0.0, 0.0]], radius=2.0, intercept_radius=0.0)
     5.0
     """
@@ -41,6 +44,8 @@ def rademacher_kernel(gram: Any, radius: float, *, intercept_radius: float = 0.0
     viewpoint is (n,), radius B and intercept_radius beta. The inequality is Jensen's, E||.|| <= sqrt(E||.||^2), and
     loses a few per cent.
 
+    Examples
+    --------
     >>> rademacher_kernel([1.0, 1.0, 1.0, 1.0], radius=2.0, intercept_radius=1.0, viewpoint=[1, -1, 1, -1])
     1.5
     """
@@ -52,20 +57,17 @@ def rademacher_kernel(gram: Any, radius: float, *, intercept_radius: float = 0.0
 
 
 def rademacher_population(
-    n: int,
-    radius: float,
-    input_radius: float,
-    *,
-    intercept_radius: float = 0.0,
-    viewpoint_bound: float = 1.0,
+    n: int, radius: float, input_radius: float, *, intercept_radius: float = 0.0, viewpoint_bound: float = 1.0
 ) -> float:
     """Return G (B R + beta) / sqrt(n) >= R_n(vF), where k(x, x) <= R^2 and `|v| <= G` for every x, seen or not.
 
+    Examples
+    --------
     >>> rademacher_population(100, radius=2.0, input_radius=1.0, intercept_radius=3.0)
     0.5
     """
-    R = as_size(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
-    G = as_size(viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance")
+    R = as_nonnegative(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
+    G = as_nonnegative(viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance")
     return G * (as_radius(radius) * R + as_intercept_radius(intercept_radius)) / as_count(n) ** 0.5
 
 
@@ -77,6 +79,8 @@ class MonteCarloComplexity:
     supremum by at most `2 |v_i| (B sqrt(k_ii) + beta) / n`, so one draw is sub-Gaussian with parameter tau
     (McDiarmid).
 
+    Examples
+    --------
     >>> made = rademacher_monte_carlo([[1.0], [1.0]], radius=1.0, draws=4000)
     >>> abs(made.estimate - 0.5) < 5 * made.standard_error  # E |s_1 + s_2| / 2 = 1/2
     True
@@ -111,6 +115,8 @@ def rademacher_monte_carlo(
 
     X is (n, d), viewpoint (n,). `kernel` is as elsewhere; with `"precomputed"` X is the (n, n) Gram matrix.
 
+    Examples
+    --------
     >>> round(rademacher_monte_carlo([[1.0], [1.0]], radius=1.0).estimate, 1)  # the limit is 1/2
     0.5
     """
@@ -144,7 +150,7 @@ def rademacher_monte_carlo(
     )
 
 
-def _diagonal(gram: Any) -> np.ndarray:
+def _diagonal(gram: Any) -> Floats:
     """Return k(x_i, x_i) from a Gram matrix or from the diagonal itself; no entry may be negative."""
     values = np.asarray(gram, dtype=float)
     diagonal = np.diag(kernels.check_gram(values)).copy() if values.ndim == 2 else values
@@ -158,8 +164,6 @@ def _diagonal(gram: Any) -> np.ndarray:
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))
         raise InvalidInputError(
-            "k(x, x) must be nonnegative",
-            f"{diagonal[i]:g} at index {i}",
-            "Use a positive semidefinite kernel",
+            "k(x, x) must be nonnegative", f"{diagonal[i]:g} at index {i}", "Use a positive semidefinite kernel"
         )
     return diagonal

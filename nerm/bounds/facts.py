@@ -1,15 +1,15 @@
-"""From a solution to what the bounds need to know of it."""
+"""What the bounds need to know of a fitted model, and how a solution tells it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nerm import weights as neutrality_weights
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import viewpoint_of
-from nerm.bounds.guarantee import FitFacts
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.objective import Neutrality, Risk
 
@@ -18,16 +18,94 @@ if TYPE_CHECKING:
     from nerm.solution import Solution
 
 
+@dataclass(frozen=True)
+class FitFacts:
+    """What the bounds need to know of a fitted model, as plain arrays and numbers.
+
+    `Solution.fit_facts()` and the classifiers' make it.
+
+    Attributes
+    ----------
+    scores, y, viewpoint : array of shape (n,)
+        On the training rows; y holds -1 and +1.
+    loss, surrogate : MarginFunction
+        phi and psi.
+    eta : float
+        The weight of the neutrality term, in mean form.
+    coef_norm, intercept : float
+        ||w|| (for kernels sqrt(c'Kc)) and b.
+    diagonal : array of shape (n,)
+        k(x_i, x_i): ||x_i||^2 for linear models.
+    lam : float or None
+        With Omega = (lam / 2n) ||w||^2; None for another regularizer, which gives no radius in advance.
+    gap : float
+        Certified, primal minus dual, in mean form.
+    fit_intercept : bool
+        Whether b was free.
+    sample_weight, neutrality_weights : array of shape (n,) or None
+        If any were used.
+    learned : tuple of str
+        What of the class was learned from the same rows (a kernel's width, a coding of columns), in words: the
+        theorems are about a class fixed before the data, so every statement names it as treated as fixed.
+
+    Examples
+    --------
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> facts = objective.on(X, y, viewpoint=v).solve().fit_facts()
+    >>> facts.eta, facts.lam, facts.diagonal.tolist(), round(facts.coef_norm, 4)
+    (1.0, 2.0, [1.0, 4.0, 1.0, 4.0], 0.5)
+    """
+
+    scores: Any
+    y: Any
+    viewpoint: Any
+    loss: Any
+    surrogate: Any
+    eta: float
+    coef_norm: float
+    intercept: float
+    diagonal: Any
+    lam: float | None = None
+    gap: float = 0.0
+    fit_intercept: bool = True
+    sample_weight: Any = None
+    neutrality_weights: Any = None
+    learned: tuple[str, ...] = ()
+
+
+def facts_of_model(model: Any) -> FitFacts:
+    """Ask a fitted model for its facts; solve a problem first."""
+    from nerm.problem import Problem
+
+    fitted = model.solve() if isinstance(model, Problem) else model
+    facts = fitted.fit_facts() if callable(getattr(fitted, "fit_facts", None)) else None
+    if not isinstance(facts, FitFacts):
+        raise InvalidInputError(
+            "'model' must be a nerm.bounds.FitFacts or have a method fit_facts() that returns one",
+            type(model).__name__,
+            "Pass a fitted nerm model, or build FitFacts from arrays",
+        )
+    return facts
+
+
 def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     """Return the facts of a solution about its neutrality to one viewpoint.
-
-    to
-        The name of the viewpoint; it can be left out when the problem has one neutrality term.
 
     The objective is divided by the weight of its risk, so that eta, lam and the gap are those of the theorems. With
     several neutrality terms eta (C_k - psi_k(0)) <= phi(0) + gap still holds for each, since no C_k is below
     psi_k(0).
 
+    Parameters
+    ----------
+    solution : Solution
+        Of a problem with one risk.
+    to : str, optional
+        The name of the viewpoint; it can be left out when the problem has one neutrality term.
+
+    Examples
+    --------
     >>> import nerm
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), [1, 1, -1, -1], [1, -1, 1, -1]
     >>> objective = 2 * nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 4 * nerm.Neutrality(nerm.Hinge())

@@ -17,6 +17,8 @@ def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05
     scores and viewpoint are (m,). The m rows must be i.i.d. and unseen: neither fitting nor choosing among models
     may have used them. Hoeffding's inequality, two-sided, for the m values sign f sign v in {-1, +1}.
 
+    Examples
+    --------
     >>> round(holdout_neutrality_bound([1.0, -1.0] * 5000, [1.0, 1.0] * 5000, delta=0.05), 4)
     0.0272
     """
@@ -31,6 +33,8 @@ def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) ->
     difference of two means of independent values in [0, 1]: Hoeffding's inequality, two-sided, with ranges `1/m_+`
     and `1/m_-`. Assumptions as for :func:`holdout_neutrality_bound`.
 
+    Examples
+    --------
     >>> round(holdout_parity_bound([1.0, -1.0] * 5000, [1.0, 1.0, -1.0, -1.0] * 2500, delta=0.05), 4)
     0.0272
     """

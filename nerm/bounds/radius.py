@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from nerm.bounds.checks import as_count, as_delta, as_size
+from nerm.bounds.checks import as_count, as_delta
 from nerm.validation import as_nonnegative, as_positive
 
 
@@ -19,6 +19,8 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
     phi(0) / lam. Strong convexity adds sqrt(2n gap / lam) for an approximate one. The smaller of the two is
     returned.
 
+    Examples
+    --------
     >>> norm_radius(lam=5.0, n=100)
     4.4721...
     """
@@ -38,11 +40,13 @@ def intercept_radius(
     some optimum has an f_i at or below it, and `|w.x_i| <= B R`. For hinges and v = ±1 this is 1 + B R. The
     optimum in b can be an interval: check the b at hand.
 
+    Examples
+    --------
     >>> intercept_radius(radius=2.0, input_radius=3.0)
     7.0
     """
-    B = as_size(radius, "radius", "Bound ||w|| first, see nerm.bounds.norm_radius")
-    R = as_size(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
+    B = as_nonnegative(radius, "radius", "Bound ||w|| first, see nerm.bounds.norm_radius")
+    R = as_nonnegative(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
     v = as_positive(smallest_viewpoint, "smallest_viewpoint", "A viewpoint of 0 leaves the intercept unbounded")
     return as_nonnegative(flat_from, "flat_from") / min(1.0, v) + B * R
 
@@ -54,10 +58,12 @@ def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[flo
     by a union bound: delta_k = delta / ((k+1)(k+2)), which sums to delta over k = 0, 1, 2, ... Use delta_k in
     place of delta. For a pair `(||w||, |b|)` apply it twice, the second time with the first share.
 
+    Examples
+    --------
     >>> radius_from_data(3.0, delta=0.06)
     (4.0, 0.005)
     """
-    size = as_size(norm, "norm", "The class must have finite complexity")
+    size = as_nonnegative(norm, "norm", "The class must have finite complexity")
     start = as_positive(base, "base")
     k = 0
     while start * 2.0**k < size:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from nerm.bounds.checks import as_count, as_delta, as_size, check_nonnegative, slope_and_range
+from nerm.bounds.checks import as_count, as_delta, check_nonnegative, slope_and_range
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.metrics import relaxed_neutrality_risk
+from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive, as_vector
 
 KINDS = ("population", "empirical")
@@ -31,6 +32,8 @@ def risk_bound(
     instead of c. `margin_bound` is M, the largest `|f|` of the class; L and c are the Lipschitz constant and
     the range of phi on [-M, M]. y holds -1 and +1; y and scores are (n,).
 
+    Examples
+    --------
     >>> from nerm.atoms import Hinge
     >>> round(risk_bound([1, -1] * 50, [1, -1] * 50, Hinge(), complexity=0.1, margin_bound=1.0), 4)
     0.4716
@@ -65,6 +68,8 @@ def neutrality_bound(
 
     The bound is about C_psi. It says nothing about C_sgn: see :func:`holdout_neutrality_bound` for that.
 
+    Examples
+    --------
     >>> from nerm.atoms import Hinge
     >>> v = [1, -1] * 50
     >>> round(neutrality_bound([0.0] * 100, v, Hinge(), complexity=0.1, margin_bound=1.0), 4)
@@ -97,6 +102,8 @@ def optimal_neutrality_bound(
     and margin_bound, as in :func:`neutrality_bound`, of a class that holds the solution and was fixed
     before the data.
 
+    Examples
+    --------
     >>> from nerm.atoms import Hinge
     >>> optimal_neutrality_bound(Hinge(), Hinge(), eta=4.0)
     1.25
@@ -127,24 +134,26 @@ def _excess(
     """
     if kind not in KINDS:
         raise UnknownNameError("'kind'", kind, KINDS)
-    size = as_size(complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|")
-    bound = as_size(margin_bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
+    size = as_nonnegative(complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|")
+    bound = as_nonnegative(
+        margin_bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v"
+    )
     slope, width = slope_and_range(function, bound, name)
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
     deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
     return 2.0 * slope * size + factor * width * deviation
 
 
-def _scores(scores: Any) -> np.ndarray:
+def _scores(scores: Any) -> Floats:
     n = int(np.size(scores))
     if n == 0:
         raise InvalidInputError("'scores' must have at least one entry", "none", "Pass f(x_i) on the training rows")
     return as_vector(scores, n, "scores")
 
 
-def _check_inside(values: np.ndarray, bound: Any, what: str) -> None:
+def _check_inside(values: Floats, bound: Any, what: str) -> None:
     """Refuse a hypothesis that the class cannot contain; rounding is forgiven."""
-    limit = as_size(bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
+    limit = as_nonnegative(bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
     i = int(np.abs(values).argmax())
     if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:
         raise InvalidInputError(
