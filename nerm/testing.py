@@ -6,39 +6,53 @@ clauses are checked from the definitions (values, secants, brute force on a grid
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Norm, Regularizer
+from nerm.typing import Floats
 
 __all__ = ["check_margin_function", "check_regularizer"]
 
+Clauses: TypeAlias = Iterator[tuple[Any, str]]  # what must hold, and in words
+
 
 def check_margin_function(atom: MarginFunction, *, points: Any = None, tol: float | None = None) -> None:
-    """Check a margin function against its contract: convexity, subgradients, conjugate, prox, cvxpy expression, facts.
+    """Check a margin function against its contract.
 
-    points
+    Convexity, subgradients, curvature, conjugate, prox, cvxpy expression, facts; an AssertionError names what is
+    broken.
+
+    Parameters
+    ----------
+    atom : MarginFunction
+        One of nerm's or one's own.
+    points : array-like, optional
         Margins to test at; by default a spread of them, and the kinks and breakpoints of the atom with neighbours.
-    tol
+    tol : float, optional
         Allowed error; by default 1e-9, or 1e-5 for atoms with numerically derived parts.
 
+    Examples
+    --------
     >>> from nerm import Hinge
     >>> check_margin_function(Hinge())
     """
     tol = (1e-5 if atom.facts.numeric else 1e-9) if tol is None else tol
     m = _test_points(atom) if points is None else np.asarray(points, dtype=float)
-    _check_convex(atom, m, tol)
-    _check_subgradient(atom, m, tol)
-    _check_curvature(atom, m)
-    _check_conjugate(atom, m, tol)
-    _check_prox(atom, m, tol)
-    _check_expression(atom, m, tol)
-    _check_facts(atom, m, tol)
+    parts = (_convexity, _subgradient, _curvature, _conjugate, _prox, _expression, _facts)
+    _hold(atom, chain.from_iterable(part(atom, m, tol) for part in parts))
 
 
-def _test_points(atom: MarginFunction) -> np.ndarray:
+def _hold(atom: Any, clauses: Clauses) -> None:
+    for holds, clause in clauses:
+        assert np.all(holds), f"{atom!r} breaks its contract: {clause}."
+
+
+def _test_points(atom: MarginFunction) -> Floats:
     """Return margins on both sides, and on every kink and breakpoint and just beside it."""
     special = np.array(sorted({0.0, 1.0, *atom.facts.kinks, *atom.facts.breakpoints}))
     near = np.concatenate([special + shift for shift in (-1e-3, 0.0, 1e-3)])
@@ -46,156 +60,118 @@ def _test_points(atom: MarginFunction) -> np.ndarray:
     return np.unique(np.concatenate([np.linspace(-6, 6, 41), near, rng.normal(scale=2.0, size=40)]))
 
 
-def _scale(*values: np.ndarray) -> np.ndarray:
+def _scale(*values: Floats) -> Floats:
     """Return 1 + the largest size among values: errors are judged relative to it."""
-    return 1.0 + np.max([np.abs(v) for v in np.broadcast_arrays(*values)], axis=0)
+    return np.asarray(1.0 + np.max([np.abs(v) for v in np.broadcast_arrays(*values)], axis=0))
 
 
-def _hold(condition: Any, clause: str, atom: Any, detail: str = "") -> None:
-    assert np.all(condition), f"{atom!r} breaks its contract: {clause}. {detail}".rstrip()
-
-
-def _check_convex(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
+def _convexity(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     a, b = m[:, None], m[None, :]
     for t in (0.25, 0.5):
         chord = t * atom.value(a) + (1 - t) * atom.value(b)
-        middle = atom.value(t * a + (1 - t) * b)
-        _hold(middle <= chord + tol * _scale(chord), "the value must be convex", atom)
+        yield atom.value(t * a + (1 - t) * b) <= chord + tol * _scale(chord), "the value must be convex"
 
 
-def _check_subgradient(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
-    low, high = atom.subgradient(m)
-    _hold(low <= high + tol * _scale(low), "the interval of subgradients must have low <= high", atom)
+def _subgradient(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
+    (low, high), value = atom.subgradient(m), atom.value(m)
+    yield low <= high + tol * _scale(low), "the interval of subgradients must have low <= high"
     for g in (low, high, 0.5 * (low + high)):
-        below = atom.value(m)[:, None] + g[:, None] * (m[None, :] - m[:, None])
-        _hold(
-            below <= atom.value(m)[None, :] + tol * _scale(below) * 10,
-            "a subgradient must support the function from below",
-            atom,
-        )
+        below = value[:, None] + g[:, None] * (m[None, :] - m[:, None])
+        yield below <= value + 10 * tol * _scale(below), "a subgradient must support the function from below"
     step = 1e-6
-    left = (atom.value(m) - atom.value(m - step)) / step
-    right = (atom.value(m + step) - atom.value(m)) / step
+    left, right = (value - atom.value(m - step)) / step, (atom.value(m + step) - value) / step
     slack = 1e-4 * _scale(left, right)
-    _hold(
-        (low >= left - slack) & (high <= right + slack),
-        "subgradients must lie between the one-sided slopes",
-        atom,
-    )
-    _hold(
-        (low <= left + slack) & (high >= right - slack),
-        "at a kink the interval must reach both one-sided slopes",
-        atom,
-    )
+    yield (low >= left - slack) & (high <= right + slack), "subgradients must lie between the one-sided slopes"
+    yield (low <= left + slack) & (high >= right - slack), "at a kink the interval must reach both one-sided slopes"
 
 
-def _check_curvature(atom: MarginFunction, m: np.ndarray) -> None:
+def _curvature(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     """Hold the curvature, if there is one, against differences of the derivative, away from breakpoints."""
     step = 1e-5
-    smooth = np.all([np.abs(m - b) > 2 * step for b in atom.facts.breakpoints] or [np.isfinite(m)], axis=0)
-    m = m[smooth]
+    m = m[[all(abs(x - b) > 2 * step for b in atom.facts.breakpoints) for x in m]]
     curvature = atom.curvature(m)
-    if curvature is None:
-        return
-    (after, _), (before, _) = atom.subgradient(m + step), atom.subgradient(m - step)
-    bend = (after - before) / (2 * step)
-    slack = (1e-1 if atom.facts.numeric else 1e-6) * _scale(bend)
-    _hold(np.abs(curvature - bend) <= slack, "curvature must be the slope of the derivative", atom)
+    if curvature is not None:
+        bend = (atom.subgradient(m + step)[0] - atom.subgradient(m - step)[0]) / (2 * step)
+        slack = (1e-1 if atom.facts.numeric else 1e-6) * _scale(bend)
+        yield np.abs(curvature - bend) <= slack, "curvature must be the slope of the derivative"
 
 
-def _check_conjugate(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
-    low, high = atom.subgradient(m)
+def _conjugate(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
+    (low, high), value = atom.subgradient(m), atom.value(m)
     for u in (low, high, 0.5 * (low + high)):
         inside = np.isfinite(u)
-        equality = atom.value(m) + atom.conjugate(u) - u * m
-        error = np.abs(equality) / _scale(atom.value(m), u * m)
-        _hold(
-            error[inside] <= 10 * tol,
-            "phi(m) + phi*(u) = u m must hold at a subgradient u (Fenchel-Young)",
-            atom,
-            f"Worst {error[inside].max():.1e}.",
-        )
-        gap = atom.value(m)[None, :] + atom.conjugate(u)[:, None] - u[:, None] * m[None, :]
-        _hold(
-            gap[inside] >= -10 * tol * _scale(u[inside, None] * m[None, :]),
-            "phi(m) + phi*(u) >= u m must hold everywhere",
-            atom,
-        )
-    slope_low, slope_high = atom.facts.slopes
-    for outside in (slope_low - 0.1, slope_high + 0.1):
-        if np.isfinite(outside):
-            _hold(
-                np.isposinf(atom.conjugate(np.array([outside]))),
-                "the conjugate must be +inf outside facts.slopes",
-                atom,
-            )
+        error = (np.abs(value + atom.conjugate(u) - u * m) / _scale(value, u * m))[inside]
+        clause = "phi(m) + phi*(u) = u m must hold at a subgradient u (Fenchel-Young)"
+        yield error <= 10 * tol, f"{clause}. Worst {error.max():.1e}"
+        gap = value[None, :] + atom.conjugate(u)[:, None] - u[:, None] * m[None, :]
+        slack = 10 * tol * _scale(u[inside, None] * m[None, :])
+        yield gap[inside] >= -slack, "phi(m) + phi*(u) >= u m must hold everywhere"
+    ends = np.array([atom.facts.slopes[0] - 0.1, atom.facts.slopes[1] + 0.1])
+    outside = atom.conjugate(ends[np.isfinite(ends)])
+    yield np.isposinf(outside), "the conjugate must be +inf outside facts.slopes"
 
 
-def _check_prox(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
+def _prox(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
+    grid = np.linspace(-1.0, 1.0, 2001)
     for step in (0.1, 1.0, 5.0):
         z = atom.prox(m, step)
         best = step * atom.value(z) + 0.5 * (z - m) ** 2
-        grid = np.linspace(-1.0, 1.0, 2001)
         for reach in (10.0 * (1 + step), 0.1, 1e-4):
-            others = z[:, None] + reach * grid[None, :]
+            others = z[:, None] + reach * grid
             values = step * atom.value(others) + 0.5 * (others - m[:, None]) ** 2
-            better = best[:, None] > values + 10 * tol * _scale(best)[:, None]
-            _hold(~better, "prox must minimise step phi(z) + (z - m)^2 / 2", atom, f"Step {step:g}.")
+            least = values.min(axis=1) + 10 * tol * _scale(best)
+            yield best <= least, f"prox must minimise step phi(z) + (z - m)^2 / 2. Step {step:g}"
 
 
-def _check_expression(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
+def _expression(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     import cvxpy as cp
 
-    expression = atom.expression(cp.Variable(len(m)))
-    _hold(expression.is_convex(), "the cvxpy expression must be convex by cvxpy's rules", atom)
+    yield atom.expression(cp.Variable(len(m))).is_convex(), "the cvxpy expression must be convex by cvxpy's rules"
     values = np.asarray(atom.expression(cp.Constant(m)).value, dtype=float)
     error = np.abs(values - atom.value(m)) / _scale(values)
-    _hold(error <= tol, "the cvxpy expression must equal the value", atom, f"Worst {error.max():.1e}.")
+    yield error <= tol, f"the cvxpy expression must equal the value. Worst {error.max():.1e}"
 
 
-def _check_facts(atom: MarginFunction, m: np.ndarray, tol: float) -> None:
-    facts = atom.facts
-    _hold(abs(facts.at_zero - float(atom.value(0.0))) <= tol, "facts.at_zero must be the value at 0", atom)
-    low, high = atom.subgradient(m)
-    _hold(
-        (low >= facts.slopes[0] - tol) & (high <= facts.slopes[1] + tol),
-        "facts.slopes must contain every subgradient",
-        atom,
-    )
-    values = atom.value(m)
-    _hold(values >= facts.minimum - tol, "facts.minimum must be a lower bound", atom)
+def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
+    facts, (low, high), values = atom.facts, atom.subgradient(m), atom.value(m)
+    apart = np.abs(m[:, None] - m[None, :])
+    yield abs(facts.at_zero - float(atom.value(0.0))) <= tol, "facts.at_zero must be the value at 0"
+    inside = (low >= facts.slopes[0] - tol) & (high <= facts.slopes[1] + tol)
+    yield inside, "facts.slopes must contain every subgradient"
+    yield values >= facts.minimum - tol, "facts.minimum must be a lower bound"
     if np.isfinite(facts.lipschitz):
         rise = np.abs(values[:, None] - values[None, :])
-        _hold(
-            rise <= (facts.lipschitz + tol) * np.abs(m[:, None] - m[None, :]) + tol,
-            "facts.lipschitz must bound the slope",
-            atom,
-        )
+        yield rise <= (facts.lipschitz + tol) * apart + tol, "facts.lipschitz must bound the slope"
     if np.isfinite(facts.smoothness):
         rise = np.abs(low[:, None] - low[None, :])
-        _hold(
-            rise <= facts.smoothness * np.abs(m[:, None] - m[None, :]) + tol * _scale(low),
-            "facts.smoothness must bound the curvature",
-            atom,
-        )
-        _hold(np.abs(high - low) <= tol * _scale(low), "a smooth function must have one derivative", atom)
-    for kink in facts.kinks:
-        below, above = atom.subgradient(np.array([kink]))
-        _hold(above > below, "facts.kinks must be points with more than one subgradient", atom)
+        yield rise <= facts.smoothness * apart + tol * _scale(low), "facts.smoothness must bound the curvature"
+        yield np.abs(high - low) <= tol * _scale(low), "a smooth function must have one derivative"
+    below, above = atom.subgradient(np.array(facts.kinks))
+    yield above > below, "facts.kinks must be points with more than one subgradient"
     if facts.quadratic is not None:
         a, q = facts.quadratic
-        low_end, high_end = np.clip(facts.slopes, -5.0, 5.0)
-        u = np.linspace(low_end, high_end, 11)
-        _hold(
-            np.abs(atom.conjugate(u) - a * u - 0.5 * q * u**2) <= tol * _scale(u**2),
-            "facts.quadratic must be the conjugate",
-            atom,
-        )
+        first, last = np.clip(facts.slopes, -5.0, 5.0)
+        u = np.linspace(first, last, 11)
+        error = np.abs(atom.conjugate(u) - a * u - 0.5 * q * u**2)
+        yield error <= tol * _scale(u**2), "facts.quadratic must be the conjugate"
 
 
 def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float = 1e-9) -> None:
-    """Check a regularizer on vectors of length d: convexity, subgradients, conjugate, prox, cvxpy expression, parts.
+    """Check a regularizer against its contract.
 
+    Convexity, subgradients, conjugate, prox, cvxpy expression, parts; an AssertionError names what is broken.
+
+    Parameters
+    ----------
+    atom : Regularizer
+        One of nerm's or one's own.
+    d : int
+        The length of the vectors to test with.
+    tol : float
+        Allowed error.
+
+    Examples
+    --------
     >>> from nerm import L1
     >>> check_regularizer(L1())
     """
@@ -204,88 +180,69 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float = 1e-9) -> No
     atom.check(d)
     rng = np.random.default_rng(0)
     W = _test_vectors(rng, d)
-    values = np.array([atom.value(w) for w in W])
-    _hold(abs(atom.value(np.zeros(d))) <= tol, "Omega(0) must be 0", atom)
-    _hold(values >= -tol, "Omega must not be negative", atom)
-    for w, value in zip(W, values, strict=True):
-        _hold(
-            abs(float(atom.expression(cp.Constant(w)).value) - value) <= tol * (1 + value),
-            "the cvxpy expression must equal the value",
-            atom,
-        )
-        _check_regularizer_subgradient(atom, w, value)
-        _check_regularizer_prox(atom, w, rng, tol)
-        q = rng.normal(size=d)
-        _hold(value + atom.conjugate(q) >= w @ q - tol * 10, "Omega(w) + Omega*(q) >= w.q must hold", atom)
-        parts = sum(share * part.value(w) for share, part in atom.parts())
-        _hold(abs(parts - value) <= tol * (1 + value), "the parts must add up", atom)
+    convex = atom.expression(cp.Variable(d)).is_convex()
+    _hold(atom, iter([(convex, "the cvxpy expression must be convex by cvxpy's rules")]))
+    _hold(atom, iter([(abs(atom.value(np.zeros(d))) <= tol, "Omega(0) must be 0")]))
     for w in W:
-        # The prox condition: w - prox(w) is a subgradient at prox(w), where Fenchel-Young is an equality.
-        z = atom.prox(w)
-        gap = atom.value(z) + atom.conjugate(w - z) - z @ (w - z)
-        _hold(
-            abs(gap) <= 100 * tol,
-            "Omega(z) + Omega*(q) = z.q must hold at q = w - prox(w)",
-            atom,
-            f"Gap {gap:.1e}.",
-        )
-    if isinstance(atom, Norm):
-        for w, value in zip(W, values, strict=True):
-            ratio = max(float(w @ z) / atom.value(z) for z in W if z.any())
-            _hold(ratio <= atom.dual_norm(w) + tol * 10, "the dual norm must bound q.w / Omega(w)", atom)
-            _hold(abs(atom.value(2 * w) - 2 * value) <= tol * (1 + value), "a norm must be homogeneous", atom)
-    _hold(
-        atom.expression(cp.Variable(d)).is_convex(),
-        "the cvxpy expression must be convex by cvxpy's rules",
-        atom,
-    )
+        _hold(atom, _values_of_regularizer(atom, w, rng, tol))
+        _hold(atom, _axes(atom, w))
+        _hold(atom, _prox_of_regularizer(atom, w, rng, tol))
+        if isinstance(atom, Norm):
+            _hold(atom, _dual_norm(atom, w, W, tol))
 
 
-def _test_vectors(rng: np.random.Generator, d: int) -> list[np.ndarray]:
+def _test_vectors(rng: np.random.Generator, d: int) -> list[Floats]:
     """Return vectors with zeros, ties and a zero among them: the kinks of norms."""
     sparse = rng.normal(size=d) * (rng.random(d) < 0.5)
     tied = np.resize([2.0, -2.0, 1.0], d)
     axis = np.eye(d)[0] * 3.0
     half = np.concatenate([np.zeros(d // 2), rng.normal(size=d - d // 2)])
-    return [
-        np.zeros(d),
-        sparse,
-        tied,
-        axis,
-        -axis,
-        half,
-        *(scale * rng.normal(size=d) for scale in (0.1, 1.0, 1.0, 5.0)),
-    ]
+    spread = [scale * rng.normal(size=d) for scale in (0.1, 1.0, 1.0, 5.0)]
+    return [np.zeros(d), sparse, tied, axis, -axis, half, *spread]
 
 
-def _check_regularizer_subgradient(atom: Regularizer, w: np.ndarray, value: float) -> None:
-    low, high = atom.subgradient(w)
-    step = 1e-7
-    for j in range(len(w)):
-        move = np.zeros_like(w)
-        move[j] = step
+def _values_of_regularizer(atom: Regularizer, w: Floats, rng: np.random.Generator, tol: float) -> Clauses:
+    import cvxpy as cp
+
+    value, q = atom.value(w), rng.normal(size=len(w))
+    close = tol * (1 + value)
+    yield value >= -tol, "Omega must not be negative"
+    expressed = float(atom.expression(cp.Constant(w)).value)
+    yield abs(expressed - value) <= close, "the cvxpy expression must equal the value"
+    yield value + atom.conjugate(q) >= w @ q - 10 * tol, "Omega(w) + Omega*(q) >= w.q must hold"
+    parts = sum(share * part.value(w) for share, part in atom.parts())
+    yield abs(parts - value) <= close, "the parts must add up"
+
+
+def _axes(atom: Regularizer, w: Floats) -> Clauses:
+    (low, high), value, step = atom.subgradient(w), atom.value(w), 1e-7
+    for j, move in enumerate(step * np.eye(len(w))):
         right, left = (atom.value(w + move) - value) / step, (value - atom.value(w - move)) / step
         slack = 1e-5 * (1 + abs(right) + abs(left))
         close = abs(high[j] - right) <= slack and abs(low[j] - left) <= slack
-        _hold(
-            close,
-            "subgradient must give the one-sided derivatives along each axis",
-            atom,
-            f"Coordinate {j} of {w.tolist()}.",
-        )
+        clause = "subgradient must give the one-sided derivatives along each axis"
+        yield close, f"{clause}. Coordinate {j} of {w.tolist()}"
 
 
-def _check_regularizer_prox(atom: Regularizer, w: np.ndarray, rng: np.random.Generator, tol: float) -> None:
+def _prox_of_regularizer(atom: Regularizer, w: Floats, rng: np.random.Generator, tol: float) -> Clauses:
+    """Hold the prox against many trials; w - prox(w) is a subgradient there: Fenchel-Young is an equality."""
+
+    def cost(z: Floats, step: float) -> float:
+        return step * atom.value(z) + 0.5 * float((z - w) @ (z - w))
+
     for step in (0.3, 1.0, 4.0):
         z = atom.prox(w, step)
-        best = step * atom.value(z) + 0.5 * float((z - w) @ (z - w))
-        for size in (1.0, 1e-2, 1e-4):
-            for _ in range(20):
-                other = z + size * rng.normal(size=len(w)) * (rng.random(len(w)) < 0.6)
-                trial = step * atom.value(other) + 0.5 * float((other - w) @ (other - w))
-                _hold(
-                    best <= trial + tol * (1 + best),
-                    "prox must minimise step Omega(z) + ||z - w||^2 / 2",
-                    atom,
-                    f"Step {step:g}.",
-                )
+        moves = rng.normal(size=(60, len(w))) * (rng.random((60, len(w))) < 0.6)
+        trials = [cost(z + size * move, step) for size, move in zip((1.0, 1e-2, 1e-4) * 20, moves, strict=True)]
+        best = cost(z, step)
+        clause = f"prox must minimise step Omega(z) + ||z - w||^2 / 2. Step {step:g}"
+        yield best <= min(trials) + tol * (1 + best), clause
+    z = atom.prox(w)
+    gap = atom.value(z) + atom.conjugate(w - z) - z @ (w - z)
+    yield abs(gap) <= 100 * tol, f"Omega(z) + Omega*(q) = z.q must hold at q = w - prox(w). Gap {gap:.1e}"
+
+
+def _dual_norm(atom: Norm, w: Floats, W: list[Floats], tol: float) -> Clauses:
+    value, ratio = atom.value(w), max(float(w @ z) / atom.value(z) for z in W if z.any())
+    yield ratio <= atom.dual_norm(w) + 10 * tol, "the dual norm must bound q.w / Omega(w)"
+    yield abs(atom.value(2 * w) - 2 * value) <= tol * (1 + value), "a norm must be homogeneous"

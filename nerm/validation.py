@@ -123,9 +123,7 @@ def as_weights(values: Any, n: int, name: str) -> np.ndarray:
     check_finite(weights, name)
     if (weights < 0).any():
         raise InvalidInputError(
-            f"{name!r} must be nonnegative",
-            f"{weights.min():g} {_where(weights < 0)}",
-            "Use 0 to leave a row out",
+            f"{name!r} must be nonnegative", f"{weights.min():g} {_where(weights < 0)}", "Use 0 to leave a row out"
         )
     if not weights.any():
         raise InvalidInputError(f"{name!r} must have a positive entry", "only zeros", "Give some row a positive weight")
@@ -176,9 +174,7 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
         shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
         what = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
         raise InvalidInputError(
-            f"{name!r} must hold exactly two classes",
-            f"{what}: {shown}",
-            "Select or merge classes so that two remain",
+            f"{name!r} must hold exactly two classes", f"{what}: {shown}", "Select or merge classes so that two remain"
         )
     return np.where(labels == classes[1], 1.0, -1.0), classes
 

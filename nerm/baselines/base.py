@@ -52,9 +52,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Learn the groups and return True for the favoured one."""
         if viewpoint is None:
             raise InvalidInputError(
-                f"'viewpoint' must be given to {type(self).__name__}.fit",
-                "none",
-                "Call fit(X, y, viewpoint=s)",
+                f"'viewpoint' must be given to {type(self).__name__}.fit", "none", "Call fit(X, y, viewpoint=s)"
             )
         groups, self.groups_ = as_labels(viewpoint, n, "viewpoint")
         return groups > 0

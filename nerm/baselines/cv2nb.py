@@ -61,9 +61,7 @@ class CV2NB(GroupClassifier):
         """
         if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 0):
             raise InvalidInputError(
-                "'max_iter' must be None or a whole number, at least 0",
-                repr(self.max_iter),
-                "Use None for no limit",
+                "'max_iter' must be None or a whole number, at least 0", repr(self.max_iter), "Use None for no limit"
             )
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)

@@ -53,12 +53,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     """
 
     def __init__(
-        self,
-        eta: float = 0.0,
-        lam: float = 1.0,
-        tol: float = 1e-7,
-        max_iter: int = 500,
-        verbose: bool = False,
+        self, eta: float = 0.0, lam: float = 1.0, tol: float = 1e-7, max_iter: int = 500, verbose: bool = False
     ) -> None:
         self.eta = eta
         self.lam = lam

@@ -19,14 +19,7 @@ class Prototypes:
     only through X P', M'X and H'X, so a sparse X stays sparse.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        positive: np.ndarray,
-        favoured: np.ndarray,
-        K: int,
-        scales: tuple[float, ...],
-    ) -> None:
+    def __init__(self, X: Any, positive: np.ndarray, favoured: np.ndarray, K: int, scales: tuple[float, ...]) -> None:
         self.X, self.K, self.scales = X, K, scales
         self.n, self.d = X.shape
         self.y = positive.astype(float)
@@ -54,8 +47,7 @@ class Prototypes:
         few = min(10, self.n)
         rows = random.randint(self.n, size=(self.K, few))
         members = sp.csr_matrix(
-            (np.full(rows.size, 1.0 / few), (np.repeat(np.arange(self.K), few), rows.ravel())),
-            shape=(self.K, self.n),
+            (np.full(rows.size, 1.0 / few), (np.repeat(np.arange(self.K), few), rows.ravel())), shape=(self.K, self.n)
         )
         means = members @ self.X
         P = means.toarray() if sp.issparse(means) else np.asarray(means)
