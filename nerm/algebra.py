@@ -104,8 +104,8 @@ class Term(Algebra):
         return (WeightedTerm(1.0, self),)
 
     @abstractmethod
-    def formula(self) -> str:
-        """Return the term as plain-text mathematics."""
+    def formula(self, mean: str = "mean") -> str:
+        """Return the term as plain-text mathematics; in the sum form a mean is called a sum."""
 
     @abstractmethod
     def latex_formula(self) -> str:
@@ -146,7 +146,11 @@ class Objective(Algebra):
         return " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)
 
     def __str__(self) -> str:
-        return "minimise " + " + ".join(_scaled(t.weight, t.term.formula(), " ") for t in self.terms)
+        return self.formula()
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the objective as plain-text mathematics; in the sum form a mean is called a sum."""
+        return "minimise " + " + ".join(_scaled(t.weight, t.term.formula(mean), " ") for t in self.terms)
 
     def _repr_latex_(self) -> str:
         body = " + ".join(_scaled(t.weight, t.term.latex_formula(), r"\, ") for t in self.terms)

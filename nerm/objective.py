@@ -54,9 +54,9 @@ class Risk(Term):
     def __repr__(self) -> str:
         return f"Risk({self.loss!r})"
 
-    def formula(self) -> str:
+    def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
-        return f"mean {_label(self.loss)}(y f)"
+        return f"{mean} {_label(self.loss)}(y f)"
 
     def latex_formula(self) -> str:
         """Return the term as LaTeX."""
@@ -119,10 +119,10 @@ class Neutrality(Term):
         weights = self.weights if isinstance(self.weights, str) else "array"
         return f"Neutrality({self.surrogate!r}{to}" + ("" if weights == "uniform" else f", weights={weights!r}") + ")"
 
-    def formula(self) -> str:
+    def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         v = "v" if self.to is None else self.to
-        mean = "mean" if isinstance(self.weights, str) and self.weights == "uniform" else "weighted mean"
+        mean = mean if isinstance(self.weights, str) and self.weights == "uniform" else f"weighted {mean}"
         psi = _label(self.surrogate)
         return f"max({mean} {psi}({v} f), {mean} {psi}(-{v} f))"
 

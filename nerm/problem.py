@@ -159,6 +159,12 @@ class Problem:
 
     def value(self, coef: Floats, intercept: float) -> ObjectiveValue:
         """Return the objective at a hypothesis on the distinct rows."""
+        if not self.blocks:
+            raise InvalidInputError(
+                "an objective must have rows to be evaluated on",
+                "a problem whose rows were left behind",
+                "Bind the objective to data again: objective.on(X, y, ...)",
+            )
         scores = self.hypothesis.scores(coef, intercept)
         sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
         terms = []
@@ -216,6 +222,19 @@ class Problem:
         """
         blocks = make_blocks(objective, self.rows, y, self.viewpoints, sample_weight)
         return replace(self, objective=objective, y=_own(y), sample_weight=_own(sample_weight), blocks=blocks)
+
+    def without_rows(self) -> Problem:
+        """Return what is left without the training rows: terms, classes, and a hypothesis that can still be linear."""
+        none = np.zeros(0)
+        return replace(
+            self,
+            hypothesis=replace(self.hypothesis, X=self.hypothesis.X[:0].copy()),
+            rows=as_given(0),
+            y=none,
+            viewpoints=dict.fromkeys(self.viewpoints, none),
+            sample_weight=none,
+            blocks=(),
+        )
 
     # The doors: each imports its room when called, so that nerm imports neither cvxpy nor a solver by itself.
 

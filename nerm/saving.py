@@ -91,7 +91,6 @@ def _records() -> dict[str, type]:
     """Return nerm's own records that a file may hold, by class name."""
     from nerm.algebra import Objective, WeightedTerm
     from nerm.certificate import Certificate
-    from nerm.estimators.binary_fit import BinaryFit
     from nerm.hypothesis import KernelHypothesis, LinearHypothesis
     from nerm.multipliers import Multipliers
     from nerm.objective import Neutrality, Risk
@@ -100,7 +99,7 @@ def _records() -> dict[str, type]:
     from nerm.solution import Solution, Stats
     from nerm.value import ObjectiveValue, TermValue
 
-    records = (Objective, WeightedTerm, Certificate, BinaryFit, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
+    records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
     return {cls.__name__: cls for cls in (*records, *values)}
 
@@ -181,15 +180,12 @@ class _Writer:
         )
 
     def _fields(self, record: Any) -> dict[str, Any]:
-        from nerm.estimators.binary_fit import BinaryFit
         from nerm.problem import Problem
         from nerm.solution import Stats
 
         values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
         if isinstance(record, Problem):
             del values["blocks"]  # they follow from the rest
-        if isinstance(record, BinaryFit):
-            values["facts"] = {}  # they hold one entry a training row, and models travel without these
         if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
             values["details"] = {k: v for k, v in values["details"].items() if isinstance(v, str | int | float)}
         return {name: self.encode(value) for name, value in values.items()}
@@ -242,7 +238,7 @@ class _Reader:
 
         if cls is Problem:
             names = ("objective", "rows", "y", "viewpoints", "sample_weight")
-            fields["blocks"] = make_blocks(*(fields[name] for name in names))
+            fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
         return cls(**fields)
 
     def _all(self, fields: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from nerm.blocks import viewpoint_of
 from nerm.certificate import Certificate
 from nerm.multipliers import Multipliers
+from nerm.objective import Neutrality
 from nerm.problem import Problem
 from nerm.typing import Array, Floats
 from nerm.value import ObjectiveValue
@@ -170,6 +172,21 @@ class Solution:
     def predict(self, X: Any) -> Array:
         """Return the class of new rows, (m,): the larger class iff f(x) > 0."""
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
+
+    def without_rows(self) -> Solution:
+        """Return what is left without the training rows: value, certificate, theta and w; no kernel coefficients."""
+        none = None if self.multipliers is None else replace(self.multipliers, rows=self.multipliers.rows[:, :0].copy())
+        coef = self.coef[:0].copy() if self.problem.is_kernel else self.coef
+        return replace(self, problem=self.problem.without_rows(), coef=coef, multipliers=none)
+
+    @property
+    def thetas(self) -> dict[str, float]:
+        """By viewpoint, the weight of C+ in max(C+, C-); nan where eta is 0 or no multipliers are known."""
+        return {
+            viewpoint_of(weighted.term, self.problem.viewpoints): float("nan") if value.theta is None else value.theta
+            for weighted, value in zip(self.problem.objective.terms, self.objective.terms, strict=True)
+            if isinstance(weighted.term, Neutrality)
+        }
 
     def fit_facts(self, to: str | None = None) -> FitFacts:
         """Return what `nerm.bounds.guarantee` needs to know of this solution, about one viewpoint."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 
@@ -28,11 +29,7 @@ class TermValue:
     value: float
     plus: float | None = None
     minus: float | None = None
-
-    def times(self, factor: float) -> TermValue:
-        """Return the term with its value, and both sides, multiplied."""
-        sides = [None if side is None else factor * side for side in (self.plus, self.minus)]
-        return replace(self, value=factor * self.value, plus=sides[0], minus=sides[1])
+    theta: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,6 +50,13 @@ class ObjectiveValue:
 
     def __float__(self) -> float:
         return self.total
+
+    def with_thetas(self, thetas: Iterable[float]) -> ObjectiveValue:
+        """Return the value with a theta for each neutrality term, in their order."""
+        known = iter(thetas)
+        return replace(
+            self, terms=tuple(t if t.plus is None else replace(t, theta=float(next(known))) for t in self.terms)
+        )
 
     def _sum(self, kind: str) -> float:
         return sum(t.weight * t.value for t in self.terms if t.kind == kind)

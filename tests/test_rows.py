@@ -55,3 +55,17 @@ def test_weights_add_up_and_values_spread():
     placed = rows.place(values)
     np.testing.assert_allclose(rows.add_up(placed), values)
     assert not as_given(3).merged
+
+
+def test_rows_of_one_hash_are_still_told_apart():
+    from nerm.row_hashes import groups
+
+    X, extra = table(4, n=50, d=2)
+    bits = (X + 0.0).view(np.uint64).ravel()
+    ends = np.arange(0, 101, 2)
+    index, first = groups(
+        np.zeros(50, dtype=np.uint64), ends, np.empty(0, np.int32), bits, np.ascontiguousarray(extra).view(np.uint64)
+    )
+    expected = distinct_rows(X, extra)
+    np.testing.assert_array_equal(index, expected.index)
+    np.testing.assert_array_equal(first, expected.first)

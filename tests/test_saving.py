@@ -65,7 +65,7 @@ def test_a_model_comes_back_the_same(name, tmp_path):
     fitted = {k for k in vars(model) if k.endswith("_")}
     assert {k for k in vars(loaded) if k.endswith("_")} == fitted
     with pytest.raises(nerm.InvalidInputError, match=r"Fit again with viewpoint=..."):
-        loaded.fit_facts(label=loaded.fits_[0].label)
+        loaded.fit_facts(label=loaded.classes_[-1])
 
 
 SOLUTIONS = {

@@ -74,7 +74,7 @@ class ElasticNet(Regularizer):
             (weight, atom) for weight, atom in ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2())) if weight
         )
 
-    def formula(self) -> str:
+    def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         return f"({self.l1_ratio:g} ‖w‖₁ + {1 - self.l1_ratio:g} ½‖w‖²)"
 

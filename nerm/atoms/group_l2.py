@@ -120,7 +120,7 @@ class GroupL2(Norm):
 
         return cp.sum([weight * cp.norm2(w[g]) for weight, g in self._pairs(w.shape[0])])
 
-    def formula(self) -> str:
+    def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         return "Σ_g ‖w_g‖₂"
 

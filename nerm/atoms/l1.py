@@ -45,7 +45,7 @@ class L1(Norm):
 
         return cp.norm1(w)
 
-    def formula(self) -> str:
+    def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         return "‖w‖₁"
 

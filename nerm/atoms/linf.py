@@ -53,7 +53,7 @@ class LInf(Norm):
 
         return cp.norm_inf(w)
 
-    def formula(self) -> str:
+    def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         return "‖w‖_∞"
 

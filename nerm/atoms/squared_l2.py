@@ -44,7 +44,7 @@ class SquaredL2(Regularizer):
 
         return cp.sum_squares(w) / 2
 
-    def formula(self) -> str:
+    def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         return "½‖w‖²"
 

@@ -137,7 +137,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
         intercept=intercept,
         diagonal=problem.rows.spread(problem.hypothesis.squared_row_norms()),
         lam=_lam(problem, weight),
-        gap=max(solution.certificate.gap, 0.0) / weight,
+        gap=max(solution.certificate.gap, 0.0) * problem.divisor / (problem.n * weight),
         fit_intercept=problem.intercept,
         sample_weight=None if (problem.sample_weight == 1).all() else problem.sample_weight,
         neutrality_weights=None if (weights == 1).all() else weights,

@@ -1,8 +1,7 @@
 """scikit-learn classifiers that are neutral to a viewpoint."""
 
-from nerm.estimators.binary_fit import BinaryFit
 from nerm.estimators.explanation import Explanation
 from nerm.estimators.nerm_classifier import NERMClassifier
 from nerm.estimators.neutral_svc import NeutralSVC
 
-__all__ = ["BinaryFit", "Explanation", "NERMClassifier", "NeutralSVC"]
+__all__ = ["Explanation", "NERMClassifier", "NeutralSVC"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,53 +20,61 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nerm import viewpoint as viewpoints
 from nerm.certificate import Certificate
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.estimators.binary_fit import BinaryFit, Design, problem_of, solve_binary, summed_up
+from nerm.estimators.design import Design, TrainingRows, kept, solved
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.parameters import nested, with_parameter
-from nerm.estimators.rows import Rows, canonical_rows
 from nerm.signs import sign
 from nerm.solution import Solution
+from nerm.typing import Array, Floats, Ints, Matrix
 from nerm.validation import as_weights
 
 # One memory layout, so that equal data in another container give equal results to the last bit.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 
 
-class NeutralClassifier(ClassifierMixin, BaseEstimator):
+class NeutralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is neutral to a viewpoint: fit, predict, explain, save. Subclasses name the atoms."""
 
-    classes_: np.ndarray
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    support_: np.ndarray
-    support_vectors_: Any
-    dual_coef_: np.ndarray
+    sum_form: ClassVar[bool]
+    classes_: Array
+    coef_: Floats
+    intercept_: Floats
+    support_: Ints
+    support_vectors_: Matrix
+    dual_coef_: Floats
     kernel_: Any
     dropped_columns_: tuple[int, ...]
     n_features_in_: int
     n_iter_: int
     certificate_: Certificate
-    fits_: tuple[BinaryFit, ...]
+    class_weight_: dict[Any, float]
+    total_weight_: float
+    solutions_: tuple[Solution, ...]
 
     @abstractmethod
-    def _design(self, X: Any, weight: np.ndarray, names: list[str]) -> Design:
-        """Return the parameters, checked and fixed on the (merged) rows X with these weights."""
+    def _design(self, X: Matrix, weight: Floats, names: list[str]) -> Design:
+        """Return the parameters, checked and fixed on the rows X with these weights."""
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sample_weight: Any = None) -> Any:
         """Fit on (X, y), neutral to the viewpoint.
 
-        X
-            (n, d), dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix.
-        y
-            (n,), labels of two or more classes; beyond two, one class against the rest each.
-        viewpoint
+        Parameters
+        ----------
+        X : (n, d) matrix
+            Dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix.
+        y : (n,) array
+            Labels of two or more classes; beyond two, one class against the rest each.
+        viewpoint : optional
             See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`; a
             callable g(X) or a fitted estimator, which see X as it is given here; `Learned(estimator, X, labels)`; a
             DataFrame or a dict of several. Two groups count as -1 and +1, more groups (strings, integers) give one
             neutrality term a group; real numbers (floats) are used as they are.
-        sample_weight
-            (n,), nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is
-            none.
+        sample_weight : (n,) array, optional
+            Nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is none.
+
+        Returns
+        -------
+        self
         """
         dropped = viewpoints.dropped_columns(viewpoint, X)
         matrix, labels = self._validated(X, y, dropped)
@@ -72,23 +83,16 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         terms = viewpoints.resolve_terms(viewpoint, X, matrix.shape[0], s > 0)
         classes, codes = self._codes(labels, s)
         class_weight = self._class_weights(classes, codes, s)
-        extra = np.column_stack([codes.astype(float), *terms.values()])
-        rows = canonical_rows(matrix, extra, s, merge=not self._pairwise())
-        merged = matrix[rows.first][:, rows.first] if self._pairwise() else matrix[rows.first]
-        design = self._design(merged, rows.weight, list(terms))
-        v = {name: values[rows.first] for name, values in terms.items()}
+        rows, places = self._training_rows(matrix, codes, terms, s, class_weight)
+        design = self._design(rows.X, rows.sample_weight, list(terms))
 
         self.classes_, self.dropped_columns_ = classes, dropped
-        targets = [1] if len(classes) == 2 else list(range(len(classes)))
-        weights = s[rows.kept], (s * class_weight[codes])[rows.kept]
-        solutions, fits = [], []
-        problem = None
-        for k in targets:
-            against_rest = np.where(codes[rows.first] == k, 1.0, -1.0)
-            problem, u = problem_of(design, merged, against_rest, rows, v, class_weight[codes[rows.first]], problem)
-            solutions.append(solve_binary(problem, design))
-            fits.append(summed_up(solutions[-1], design, rows, u, classes[k], weights))
-        self._keep(solutions, fits, rows, matrix, design)
+        self.class_weight_ = {} if self.class_weight is None else dict(zip(classes.tolist(), class_weight, strict=True))
+        problem, solutions = None, []
+        for k in [1] if len(classes) == 2 else range(len(classes)):
+            problem = design.problem(rows, k, like=problem)
+            solutions.append(solved(problem, design))
+        self._keep(solutions, design, matrix, places)
         return self
 
     # --- the data ---------------------------------------------------------------------------------
@@ -97,7 +101,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         kernel = getattr(self, "kernel", None)
         return getattr(kernel, "name", kernel) == "precomputed"
 
-    def _validated(self, X: Any, y: Any, dropped: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+    def _validated(self, X: Any, y: Any, dropped: tuple[int, ...]) -> tuple[Any, Array]:
         """Return X as a float matrix without its dropped columns, and the labels, as scikit-learn checks them."""
         if not dropped:
             matrix, labels = validate_data(self, X, y, **CHECKS)
@@ -113,7 +117,18 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             matrix = matrix.toarray()
         return matrix, labels
 
-    def _codes(self, labels: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _training_rows(
+        self, matrix: Matrix, codes: Ints, terms: dict[str, Floats], s: Floats, class_weight: Floats
+    ) -> tuple[TrainingRows, Ints]:
+        """Return the rows of positive weight and where they stand in the training set."""
+        places, risk = np.flatnonzero(s > 0), s * class_weight[codes]
+        if len(places) == len(s):
+            return TrainingRows(matrix, codes, terms, s, risk), places
+        part = matrix[places][:, places] if self._pairwise() else matrix[places]
+        terms = {name: v[places] for name, v in terms.items()}
+        return TrainingRows(part, codes[places], terms, s[places], risk[places]), places
+
+    def _codes(self, labels: Array, s: Array) -> tuple[Array, Array]:
         """Return the classes and the class number of each row; two classes at least must have weight."""
         classes, codes = np.unique(labels, return_inverse=True)
         present = np.unique(codes[s > 0])
@@ -127,7 +142,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             return classes[present], np.searchsorted(present, codes)
         return classes, codes
 
-    def _class_weights(self, classes: np.ndarray, codes: np.ndarray, s: np.ndarray) -> np.ndarray:
+    def _class_weights(self, classes: Array, codes: Array, s: Array) -> Array:
         """Return one weight a class; "balanced" counts rows by their sample weights."""
         given = getattr(self, "class_weight", None)
         if given is None:
@@ -143,16 +158,17 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     # --- what is kept -----------------------------------------------------------------------------
 
-    def _keep(self, solutions: list[Solution], fits: list[BinaryFit], rows: Rows, matrix: Any, design: Design) -> None:
+    def _keep(self, solutions: list[Solution], design: Design, matrix: Matrix, places: Ints) -> None:
         """Set the fitted attributes; of the training rows only support vectors remain."""
-        self.fits_ = tuple(fits)
         self.kernel_ = design.kernel
         self.intercept_ = np.array([solution.intercept for solution in solutions], dtype=float)
-        self.n_iter_ = max([solution.stats.iterations or 1 for solution in solutions])
+        self.n_iter_ = max(solution.stats.iterations or 1 for solution in solutions)
+        self.total_weight_ = solutions[0].problem.divisor
         # One-vs-rest is the sum of its problems, so their certificates add up.
-        self.certificate_ = Certificate(
-            float(sum(f.certificate.primal for f in fits)), float(sum(f.certificate.dual for f in fits))
-        )
+        own = design.own_form(self.total_weight_)
+        self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(own)
+        self._facts = [{name: solution.fit_facts(name) for name in design.eta} for solution in solutions]
+        self.solutions_ = tuple(kept(solution, design) for solution in solutions)
         coefs = np.vstack([solution.coef for solution in solutions])
         for name in ("coef_", "dual_coef_", "support_", "support_vectors_"):
             if hasattr(self, name):  # an earlier fit with another kernel may have left some
@@ -162,22 +178,20 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             self.coef_[:, self._kept_columns()] = coefs
             return
         used = np.flatnonzero((coefs != 0).any(axis=0))
-        used = used[np.argsort(rows.first[used])]
-        self.support_ = rows.first[used]
-        self.dual_coef_ = coefs[:, used]
+        self.support_, self.dual_coef_ = places[used], coefs[:, used]
         self.support_vectors_ = matrix[:0] if self._pairwise() else matrix[self.support_]
 
-    def _kept_columns(self) -> np.ndarray:
+    def _kept_columns(self) -> Array:
         return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))
 
     # --- prediction -------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Array:
         """Return f(x) for the rows of X (n, d): (n,) for two classes, (n, number of classes) beyond.
 
         With a precomputed kernel X is (n, number of training rows), the values k(x, x_i).
         """
-        check_is_fitted(self, "fits_")
+        check_is_fitted(self, "solutions_")
         matrix = self._known(X)
         if self.kernel_ is None:
             scores = np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
@@ -195,14 +209,14 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         return check_array(_without(X, self.dropped_columns_), estimator=self, input_name="X", **CHECKS)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Array:
         """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""
         scores = self.decision_function(X)
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; labels that were not seen in fit are refused, since they can never be right."""
-        check_is_fitted(self, "fits_")
+        check_is_fitted(self, "solutions_")
         known = set(self.classes_.tolist())
         for i, label in enumerate(np.asarray(y).ravel().tolist()):
             if label not in known:
@@ -215,38 +229,47 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     # --- what it says about itself ----------------------------------------------------------------
 
-    def explain(self, top: int = 10) -> Explanation:
-        """Return terms of the objective, C+ and C-, theta, the certificate and the `top` largest coefficients."""
-        check_is_fitted(self, "fits_")
-        return explanation_of(self, top)
+    def explain(self, top: int = 10, feature_names: Sequence[str] | None = None) -> Explanation:
+        """Return terms of the objective, C+ and C-, theta, the certificate and the largest coefficients.
+
+        Parameters
+        ----------
+        top : int
+            How many coefficients to show.
+        feature_names : sequence of str, optional
+            Names of the columns, where `fit` saw none; in a pipeline ``pipe[:-1].get_feature_names_out()``.
+        """
+        check_is_fitted(self, "solutions_")
+        return explanation_of(self, top, feature_names)
 
     def fit_facts(self, to: str | None = None, label: Any = None) -> Any:
         """Return what `nerm.bounds.guarantee` needs to know, about one viewpoint (and one class beyond two)."""
-        check_is_fitted(self, "fits_")
-        fits = {fit.label.item() if isinstance(fit.label, np.generic) else fit.label: fit for fit in self.fits_}
-        if label is None and len(fits) > 1:
+        check_is_fitted(self, "solutions_")
+        labels = self.classes_[1:].tolist() if len(self.classes_) == 2 else self.classes_.tolist()
+        if label is None and len(labels) > 1:
             raise InvalidInputError(
-                "a guarantee must be about one class", f"{len(fits)} classes", "Choose one: fit_facts(label=...)"
+                "a guarantee must be about one class", f"{len(labels)} classes", "Choose one: fit_facts(label=...)"
             )
-        if label is not None and label not in fits:
-            raise UnknownNameError("'label'", label, fits)
-        fit = next(iter(fits.values())) if label is None else fits[label]
-        if not fit.facts:
+        if label is not None and label not in labels:
+            raise UnknownNameError("'label'", label, labels)
+        number = 0 if label is None else labels.index(label)
+        facts = self._facts[number] if hasattr(self, "_facts") else {}
+        if not facts:
             raise InvalidInputError(
                 "a guarantee about neutrality must have a viewpoint and the training rows",
-                "a loaded model" if fit.thetas else "a model fitted without a viewpoint",
+                "a loaded model" if self.solutions_[number].thetas else "a model fitted without a viewpoint",
                 "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows",
             )
-        if to is None and len(fit.facts) > 1:
+        if to is None and len(facts) > 1:
             raise InvalidInputError(
                 "a guarantee must be about one viewpoint",
-                f"{len(fit.facts)}: {', '.join(map(repr, fit.facts))}",
-                f"Choose one: fit_facts(to={next(iter(fit.facts))!r})",
+                f"{len(facts)}: {', '.join(map(repr, facts))}",
+                f"Choose one: fit_facts(to={next(iter(facts))!r})",
             )
-        if to is not None and to not in fit.facts:
-            raise UnknownNameError("'to'", to, fit.facts, "Name a viewpoint that was given")
-        facts = fit.facts[next(iter(fit.facts)) if to is None else to]
-        return dataclasses.replace(facts, learned=("the kernel's width",)) if self._learned_width() else facts
+        if to is not None and to not in facts:
+            raise UnknownNameError("'to'", to, facts, "Name a viewpoint that was given")
+        found = facts[next(iter(facts)) if to is None else to]
+        return dataclasses.replace(found, learned=("the kernel's width",)) if self._learned_width() else found
 
     def _learned_width(self) -> bool:
         """Whether the kernel's gamma came from the training rows."""
@@ -262,7 +285,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         """
         from nerm.saving import save
 
-        check_is_fitted(self, "fits_")
+        check_is_fitted(self, "solutions_")
         save(self, path)
 
     # --- parameters -------------------------------------------------------------------------------

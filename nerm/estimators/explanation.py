@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from nerm.certificate import Certificate
+from nerm.errors import InvalidInputError
+from nerm.solution import Solution
+from nerm.value import TermValue
 
 
 @dataclass(frozen=True)
-class TermLine:
-    """One term of the objective: weight times value; C+ and C- are means over the rows, theta the weight of C+."""
+class ClassExplanation:
+    """One class against the rest, in the classifier's own form (a sum for `NeutralSVC`, a mean for `NERMClassifier`).
 
-    label: str
-    weight: float
-    value: float
-    plus: float | None = None
-    minus: float | None = None
-    theta: float | None = None
-
-
-@dataclass(frozen=True)
-class BinaryExplanation:
-    """One binary problem: the class against the rest, its formula, terms, certificate and largest coefficients."""
+    Attributes
+    ----------
+    label : object
+        The class that counts as +1.
+    formula : str
+        What was minimised.
+    terms : tuple of TermValue
+        Weight and value of each term; C+ and C- are means over the rows.
+    total : float
+        The sum of weight times value.
+    certificate : Certificate
+        Of this form.
+    solved : str
+        The status, who solved, in how many iterations.
+    coef_norm, intercept : float
+        ||w|| (for kernels sqrt(c'Kc)) and b.
+    coefficients : tuple of (str, float)
+        The largest, by name.
+    others : int
+        How many more are not zero.
+    class_weights : dict
+        By class, if any were asked for.
+    """
 
     label: Any
     formula: str
-    terms: tuple[TermLine, ...]
+    terms: tuple[TermValue, ...]
     total: float
     certificate: Certificate
     solved: str
@@ -37,14 +53,19 @@ class BinaryExplanation:
     intercept: float
     coefficients: tuple[tuple[str, float], ...]
     others: int
+    class_weights: dict[Any, float]
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
     """What `explain()` returns: prints as text, shows as tables in a notebook.
 
-    `problems` holds one entry a binary problem: its formula, terms (with C+ and C- as means over the rows, and theta),
-    certificate and largest coefficients.
+    Attributes
+    ----------
+    model : str
+        The classifier and its parameters.
+    problems : tuple of ClassExplanation
+        One for two classes, one a class beyond.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [-1, -1, 1, 1], [1, -1, 1, -1]
@@ -57,7 +78,7 @@ class Explanation:
     """
 
     model: str
-    problems: tuple[BinaryExplanation, ...]
+    problems: tuple[ClassExplanation, ...]
 
     def __repr__(self) -> str:
         return "\n\n".join([self.model, *(_text(p) for p in self.problems)])
@@ -66,54 +87,77 @@ class Explanation:
         return f"<div><p><code>{escape(self.model)}</code></p>{''.join(_html(p) for p in self.problems)}</div>"
 
 
-def explanation_of(model: Any, top: int) -> Explanation:
-    """Return the explanation of a fitted classifier, with this many coefficients a problem."""
+def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
+    """Return the explanation of a fitted classifier, with this many coefficients a class."""
     linear = model.kernel_ is None
     table = model.coef_ if linear else model.dual_coef_
-    names = _names(model) if linear else [f"row {i}" for i in model.support_.tolist()]
-    problems = []
-    for fit, coef, intercept in zip(model.fits_, table, model.intercept_, strict=True):
-        order = [int(j) for j in np.argsort(-np.abs(coef), kind="stable") if coef[j] != 0]
-        thetas = iter(fit.thetas.values())
-        terms = tuple(
-            TermLine(t.label, t.weight, t.value)
-            if t.plus is None
-            else TermLine(t.label, t.weight, t.value, fit.mean * t.plus, fit.mean * t.minus, next(thetas))
-            for t in fit.value.terms
-        )
-        iterations = "" if fit.stats.iterations is None else f" in {fit.stats.iterations} iterations"
-        problems.append(
-            BinaryExplanation(
-                label=fit.label,
-                formula=fit.formula,
-                terms=terms,
-                total=fit.value.total,
-                certificate=fit.certificate,
-                solved=f"{fit.status.value} by {fit.stats.solver}{iterations}",
-                coef_norm=fit.coef_norm,
-                intercept=float(intercept),
-                coefficients=tuple((names[j], float(coef[j])) for j in order[:top]),
-                others=max(0, len(order) - top),
-            )
-        )
+    names = _names(model, feature_names) if linear else [f"row {i}" for i in model.support_.tolist()]
+    positives = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+    problems = (
+        _class_explanation(model, label, solution, dict(zip(names, coef.tolist(), strict=True)), top)
+        for label, solution, coef in zip(positives, model.solutions_, table, strict=True)
+    )
     return Explanation(repr(model), tuple(problems))
 
 
-def _names(model: Any) -> list[str]:
-    given = getattr(model, "feature_names_in_", None)
-    return [f"x{j}" for j in range(model.n_features_in_)] if given is None else [str(name) for name in given]
+def _class_explanation(
+    model: Any, label: Any, solution: Solution, coef: dict[str, float], top: int
+) -> ClassExplanation:
+    own = model.total_weight_ if model.sum_form else 1.0
+    stats, objective = solution.stats, solution.problem.objective
+    lam = [own * t.weight if v.kind == "regularizer" else t.weight for t, v in _pairs(solution)]
+    shown = replace(objective, terms=tuple(replace(t, weight=w) for t, w in zip(objective.terms, lam, strict=True)))
+    values = [v.value if v.kind == "regularizer" else own * v.value for v in solution.objective.terms]
+    terms = zip(solution.objective.terms, lam, values, strict=True)
+    largest = sorted((item for item in coef.items() if item[1]), key=lambda item: -abs(item[1]))
+    half_square = sum(v.value for v in solution.objective.terms if v.kind == "regularizer")
+    iterations = "" if stats.iterations is None else f" in {stats.iterations} iterations"
+    return ClassExplanation(
+        label=label,
+        formula=shown.formula("sum" if model.sum_form else "mean"),
+        terms=tuple(replace(v, weight=weight, value=value) for v, weight, value in terms),
+        total=own * solution.objective.total,
+        certificate=solution.certificate.times(own),
+        solved=f"{solution.status.value} by {stats.solver}{iterations}",
+        coef_norm=float(np.linalg.norm(solution.coef)) if model.kernel_ is None else float(np.sqrt(2 * half_square)),
+        intercept=float(solution.intercept),
+        coefficients=tuple(largest[:top]),
+        others=max(0, len(largest) - top),
+        class_weights=model.class_weight_,
+    )
 
 
-def _neutrality(line: TermLine) -> str:
-    if line.plus is None:
+def _pairs(solution: Solution) -> list[tuple[Any, TermValue]]:
+    return list(zip(solution.problem.objective.terms, solution.objective.terms, strict=True))
+
+
+def _names(model: Any, given: Sequence[str] | None) -> list[str]:
+    known = getattr(model, "feature_names_in_", None) if given is None else given
+    names = [f"x{j}" for j in range(model.n_features_in_)] if known is None else [str(name) for name in known]
+    if len(names) != model.n_features_in_:
+        raise InvalidInputError(
+            f"'feature_names' must name the {model.n_features_in_} columns seen in fit",
+            f"{len(names)} names",
+            "In a pipeline pass pipe[:-1].get_feature_names_out()",
+        )
+    return names
+
+
+def _neutrality(term: TermValue) -> str:
+    if term.plus is None:
         return ""
-    theta = "" if line.theta is None or np.isnan(line.theta) else f", theta {line.theta:.3f}"
-    return f"C+ {line.plus:.6g}, C- {line.minus:.6g}{theta}"
+    theta = "" if term.theta is None or np.isnan(term.theta) else f", theta {term.theta:.3f}"
+    return f"C+ {term.plus:.6g}, C- {term.minus:.6g}{theta}"
 
 
-def _text(problem: BinaryExplanation) -> str:
+def _class_weights(problem: ClassExplanation) -> str:
+    return ", ".join(f"{label} × {weight:.4g}" for label, weight in problem.class_weights.items())
+
+
+def _text(problem: ClassExplanation) -> str:
     width = max(len(t.label) for t in problem.terms)
     lines = [f"class {problem.label}: {problem.formula}"]
+    lines += [f"  class weights: {_class_weights(problem)}"] if problem.class_weights else []
     for t in problem.terms:
         lines.append(f"  {t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g} {_neutrality(t)}".rstrip())
     lines.append(f"  {'total':<{width}}  {'':>8}   {problem.total:.10g}")
@@ -124,7 +168,7 @@ def _text(problem: BinaryExplanation) -> str:
     return "\n".join(lines)
 
 
-def _html(problem: BinaryExplanation) -> str:
+def _html(problem: ClassExplanation) -> str:
     terms = "".join(
         f"<tr><td style='text-align:left'>{escape(t.label)}</td><td>{t.weight:.4g}</td><td>{t.value:.8g}</td>"
         f"<td style='text-align:left'>{_neutrality(t)}</td></tr>"
@@ -135,8 +179,9 @@ def _html(problem: BinaryExplanation) -> str:
         for name, value in problem.coefficients
     )
     more = f"<p>and {problem.others} smaller ones</p>" if problem.others else ""
+    weights = f"<p>class weights: {escape(_class_weights(problem))}</p>" if problem.class_weights else ""
     return (
-        f"<p><b>class {escape(str(problem.label))}</b>: {escape(problem.formula)}</p>"
+        f"<p><b>class {escape(str(problem.label))}</b>: {escape(problem.formula)}</p>{weights}"
         f"<table><tr><th>term</th><th>weight</th><th>value</th><th>neutrality</th></tr>{terms}</table>"
         f"<p>total {problem.total:.10g}; {escape(problem.solved)}; {escape(str(problem.certificate))}</p>"
         f"<p>norm {problem.coef_norm:.6g}, intercept {problem.intercept:.6g}, largest coefficients:</p>"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
+from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
-from nerm.estimators.binary_fit import Design
+from nerm.estimators.design import Design
 from nerm.estimators.parameters import as_atom, as_eta, as_kernel, as_weights_name
+from nerm.typing import Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
 
 
@@ -21,15 +21,21 @@ class NERMClassifier(NeutralClassifier):
 
     With hinges and SquaredL2 it is `NeutralSVC` with S times this lam and the same eta.
 
-    loss, surrogate
-        phi and psi: margin functions, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`).
-    regularizer
-        Omega, or its name (see `nerm.atoms.regularizers()`); with a kernel it must be SquaredL2.
-    lam, eta
-        Weights of the regularizer and of neutrality; eta may be a dict by viewpoint.
-
     Parameters of atoms can be searched: `set_params(loss__width=0.1)`. All else is as in `NeutralSVC`; `certificate_`
     is of the mean form.
+
+    Parameters
+    ----------
+    loss, surrogate : MarginFunction or str
+        phi and psi, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`).
+    regularizer : Regularizer or str
+        Omega, or its name (see `nerm.atoms.regularizers()`); with a kernel it must be SquaredL2.
+    lam : float
+        Weight of the regularizer, in this mean form.
+    eta : float or dict
+        Weight of neutrality, or a dict by viewpoint.
+    kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
+        As in `NeutralSVC`.
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
@@ -41,23 +47,25 @@ class NERMClassifier(NeutralClassifier):
     SmoothHinge(width=0.1)
     """
 
+    sum_form: ClassVar[bool] = False
+
     def __init__(
         self,
-        loss: Any = "hinge",
-        regularizer: Any = "squared-l2",
-        surrogate: Any = "hinge",
-        lam: Any = 0.05,
-        eta: Any = 0.0,
-        kernel: Any = "linear",
+        loss: Any = DEFAULTS.loss,
+        regularizer: Any = DEFAULTS.regularizer,
+        surrogate: Any = DEFAULTS.surrogate,
+        lam: Any = DEFAULTS.lam,
+        eta: Any = DEFAULTS.eta,
+        kernel: Any = DEFAULTS.kernel,
         *,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        weights: str = "uniform",
+        gamma: Any = DEFAULTS.gamma,
+        degree: int = DEFAULTS.degree,
+        coef0: float = DEFAULTS.coef0,
+        weights: str = DEFAULTS.weights,
         class_weight: Any = None,
         fit_intercept: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-6,
+        solver: str = DEFAULTS.solver,
+        tol: float = DEFAULTS.tol,
     ) -> None:
         self.loss = loss
         self.regularizer = regularizer
@@ -74,7 +82,7 @@ class NERMClassifier(NeutralClassifier):
         self.solver = solver
         self.tol = tol
 
-    def _design(self, X: Any, weight: np.ndarray, names: list[str]) -> Design:
+    def _design(self, X: Matrix, weight: Floats, names: list[str]) -> Design:
         options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return Design(
             loss=as_atom(self.loss, "loss"),
@@ -87,5 +95,5 @@ class NERMClassifier(NeutralClassifier):
             intercept=bool(self.fit_intercept),
             solver=self.solver,
             tol=as_positive(self.tol, "tol"),
-            sum_form=False,
+            sum_form=self.sum_form,
         )

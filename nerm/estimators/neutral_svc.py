@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 from nerm.atoms.hinge import Hinge
 from nerm.atoms.squared_l2 import SquaredL2
+from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
-from nerm.estimators.binary_fit import Design
+from nerm.estimators.design import Design
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name
+from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive
 
 
@@ -23,28 +23,45 @@ class NeutralSVC(NeutralClassifier):
 
     with f = X w + b, or f = K c + b and ||w||^2 = c'Kc. The intercept is free and not regularised.
 
-    lam
-        Weight of the regularizer.
-    eta
+    Parameters
+    ----------
+    lam : float
+        Weight of the regularizer, in this sum form.
+    eta : float or dict
         Weight of neutrality: a number for every neutrality term, or a dict by viewpoint. eta > 0 needs a viewpoint in
         `fit`.
     kernel, gamma, degree, coef0
         As in scikit-learn's SVC: "linear", "rbf", "poly", "sigmoid", "precomputed", a callable, or a
         `nerm.kernels.Kernel`, which has its own gamma, degree and coef0.
-    weights
+    weights : str
         u: "uniform" (the paper), "balanced" (demographic parity) or "equal_opportunity".
-    class_weight
-        None, "balanced" or a dict; multiplies the risk only.
-    fit_intercept
+    class_weight : dict, "balanced" or None
+        Multiplies the risk only.
+    fit_intercept : bool
         Whether b is free; otherwise it is 0.
-    solver, tol
-        See `nerm.Problem.solve`: tol is the relative duality gap that nerm certifies. Missing it is a
-        ConvergenceWarning.
+    solver : str
+        See `nerm.Problem.solve`.
+    tol : float
+        The relative duality gap that nerm certifies. Missing it is a ConvergenceWarning.
 
-    After `fit`, with P = 1 for two classes and one problem a class beyond: `classes_`, `coef_` (P, d) and `intercept_`
-    (P,) (linear) or `dual_coef_` (P, number of support vectors), `support_`, `support_vectors_` and `intercept_`
-    (kernel), `certificate_` (of the sum form; of the sum over classes beyond two), `n_iter_`, `fits_` (one `BinaryFit`
-    a binary problem), `n_features_in_`, `feature_names_in_`. `coef_` is 0 for columns that the viewpoint dropped.
+    Attributes
+    ----------
+    classes_ : array
+        The labels. Two classes are P = 1 problem, more are one problem a class.
+    coef_ : (P, d) array
+        For the linear kernel; 0 for columns that the viewpoint dropped.
+    dual_coef_, support_, support_vectors_
+        For other kernels: (P, number of support vectors), their places in the training set, and themselves.
+    intercept_ : (P,) array
+        b.
+    certificate_ : Certificate
+        Of the sum form; of the sum over classes beyond two.
+    solutions_ : tuple of Solution
+        One a binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without its rows.
+    class_weight_ : dict
+        By class; empty if none was asked for.
+    n_iter_, n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -56,20 +73,22 @@ class NeutralSVC(NeutralClassifier):
     True
     """
 
+    sum_form: ClassVar[bool] = True
+
     def __init__(
         self,
-        lam: Any = 1.0,
-        eta: Any = 0.0,
-        kernel: Any = "linear",
+        lam: Any = DEFAULTS.lam_sum,
+        eta: Any = DEFAULTS.eta,
+        kernel: Any = DEFAULTS.kernel,
         *,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        weights: str = "uniform",
+        gamma: Any = DEFAULTS.gamma,
+        degree: int = DEFAULTS.degree,
+        coef0: float = DEFAULTS.coef0,
+        weights: str = DEFAULTS.weights,
         class_weight: Any = None,
         fit_intercept: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-6,
+        solver: str = DEFAULTS.solver,
+        tol: float = DEFAULTS.tol,
     ) -> None:
         self.lam = lam
         self.eta = eta
@@ -83,7 +102,7 @@ class NeutralSVC(NeutralClassifier):
         self.solver = solver
         self.tol = tol
 
-    def _design(self, X: Any, weight: np.ndarray, names: list[str]) -> Design:
+    def _design(self, X: Matrix, weight: Floats, names: list[str]) -> Design:
         options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return Design(
             loss=Hinge(),
@@ -96,5 +115,5 @@ class NeutralSVC(NeutralClassifier):
             intercept=bool(self.fit_intercept),
             solver=self.solver,
             tol=as_positive(self.tol, "tol"),
-            sum_form=True,
+            sum_form=self.sum_form,
         )

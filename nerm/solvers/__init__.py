@@ -221,7 +221,7 @@ def _certified(problem: Problem, answer: Answer, tol: float, stats: Stats) -> So
         status=status,
         coef=coef,
         intercept=intercept,
-        objective=value,
+        objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
         multipliers=None if multipliers is None else multipliers.spread(problem.rows),
         certificate=certificate,
         stats=replace(

@@ -67,7 +67,7 @@ def test_more_classes_are_one_against_the_rest():
     assert ours.intercept_.shape == (3,)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-    assert ours.certificate_.primal == pytest.approx(sum(f.certificate.primal for f in ours.fits_))
+    assert ours.certificate_.primal == pytest.approx(sum(150 * s.certificate.primal for s in ours.solutions_))
     assert ours.certificate_.relative_gap < 1e-8
 
 
@@ -87,7 +87,7 @@ def test_the_neutral_svm_is_the_hand_written_qp(weights, weighted):
     assert model.certificate_.primal == pytest.approx(50 * value, rel=1e-6)
     naive = naive_objective(X, y, v, model.coef_[0], model.intercept_[0], mu=lam / 50, eta=eta, s=s, u=u)
     assert model.certificate_.primal == pytest.approx(50 * naive, rel=1e-9)
-    assert model.fits_[0].value.total == pytest.approx(50 * naive, rel=1e-9)
+    assert s.sum() * model.solutions_[0].objective.total == pytest.approx(50 * naive, rel=1e-9)
 
 
 def test_the_mean_form_is_the_sum_form_divided_by_the_weights():

@@ -42,7 +42,7 @@ def test_the_explanation_as_text_and_in_a_notebook():
     assert "<income>" not in html
     kernel = NERMClassifier(eta=0.5, kernel="rbf").fit(X, np.arange(60) % 3, viewpoint=v).explain()
     assert len(kernel.problems) == 3
-    assert "class 2: minimise mean hinge(y f) + 0.05 ½‖w‖²" in repr(kernel)
+    assert "class 2: minimise mean hinge(y f) + 0.01 ½‖w‖²" in repr(kernel)
     assert "row " in repr(kernel)
 
 
@@ -122,3 +122,31 @@ def test_no_radius_of_the_intercept_is_claimed_for_several_terms():
     assert NeutralSVC(eta=1.0).fit(X, y, viewpoint=both).fit_facts(to="sex").lam is None
     without = NeutralSVC(eta=1.0, fit_intercept=False, lam=2.0).fit(X, y, viewpoint=both)
     assert without.fit_facts(to="sex").lam == pytest.approx(2.0)
+
+
+def test_the_explanation_says_what_was_asked():
+    """A viewpoint called mean_age stays mean_age in the sum form; class weights and a pipeline's names are shown."""
+    X, y, v = make_data(8)
+    model = NeutralSVC(eta=0.5, class_weight={-1.0: 2.0, 1.0: 1.0}).fit(X, y, viewpoint={"mean_age": v})
+    text = repr(model.explain(feature_names=["a", "b", "c", "d"]))
+    assert "max(sum hinge(mean_age f), sum hinge(-mean_age f))" in text
+    assert "class weights: -1.0 × 2, 1.0 × 1" in text
+    assert "  a\n" in text or "  b\n" in text
+    assert "class weights: -1.0 × 2" in model.explain()._repr_html_()
+    with pytest.raises(nerm.InvalidInputError, match="'feature_names' must name the 4 columns seen in fit"):
+        model.explain(feature_names=["a"])
+
+
+def test_certificate_and_status_never_contradict_each_other():
+    """Near an optimum of 0 the relative gap counts from the value at zero, in the estimator too."""
+    X, y, _ = make_data(9)
+    model = NERMClassifier(lam=1e-15, loss="squared-hinge", tol=1e-6).fit(np.column_stack([X, 5 * y]), y)
+    (solution,) = model.solutions_
+    assert model.certificate_.relative_gap == pytest.approx(solution.certificate.relative_gap)
+    assert (solution.status == "optimal") == (model.certificate_.relative_gap <= 1e-6)
+
+
+def test_the_viewpoint_must_be_named():
+    X, y, v = make_data(10)
+    with pytest.raises(TypeError, match="positional"):
+        NeutralSVC().fit(X, y, v)

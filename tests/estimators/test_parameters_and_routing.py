@@ -106,7 +106,7 @@ def test_several_viewpoints_travel_as_a_table():
     table = pd.DataFrame({"sex": np.where(v > 0, "m", "f"), "region": np.arange(90) % 3})
     model = NeutralSVC(eta=0.2).set_fit_request(viewpoint=True)
     fitted = cross_validate(model, X, y, params={"viewpoint": table}, cv=3, return_estimator=True)["estimator"][0]
-    assert list(fitted.fits_[0].thetas) == ["sex", "region=0", "region=1", "region=2"]
+    assert list(fitted.solutions_[0].thetas) == ["sex", "region=0", "region=1", "region=2"]
 
 
 def test_the_viewpoint_is_never_passed_on_unasked():
@@ -123,7 +123,7 @@ def test_a_column_travels_as_it_is():
     search.fit(np.column_stack([X, v]), y, viewpoint=Column(4, drop=True))
     assert search.best_estimator_.coef_[0, 4] == 0
     frame = pd.DataFrame(X, columns=list("abcd")).assign(sex=v)
-    assert list(search.fit(frame, y, viewpoint="sex").best_estimator_.fits_[0].thetas) == ["sex"]
+    assert list(search.fit(frame, y, viewpoint="sex").best_estimator_.solutions_[0].thetas) == ["sex"]
 
 
 def test_a_notebook_shows_the_parameters():

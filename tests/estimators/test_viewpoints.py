@@ -57,7 +57,7 @@ def test_a_column_by_name(key):
     frame = FRAME if isinstance(key, Column) else FRAME.assign(sex=V)
     model = fit(frame, key)
     assert model.n_features_in_ == 5
-    assert list(model.fits_[0].thetas) == ["sex"]
+    assert list(model.solutions_[0].thetas) == ["sex"]
     if isinstance(key, Column):
         np.testing.assert_array_equal(model.decision_function(frame), EXPECTED)
         assert model.coef_.shape == (1, 5)
@@ -113,8 +113,8 @@ def test_several_values_are_one_term_each():
     model = fit(viewpoint=race)
     one_by_one = {f"race={value}": np.where(race == value, 1.0, -1.0) for value in "abc"}
     named = fit(viewpoint={"race": race})
-    assert list(model.fits_[0].thetas) == ["viewpoint=a", "viewpoint=b", "viewpoint=c"]
-    assert list(named.fits_[0].thetas) == list(one_by_one)
+    assert list(model.solutions_[0].thetas) == ["viewpoint=a", "viewpoint=b", "viewpoint=c"]
+    assert list(named.solutions_[0].thetas) == list(one_by_one)
     np.testing.assert_array_equal(named.decision_function(X), fit(viewpoint=one_by_one).decision_function(X))
     np.testing.assert_array_equal(fit(viewpoint=np.arange(60) % 3).coef_, model.coef_)
     # an estimator of several classes likewise gives one term a class, by its decision function
@@ -122,7 +122,7 @@ def test_several_values_are_one_term_each():
     columns = {f"viewpoint={c}": g.decision_function(X)[:, k] for k, c in enumerate("abc")}
     np.testing.assert_array_equal(fit(viewpoint=g).coef_, fit(viewpoint=columns).coef_)
     learned = fit(viewpoint=Learned(LogisticRegression(), X, race))
-    assert list(learned.fits_[0].thetas) == list(columns)
+    assert list(learned.solutions_[0].thetas) == list(columns)
     np.testing.assert_array_equal(learned.coef_, fit(viewpoint=g).coef_)
 
 
@@ -130,7 +130,7 @@ def test_a_value_of_weight_zero_only_is_no_group():
     race, s = np.array(["a", "b", "c"])[np.arange(60) % 3], (np.arange(60) % 3 < 2).astype(float)
     model = NeutralSVC(eta=0.5).fit(X, Y, viewpoint=race, sample_weight=s)
     without = NeutralSVC(eta=0.5).fit(X[s > 0], Y[s > 0], viewpoint=race[s > 0])
-    assert list(model.fits_[0].thetas) == ["viewpoint"]
+    assert list(model.solutions_[0].thetas) == ["viewpoint"]
     np.testing.assert_array_equal(model.coef_, without.coef_)
 
 
@@ -153,7 +153,7 @@ def test_several_viewpoints_and_an_eta_each():
     race = np.array(["a", "b", "c"])[np.arange(60) % 3]
     both = fit(viewpoint={"sex": V, "race": race}, eta={"sex": 0.5, "race": 0.0})
     np.testing.assert_allclose(both.decision_function(X), EXPECTED, atol=1e-3)
-    assert {k: bool(np.isnan(t)) for k, t in both.fits_[0].thetas.items()} == {
+    assert {k: bool(np.isnan(t)) for k, t in both.solutions_[0].thetas.items()} == {
         "sex": False,
         "race=a": True,
         "race=b": True,
@@ -162,7 +162,7 @@ def test_several_viewpoints_and_an_eta_each():
     table = pd.DataFrame({"sex": V, "race": race})
     np.testing.assert_array_equal(fit(viewpoint=table).coef_, fit(viewpoint={"sex": V, "race": race}).coef_)
     pair = fit(viewpoint=np.column_stack([V, X[:, 3]]))
-    assert list(pair.fits_[0].thetas) == ["viewpoint 0", "viewpoint 1"]
+    assert list(pair.solutions_[0].thetas) == ["viewpoint 0", "viewpoint 1"]
 
 
 def test_real_numbers_stay_numbers():

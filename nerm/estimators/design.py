@@ -1,0 +1,163 @@
+"""From the parameters of a classifier to its problem, one a class, and to the solution that the classifier keeps.
+
+Both classifiers minimise, over training rows i with sample weights s_i and class weights c_i, S = sum_i s_i,
+
+::
+
+    (1/S) sum_i s_i c_i phi(y_i f_i) + lam Omega(f) + sum_k eta_k max( (1/S) sum_i s_i u_ki psi(+- v_ki f_i) ).
+
+`NERMClassifier` speaks of this mean form; `NeutralSVC` of S times it, the paper's sum form, with its own lam S times
+the one here. A row of weight 2 is two rows, so both are the same problem to the last bit.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nerm import weights as neutrality_weights
+from nerm.algebra import Objective, WeightedTerm
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Regularizer
+from nerm.errors import NotSolvedError
+from nerm.objective import Neutrality, Risk
+from nerm.problem import Problem, bind
+from nerm.solution import Solution, Status
+from nerm.typing import Floats, Matrix
+from nerm.value import ObjectiveValue
+from nerm.viewpoint import DEFAULT
+
+PRUNING = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)  # relative sizes below which kernel coefficients are tried as zeros
+
+
+@dataclass(frozen=True)
+class Design:
+    """The parameters of a classifier, checked; lam is of the classifier's own form."""
+
+    loss: MarginFunction
+    regularizer: Regularizer
+    surrogate: MarginFunction
+    lam: float
+    eta: Mapping[str, float]
+    weights: str
+    kernel: Any
+    intercept: bool
+    solver: str
+    tol: float
+    sum_form: bool
+
+    def own_form(self, total_weight: float) -> float:
+        """Return what the mean form is multiplied by: S for the sum form, else 1."""
+        return total_weight if self.sum_form else 1.0
+
+    def objective(self, lam: float | None = None, u: Mapping[str, Any] | None = None) -> Objective:
+        """Return Risk + lam Omega + sum_k eta_k Neutrality_k, with weights by name or, given u, as arrays."""
+        terms = [WeightedTerm(1.0, Risk(self.loss)), WeightedTerm(self.lam if lam is None else lam, self.regularizer)]
+        for name, eta in self.eta.items():
+            to = None if list(self.eta) == [DEFAULT] else name
+            weights = self.weights if u is None else u[name]
+            terms.append(WeightedTerm(eta, Neutrality(self.surrogate, to=to, weights=weights)))
+        return Objective(tuple(terms))
+
+    def problem(self, rows: TrainingRows, positive: int, like: Problem | None = None) -> Problem:
+        """Return the problem of one class against the rest; that of another class lends its rows and Gram matrix."""
+        y, s = np.where(rows.codes == positive, 1.0, -1.0), rows.sample_weight
+        u = {k: s * neutrality_weights.resolve(self.weights, y, v, s) for k, v in rows.viewpoints.items()}
+        S = float(s.sum())
+        objective = self.objective(self.lam / self.own_form(S), u)
+        if like is not None:
+            return like.with_labels(y, objective, rows.risk_weight)
+        return bind(
+            objective,
+            rows.X,
+            y,
+            viewpoint=dict(rows.viewpoints) or None,
+            kernel=self.kernel,
+            intercept=self.intercept,
+            sample_weight=rows.risk_weight,
+            divisor=S,
+            apart=rows.codes,
+            checked=True,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """The rows of positive weight: checked X, class numbers, viewpoints, s_i, and s_i times the class weight."""
+
+    X: Matrix
+    codes: Any
+    viewpoints: Mapping[str, Floats]
+    sample_weight: Floats
+    risk_weight: Floats
+
+
+def solved(problem: Problem, design: Design) -> Solution:
+    """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
+    terms = problem.objective.terms
+    acting = Objective(tuple(t for t in terms if t.weight or isinstance(t.term, Risk)))
+    if len(acting.terms) == len(terms):
+        solution = problem.solve(design.solver, design.tol)
+    else:
+        reduced = problem.with_labels(problem.y, acting, problem.sample_weight)
+        solution = reduced.solve(design.solver, design.tol)
+        known = iter(solution.thetas.values())
+        thetas = [next(known) if t.weight else np.nan for t in terms if isinstance(t.term, Neutrality)]
+        value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
+        solution = replace(solution, problem=problem, objective=value)
+    _insist(solution)
+    return pruned(solution) if problem.is_kernel else solution
+
+
+def _insist(solution: Solution) -> None:
+    """Refuse a solver that found nothing, and warn of an answer that is not certified."""
+    if solution.status is Status.FAILED:
+        raise NotSolvedError(
+            f"{solution.status.sentence} Solver {solution.stats.solver!r} claims {solution.stats.claim!r}. "
+            "Scale the features, raise lam, or try another solver."
+        )
+    if solution.status is not Status.OPTIMAL:
+        from sklearn.exceptions import ConvergenceWarning
+
+        gap = f"Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"
+        warnings.warn(
+            f"{solution.status.sentence} {gap}. Scale the features, raise lam or tol, or try another solver.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def pruned(solution: Solution) -> Solution:
+    """Set the smallest kernel coefficients to zero, as long as the certified gap grows by at most a tenth of tol.
+
+    An interior-point method leaves small numbers where the optimum has zeros; only support vectors should be kept.
+    """
+    size = float(np.abs(solution.coef).max(initial=0.0))
+    primal = solution.certificate.primal
+    for share in PRUNING:
+        coef = np.where(np.abs(solution.coef) > share * size, solution.coef, 0.0)
+        value = solution.problem.evaluate(coef, solution.intercept)
+        if value.total <= primal + 0.1 * solution.tol * abs(primal):
+            return replace(
+                solution,
+                coef=coef,
+                objective=value.with_thetas(solution.thetas.values()),
+                certificate=replace(solution.certificate, primal=value.total),
+            )
+    return solution
+
+
+def kept(solution: Solution, design: Design) -> Solution:
+    """Return what a classifier remembers: the solution without its rows, its neutrality weights by name again."""
+    shown = design.objective(solution.problem.regularizers[0][0])
+    terms = tuple(
+        replace(value, label=repr(weighted.term))
+        for value, weighted in zip(solution.objective.terms, shown.terms, strict=True)
+    )
+    small = solution.without_rows()
+    problem = replace(small.problem, objective=shown)
+    return replace(small, problem=problem, objective=ObjectiveValue(solution.objective.total, terms))
