@@ -121,7 +121,7 @@ def _facts(fitted: TableFit) -> dict[str, Any]:
         "lam": settings.lam,
         "lam_form": "mean",
         "weights": settings.weights,
-        "objective": fitted.classifier.fits_[0].formula,
+        "objective": str(fitted.classifier.solutions_[0].problem.objective),
         "rows": len(fitted.train),
         "seed": settings.seed,
         "relative_gap": model.relative_gap,

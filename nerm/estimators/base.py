@@ -32,7 +32,7 @@ from nerm.validation import as_weights
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 
 
-class NeutralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NeutralClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that is neutral to a viewpoint: fit, predict, explain, save. Subclasses name the atoms."""
 
     sum_form: ClassVar[bool]

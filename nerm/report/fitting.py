@@ -198,7 +198,7 @@ class FittedModel:
     def of_classifier(cls, eta: float, model: Any) -> FittedModel:
         """Return what a fitted binary classifier shows."""
         coef = model.coef_[0] if hasattr(model, "coef_") else np.empty(0)
-        return cls._of(eta, model, model.fits_[0], model.certificate_, coef, model.intercept_[0])
+        return cls._of(eta, model, model.solutions_[0], model.certificate_, coef, model.intercept_[0])
 
     @classmethod
     def _of(cls, eta: float, model: Any, solved: Any, certificate: Any, coef: Floats, intercept: Any) -> FittedModel:
