@@ -13,14 +13,15 @@ import scipy.linalg
 from scipy.special import expit
 
 from nerm.baselines.neutral_likelihood import NeutralLikelihood
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
 class Minimum:
     """Where the method stopped, and how well the conditions of a minimum hold there."""
 
-    weights: np.ndarray
-    multipliers: np.ndarray
+    weights: Floats
+    multipliers: Floats
     violation: float  #: largest constraint violation
     gradient_norm: float  #: largest entry of the Lagrangian's gradient
     steps: int
@@ -28,7 +29,7 @@ class Minimum:
 
 
 def minimise(
-    problem: NeutralLikelihood, start: np.ndarray, tol: float, feasible: float, max_steps: int, verbose: bool
+    problem: NeutralLikelihood, start: Floats, tol: float, feasible: float, max_steps: int, verbose: bool
 ) -> Minimum:
     """Minimise F subject to c <= 0 (or = 0).
 
@@ -60,15 +61,15 @@ def minimise(
 
 
 def _newton(
-    problem: NeutralLikelihood, w: np.ndarray, mu: np.ndarray, rho: float, tol: float, max_steps: int
-) -> tuple[np.ndarray, np.ndarray, float, int]:
+    problem: NeutralLikelihood, w: Floats, mu: Floats, rho: float, tol: float, max_steps: int
+) -> tuple[Floats, Floats, float, int]:
     """Minimise the augmented Lagrangian; return weights, new multipliers, gradient norm and the number of steps."""
 
-    def pushed(p: np.ndarray) -> np.ndarray:
+    def pushed(p: Floats) -> Floats:
         m = mu + rho * (problem.A @ p + problem.offset)
         return m if problem.equality else np.maximum(m, 0.0)
 
-    def value(w: np.ndarray, z: np.ndarray) -> float:
+    def value(w: Floats, z: Floats) -> float:
         penalty = float((pushed(expit(z)) ** 2 - mu**2).sum() / (2 * rho)) if rho > 0 else 0.0
         return problem.objective_at(w, z) + penalty
 
@@ -100,9 +101,7 @@ def _newton(
         steps += 1
 
 
-def _solve(
-    problem: NeutralLikelihood, bend: np.ndarray, rho: float, jacobian: np.ndarray, gradient: np.ndarray
-) -> np.ndarray:
+def _solve(problem: NeutralLikelihood, bend: Floats, rho: float, jacobian: Floats, gradient: Floats) -> Floats:
     """Solve the Newton system; where the exact Hessian is not positive definite, drop its negative curvature."""
     for curvature in (bend, np.maximum(bend, 0.0)):
         hessian = problem.weighted_gram(curvature) + rho * (jacobian.T @ jacobian)

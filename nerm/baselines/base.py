@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
+from nerm.typing import Array, Bools, Floats, Matrix
 from nerm.validation import as_labels, as_matrix
 
 
@@ -24,31 +25,40 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     the desired outcome and the favoured group. Predictions follow nerm's one rule, positive iff score > 0.
     """
 
-    classes_: np.ndarray
-    groups_: np.ndarray
+    classes_: Array
+    groups_: Array
     n_features_in_: int
-    feature_names_in_: np.ndarray
+    feature_names_in_: Array
 
     @abstractmethod
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return real scores, (n,), positive for the desired outcome; X is (n, d) and viewpoint (n,)."""
 
-    def predict(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, viewpoint: Any = None) -> Array:
         """Return the label of each row, (n,): the desired outcome iff its score is positive."""
         scores = self.decision_function(X, viewpoint=viewpoint)
         return self.classes_[(sign(scores) > 0).astype(int)]
 
-    def score(self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, viewpoint: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy, the (weighted) share of rows whose label is predicted."""
         hits = self.predict(X, viewpoint=viewpoint) == np.asarray(y)
         return float(np.average(hits, weights=sample_weight))
 
-    def _fit_labels(self, y: Any, n: int) -> np.ndarray:
+    def _prepare(self, X: Any, y: Any, viewpoint: Any) -> tuple[Matrix, Bools, Bools]:
+        """Check all that fit is given; return the matrix, the rows of the desired outcome and of the favoured group."""
+        matrix = as_matrix(X)
+        positive = self._fit_labels(y, matrix.shape[0])
+        favoured = self._fit_groups(viewpoint, matrix.shape[0])
+        self._check_cells(positive, favoured)
+        self._remember_columns(X)
+        return matrix, positive, favoured
+
+    def _fit_labels(self, y: Any, n: int) -> Bools:
         """Learn the classes and return True for the desired outcome."""
         labels, self.classes_ = as_labels(y, n)
         return labels > 0
 
-    def _fit_groups(self, viewpoint: Any, n: int) -> np.ndarray:
+    def _fit_groups(self, viewpoint: Any, n: int) -> Bools:
         """Learn the groups and return True for the favoured one."""
         if viewpoint is None:
             raise InvalidInputError(
@@ -57,7 +67,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         groups, self.groups_ = as_labels(viewpoint, n, "viewpoint")
         return groups > 0
 
-    def _check_cells(self, positive: np.ndarray, favoured: np.ndarray) -> None:
+    def _check_cells(self, positive: Bools, favoured: Bools) -> None:
         """Refuse a group in which one of the classes does not occur."""
         for g, group in enumerate(self.groups_.tolist()):
             for c, label in enumerate(self.classes_.tolist()):
@@ -68,7 +78,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
                         "Use more rows, stratify the folds by group and class, or leave this viewpoint out",
                     )
 
-    def _known_groups(self, viewpoint: Any, n: int) -> np.ndarray:
+    def _known_groups(self, viewpoint: Any, n: int) -> Bools:
         """Return True for the favoured group at prediction; one group alone is fine, a new one is not."""
         if viewpoint is None:
             raise InvalidInputError(
@@ -96,7 +106,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         return favoured
 
     def _remember_columns(self, X: Any) -> None:
-        """Keep the names of the columns of a frame, as scikit-learn does."""
+        """Keep the number of columns, and their names in a frame, as scikit-learn does."""
+        self.n_features_in_ = int(np.shape(X)[1])
         if hasattr(X, "columns"):
             self.feature_names_in_ = np.asarray([str(name) for name in X.columns], dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -115,7 +126,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
                     "Reorder the columns with X[list(model.feature_names_in_)]",
                 )
 
-    def _known_matrix(self, X: Any) -> Any:
+    def _known_matrix(self, X: Any) -> Matrix:
         """Return X at prediction, with as many columns as in fit, of the same names."""
         check_is_fitted(self)
         self._check_columns(X)
@@ -133,7 +144,12 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         warnings.warn(f"{type(self).__name__} did not converge: {residual}. {do}.", ConvergenceWarning, stacklevel=3)
 
 
-def with_ones(X: Any) -> Any:
+def dense(X: Matrix) -> Floats:
+    """Return a dense matrix, for packages that take no sparse one."""
+    return X.toarray() if sp.issparse(X) else X
+
+
+def with_ones(X: Matrix) -> Matrix:
     """Return X with a last column of ones, the intercept's."""
     ones = np.ones((X.shape[0], 1))
     return sp.csr_matrix(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])

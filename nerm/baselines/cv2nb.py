@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from nerm.baselines.base import GroupClassifier
 from nerm.baselines.nominal import NominalCodes
 from nerm.errors import InvalidInputError
+from nerm.typing import Floats
 
 STEP = 0.01
 
@@ -53,7 +54,7 @@ class CV2NB(GroupClassifier):
     def __init__(self, max_iter: int | None = None) -> None:
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> CV2NB:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> CV2NB:
         """Count, then move counts between the classes until the discrimination is gone.
 
         X
@@ -68,7 +69,6 @@ class CV2NB(GroupClassifier):
         positive = self._fit_labels(y, len(codes))
         favoured = self._fit_groups(viewpoint, len(codes))
         self._check_cells(positive, favoured)
-        self.n_features_in_ = codes.shape[1]
         self._remember_columns(X)
         self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in (~favoured, favoured)]
         features = [self._odds[s][codes[favoured == bool(s)]].sum(axis=1) for s in (0, 1)]
@@ -81,11 +81,11 @@ class CV2NB(GroupClassifier):
             )
         return self
 
-    def _balance(self, features: list[np.ndarray], counts: np.ndarray, positives: int) -> None:
+    def _balance(self, features: list[Floats], counts: Floats, positives: int) -> None:
         """Run the loop on the sorted feature log-odds of the groups."""
         sizes = np.array([len(f) for f in features])
 
-        def predicted(N: np.ndarray) -> np.ndarray:
+        def predicted(N: Floats) -> Floats:
             """Count the positive predictions a group: feature log-odds above minus the prior's."""
             prior = np.log(N[1] + 0.5) - np.log(N[0] + 0.5)
             below = [np.searchsorted(f, -t, side="right") for f, t in zip(features, prior, strict=True)]
@@ -96,7 +96,7 @@ class CV2NB(GroupClassifier):
         low = 1 - top
         self.favoured_ = self.groups_[top]
         N = counts.copy()
-        trace: list[tuple[np.ndarray, float, int]] = []
+        trace: list[tuple[Floats, float, int]] = []
         while True:
             hits = predicted(N)
             disc = float(hits[top] / sizes[top] - hits[low] / sizes[low])
@@ -123,7 +123,7 @@ class CV2NB(GroupClassifier):
         }
         self.objective_, self.n_iter_, self.converged_ = disc, len(trace) - 1, disc <= 0
 
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome with the final counts."""
         check_is_fitted(self)
         self._check_columns(X)

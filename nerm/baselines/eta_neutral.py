@@ -11,6 +11,7 @@ from nerm.baselines.augmented_lagrangian import minimise
 from nerm.baselines.base import GroupClassifier, with_ones
 from nerm.baselines.neutral_likelihood import NeutralLikelihood
 from nerm.errors import InvalidInputError
+from nerm.typing import Bools, Floats
 from nerm.validation import as_labels, as_matrix, as_nonnegative, as_positive, as_vector
 
 FEASIBLE = 1e-6
@@ -61,7 +62,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> EtaNeutralLogisticRegression:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> EtaNeutralLogisticRegression:
         """Minimise under the constraints.
 
         X
@@ -76,7 +77,6 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         problem = NeutralLikelihood(with_ones(matrix), positive, belonging, eta, lam)
         found = minimise(problem, np.zeros(d + 1), tol, FEASIBLE / 10, int(self.max_iter), self.verbose)
         p = expit(problem.X @ found.weights)
-        self.n_features_in_ = d
         self._remember_columns(X)
         self.coef_, self.intercept_ = found.weights[:d].copy(), float(found.weights[d])
         self.objective_ = problem.objective(found.weights) * n
@@ -90,16 +90,14 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]
         if not self.converged_:
             self._warn(
-                f"the constraints are violated by {found.violation:.2g} (at most {FEASIBLE:.0g} is allowed) "
-                f"and the "
-                f"largest entry of the Lagrangian's gradient is {found.gradient_norm:.2g} (tol {tol:.2g}) "
-                f"after "
+                f"the constraints are violated by {found.violation:.2g} (at most {FEASIBLE:.0g} is allowed) and the "
+                f"largest entry of the Lagrangian's gradient is {found.gradient_norm:.2g} (tol {tol:.2g}) after "
                 f"{found.steps} steps",
                 "Raise max_iter, scale the features, or raise lam",
             )
         return self
 
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome; the viewpoint is not needed."""
         return self._known_matrix(X) @ self.coef_ + self.intercept_
 
@@ -107,7 +105,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         """Return (class, group) in the order of the constraints: class by class, group by group."""
         return [(label, group) for label in self.classes_.tolist() for group in self.groups_.tolist()]
 
-    def _belonging(self, viewpoint: Any, X: Any, n: int, positive: np.ndarray) -> np.ndarray:
+    def _belonging(self, viewpoint: Any, X: Any, n: int, positive: Bools) -> Floats:
         """Return P(v=+1|x_i): 0 or 1 for a two-valued viewpoint, else the model's probabilities."""
         if hasattr(viewpoint, "predict_proba"):
             viewpoint = np.asarray(viewpoint.predict_proba(X))[:, -1]

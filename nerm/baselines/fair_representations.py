@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.baselines.base import GroupClassifier
+from nerm.baselines.descent import lbfgs
 from nerm.baselines.prototypes import EDGE, Prototypes
 from nerm.errors import InvalidInputError
-from nerm.validation import as_matrix, as_nonnegative, as_positive
+from nerm.typing import Floats
+from nerm.validation import as_nonnegative, as_positive
 
 #: How far z may be from where its multiplier says it is, when the fit counts as converged.
 SETTLED = 1e-4
@@ -72,7 +74,7 @@ class LearningFairRepresentations(GroupClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> LearningFairRepresentations:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> LearningFairRepresentations:
         """Run L-BFGS from every start and keep the best.
 
         X
@@ -84,14 +86,7 @@ class LearningFairRepresentations(GroupClassifier):
             value = getattr(self, name)
             if int(value) != value or value < 1:
                 raise InvalidInputError(f"{name!r} must be a whole number, at least 1", repr(value), "Use 1 or more")
-        matrix = as_matrix(X)
-        n = matrix.shape[0]
-        positive = self._fit_labels(y, n)
-        favoured = self._fit_groups(viewpoint, n)
-        self._check_cells(positive, favoured)
-        self.n_features_in_ = matrix.shape[1]
-        self._remember_columns(X)
-        problem = Prototypes(matrix, positive, favoured, int(self.n_prototypes), scales)
+        problem = Prototypes(*self._prepare(X, y, viewpoint), int(self.n_prototypes), scales)
         random = check_random_state(self.random_state)
         ends = []
         for k in range(int(self.n_init)):
@@ -111,31 +106,18 @@ class LearningFairRepresentations(GroupClassifier):
             )
         return self
 
-    def _descend(self, problem: Prototypes, start: np.ndarray, tol: float) -> tuple[float, np.ndarray, int, float]:
+    def _descend(self, problem: Prototypes, start: Floats, tol: float) -> tuple[float, Floats, int, float]:
         """Return exact objective, end point, steps and residual of one start."""
         n, point, steps = problem.n, start, 0
         bounds = problem.bounds()
         multipliers = np.zeros(problem.K)
         stiffness, before = max(10.0 * problem.scales[2], 1.0), np.inf
         for _ in range(ROUNDS):
-
-            def scaled(
-                x: np.ndarray, at: tuple[np.ndarray, float] = (multipliers, stiffness)
-            ) -> tuple[float, np.ndarray]:
-                value, gradient = problem.value_and_gradient(x, at)
-                return value / n, gradient / n
-
+            smoothed = partial(problem.value_and_gradient, envelope=(multipliers, stiffness))
             left = max(int(self.max_iter) - steps, 1)
-            found = scipy.optimize.minimize(
-                scaled,
-                point,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-                options={"maxiter": left, "maxfun": 4 * left, "maxcor": 20, "gtol": tol, "ftol": 0.0},
-            )
+            found = lbfgs(smoothed, point, n, tol, left, memory=20, bounds=bounds)
             point, steps = found.x, steps + int(found.nit)
-            inside = np.clip(point - scaled(point)[1], bounds.lb, bounds.ub)
+            inside = np.clip(point - smoothed(point)[1] / n, bounds.lb, bounds.ub)
             gradient_norm = float(np.abs(point - inside).max())
             renewed = problem.renew(point, multipliers, stiffness)
             unsettled = float(np.abs(renewed - multipliers).max() / stiffness)
@@ -150,14 +132,14 @@ class LearningFairRepresentations(GroupClassifier):
         residual = max(gradient_norm, tol * unsettled / SETTLED)
         return problem.value_and_gradient(point)[0], point, steps, residual
 
-    def transform(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def transform(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return M, the weights of each row on the prototypes: (n, K), rows sum to 1."""
         check_is_fitted(self)
         matrix = self._known_matrix(X)
         favoured = self._known_groups(viewpoint, matrix.shape[0])
         return Prototypes.assign(matrix, favoured, self.prototypes_, self.alpha_)
 
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of yhat = M w."""
         p = np.clip(self.transform(X, viewpoint=viewpoint) @ self.weights_, EDGE, 1.0 - EDGE)
         return np.log(p) - np.log1p(-p)

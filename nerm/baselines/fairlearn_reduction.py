@@ -6,13 +6,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from nerm.baselines.base import GroupClassifier
+from nerm.baselines.base import GroupClassifier, dense
 from nerm.errors import MissingPackageError
-from nerm.validation import as_matrix, as_positive
+from nerm.typing import Floats
+from nerm.validation import as_positive
 
 
 class FairlearnReduction(GroupClassifier):
@@ -46,7 +46,7 @@ class FairlearnReduction(GroupClassifier):
         self.eps = eps
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> FairlearnReduction:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> FairlearnReduction:
         """Run the exponentiated gradient.
 
         X
@@ -60,19 +60,15 @@ class FairlearnReduction(GroupClassifier):
                 "pip install 'nerm-learn[compare]'."
             ) from error
         eps = as_positive(self.eps, "eps")
-        matrix = _dense(as_matrix(X))
-        positive = self._fit_labels(y, matrix.shape[0]).astype(int)
-        favoured = self._fit_groups(viewpoint, matrix.shape[0])
-        self._check_cells(positive.astype(bool), favoured)
-        self.n_features_in_ = matrix.shape[1]
-        self._remember_columns(X)
+        sparse, positive, favoured = self._prepare(X, y, viewpoint)
+        matrix = dense(sparse)
         base = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
         self.model_ = ExponentiatedGradient(base, DemographicParity(), eps=eps, max_iter=int(self.max_iter))
         with warnings.catch_warnings():
             # What fairlearn must change for future versions of pandas is not for our users to act on.
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.simplefilter("ignore", FutureWarning)
-            self.model_.fit(matrix, positive, sensitive_features=favoured.astype(int))
+            self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
         self.objective_ = float(np.abs(positive - self._chance(matrix)).mean())
         self.n_iter_ = int(self.model_.last_iter_) + 1
         self.converged_ = bool(self.model_.best_gap_ <= self.model_.nu)
@@ -83,18 +79,13 @@ class FairlearnReduction(GroupClassifier):
             )
         return self
 
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return P(mixture predicts the desired outcome) - 1/2; the viewpoint is not needed."""
-        return self._chance(_dense(self._known_matrix(X))) - 0.5
+        return self._chance(dense(self._known_matrix(X))) - 0.5
 
-    def _chance(self, matrix: Any) -> np.ndarray:
+    def _chance(self, matrix: Any) -> Floats:
         chance = np.zeros(matrix.shape[0])
         for predictor, weight in zip(self.model_.predictors_, self.model_.weights_, strict=True):
             if weight > 0:
                 chance += weight * np.asarray(predictor.predict(matrix), dtype=float)
         return chance
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    """Return a dense matrix: fairlearn takes no sparse one."""
-    return matrix.toarray() if sp.issparse(matrix) else matrix

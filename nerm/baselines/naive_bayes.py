@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nerm.baselines.base import GroupClassifier
 from nerm.baselines.nominal import NominalCodes
+from nerm.typing import Floats, Ints
 
 
 class NominalNaiveBayes(GroupClassifier):
@@ -26,12 +27,11 @@ class NominalNaiveBayes(GroupClassifier):
     array([-1, -1, -1])
     """
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> NominalNaiveBayes:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> NominalNaiveBayes:
         """Count. X is (n, d), nominal; y (n,), two values."""
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
         positive = self._fit_labels(y, len(codes))
-        self.n_features_in_ = codes.shape[1]
         self._remember_columns(X)
         self.counts_ = np.array([(~positive).sum(), positive.sum()], dtype=float)
         self._odds = self._nominal.log_odds(codes, positive)
@@ -40,12 +40,12 @@ class NominalNaiveBayes(GroupClassifier):
         self.n_iter_, self.converged_ = 0, True
         return self
 
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the positive class."""
         check_is_fitted(self)
         self._check_columns(X)
         return self._scores(self._nominal.codes(X))
 
-    def _scores(self, codes: np.ndarray) -> np.ndarray:
+    def _scores(self, codes: Ints) -> Floats:
         prior = np.log(self.counts_[1] + 0.5) - np.log(self.counts_[0] + 0.5)
         return self._odds[codes].sum(axis=1) + prior

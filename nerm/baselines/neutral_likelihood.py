@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
+
+from nerm.typing import Bools, Floats, Matrix
 
 
 class NeutralLikelihood:
@@ -20,7 +20,7 @@ class NeutralLikelihood:
     The last column of X is the intercept's; it is not regularised.
     """
 
-    def __init__(self, X: Any, positive: np.ndarray, belonging: np.ndarray, eta: float, lam: float) -> None:
+    def __init__(self, X: Matrix, positive: Bools, belonging: Floats, eta: float, lam: float) -> None:
         self.X, self.n, self.eta = X, X.shape[0], eta
         self.y = positive.astype(float)
         self.ridge = np.full(X.shape[1], lam / self.n)
@@ -35,29 +35,29 @@ class NeutralLikelihood:
             self.offset = np.array([-eta, -eta, 0.0, 0.0])
         self._repeats = np.diff(X.indptr) if sp.issparse(X) else None
 
-    def objective(self, w: np.ndarray) -> float:
+    def objective(self, w: Floats) -> float:
         """Return F(w)."""
         return self.objective_at(w, self.X @ w)
 
-    def objective_at(self, w: np.ndarray, scores: np.ndarray) -> float:
+    def objective_at(self, w: Floats, scores: Floats) -> float:
         """Return F(w) when X w is known."""
         losses = np.logaddexp(0.0, np.where(self.y > 0, -scores, scores))
         return float(losses.mean() + 0.5 * (self.ridge @ w**2))
 
-    def objective_gradient(self, w: np.ndarray) -> np.ndarray:
+    def objective_gradient(self, w: Floats) -> Floats:
         """Return the gradient of F."""
         return self.X.T @ (expit(self.X @ w) - self.y) / self.n + self.ridge * w
 
-    def constraints(self, w: np.ndarray) -> np.ndarray:
+    def constraints(self, w: Floats) -> Floats:
         """Return c(w): to be <= 0, or = 0 at eta = 0."""
         return self.A @ expit(self.X @ w) + self.offset
 
-    def constraint_jacobian(self, w: np.ndarray) -> np.ndarray:
+    def constraint_jacobian(self, w: Floats) -> Floats:
         """Return the gradients of the constraints, one a row."""
         z = self.X @ w
         return (self.X.T @ (self.A * (expit(z) * expit(-z))).T).T
 
-    def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
+    def weighted_gram(self, weights: Floats) -> Floats:
         """Return X' diag(weights) X, dense."""
         if self._repeats is None:
             return self.X.T @ (weights[:, None] * self.X)
@@ -65,7 +65,7 @@ class NeutralLikelihood:
         scaled.data = scaled.data * np.repeat(weights, self._repeats)
         return (self.X.T @ scaled).toarray()
 
-    def published_constraints(self, p: np.ndarray) -> np.ndarray:
+    def published_constraints(self, p: Floats) -> Floats:
         """Return q_v(y) - (1 + eta) r(y): rows y = 0, 1; columns v = 0, 1."""
         q, r = self.averages @ p, p.mean()
         return np.stack([(1 - q) - (1 + self.eta) * (1 - r), q - (1 + self.eta) * r])

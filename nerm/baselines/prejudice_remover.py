@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 from scipy.special import expit, rel_entr
 
 from nerm.baselines.base import GroupClassifier, with_ones
+from nerm.baselines.descent import lbfgs
 from nerm.errors import InvalidInputError
-from nerm.validation import as_matrix, as_nonnegative, as_positive
+from nerm.typing import Bools, Floats, Matrix
+from nerm.validation import as_nonnegative, as_positive
 
 
 class PrejudiceRemover(GroupClassifier):
@@ -42,8 +44,8 @@ class PrejudiceRemover(GroupClassifier):
     array([False])
     """
 
-    coef_: np.ndarray
-    intercept_: np.ndarray
+    coef_: Floats
+    intercept_: Floats
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class PrejudiceRemover(GroupClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> PrejudiceRemover:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> PrejudiceRemover:
         """Minimise L by L-BFGS.
 
         X
@@ -69,11 +71,8 @@ class PrejudiceRemover(GroupClassifier):
         """
         eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
         tol = as_positive(self.tol, "tol")
-        matrix = as_matrix(X)
+        matrix, positive, favoured = self._prepare(X, y, viewpoint)
         n, d = matrix.shape
-        positive = self._fit_labels(y, n)
-        favoured = self._fit_groups(viewpoint, n)
-        self._check_cells(positive, favoured)
         start = np.zeros((2, d + 1))
         if self.warm_start and hasattr(self, "coef_"):
             if self.coef_.shape[1] != d:
@@ -83,31 +82,15 @@ class PrejudiceRemover(GroupClassifier):
                     "Use warm_start=False for other data",
                 )
             start = np.column_stack([self.coef_, self.intercept_])
-        self.n_features_in_ = d
-        self._remember_columns(X)
         problem = Prejudice(matrix, positive, favoured, eta, lam)
-        steps = 0
+        steps = count(1)
 
-        def report(weights: np.ndarray) -> None:
-            nonlocal steps
-            steps += 1
-            if steps % 50 == 0:
-                print(f"PrejudiceRemover: step {steps}, objective {problem.value(weights):.8g}")
+        def show(weights: Floats) -> None:
+            if (step := next(steps)) % 50 == 0:
+                print(f"PrejudiceRemover: step {step}, objective {problem.value(weights):.8g}")
 
-        found = scipy.optimize.minimize(
-            lambda w: tuple(part / n for part in problem.value_and_gradient(w)),
-            start.ravel(),
-            jac=True,
-            method="L-BFGS-B",
-            callback=report if self.verbose else None,
-            options={
-                "maxiter": int(self.max_iter),
-                "maxfun": 4 * int(self.max_iter),
-                "maxcor": 30,
-                "gtol": tol,
-                "ftol": 0.0,
-            },
-        )
+        said = show if self.verbose else None
+        found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), memory=30, callback=said)
         value, gradient = problem.value_and_gradient(found.x)
         weights = found.x.reshape(2, d + 1)
         self.coef_, self.intercept_ = weights[:, :d].copy(), weights[:, d].copy()
@@ -124,7 +107,7 @@ class PrejudiceRemover(GroupClassifier):
             )
         return self
 
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome."""
         matrix = self._known_matrix(X)
         favoured = self._known_groups(viewpoint, matrix.shape[0]).astype(int)
@@ -135,7 +118,7 @@ class PrejudiceRemover(GroupClassifier):
 class Prejudice:
     """The objective L on given rows: its value, gradient and mutual-information term."""
 
-    def __init__(self, X: Any, positive: np.ndarray, favoured: np.ndarray, eta: float, lam: float) -> None:
+    def __init__(self, X: Matrix, positive: Bools, favoured: Bools, eta: float, lam: float) -> None:
         groups = [np.flatnonzero(favoured == bool(s)) for s in (0, 1)]
         extended = with_ones(X)
         self.X = [extended[rows] for rows in groups]
@@ -143,7 +126,7 @@ class Prejudice:
         self.sizes = np.array([len(rows) for rows in groups], dtype=float)
         self.eta, self.lam = eta, lam
 
-    def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return L and its gradient, flat like the weights."""
         W = weights.reshape(2, -1)
         scores = [X @ w for X, w in zip(self.X, W, strict=True)]
@@ -156,16 +139,16 @@ class Prejudice:
             gradient[s] += self.X[s].T @ (p - self.y[s] + self.eta * slope[s] * p * expit(-z))
         return value, gradient.ravel()
 
-    def value(self, weights: np.ndarray) -> float:
+    def value(self, weights: Floats) -> float:
         """Return L."""
         return self.value_and_gradient(weights)[0]
 
-    def mutual_information(self, weights: np.ndarray) -> float:
+    def mutual_information(self, weights: Floats) -> float:
         """Return (1/n) sum_s c_s KL(Bern(q_s) || Bern(r)), in nats."""
         scores = [X @ w for X, w in zip(self.X, weights.reshape(2, -1), strict=True)]
         return float(self._divergence(scores)[0] / self.sizes.sum())
 
-    def _divergence(self, scores: list[np.ndarray]) -> tuple[float, np.ndarray]:
+    def _divergence(self, scores: list[Floats]) -> tuple[float, Floats]:
         """Return sum_s c_s KL(Bern(q_s) || Bern(r)) and a_s, its derivative in c_s q_s."""
         # 1 - q is averaged on its own: near q = 1 the difference would have no digits left.
         q = np.array([[expit(-z).mean(), expit(z).mean()] for z in scores])

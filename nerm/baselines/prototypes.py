@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds
 from scipy.special import softmax
 
+from nerm.typing import Bools, Floats, Matrix
+
 EDGE = 1e-6
 
 
@@ -19,7 +21,7 @@ class Prototypes:
     only through X P', M'X and H'X, so a sparse X stays sparse.
     """
 
-    def __init__(self, X: Any, positive: np.ndarray, favoured: np.ndarray, K: int, scales: tuple[float, ...]) -> None:
+    def __init__(self, X: Matrix, positive: Bools, favoured: Bools, K: int, scales: tuple[float, ...]) -> None:
         self.X, self.K, self.scales = X, K, scales
         self.n, self.d = X.shape
         self.y = positive.astype(float)
@@ -28,7 +30,7 @@ class Prototypes:
         self.parity = np.where(favoured, 1.0 / favoured.sum(), -1.0 / (~favoured).sum())
         self.square = float(X.multiply(X).sum()) if sp.issparse(X) else float((X**2).sum())
 
-    def parts(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def parts(self, point: Floats) -> tuple[Floats, Floats, Floats]:
         """Return P, w and alpha as views of the flat variable."""
         K, d = self.K, self.d
         return point[: K * d].reshape(K, d), point[K * d : K * d + K], point[K * d + K :].reshape(2, d)
@@ -42,7 +44,7 @@ class Prototypes:
         low[at + self.K :] = 0.0
         return Bounds(low, upper)
 
-    def start(self, random: np.random.RandomState) -> np.ndarray:
+    def start(self, random: np.random.RandomState) -> Floats:
         """Return a start: each prototype the mean of a few random rows, w their share of positives, alpha = 1."""
         few = min(10, self.n)
         rows = random.randint(self.n, size=(self.K, few))
@@ -54,14 +56,14 @@ class Prototypes:
         return np.concatenate([P.ravel(), np.clip(members @ self.y, 0.05, 0.95), np.ones(2 * self.d)])
 
     @staticmethod
-    def assign(X: Any, favoured: np.ndarray, P: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def assign(X: Matrix, favoured: Bools, P: Floats, alpha: Floats) -> Floats:
         """Return M = softmax(-d); the part of d that is the same for all prototypes drops out."""
         M = np.empty((X.shape[0], len(P)))
         for rows, a in ((~favoured, alpha[0]), (favoured, alpha[1])):
             M[rows] = softmax(2.0 * (X[rows] @ (a * P).T) - P**2 @ a, axis=1)
         return M
 
-    def terms(self, point: np.ndarray) -> tuple[float, float, float]:
+    def terms(self, point: Floats) -> tuple[float, float, float]:
         """Return the three weighted terms, exactly."""
         P, w, alpha = self.parts(point)
         M = self.assign(self.X, self.favoured, P, alpha)
@@ -72,15 +74,13 @@ class Prototypes:
             A_z * float(np.abs(self.parity @ M).sum()),
         )
 
-    def renew(self, point: np.ndarray, multipliers: np.ndarray, stiffness: float) -> np.ndarray:
+    def renew(self, point: Floats, multipliers: Floats, stiffness: float) -> Floats:
         """Return the multipliers of the next round: clip(multipliers + stiffness z) to [-A_z, A_z]."""
         P, _, alpha = self.parts(point)
         z = self.parity @ self.assign(self.X, self.favoured, P, alpha)
         return np.clip(multipliers + stiffness * z, -self.scales[2], self.scales[2])
 
-    def value_and_gradient(
-        self, point: np.ndarray, envelope: tuple[np.ndarray, float] | None = None
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, point: Floats, envelope: tuple[Floats, float] | None = None) -> tuple[float, Floats]:
         """Return the objective and its gradient; with ``envelope`` = (multipliers m, stiffness t) of a round.
 
         In a round `A_z |z|` is replaced by ``min over u of A_z |u| + m (z - u) + (t/2) (z - u)^2``, whose
@@ -113,7 +113,7 @@ class Prototypes:
             to_P += 2.0 * alpha[s] * (P * load - HX)
         return value, np.concatenate([to_P.ravel(), A_y * (M.T @ pull), to_alpha.ravel()])
 
-    def _parity(self, z: np.ndarray, envelope: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray]:
+    def _parity(self, z: Floats, envelope: tuple[Floats, float] | None) -> tuple[float, Floats]:
         """Return the parity term and its derivative in z."""
         A_z = self.scales[2]
         if envelope is None:
@@ -123,10 +123,10 @@ class Prototypes:
         slope = np.clip(shifted, -A_z, A_z)
         return float((slope * shifted - slope**2 / 2 - multipliers**2 / 2).sum() / stiffness), slope
 
-    def _reconstruction(self, M: np.ndarray, P: np.ndarray, MX: Any) -> float:
+    def _reconstruction(self, M: Floats, P: Floats, MX: Any) -> float:
         """Return sum_i ||x_i - (M P)_i||^2, expanded so that X stays sparse."""
         return self.square - 2.0 * float((np.asarray(MX) * P).sum()) + float(((M.T @ M) * (P @ P.T)).sum())
 
-    def _cross_entropy(self, yhat: np.ndarray) -> float:
+    def _cross_entropy(self, yhat: Floats) -> float:
         """Return the sum of -log of the probability of the true label."""
         return float(-np.log(np.where(self.y > 0, yhat, 1.0 - yhat)).sum())

@@ -6,11 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from nerm.baselines.base import GroupClassifier
+from nerm.baselines.base import GroupClassifier, dense
 from nerm.errors import MissingPackageError, NotSolvedError
-from nerm.validation import as_matrix, as_nonnegative, as_positive
+from nerm.typing import Floats
+from nerm.validation import as_nonnegative, as_positive
 
 
 class SklegoDemographicParity(GroupClassifier):
@@ -42,7 +42,7 @@ class SklegoDemographicParity(GroupClassifier):
         self.covariance_threshold = covariance_threshold
         self.lam = lam
 
-    def fit(self, X: Any, y: Any, viewpoint: Any = None) -> SklegoDemographicParity:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> SklegoDemographicParity:
         """Solve the convex program through scikit-lego.
 
         X
@@ -58,14 +58,9 @@ class SklegoDemographicParity(GroupClassifier):
             ) from error
         threshold = as_nonnegative(self.covariance_threshold, "covariance_threshold")
         lam = as_positive(self.lam, "lam")
-        matrix = as_matrix(X)
-        positive = self._fit_labels(y, matrix.shape[0])
-        favoured = self._fit_groups(viewpoint, matrix.shape[0])
-        self._check_cells(positive, favoured)
-        self.n_features_in_ = matrix.shape[1]
-        self._remember_columns(X)
-        dense = matrix.toarray() if sp.issparse(matrix) else matrix
-        table = np.column_stack([dense, favoured.astype(float)])
+        sparse, positive, favoured = self._prepare(X, y, viewpoint)
+        matrix = dense(sparse)
+        table = np.column_stack([matrix, favoured.astype(float)])
         with warnings.catch_warnings():
             # It advertises another method whenever it is built, which is no news to who asks for it by name;
             # and what it must change for future versions of its own dependencies is not for our users to act
@@ -74,7 +69,7 @@ class SklegoDemographicParity(GroupClassifier):
             warnings.simplefilter("ignore", FutureWarning)
             classifier = DemographicParityClassifier(
                 covariance_threshold=threshold,
-                sensitive_cols=[dense.shape[1]],
+                sensitive_cols=[matrix.shape[1]],
                 C=1.0 / lam,
                 penalty="l2",
                 max_iter=0,  # it has no effect and any other value is answered by a log message saying so
@@ -89,7 +84,7 @@ class SklegoDemographicParity(GroupClassifier):
         inner = self.model_.estimators_[0]
         self.coef_ = np.asarray(inner.coef_, dtype=float).ravel()
         self.intercept_ = float(np.ravel(inner.intercept_)[0])
-        scores = dense @ self.coef_ + self.intercept_
+        scores = matrix @ self.coef_ + self.intercept_
         self.objective_ = float(
             np.logaddexp(0.0, np.where(positive, -scores, scores)).sum() + lam * np.linalg.norm(self.coef_)
         )
@@ -102,6 +97,6 @@ class SklegoDemographicParity(GroupClassifier):
             )
         return self
 
-    def decision_function(self, X: Any, viewpoint: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome; the viewpoint is not needed."""
         return self._known_matrix(X) @ self.coef_ + self.intercept_
