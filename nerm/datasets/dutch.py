@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nerm.datasets.dataset import DataUnavailableError
-from nerm.datasets.published_files import COLUMNS, read_bytes
+from nerm.datasets.published_files import PUBLISHED, read_bytes
 from nerm.errors import InvalidInputError
 
 ROWS = 60420
@@ -42,7 +42,7 @@ def read_dutch(path: str | os.PathLike[str] | None) -> Any:
             "Get dutch_census_2001.arff under IPUMS's terms and pass where it is",
         )
     frame = _parse(where)
-    columns = COLUMNS["dutch"]["columns"]
+    columns = PUBLISHED["dutch"]["columns"]
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise InvalidInputError(

@@ -12,6 +12,7 @@ from nerm.datasets import dutch as dutch_census
 from nerm.datasets.dataset import Dataset
 from nerm.datasets.discretize import Discretize, as_frame
 from nerm.datasets.one_hot import OneHot
+from nerm.datasets.published_files import PUBLISHED
 from nerm.datasets.synthetic import FEATURES, synthetic
 from nerm.datasets.uci import TABLES
 from nerm.errors import InvalidInputError, UnknownNameError
@@ -138,13 +139,14 @@ def _uci(name: str, data_home: Any) -> Dataset:
 
 def _dutch(path: Any) -> Dataset:
     frame = dutch_census.read_dutch(path)
-    description = "Dutch census of 2001. y = +1: prestigious occupation (2_1); viewpoint = +1: male (1)."
+    about = PUBLISHED["dutch"]
+    description = about["description"]
     if len(frame) != dutch_census.ROWS:
         description += f" The file in circulation has {dutch_census.ROWS} rows, this one {len(frame)}."
     return _labelled(
         frame,
-        _where(frame, "occupation", "2_1"),
-        _where(frame, "sex", "1"),
+        _where(frame, *about["target"]),
+        _where(frame, *about["viewpoint"]),
         name="dutch",
         description=description,
         source=str(path),

@@ -14,9 +14,9 @@ from typing import Any
 from nerm.datasets.dataset import DataUnavailableError
 from nerm.errors import InvalidInputError
 
-#: By data set: its columns in order, which of them hold numbers, and what codes stand for.
-COLUMNS: dict[str, dict[str, Any]] = json.loads(
-    resources.files("nerm.datasets").joinpath("columns.json").read_text(encoding="utf-8")
+#: What is published about each data set: its file and checksums, columns, target and viewpoint.
+PUBLISHED: dict[str, dict[str, Any]] = json.loads(
+    resources.files("nerm.datasets").joinpath("published.json").read_text(encoding="utf-8")
 )
 
 

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from nerm.datasets import DataUnavailableError, load, names
-from nerm.datasets.published_files import COLUMNS
+from nerm.datasets.published_files import PUBLISHED
 from nerm.datasets.uci import GERMAN_CODES, TABLES
 from nerm.errors import InvalidInputError, UnknownNameError
 
@@ -70,7 +70,7 @@ def like_openml(name, folder):
         numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
         frame = pd.concat([frame, frame.iloc[:100]], ignore_index=True)  # OpenML's has the training part after it
     elif name == "german":
-        columns = COLUMNS["german"]["columns"]
+        columns = PUBLISHED["german"]["columns"]
         with gzip.open(folder / "german" / "german.data.gz", "rt") as file:
             rows = [line.split() for line in file]
         rows = [[GERMAN_CODES.get(c, {}).get(v, v) for c, v in zip(columns, row, strict=True)] for row in rows]
