@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from typing import Any
 
@@ -36,6 +34,8 @@ def predict(console: Console, model: str, data: str, out: str | None, keep: str 
     counted from 1. A prediction is the target's positive value iff the score is above 0.
     """
     check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
+    import pandas as pd
+
     from nerm.tables import load_model
 
     fitted, table = load_model(model), read(data, options)  # the model remembers its own words for missing
@@ -47,19 +47,18 @@ def predict(console: Console, model: str, data: str, out: str | None, keep: str 
                 repr(name),
                 "Rename it in the data, or name the columns to keep without it",
             )
-    columns = {name: table[name].tolist() for name in kept}
+    columns = {name: table[name] for name in kept}
     scores, notes = fitted.scores(table)
     if table.skipped:
         notes = (f"{table.skipped} rows with a wrong number of fields were left out", *notes)
     console.notes(notes)
-    labels = fitted.labels(scores).tolist()
+    own = {"score": scores, "prediction": fitted.labels(scores)}
+    frame = pd.DataFrame({"row": table.places, **columns, **own})
     if console.as_json and out is None:
-        cells = {"row": table.places.tolist(), "score": scores.tolist(), "prediction": labels, **columns}
-        rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+        rows = frame.to_dict("records")
         console.result({"model": model, "target": fitted.target.column, "predictions": rows, "notes": notes})
         return
-    cells = {"row": table.places.tolist(), **columns, "score": list(map(repr, scores.tolist())), "prediction": labels}
-    text = _csv(cells)
+    text = frame.to_csv(index=False, lineterminator="\n")
     if out is None:
         try:
             text.encode(sys.stdout.encoding or "utf-8")
@@ -68,14 +67,6 @@ def predict(console: Console, model: str, data: str, out: str | None, keep: str 
         click.echo(text, nl=False)
         return
     write_text(out, text)
-    share = sum(label == fitted.target.positive for label in labels) / len(labels)
-    said = f"{len(labels):,} predictions, {share:.1%} {fitted.target.column} = {fitted.target.positive}: {out}"
-    console.result({"rows": len(labels), "positive": share, "files": {"predictions": out}, "notes": notes}, said)
-
-
-def _csv(columns: dict[str, list[Any]]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return stream.getvalue()
+    share = float((scores > 0).mean())
+    said = f"{len(frame):,} predictions, {share:.1%} {fitted.target.column} = {fitted.target.positive}: {out}"
+    console.result({"rows": len(frame), "positive": share, "files": {"predictions": out}, "notes": notes}, said)

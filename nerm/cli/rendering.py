@@ -122,13 +122,13 @@ def show_study(
 
 def statuses_of(study: Study) -> dict[str, str]:
     """Return the status of the model at every weight."""
-    return {f"η = {point.eta:g}": point.status for point in study.points}
+    return {f"η = {point.eta:g}": point.model.status for point in study.points}
 
 
 def _front_table(study: Study) -> Table:
     """Return the trade-off, one row a weight; the chosen one is marked."""
     rows = [
-        ["→" if k == study.chosen else "", f"{p.eta:g}", *_front_cells(p.measures), f"{p.relative_gap:.0e}"]
+        ["→" if k == study.chosen else "", f"{p.eta:g}", *_front_cells(p.measures), f"{p.model.relative_gap:.0e}"]
         for k, p in enumerate(study.points)
     ]
     rows += [["", other.name, *_front_cells(other.measures), "–"] for other in study.others]
@@ -161,9 +161,9 @@ def _study_json(study: Study) -> dict[str, Any]:
                 "eta": p.eta,
                 **p.measures,
                 "training": p.training,
-                "certified_gap": p.relative_gap,
-                "status": p.status,
-                "solver": p.solver,
+                "certified_gap": p.model.relative_gap,
+                "status": p.model.status,
+                "solver": p.model.solver,
                 "groups": [asdict(group) for group in p.groups],
                 "per_1000": {**asdict(p.decisions), "changed": p.decisions.changed},
                 "bounds": statements_json(p.statements),

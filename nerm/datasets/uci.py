@@ -62,9 +62,8 @@ class PublishedTable:
         path = find(self.name, self.file, data_home)
         if path is not None:
             text = io.StringIO(read_verified(path, self.sha256))
-            return self._typed(
-                self.decode(pd.read_csv(text, names=self.columns, keep_default_na=False, **self.csv))
-            ), f"UCI file {self.file}"
+            read = pd.read_csv(text, names=self.columns, keep_default_na=False, **self.csv)
+            return self._typed(self.decode(read)), f"UCI file {self.file}"
         published = fetch_openml_frame(self.name, self.openml, self.file, data_home)
         try:
             frame = self._typed(self.from_openml(published))

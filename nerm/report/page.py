@@ -50,7 +50,8 @@ def render_page(study: Study, command: str = "") -> str:
 
 def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
     """Return the coefficients that moved most from the plain model's, with bar ends in percent of the widest."""
-    plain, now = dict(study.points[0].coefficients), dict(point.coefficients)
+    names = study.recipe.feature_names
+    plain, now = (dict(zip(names, p.model.coef.tolist(), strict=False)) for p in (study.points[0], point))
     same = point.eta == study.points[0].eta
     top = sorted(now, key=lambda name: -abs(now[name] - (0.0 if same else plain[name])))[:MOST_COEFFICIENTS]
     widest = max([abs(value) for name in top for value in (plain[name], now[name])], default=1.0) or 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,32 +35,27 @@ class Point:
 
     Attributes
     ----------
-    eta
-        The weight.
+    model
+        The shown model: its weight, certificate and coefficients.
     measures, training
         The measures of `nerm.metrics.report` on held-out rows, and on the training rows.
     groups, decisions
         Rates by group, and decisions per 1,000 people, on held-out rows.
-    relative_gap, status, solver, seconds
-        The certificate of the shown model, and how it was reached.
-    coefficients, intercept
-        Of the shown model, by feature; empty for a kernel.
     statements
         The bounds.
     """
 
-    eta: float
+    model: FittedModel
     measures: dict[str, float]
     training: dict[str, float]
     groups: tuple[Group, ...]
     decisions: Decisions
-    relative_gap: float
-    status: str
-    solver: str
-    seconds: float
-    coefficients: tuple[tuple[str, float], ...] = field(repr=False)
-    intercept: float = 0.0
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[Statement, ...]
+
+    @property
+    def eta(self) -> float:
+        """The neutrality weight."""
+        return self.model.eta
 
     def aim(self, settings: Settings, *, training: bool = False) -> float:
         """Return the absolute value of the measure that the weights aim at."""
@@ -257,21 +252,15 @@ def _points(
     settings: Settings,
 ) -> tuple[Point, ...]:
     """Return one point a weight: models fitted on the rows `shown`, measured by scores of the rows `judged`."""
-    recipe, X, _ = rows.coded(shown)
+    _, X, _ = rows.coded(shown)
     fitted, held = rows.task.rows(shown), rows.task.rows(judged)
     return tuple(
         Point(
-            eta=model.eta,
+            model=model,
             measures=_measures(held, values),
             training=_measures(fitted, model.score(X)),
             groups=groups_of(held, values),
             decisions=decisions_of(held, values, scores[0]),
-            relative_gap=model.relative_gap,
-            status=model.status,
-            solver=model.solver,
-            seconds=model.seconds,
-            coefficients=tuple(zip(recipe.feature_names, map(float, model.coef), strict=False)),
-            intercept=model.intercept,
             statements=(*_held_out_bounds(values, held.v, part, settings), *_theorems(model, settings.delta)),
         )
         for model, values in zip(models, scores, strict=True)

@@ -96,16 +96,13 @@ def read_text(path: Any) -> str:
     where = Path(path)
     try:
         content = read_bytes(where)
-    except FileNotFoundError:
-        raise InvalidInputError("the file must exist", f"no file {str(path)!r}", "Check its name and folder") from None
-    except IsADirectoryError:
-        raise InvalidInputError(
-            "the table must be a file", f"the folder {str(path)!r}", "Name a file in this folder"
-        ) from None
     except OSError as error:
-        raise InvalidInputError(
-            "the file must be readable", f"{error.strerror} for {str(path)!r}", "Check its permissions"
-        ) from None
+        said = {
+            FileNotFoundError: ("the file must exist", f"no file {str(path)!r}", "Check its name and folder"),
+            IsADirectoryError: ("the table must be a file", f"the folder {str(path)!r}", "Name a file in this folder"),
+        }
+        other = ("the file must be readable", f"{error.strerror} for {str(path)!r}", "Check its permissions")
+        raise InvalidInputError(*said.get(type(error), other)) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

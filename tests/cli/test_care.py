@@ -88,7 +88,7 @@ def test_an_uncertified_study(nerm, data, tmp_path, monkeypatch):
     def doubtful(task, settings, **options):
         study = true_study(task, replace(settings, etas=(0.0, 1.0)), **options)
         *rest, last = study.points
-        return replace(study, points=(*rest, replace(last, status="inaccurate")))
+        return replace(study, points=(*rest, replace(last, model=replace(last.model, status="inaccurate"))))
 
     monkeypatch.setattr(report, "run_study", doubtful)
     for arguments in (
