@@ -7,12 +7,12 @@ is lost in grey.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.typing import Array, Floats
 
 __all__ = [
     "DASHES",
@@ -68,7 +68,7 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     if error not in ERRORS:
         raise UnknownNameError("'error'", error, ERRORS)
     fitted = slopes(table, [error]).set_index("eta")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     for k, (eta, group) in enumerate(table.groupby("eta", sort=True)):
         by_n = group.groupby("n")[f"{error}_error"]
         mean, std = by_n.mean(), by_n.std().fillna(0.0)
@@ -79,9 +79,7 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
             mean.index.to_numpy() * shift,
             mean.to_numpy(),
             yerr=[lower, std.to_numpy()],
-            color=OKABE_ITO[k % len(OKABE_ITO)],
-            marker=MARKERS[k % len(MARKERS)],
-            linestyle=DASHES[k % len(DASHES)],
+            **style(k),
             markersize=4,
             capsize=2,
             linewidth=1.2,
@@ -91,7 +89,7 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     c = float(np.exp(np.log(fitted.c).mean()))
     ax.plot(sizes, np.sqrt(c / sizes), color="0.45", linewidth=2.5, alpha=0.6, zorder=0, label=r"$\sqrt{c/n}$")
     ax.set(xscale="log", yscale="log", xlabel="samples n", ylabel=f"{ERRORS[error]}, |test − train|")
-    _finish(ax)
+    finish(ax)
     return ax
 
 
@@ -106,7 +104,7 @@ def figure_1(table: Any, axes: Any = None) -> Any:
     >>> [ax.get_ylabel() for ax in figure_1(table)]
     ['error of the risk, |test − train|', 'error of the neutrality risk, |test − train|']
     """
-    axes = _grid(axes, 2, 2, (4.2, 3.4))
+    axes = grid(axes, 2, 2, (4.2, 3.4))
     for ax, error in zip(axes, ("risk", "neutrality"), strict=True):
         convergence_panel(table, error, ax)
     return axes
@@ -148,7 +146,7 @@ def tradeoff_panel(
         raise InvalidInputError(
             f"'table' must have a result on {dataset!r}", "failed fits only", "Look at its column 'reason'"
         )
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     best_quality, best_risk = points[quality].max(), points[risk].min()
     ax.axvline(best_quality, color="0.6", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
     ax.axhline(best_risk, color="0.6", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
@@ -156,7 +154,7 @@ def tradeoff_panel(
     order = [*METHODS, *(m for m in table["method"].unique() if m not in METHODS)]
     for k, name in enumerate(order):
         own = points[points["method"] == name]
-        color = OKABE_ITO[k % len(OKABE_ITO)]
+        color = style(k)["color"]
         if dominated:
             others = means[(means["method"] == name) & ~means["non_dominated"]]
             ax.plot(others[quality], others[risk], color=color, marker=".", linestyle="", alpha=0.35, zorder=1)
@@ -165,10 +163,8 @@ def tradeoff_panel(
             ax.plot(
                 own[quality],
                 own[risk],
-                color=color,
+                **style(k),
                 markerfacecolor="none" if single else color,
-                marker=MARKERS[k % len(MARKERS)],
-                linestyle=DASHES[k % len(DASHES)],
                 markersize=8 if single else 5,
                 markeredgewidth=1.8 if single else 1.0,
                 zorder=4 if single else 2,
@@ -178,7 +174,7 @@ def tradeoff_panel(
             )
     ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk), title=NAMES.get(dataset, dataset))
     ax.margins(0.08)
-    _finish(ax)
+    finish(ax)
     return ax
 
 
@@ -197,7 +193,7 @@ def figure_2(
     ['German', 'Adult']
     """
     datasets = table["dataset"].unique().tolist()
-    axes = _grid(axes, len(datasets), min(len(datasets), 3), (4.0, 3.4))
+    axes = grid(axes, len(datasets), min(len(datasets), 3), (4.0, 3.4))
     for ax, dataset in zip(axes, datasets, strict=True):
         tradeoff_panel(table, dataset, ax, quality=quality, risk=risk, dominated=dominated)
     return axes
@@ -228,7 +224,7 @@ def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: 
             ", ".join(name for name, here in zip(("X", "y", "viewpoint"), given, strict=True) if here),
             "Give all three for the panel of measures, or none",
         )
-    axes = _grid(axes, 3 + all(given), 2 if all(given) else 3, (4.0, 3.0))
+    axes = grid(axes, 3 + all(given), 2 if all(given) else 3, (4.0, 3.0))
     terms = [solution.objective.terms for solution in solutions]
     labels = {"risk": "risk", "regularizer": "regularizer Ω", "neutrality": "neutrality, max($C^+$, $C^-$)"}
     curves = [(labels[t.kind], [each[j].value for each in terms]) for j, t in enumerate(terms[0])]
@@ -278,7 +274,7 @@ def coefficient_path(solutions: Sequence[Any], names: Sequence[str] | None = Non
         raise InvalidInputError(
             f"'names' must have one entry for each of the {d} coefficients", f"{len(labels)}", "Pass feature_names"
         )
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     moved = np.argsort(-np.ptp(coefs, axis=0), kind="stable")
     x = _positions(etas)
     for j in moved[top:]:
@@ -288,37 +284,35 @@ def coefficient_path(solutions: Sequence[Any], names: Sequence[str] | None = Non
     return ax
 
 
-def _etas(solutions: Sequence[Any]) -> np.ndarray:
-    if len(solutions) == 0 or not all(
-        hasattr(s, "problem") and getattr(s.problem, "neutralities", None) for s in solutions
-    ):
+def _etas(solutions: Sequence[Any]) -> Floats:
+    """Return the total weight of the neutrality terms of each solution."""
+    terms = [getattr(getattr(s, "objective", None), "terms", ()) for s in solutions]
+    weights = [[t.weight for t in each if t.kind == "neutrality"] for each in terms]
+    if not weights or not all(weights):
         raise InvalidInputError(
             "'solutions' must be a path of solutions with a neutrality term",
             repr(solutions)[:60],
             "Use problem.path([0, 1])",
         )
-    return np.array([s.problem.etas.sum() for s in solutions])
+    return np.array([sum(each) for each in weights])
 
 
-def _positions(etas: np.ndarray) -> np.ndarray:
+def _positions(etas: Floats) -> Floats:
     """Return where etas stand on a logarithmic axis: 0 half a decade to the left of the smallest other."""
     positive = etas[etas > 0]
     return np.where(etas > 0, etas, (positive.min() if len(positive) else 1.0) / 10**0.5)
 
 
-def _curves(ax: Any, etas: np.ndarray, curves: Sequence[tuple[str, Any]], label: str, legend: str = "inside") -> None:
+def _curves(ax: Any, etas: Floats, curves: Sequence[tuple[str, Any]], label: str, legend: str = "inside") -> None:
     order = np.argsort(etas, kind="stable")
     x = _positions(etas)
-    look = zip(cycle(OKABE_ITO), cycle(MARKERS), cycle(DASHES), strict=False)
-    for (name, values), (color, marker, dashes) in zip(curves, look, strict=False):
-        values = np.asarray(values, dtype=float)[order]
-        ax.plot(
-            x[order], values, color=color, marker=marker, linestyle=dashes, markersize=3.5, linewidth=1.2, label=name
-        )
+    for k, (name, values) in enumerate(curves):
+        ordered = np.asarray(values, dtype=float)[order]
+        ax.plot(x[order], ordered, **style(k), markersize=3.5, linewidth=1.2, label=name)
     ax.set(xscale="log", xlabel="neutrality weight η", ylabel=label)
     if (etas == 0).any():
         _name_zero(ax, float(x.min()))
-    _finish(ax, legend, show_legend=len(curves) > 1)
+    finish(ax, legend, show_legend=len(curves) > 1)
 
 
 def _name_zero(ax: Any, place: float) -> None:
@@ -333,7 +327,16 @@ def _name_zero(ax: Any, place: float) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda t, _: "0" if np.isclose(t, place) else f"{t:g}"))
 
 
-def _axes(ax: Any) -> Any:
+def style(k: int) -> dict[str, Any]:
+    """Return colour, marker and dashes of the k-th curve: no two alike, in colour as in grey."""
+    count = len(OKABE_ITO)
+    turn = k // count  # colours repeat, dashes and markers move on
+    dashes, marker = DASHES[(k + turn) % len(DASHES)], MARKERS[(k + turn) % len(MARKERS)]
+    return {"color": OKABE_ITO[k % count], "marker": marker, "linestyle": dashes}
+
+
+def axes_or_new(ax: Any) -> Any:
+    """Return the Axes given, or new ones."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -341,7 +344,7 @@ def _axes(ax: Any) -> Any:
     return plt.subplots(figsize=(4.2, 3.4), layout="constrained")[1]
 
 
-def _grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> np.ndarray:
+def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Array:
     """Return `count` Axes as a flat array: those given, or new ones."""
     if axes is None:
         import matplotlib.pyplot as plt
@@ -352,14 +355,15 @@ def _grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> np.
         )
         for spare in made.ravel()[count:]:
             figure.delaxes(spare)
-        return made.ravel()[:count]
-    flat = np.asarray(axes, dtype=object).ravel()
+        axes = made.ravel()[:count]
+    flat: Array = np.asarray(axes, dtype=object).ravel()
     if len(flat) != count:
         raise InvalidInputError(f"'axes' must hold {count} Axes", f"{len(flat)}", f"Make plt.subplots(1, {count})")
     return flat
 
 
-def _finish(ax: Any, legend: str = "inside", show_legend: bool = True) -> None:
+def finish(ax: Any, legend: str = "inside", show_legend: bool = True) -> None:
+    """Give Axes the look that all figures share."""
     ax.grid(alpha=0.25, linewidth=0.6)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

@@ -2,41 +2,68 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from nerm.cli.console import Console, check_places
-from nerm.cli.experiments import experiment
+from nerm.cli.experiments import counted, experiment, figure_option, jobs_option, results_option, save_figure
 from nerm.cli.options import common, seed_option
+from nerm.errors import InvalidInputError
 
 EPILOG = """\b
 Examples:
   nerm reproduce convergence --repetitions 2 --figure figure1.png
+  nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
   nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
+  nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
 """
+#: Whose options these are; the others belong to both.
+OWN = {
+    "convergence": ("n", "etas", "redraw"),
+    "tradeoff": ("datasets", "methods", "lam", "discretize", "data_home"),
+}
+
+
+def _several(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Return what reads an option of values separated by commas."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[Any, ...] | None:
+        try:
+            return None if value is None else tuple(kind(word.strip()) for word in value.split(","))
+        except ValueError:
+            raise InvalidInputError(
+                f"{param.opts[0]} must be numbers separated by commas", repr(value), "Write 1,10 for instance"
+            ) from None
+
+    return read
 
 
 @click.command(epilog=EPILOG)
-@click.argument("which", type=click.Choice(["convergence", "tradeoff"]))
+@click.argument("which", type=click.Choice(list(OWN)))
+@click.option("--n", metavar="NUMBERS", callback=_several(int), help="For convergence: numbers of samples.")
+@click.option("--etas", metavar="NUMBERS", callback=_several(float), help="For convergence: neutrality weights.")
+@click.option("--redraw", is_flag=True, default=None, help="For convergence: every repetition draws a new sample.")
+@click.option("--datasets", metavar="NAMES", callback=_several(str), help="For tradeoff: german,adult,bank by default.")
+@click.option(
+    "--methods", metavar="NAMES", callback=_several(str), help="For tradeoff: neutral-svm,cv2nb,pr,eta-lr,svm,lr."
+)
+@click.option(
+    "--lam", metavar="NUMBERS", callback=_several(float), help="For tradeoff: lambda, or those to choose from."
+)
+@click.option("--discretize", metavar="WHERE", help="For tradeoff: 'all rows' or 'training folds'.")
+@click.option("--data-home", metavar="FOLDER", help="For tradeoff: where the UCI files are.")
 @click.option("--repetitions", type=click.IntRange(1), default=10, show_default=True, help="The paper's are 10.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Worker processes.")
-@click.option("--datasets", metavar="NAMES", help="For tradeoff: german,adult,bank by default.")
-@click.option("--results", metavar="FILE.csv", help="Every finished fold is kept here; started again, it goes on.")
-@click.option("--figure", metavar="FILE", help="Draw the figure here (png, pdf or svg; needs matplotlib).")
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="The paper's are 5.")
+@jobs_option
+@click.option("--backend", metavar="NAME", help="joblib (the default) or dask.")
+@click.option("--client", metavar="ADDRESS", help="With --backend dask: the scheduler of a running cluster.")
+@results_option
+@figure_option
 @seed_option
 @common
-def reproduce(
-    console: Console,
-    which: str,
-    repetitions: int,
-    jobs: int,
-    datasets: str | None,
-    results: str | None,
-    figure: str | None,
-    seed: int,
-) -> None:
+def reproduce(console: Console, which: str, results: str | None, figure: str | None, **options: Any) -> None:
     """Repeat an experiment of the paper.
 
     convergence is its figure 1: how the errors of risk and neutrality fall with the number of samples. tradeoff is
@@ -44,38 +71,20 @@ def reproduce(
     cores, so keep --results.
     """
     check_places({}, {"--results": results, "--figure": figure})
-    if datasets is not None and which != "tradeoff":
-        raise click.UsageError("--datasets belongs to tradeoff.")
-    run, sum_up = experiment(which), experiment("slopes" if which == "convergence" else "front")
-    options: dict[str, Any] = {"repetitions": repetitions, "seed": seed, "n_jobs": jobs, "results": results}
-    if datasets is not None:
-        options["datasets"] = tuple(name.strip() for name in datasets.split(","))
-    frame = run(**options, progress=False if console.quiet else None)
-    summary = sum_up(frame)
-    if "non_dominated" in summary:
-        summary = summary[summary["non_dominated"]].drop(columns="non_dominated")
-    files = {name: path for name, path in (("results", results), ("figure", figure)) if path is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    for owner, names in OWN.items():
+        for name in names:
+            if name in given and owner != which:
+                raise click.UsageError(f"--{name.replace('_', '-')} belongs to {owner}.")
+    frame = experiment(which)(**given, results=results, progress=False if console.quiet else None)
+    if which == "convergence":
+        summary = experiment("slopes")(frame)
+    else:
+        summary = experiment("front")(frame).query("non_dominated").drop(columns="non_dominated")
     if figure is not None:
-        _draw(which, frame, figure)
-    counts = frame["status"].value_counts().to_dict()
-    said = ", ".join(f"{count} {status}" for status, count in counts.items())
-    plain = {"experiment": which, "summary": summary.to_dict("records"), "fits": counts, "files": files}
-    where = [f"{name.capitalize()}: {path}" for name, path in files.items()]
-    console.result(plain, summary.to_string(index=False), said, *where)
-
-
-def _draw(which: str, frame: Any, path: str) -> None:
-    """Draw with nerm.plots into a file beside its place, and move it there."""
-    from pathlib import Path
-
-    plot = experiment("figure_1" if which == "convergence" else "figure_2", "nerm.plots")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    target = Path(path)
-    temporary = target.with_name(f".{target.stem}.tmp{target.suffix or '.png'}")
-    try:
-        plot(frame)[0].figure.savefig(temporary, dpi=150)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        plot = experiment("figure_1" if which == "convergence" else "figure_2", "nerm.plots")
+        save_figure(lambda: plot(frame), figure)
+    counts, seconds = frame["status"].value_counts().to_dict(), float(frame["seconds"].sum())
+    plain = {"experiment": which, "summary": summary.to_dict("records"), "fits": counts, "seconds": seconds}
+    said = f"{counted(counts)}; the fits took {seconds:.0f} s on one core"
+    console.result(plain, summary.to_string(index=False), said, files={"results": results, "figure": figure})

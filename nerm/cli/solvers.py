@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from nerm.cli.console import Console, check_writable, jsonable
+from nerm.cli.console import Console, check_places, make_table, number
+from nerm.cli.experiments import counted, experiment, figure_option, jobs_option, results_option, save_figure
 from nerm.cli.options import common
 
 EPILOG = """\b
@@ -20,21 +21,13 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--compare", is_flag=True, help="Run the comparison on this machine: half an hour or so on 2 cores.")
 @click.option("--quick", is_flag=True, help="With --compare: ten small problems, a few minutes.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="With --compare: runs at a time.")
 @click.option("--time-limit", type=float, default=10.0, show_default=True, help="With --compare: seconds for one run.")
-@click.option(
-    "--results", metavar="FILE.csv", help="With --compare: every run is kept here; started again, it goes on."
-)
-@click.option("--figure", metavar="FILE", help="With --compare: draw profile and time against n here.")
+@jobs_option
+@results_option
+@figure_option
 @common
 def solvers(
-    console: Console,
-    compare: bool,
-    quick: bool,
-    jobs: int,
-    time_limit: float,
-    results: str | None,
-    figure: str | None,
+    console: Console, compare: bool, quick: bool, results: str | None, figure: str | None, **options: Any
 ) -> None:
     """List the solvers: which are installed, and what each can take.
 
@@ -42,16 +35,13 @@ def solvers(
     own with a time limit; nerm's certificate judges, not the solver.
     """
     if compare:
-        check_writable(results, "--results")
-        check_writable(figure, "--figure")
-        problems = "quick" if quick else "default"
-        _compare(console, {"problems": problems, "n_jobs": jobs, "time_limit": time_limit, "results": results}, figure)
+        check_places({}, {"--results": results, "--figure": figure})
+        _compare(console, {"problems": "quick" if quick else "default", "results": results, **options}, figure)
         return
     for option, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
         if given:
             raise click.UsageError(f"{option} belongs to --compare.")
     from nerm import solvers as registry
-    from nerm.cli.console import make_table
 
     rows = [
         {
@@ -72,29 +62,20 @@ def solvers(
 
 
 def _compare(console: Console, options: dict[str, Any], figure: str | None) -> None:
-    from nerm.cli.experiments import experiment
-
-    run = experiment("compare_solvers")
-    sum_up = experiment("summarize", "nerm.experiments.compare")
-    frame: Any = run(**options, progress=False if console.quiet else None)
-    summary = sum_up(frame)
-    files = {name: path for name, path in (("results", options["results"]), ("figure", figure)) if path is not None}
+    frame = experiment("compare_solvers")(**options, progress=False if console.quiet else None)
+    summary = experiment("summarize", "nerm.experiments.compare")(frame)
     if figure is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")
+        tols = sorted(frame["tol"].unique())
         draw = experiment("figure", "nerm.experiments.compare")
-        draw(frame, sorted(frame["tol"].unique())[len(frame["tol"].unique()) // 2])[0].figure.savefig(figure, dpi=150)
+        save_figure(lambda: draw(frame, tols[len(tols) // 2]), figure)
     counts = frame["status"].value_counts().to_dict()
-    plain = {"summary": summary.to_dict("records"), "runs": counts, "rows": frame.to_dict("records"), "files": files}
-    said = ", ".join(f"{count} {status}" for status, count in counts.items())
-    console.result(jsonable(plain), *_tables(summary), said, *(f"{n.capitalize()}: {p}" for n, p in files.items()))
+    plain = {"summary": summary.to_dict("records"), "runs": counts, "rows": frame.to_dict("records")}
+    files = {"results": options["results"], "figure": figure}
+    console.result(plain, *_tables(summary), counted(counts), files=files)
 
 
 def _tables(summary: Any) -> list[Any]:
     """Return one table an accuracy."""
-    from nerm.cli.console import make_table, number
-
     columns = ["solver", "taken", "solved", "claims right", "seconds", "times best", "median gap", "MB"]
     tables = []
     for tol, rows in summary.groupby("tol", sort=False):

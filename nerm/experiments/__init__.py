@@ -1,7 +1,7 @@
 """The paper's two experiments, `convergence` (figure 1) and `tradeoff` (figure 2), and `compare_solvers`.
 
 Parallel, resumable, repeatable. Each returns a tidy table; `nerm.plots` draws it (`nerm.experiments.compare` its own).
-From the command line: ``python -m nerm.experiments --help`` and ``nerm solvers --compare``.
+From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
 """
 
 from nerm.experiments.compare import compare_solvers

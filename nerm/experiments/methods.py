@@ -157,6 +157,11 @@ def sweep(method: Method, rows: Rows, train: Ints, test: Ints, lam: float, seed:
     Fit
         One for each of ``method.etas``, or one in all where it has none.
 
+    >>> from nerm.experiments.coded_data import as_coded_data
+    >>> (data,) = as_coded_data("diabetes", "all rows", {"one-hot"}, None)
+    >>> fits = list(sweep(METHODS["neutral-svm"], data, np.arange(300), np.arange(300, 442), lam=10.0))
+    >>> len(fits), fits[0].scores.shape
+    (10, (142,))
     """
     X, X_test = rows.parts(method.coding, train, test)
     fold = Fold(X, rows.y[train], rows.viewpoint[train], X_test, rows.viewpoint[test], seed)

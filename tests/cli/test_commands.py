@@ -203,29 +203,6 @@ def test_every_method(nerm, data, tmp_path):
     assert "CV2NB" in figure.read_text(encoding="utf-8")
 
 
-def test_reproduce(nerm, tmp_path, monkeypatch):
-    """The command hands its options to the experiment and shows its summary."""
-    from nerm import experiments
-
-    small = experiments.convergence
-    asked = {}
-
-    def convergence(**options):
-        asked.update(options)
-        return small([40, 80], [1.0], folds=2, **options)
-
-    monkeypatch.setattr(experiments, "convergence", convergence)
-    results = tmp_path / "results.csv"
-    ran = nerm("reproduce", "convergence", "--repetitions", 1, "--seed", 5, "--results", results, "--json", "-q")
-    assert ran.code == 0, ran.err
-    plain = json.loads(ran.out)
-    assert plain["fits"] == {"ok": 4}
-    assert {row["error"] for row in plain["summary"]} == {"risk", "neutrality"}
-    assert (asked["seed"], asked["repetitions"], asked["n_jobs"]) == (5, 1, 1)
-    assert results.is_file()
-    assert nerm("reproduce", "convergence", "--datasets", "german").code == 2
-
-
 def test_what_this_installation_lacks_is_said_in_one_sentence(nerm, monkeypatch):
     from nerm import experiments
 

@@ -7,14 +7,16 @@ regularization lambda, the atoms, the kernel. Real data join where the folder in
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.typing import Floats, Matrix
 
 #: Raised whenever the problems behind the names change, so that old results files are refused.
 EDITION = 1
@@ -25,6 +27,8 @@ REAL = ("german", "bank", "adult")
 class Case:
     """A problem in a few numbers: ``case.problem()`` draws it, the same one every time.
 
+    Attributes
+    ----------
     name, family
         What the tables call it, and what it has in common with its siblings.
     n, d
@@ -37,6 +41,8 @@ class Case:
         Names of atoms and of a kernel ("" for a linear hypothesis).
     dataset
         "" for drawn data, or a name that `nerm.datasets.load` knows.
+    seed
+        Of what is drawn.
 
     >>> case = Case("mine", "size", n=40, d=3)
     >>> case.problem()
@@ -68,7 +74,7 @@ class Case:
         objective = Risk(_atom(self.loss)) + self.lam * regularizer + self.eta * Neutrality(_atom(self.surrogate))
         return objective.on(X, y, viewpoint=v, kernel=self.kernel or None)
 
-    def _drawn(self) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _drawn(self) -> tuple[Matrix, Floats, Floats]:
         """Return X, and y and v that follow two directions at about 60 degrees, a tenth of them flipped."""
         import scipy.sparse as sp
 
@@ -85,7 +91,7 @@ class Case:
         X = X * np.geomspace(1.0, 1.0 / self.condition, self.d)
         return (sp.csr_array(X) if self.density < 1 else X), y, v
 
-    def _real(self) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _real(self) -> tuple[Matrix, Floats, Floats]:
         from nerm.datasets import load
 
         data = load(self.dataset, coding="one-hot")
@@ -99,23 +105,26 @@ def default_cases() -> list[Case]:
     >>> len(default_cases()) >= 60
     True
     """
-    base = Case("", "")
-    sizes = [60, 120, 250, 500, 1000, 2000, 4000, 8000]
-    cases = [replace(base, family="size", name=f"size-n{n}", n=n) for n in sizes]
-    shapes = [(100, 2), (1000, 2), (400, 100), (200, 200), (100, 300), (60, 1000)]
-    cases += [replace(base, family="shape", name=f"shape-{n}x{d}", n=n, d=d) for n, d in shapes]
-    densities = [(0.3, 100), (0.1, 200), (0.03, 400), (0.01, 1000)]
-    cases += [
-        replace(base, family="density", name=f"density-{share:g}", n=500, d=d, density=share) for share, d in densities
+    pair = "atoms-{loss}-{surrogate}"
+    return [
+        *_cases("size-n{n}", n=[60, 120, 250, 500, 1000, 2000, 4000, 8000]),
+        *_cases("shape-{n}x{d}", n=[100, 1000, 400, 200, 100, 60], d=[2, 2, 100, 200, 300, 1000]),
+        *_cases("density-{density:g}", n=500, density=[0.3, 0.1, 0.03, 0.01], d=[100, 200, 400, 1000]),
+        *_cases("condition-{condition:.0e}", condition=[1e1, 1e2, 1e3, 1e4, 1e6]),
+        *_cases("eta-{eta:g}", eta=[0.0, 1e-3, 1e-1, 0.5, 2.0, 10.0, 1e3]),
+        *_cases("lambda-{lam:g}", lam=[1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1.0, 1e2]),
+        *_cases(pair, n=250, d=10, loss=["SquaredHinge", "HuberizedHinge", "Logistic", "Exponential", "Squared"]),
+        *_cases(pair, n=250, d=10, loss=["Logistic", "Hinge"], surrogate="Logistic"),
+        *_cases(pair, n=250, d=10, loss=["SquaredHinge", "SmoothHinge"], surrogate=["SquaredHinge", "SmoothHinge"]),
+        *_cases("atoms-{loss}-{regularizer}", n=250, regularizer=["L1", "ElasticNet", "GroupL2", "LInf"]),
+        *_cases("atoms-{loss}-{regularizer}", n=250, loss=["Logistic"], regularizer="L1"),
+        *_cases("kernel-{kernel}-n{n}", n=[60, 120, 240, 480], d=4, kernel="rbf"),
+        *_cases("kernel-{kernel}", n=120, d=4, kernel=["linear", "poly"]),
+        *_cases("kernel-{kernel}-d{d}", n=120, d=[20], kernel="rbf"),
+        *_cases("kernel-{kernel}-lambda-{lam:g}", n=120, d=4, kernel="rbf", lam=[1e-5]),
+        *_cases("kernel-{kernel}-{loss}", n=120, d=4, kernel="rbf", loss=["Logistic"]),
+        *_real_cases(),
     ]
-    conditions = [1e1, 1e2, 1e3, 1e4, 1e6]
-    cases += [replace(base, family="condition", name=f"condition-{c:.0e}", condition=c) for c in conditions]
-    etas = [0.0, 1e-3, 1e-1, 0.5, 2.0, 10.0, 1e3]
-    cases += [replace(base, family="eta", name=f"eta-{eta:g}", eta=eta) for eta in etas]
-    lams = [1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1.0, 1e2]
-    cases += [replace(base, family="lambda", name=f"lambda-{lam:g}", lam=lam) for lam in lams]
-    cases += _atoms(base) + _kernels(base)
-    return [*cases, *_real_cases()]
 
 
 def quick_cases() -> list[Case]:
@@ -124,15 +133,36 @@ def quick_cases() -> list[Case]:
     >>> sorted({case.family for case in quick_cases()})
     ['atoms', 'condition', 'eta', 'kernel', 'lambda', 'size']
     """
-    base = Case("", "", d=5)
     return [
-        *(replace(base, family="size", name=f"quick-n{n}", n=n) for n in (50, 150, 450, 1350)),
-        replace(base, family="condition", name="quick-condition-1e+04", n=100, condition=1e4),
-        replace(base, family="eta", name="quick-eta-100", n=100, eta=100.0),
-        replace(base, family="lambda", name="quick-lambda-1e-05", n=100, lam=1e-5),
-        replace(base, family="atoms", name="quick-logistic", n=100, loss="Logistic", surrogate="Logistic"),
-        replace(base, family="atoms", name="quick-l1", n=100, regularizer="L1"),
-        replace(base, family="kernel", name="quick-rbf", n=80, kernel="rbf"),
+        *_cases("quick-n{n}", "size", d=5, n=[50, 150, 450, 1350]),
+        *_cases("quick-condition-{condition:.0e}", "condition", n=100, d=5, condition=[1e4]),
+        *_cases("quick-eta-{eta:g}", "eta", n=100, d=5, eta=[100.0]),
+        *_cases("quick-lambda-{lam:g}", "lambda", n=100, d=5, lam=[1e-5]),
+        *_cases("quick-{loss}", "atoms", n=100, d=5, loss=["Logistic"], surrogate="Logistic"),
+        *_cases("quick-{regularizer}", "atoms", n=100, d=5, regularizer=["L1"]),
+        *_cases("quick-{kernel}", "kernel", n=80, d=5, kernel=["rbf"]),
+    ]
+
+
+def _cases(name: str, family: str = "", **settings: Any) -> list[Case]:
+    """Return cases that differ in the settings that are lists; `name` is a template of their fields."""
+    count = next(len(values) for values in settings.values() if isinstance(values, list))
+    columns = {key: values if isinstance(values, list) else [values] * count for key, values in settings.items()}
+    made = [
+        Case("", family or name.partition("-")[0], **dict(zip(columns, row, strict=True)))
+        for row in zip(*columns.values(), strict=True)
+    ]
+    return [replace(case, name=name.format(**asdict(case)).lower()) for case in made]
+
+
+def _real_cases() -> list[Case]:
+    """Return the diabetes data, which need no download, and the UCI files that are here."""
+    folder = os.environ.get("NERM_DATA")
+    here = [name for name in REAL if folder and (Path(folder) / name).is_dir()]
+    return [
+        Case(f"real-{name}-{eta:g}", "real", n=2000, eta=eta, lam=1e-3, dataset=name)
+        for name in ["diabetes", *here]
+        for eta in (0.1, 1.0)
     ]
 
 
@@ -150,59 +180,10 @@ def chosen(problems: str | Sequence[Case]) -> list[Case]:
         raise InvalidInputError(
             "'problems' must be the name of a set or a nonempty list of Case", repr(problems)[:60], "Use 'quick'"
         )
-    names = [case.name for case in cases]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInputError("the names of 'problems' must differ", f"{name!r} twice", "Rename one of them")
+    twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
+    if twice:
+        raise InvalidInputError("the names of 'problems' must differ", f"{twice[0]!r} twice", "Rename one of them")
     return cases
-
-
-def _atoms(base: Case) -> list[Case]:
-    pairs = [
-        ("SquaredHinge", "Hinge"),
-        ("SquaredHinge", "SquaredHinge"),
-        ("SmoothHinge", "SmoothHinge"),
-        ("HuberizedHinge", "Hinge"),
-        ("Logistic", "Hinge"),
-        ("Logistic", "Logistic"),
-        ("Exponential", "Hinge"),
-        ("Squared", "Hinge"),
-        ("Hinge", "Logistic"),
-    ]
-    cases = [
-        replace(base, family="atoms", name=f"atoms-{a}-{b}".lower(), n=250, d=10, loss=a, surrogate=b) for a, b in pairs
-    ]
-    others = [("Hinge", "L1"), ("Logistic", "L1"), ("Hinge", "ElasticNet"), ("Hinge", "GroupL2"), ("Hinge", "LInf")]
-    cases += [
-        replace(base, family="atoms", name=f"atoms-{a}-{omega}".lower(), n=250, d=20, loss=a, regularizer=omega)
-        for a, omega in others
-    ]
-    return cases
-
-
-def _kernels(base: Case) -> list[Case]:
-    cases = [
-        replace(base, family="kernel", name=f"kernel-rbf-n{n}", n=n, d=4, kernel="rbf") for n in (60, 120, 240, 480)
-    ]
-    cases += [
-        replace(base, family="kernel", name=f"kernel-{kernel}", n=120, d=4, kernel=kernel)
-        for kernel in ("linear", "poly")
-    ]
-    cases.append(replace(base, family="kernel", name="kernel-rbf-d20", n=120, d=20, kernel="rbf"))
-    cases.append(replace(base, family="kernel", name="kernel-rbf-lambda-1e-05", n=120, d=4, kernel="rbf", lam=1e-5))
-    cases.append(replace(base, family="kernel", name="kernel-rbf-logistic", n=120, d=4, kernel="rbf", loss="Logistic"))
-    return cases
-
-
-def _real_cases() -> list[Case]:
-    """Return the diabetes data, which need no download, and the UCI files that are here."""
-    folder = os.environ.get("NERM_DATA")
-    here = [name for name in REAL if folder and (Path(folder) / name).is_dir()]
-    return [
-        Case(f"real-{name}-{eta:g}", "real", n=2000, eta=eta, lam=1e-3, dataset=name)
-        for name in ["diabetes", *here]
-        for eta in (0.1, 1.0)
-    ]
 
 
 def _atom(name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
+from nerm.typing import Floats
 
 SHIFT = 0.01  # seconds
 
@@ -15,19 +16,31 @@ SHIFT = 0.01  # seconds
 def summarize(table: Any, shift: float = SHIFT) -> Any:
     """Return one row a solver and accuracy.
 
-    taken, solved
-        On how many problems it ran, and the share of these on which nerm certified the accuracy.
-    claims, correct
-        How often it claimed to have solved (or that there is nothing to solve), and the share of these claims that the
-        certificate bears out; nan without a claim.
-    mean_seconds
-        The shifted geometric mean exp(mean log(t + shift)) - shift over the problems it took, a failure counted at the
-        time limit (``table.attrs["time_limit"]``; for a table without it, at the longest time in it).
-    times_best
-        The geometric mean of (t + shift) / (best + shift) over the problems that it took and somebody solved, where
-        best is the fastest solver's time there: the number that compares solvers that take different problems.
-    median_gap, peak_mb
-        The median of the certified gaps that it reached, and the largest growth of its process.
+    Parameters
+    ----------
+    table
+        From `compare_solvers`.
+    shift
+        Of the geometric means, in seconds.
+
+    Returns
+    -------
+    DataFrame
+        With the columns solver, tol;
+
+        taken, solved: on how many problems it ran, and the share of these on which nerm certified the accuracy;
+
+        claims, correct: how often it claimed to have solved (or that there is nothing to solve), and the share of these
+        claims that the certificate bears out; nan without a claim;
+
+        mean_seconds: the shifted geometric mean exp(mean log(t + shift)) - shift over the problems it took, a failure
+        counted at the time limit (``table.attrs["time_limit"]``; for a table without it, at the longest time in it);
+
+        times_best: the geometric mean of (t + shift) / (best + shift) over the problems that it took and somebody
+        solved, where best is the fastest solver's time there: the number that compares solvers that take different
+        problems;
+
+        median_gap, peak_mb: the median of the certified gaps that it reached, and the largest growth of its process.
 
     >>> import pandas as pd
     >>> rows = [["p", "a", 1e-3, 1.0, "solved", 1, 1e-4, 2.0], ["p", "b", 1e-3, 4.0, "inaccurate", 0, 1e-1, 2.0]]
@@ -37,37 +50,26 @@ def summarize(table: Any, shift: float = SHIFT) -> Any:
     0      a     1.0      1.0           1.0
     1      b     0.0      0.0           4.0
     """
-    import pandas as pd
-
-    table = _ran(table)
-    limit = float(table.attrs.get("time_limit", table["seconds"].max()))
-    table = table.assign(t=np.where(table["status"] == "solved", table["seconds"], limit))
-    best = _best(table)
-    rows = []
-    for (solver, tol), own in table.groupby(["solver", "tol"], sort=False):
-        claims = own["correct_claim"].dropna()
-        fastest = np.array([best.get((tol, problem), math.nan) for problem in own["problem"]])
-        ratios = np.log((own["t"].to_numpy() + shift) / (fastest + shift))
-        gaps = own["certified_gap"].dropna()
-        rows.append(
-            {
-                "solver": solver,
-                "tol": tol,
-                "taken": len(own),
-                "solved": float((own["status"] == "solved").mean()),
-                "claims": len(claims),
-                "correct": float(claims.mean()) if len(claims) else math.nan,
-                "mean_seconds": float(np.exp(np.log(own["t"] + shift).mean()) - shift),
-                "times_best": float(np.exp(np.nanmean(ratios))) if np.isfinite(ratios).any() else math.nan,
-                "median_gap": float(gaps.median()) if len(gaps) else math.nan,
-                "peak_mb": float(own["peak_mb"].max()),
-            }
-        )
-    found = pd.DataFrame(rows)
+    ran = _ran(table)
+    limit = float(ran.attrs.get("time_limit", ran["seconds"].max()))
+    log_time = np.log(ran["seconds"].where(ran["solved"], limit) + shift)
+    rows = ran.assign(log_time=log_time, log_ratio=log_time - np.log(ran["best"] + shift))
+    found = rows.groupby(["solver", "tol"], sort=False, as_index=False).agg(
+        taken=("solved", "size"),
+        solved=("solved", "mean"),
+        claims=("correct_claim", "count"),
+        correct=("correct_claim", "mean"),
+        mean_seconds=("log_time", "mean"),
+        times_best=("log_ratio", "mean"),
+        median_gap=("certified_gap", "median"),
+        peak_mb=("peak_mb", "max"),
+    )
+    found["mean_seconds"] = np.exp(found["mean_seconds"]) - shift
+    found["times_best"] = np.exp(found["times_best"])
     return found.sort_values(["tol", "solved", "mean_seconds"], ascending=[False, False, True], ignore_index=True)
 
 
-def profile(table: Any, tol: float) -> dict[str, np.ndarray]:
+def profile(table: Any, tol: float) -> dict[str, Floats]:
     """Return the performance profile of each solver (Dolan and Moré, 2002), the best first.
 
     For each solver the sorted ratios r_1 <= r_2 <= ... of its time to the fastest solver's, one for each problem that
@@ -75,23 +77,18 @@ def profile(table: Any, tol: float) -> dict[str, np.ndarray]:
     or cannot take never counts. Solvers stand in the order of the area under their curve.
     """
     own = at(table, tol)
-    best = _best(own)
-    solved = own[own["status"] == "solved"]
-    if solved.empty:
+    if not own["solved"].any():
         raise InvalidInputError("'table' must have a solved run", "none", "Look at its column 'reason'")
-    ratios = {
-        str(solver): np.sort([t / best[tol, p] for p, t in zip(rows["problem"], rows["seconds"], strict=True)])
-        for solver, rows in solved.groupby("solver")
-    }
-    for solver in sorted(set(own["solver"]) - set(ratios)):
-        ratios[solver] = np.empty(0)
-    edge = max(float(r.max()) for r in ratios.values() if len(r)) * 2
+    own = own.assign(ratio=own["seconds"] / own["best"])
+    ratios = {str(name): np.sort(rows["ratio"][rows["solved"]].to_numpy()) for name, rows in own.groupby("solver")}
+    edge = 2 * float(own["ratio"][own["solved"]].max())
     return dict(sorted(ratios.items(), key=lambda item: -float(np.log(edge / item[1]).sum())))
 
 
 def share_of_problems(table: Any, tol: float) -> int:
     """Return the number of problems that somebody solved: the denominator of `profile`."""
-    return len(_best(at(table, tol)))
+    own = at(table, tol)
+    return int(own["problem"][own["solved"]].nunique())
 
 
 def exponents(table: Any, tol: float, family: str = "size") -> Any:
@@ -103,26 +100,24 @@ def exponents(table: Any, tol: float, family: str = "size") -> Any:
     import pandas as pd
 
     own = at(table, tol)
-    own = own[own["family"] == family]
     rows = []
-    for solver, runs in own.groupby("solver"):
-        runs = runs[runs["status"] == "solved"]
-        p, log_c = math.nan, math.nan
-        if runs["n"].nunique() >= 3:
-            p, log_c = np.polyfit(np.log(runs["n"].astype(float)), np.log(runs["seconds"]), 1)
-        rows.append({"solver": solver, "sizes": int(runs["n"].nunique()), "exponent": p, "c": float(np.exp(log_c))})
+    for solver, runs in own[own["family"] == family].groupby("solver"):
+        solved = runs[runs["solved"]]
+        sizes, p, log_c = solved["n"].nunique(), math.nan, math.nan
+        if sizes >= 3:
+            p, log_c = np.polyfit(np.log(solved["n"].astype(float)), np.log(solved["seconds"]), 1)
+        rows.append({"solver": solver, "sizes": sizes, "exponent": p, "c": float(np.exp(log_c))})
     return pd.DataFrame(rows, columns=["solver", "sizes", "exponent", "c"])
 
 
-def _ran(table: Any) -> Any:
-    """Return the rows of solvers that took their problem; refuse another table."""
-    if not {"problem", "solver", "tol", "status", "seconds"} <= set(table.columns):
-        raise InvalidInputError(
-            "'table' must come from nerm.experiments.compare_solvers",
-            f"a table with the columns {', '.join(map(str, table.columns))}",
-            "Pass the table that compare_solvers returned",
-        )
-    return labelled(table)[table["status"] != "not taken"]
+def at(table: Any, tol: float) -> Any:
+    """Return the runs at one accuracy, marked as `_ran` does."""
+    ran = _ran(table)
+    own = ran[ran["tol"] == tol]
+    if own.empty:
+        there = ", ".join(f"{t:g}" for t in sorted(set(table["tol"])))
+        raise InvalidInputError(f"'tol' must be one of the table's: {there}", f"{tol:g}", "Use one of them")
+    return own
 
 
 def labelled(table: Any) -> Any:
@@ -140,17 +135,15 @@ def labelled(table: Any) -> Any:
     return table
 
 
-def at(table: Any, tol: float) -> Any:
-    """Return the runs at one accuracy."""
-    own = _ran(table)
-    own = own[own["tol"] == tol]
-    if own.empty:
-        there = ", ".join(f"{t:g}" for t in sorted(set(table["tol"])))
-        raise InvalidInputError(f"'tol' must be one of the table's: {there}", f"{tol:g}", "Use one of them")
-    return own
-
-
-def _best(table: Any) -> dict[tuple[float, str], float]:
-    """Return the fastest time of a solved run, by accuracy and problem."""
-    solved = table[table["status"] == "solved"]
-    return {key: float(t) for key, t in solved.groupby(["tol", "problem"])["seconds"].min().items()}
+def _ran(table: Any) -> Any:
+    """Return the rows of solvers that took their problem, which are `solved`, and the `best` time there."""
+    if not {"problem", "solver", "tol", "status", "seconds"} <= set(table.columns):
+        raise InvalidInputError(
+            "'table' must come from nerm.experiments.compare_solvers",
+            f"a table with the columns {', '.join(map(str, table.columns))}",
+            "Pass the table that compare_solvers returned",
+        )
+    ran = labelled(table)[table["status"] != "not taken"]
+    solved = ran["status"] == "solved"
+    best = ran["seconds"].where(solved).groupby([ran["tol"], ran["problem"]]).transform("min")
+    return ran.assign(solved=solved, best=best)
