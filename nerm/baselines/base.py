@@ -21,8 +21,15 @@ from nerm.validation import as_labels, as_matrix
 class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A binary classifier that is fitted with a two-valued viewpoint.
 
-    ``classes_`` and ``groups_`` hold the two labels and the two groups in sorted order: the second of each is
-    the desired outcome and the favoured group. Predictions follow nerm's one rule, positive iff score > 0.
+    Predictions follow nerm's one rule, positive iff score > 0.
+
+    Attributes
+    ----------
+    classes_, groups_ : arrays of shape (2,)
+        The two labels and the two groups in sorted order: the second of each is the desired outcome and the favoured
+        group.
+    n_features_in_, feature_names_in_ : int, array
+        The columns seen in fit; names only of a frame.
     """
 
     classes_: Array

@@ -31,16 +31,26 @@ class CV2NB(GroupClassifier):
     Here s = 1 is the group that the unmodified model favours: ``favoured_`` names it. Only N changes, so the
     log-odds of the features are computed and sorted once and each turn is a search for two thresholds.
 
-    X is a nominal table: codes in an array, or a DataFrame of codes, strings or pandas categories.
-    ``max_iter=0`` leaves the two naive Bayes models as they are.
+    Parameters
+    ----------
+    max_iter : int, optional
+        At most so many turns; 0 leaves the two naive Bayes models as they are.
 
-    Fitted attributes: ``counts_`` (final N: rows y = negative, positive; columns viewpoint = -1, +1, that is
-    in the order of ``classes_`` and ``groups_``), ``trace_`` (``counts``, ``discrimination`` and
-    ``positives``, one entry a turn, the first before any change), ``objective_`` (the last discrimination,
-    which the loop drives to 0), ``n_iter_``, ``converged_`` (whether it got there).
+    Attributes
+    ----------
+    counts_ : array of shape (2, 2)
+        The final N: rows in the order of ``classes_``, columns in that of ``groups_``.
+    favoured_ : object
+        The group that the unmodified model favours.
+    trace_ : dict of arrays
+        ``counts``, ``discrimination`` and ``positives``, one entry a turn, the first before any change.
+    objective_ : float
+        The last discrimination, which the loop drives to 0.
+    n_iter_, converged_ : int, bool
+        How many turns, and whether it got there.
 
-    X is (n, d), y and viewpoint are (n,).
-
+    Examples
+    --------
     >>> X = [[0], [0], [0], [1], [1], [1], [0], [1]] * 5
     >>> s, y = [-1, -1, -1, -1, 1, 1, 1, 1] * 5, [-1, -1, 1, -1, 1, 1, -1, 1] * 5
     >>> two = CV2NB(max_iter=0).fit(X, y, viewpoint=s)
@@ -57,8 +67,12 @@ class CV2NB(GroupClassifier):
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> CV2NB:
         """Count, then move counts between the classes until the discrimination is gone.
 
-        X
-            (n, d) nominal; y and viewpoint (n,), two values each.
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            A nominal table: codes, strings or pandas categories; NaN and None are missing.
+        y, viewpoint : array-like of shape (n,)
+            Two values each; the larger is the desired outcome, the favoured group.
         """
         if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 0):
             raise InvalidInputError(

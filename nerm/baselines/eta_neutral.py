@@ -37,12 +37,37 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     Newton steps from the unconstrained optimum (d of a few thousand at most: a d × d system is solved a
     step).
 
-    Fitted attributes: ``coef_`` (d), ``intercept_``, ``objective_`` (the minimised sum), ``constraints_``
-    (q_v(y) - (1 + eta) r(y): rows y = negative, positive; columns viewpoint = -1, +1; none exceeds 1e-6 when
-    converged), ``active_constraints_`` (list of (class, group) with a positive multiplier; at eta = 0 the
-    string ``"q_0 = q_1"`` alone), ``multipliers_`` (theirs, for the objective as a sum), ``violation_``,
-    ``gradient_norm_`` (of the Lagrangian / n), ``n_iter_`` (Newton steps), ``converged_``.
+    Parameters
+    ----------
+    eta, lam : float
+        The slack of the constraints and the weight of the regularizer (sum form).
+    tol : float
+        The largest entry that the gradient of the Lagrangian / n may have at the end.
+    max_iter : int
+        At most so many Newton steps.
+    verbose : bool
+        Print the rounds.
 
+    Attributes
+    ----------
+    coef_, intercept_ : array of shape (d,) and float
+        w and b.
+    objective_ : float
+        The minimised sum.
+    constraints_ : array of shape (2, 2)
+        q_v(y) - (1 + eta) r(y): rows y = negative, positive; columns viewpoint = -1, +1; none exceeds 1e-6 when
+        converged.
+    active_constraints_ : list
+        The (class, group) with a positive multiplier; at eta = 0 the string ``"q_0 = q_1"`` alone.
+    multipliers_ : array
+        Of the constraints, for the objective as a sum.
+    violation_, gradient_norm_ : float
+        What is left of the constraints and of the gradient of the Lagrangian / n.
+    n_iter_, converged_ : int, bool
+        Newton steps, and whether they got there.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 2)); y = X.sum(axis=1) > 0; s = X[:, 0] + 0.5 * rng.normal(size=40) > 0
     >>> model = EtaNeutralLogisticRegression(eta=0.0).fit(X, y, viewpoint=s)
@@ -65,8 +90,14 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> EtaNeutralLogisticRegression:
         """Minimise under the constraints.
 
-        X
-            (n, d), dense or sparse; y (n,), two values; viewpoint (n,), or a model of it.
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Numbers.
+        y : array-like of shape (n,)
+            Two values.
+        viewpoint : array-like of shape (n,), or a classifier
+            Two values, probabilities, or a model of them.
         """
         eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
         tol = as_positive(self.tol, "tol")

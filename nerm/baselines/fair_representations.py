@@ -37,11 +37,38 @@ class LearningFairRepresentations(GroupClassifier):
     the end. The problem is not convex: it runs from ``n_init`` seeded starts and the best end is kept. w
     stays within [1e-6, 1 - 1e-6], so that CE is finite.
 
-    ``transform`` gives the representation M. Fitted attributes: ``prototypes_`` (K × d), ``weights_`` (w),
-    ``alpha_`` (2 × d, a row for each of ``groups_``), ``objective_``, ``terms_`` (its three parts,
-    weighted), ``objectives_`` (of all starts), ``n_iter_`` and ``residual_`` (of the best one: projected
-    gradient divided by n), ``converged_``.
+    ``transform`` gives the representation M.
 
+    Parameters
+    ----------
+    n_prototypes : int
+        K.
+    A_x, A_y, A_z : float
+        The weights of reconstruction, prediction and parity.
+    n_init : int
+        How many starts.
+    tol, max_iter : float, int
+        L-BFGS stops at this projected gradient (divided by n), or after so many steps.
+    random_state : int, RandomState or None
+        Seeds the starts.
+    verbose : bool
+        Print each start's end.
+
+    Attributes
+    ----------
+    prototypes_, weights_ : arrays of shape (K, d) and (K,)
+        p and w.
+    alpha_ : array of shape (2, d)
+        A row for each of ``groups_``.
+    objective_, terms_ : float, dict
+        The objective and its three weighted parts.
+    objectives_ : array
+        Of all starts.
+    n_iter_, residual_, converged_ : int, float, bool
+        Of the best start; the residual is the projected gradient divided by n.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 2)); y = X.sum(axis=1) > 0; s = X[:, 0] + 0.5 * rng.normal(size=40) > 0
     >>> model = LearningFairRepresentations(2, n_init=1, tol=0.01, random_state=0).fit(X, y, viewpoint=s)
@@ -77,8 +104,12 @@ class LearningFairRepresentations(GroupClassifier):
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> LearningFairRepresentations:
         """Run L-BFGS from every start and keep the best.
 
-        X
-            (n, d), dense or sparse; y and viewpoint (n,), two values each.
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Numbers.
+        y, viewpoint : array-like of shape (n,)
+            Two values each; the larger is the desired outcome, the favoured group.
         """
         scales = tuple(as_nonnegative(getattr(self, name), name) for name in ("A_x", "A_y", "A_z"))
         tol = as_positive(self.tol, "tol")

@@ -20,14 +20,28 @@ class FairlearnReduction(GroupClassifier):
 
     ``decision_function`` is the probability that the mixture predicts the desired outcome, minus 1/2,
     (n,), computed from its public ``predictors_`` and ``weights_``; ``predict`` thresholds it, so it is
-    deterministic where fairlearn's own is random. ``estimator`` (logistic regression by default) must accept
-    ``sample_weight``; ``eps`` is the allowed violation of parity.
+    deterministic where fairlearn's own is random. Sparse X is made dense, as fairlearn asks.
 
-    Sparse X is made dense, as fairlearn asks.
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Must accept ``sample_weight``; logistic regression by default.
+    eps : float
+        The allowed violation of parity.
+    max_iter : int
+        Turns of the exponentiated gradient.
 
-    Fitted attributes: ``model_`` (fairlearn's own), ``objective_`` (training error of the mixture),
-    ``n_iter_``, ``converged_`` (fairlearn's gap is within its target).
+    Attributes
+    ----------
+    model_ : ExponentiatedGradient
+        fairlearn's own.
+    objective_ : float
+        The training error of the mixture.
+    n_iter_, converged_ : int, bool
+        Turns, and whether fairlearn's gap is within its target.
 
+    Examples
+    --------
     Where the package is missing, ``fit`` says what to install:
 
     >>> import importlib.util
@@ -49,8 +63,12 @@ class FairlearnReduction(GroupClassifier):
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> FairlearnReduction:
         """Run the exponentiated gradient.
 
-        X
-            (n, d), dense or sparse; y and viewpoint (n,), two values each.
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Numbers.
+        y, viewpoint : array-like of shape (n,)
+            Two values each; the larger is the desired outcome, the favoured group.
         """
         try:
             from fairlearn.reductions import DemographicParity, ExponentiatedGradient

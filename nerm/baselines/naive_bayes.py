@@ -19,9 +19,17 @@ class NominalNaiveBayes(GroupClassifier):
     training rows and n_j(y) the rows of class y in which it is not missing. Missing entries (NaN, None) are skipped; a
     value not seen in fit counts as seen 0 times.
 
-    Fitted attributes: ``counts_`` (rows of each class), ``objective_`` (negative log-likelihood of the
-    training labels), ``n_iter_`` = 0, ``converged_`` = True: the fit is a count.
+    Attributes
+    ----------
+    counts_ : array of shape (2,)
+        Rows of each class.
+    objective_ : float
+        The negative log-likelihood of the training labels.
+    n_iter_, converged_ : int, bool
+        0 and True: the fit is a count.
 
+    Examples
+    --------
     >>> model = NominalNaiveBayes().fit([[0], [0], [1], [1]], [-1, -1, 1, -1])
     >>> model.predict([[0], [1], [float("nan")]])
     array([-1, -1, -1])

@@ -28,13 +28,34 @@ class PrejudiceRemover(GroupClassifier):
     ``a_s = log(q_s / r) - log((1 - q_s) / (1 - r))``; the terms through r cancel. (The implementation in
     circulation has another gradient for eta > 0; this one is held against finite differences by the tests.)
 
-    For eta > 0 the objective is not convex; L-BFGS starts from zero, or with ``warm_start=True`` from the
-    last fit, and stops when no entry of the gradient of L / n exceeds ``tol``.
+    For eta > 0 the objective is not convex: the fit is a local minimum.
 
-    Fitted attributes: ``coef_`` (2 × d, a row for each of ``groups_``), ``intercept_`` (2), ``objective_``
-    (L), ``mutual_information_`` (the penalty without eta, divided by n: nats between prediction and group),
-    ``n_iter_``, ``gradient_norm_`` (of L / n, largest entry), ``converged_``.
+    Parameters
+    ----------
+    eta, lam : float
+        The weights of the penalty and of the regularizer, for the objective as a sum.
+    tol : float
+        L-BFGS stops when no entry of the gradient of L / n exceeds it.
+    max_iter : int
+        At most so many steps.
+    warm_start : bool
+        Start from the last fit instead of from zero.
+    verbose : bool
+        Print the objective every 50 steps.
 
+    Attributes
+    ----------
+    coef_, intercept_ : arrays of shape (2, d) and (2,)
+        A row for each of ``groups_``.
+    objective_ : float
+        L.
+    mutual_information_ : float
+        The penalty without eta, divided by n: nats between prediction and group.
+    n_iter_, gradient_norm_, converged_ : int, float, bool
+        Steps; the largest entry of the gradient of L / n; whether it is within tol.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 2)); y = X.sum(axis=1) > 0; s = X[:, 0] + 0.5 * rng.normal(size=40) > 0
     >>> plain, removed = (PrejudiceRemover(eta=eta).fit(X, y, viewpoint=s) for eta in (0.0, 10.0))
@@ -66,8 +87,12 @@ class PrejudiceRemover(GroupClassifier):
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> PrejudiceRemover:
         """Minimise L by L-BFGS.
 
-        X
-            (n, d), dense or sparse; y and viewpoint (n,), two values each.
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Numbers.
+        y, viewpoint : array-like of shape (n,)
+            Two values each; the larger is the desired outcome, the favoured group.
         """
         eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
         tol = as_positive(self.tol, "tol")

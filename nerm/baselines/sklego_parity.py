@@ -21,10 +21,26 @@ class SklegoDemographicParity(GroupClassifier):
     as the sensitive column, which scikit-lego uses in the constraint and not as a feature; predictions do
     not need it. Sparse X is made dense, as scikit-lego asks.
 
-    Fitted attributes: ``model_`` (scikit-lego's own), ``coef_``, ``intercept_``, ``objective_`` (negative
-    log-likelihood of the training labels plus lam ||w||), ``covariance_``, ``n_iter_``, ``converged_`` (the
-    covariance is within the bound).
+    Parameters
+    ----------
+    covariance_threshold : float
+        The bound on the covariance.
+    lam : float
+        The weight of the norm.
 
+    Attributes
+    ----------
+    model_ : DemographicParityClassifier
+        scikit-lego's own.
+    coef_, intercept_ : array of shape (d,) and float
+        w and b.
+    objective_ : float
+        The negative log-likelihood of the training labels plus lam ||w||.
+    covariance_, n_iter_, converged_ : float, int, bool
+        What was reached, and whether the covariance is within the bound.
+
+    Examples
+    --------
     Where the package is missing, ``fit`` says what to install:
 
     >>> import importlib.util
@@ -45,8 +61,12 @@ class SklegoDemographicParity(GroupClassifier):
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> SklegoDemographicParity:
         """Solve the convex program through scikit-lego.
 
-        X
-            (n, d), dense or sparse; y and viewpoint (n,), two values each.
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Numbers.
+        y, viewpoint : array-like of shape (n,)
+            Two values each; the larger is the desired outcome, the favoured group.
         """
         try:
             import cvxpy

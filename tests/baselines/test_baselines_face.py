@@ -55,6 +55,15 @@ def test_every_baseline_is_looked_at_here():
 
 
 @named(OURS)
+def test_a_third_argument_is_never_taken_for_a_viewpoint(model):
+    with pytest.raises(TypeError, match="positional argument"):
+        clone(model).fit(X, Y, S)
+    fitted = clone(model).fit(X, Y, viewpoint=S)
+    with pytest.raises(TypeError, match="positional argument"):
+        fitted.score(X, Y, S)
+
+
+@named(OURS)
 def test_fit_predict_and_scores(model):
     fitted = clone(model)
     assert fitted.fit(X, Y, viewpoint=S) is fitted
