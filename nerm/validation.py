@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
+from nerm.typing import Array, Bools, Floats
+from nerm.typing import Matrix as Matrix
 
-Matrix: TypeAlias = Any  # a float matrix, np.ndarray or scipy.sparse.csr_matrix
 
-
-def _where(bad: np.ndarray) -> str:
+def _where(bad: Bools) -> str:
     """Say where the first offender is and how many more there are."""
     hits = np.argwhere(bad)
     more = len(hits) - 1
@@ -47,7 +47,7 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
     return matrix
 
 
-def as_floats(values: Any, name: str, do: str) -> np.ndarray:
+def as_floats(values: Any, name: str, do: str) -> Floats:
     """Return real numbers as a float array; refuse what only looks like numbers (text, dates, complex, masked)."""
     if np.ma.is_masked(values):
         raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop or impute these rows")
@@ -64,7 +64,7 @@ def as_floats(values: Any, name: str, do: str) -> np.ndarray:
         raise InvalidInputError(f"{name!r} must be numeric", f"{type(values).__name__} ({error})", do) from None
 
 
-def _check_kind(dtype: np.dtype, name: str, do: str = "Convert it to real numbers") -> None:
+def _check_kind(dtype: np.dtype[Any], name: str, do: str = "Convert it to real numbers") -> None:
     if dtype.kind not in "biuf":
         what = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}.get(
             dtype.kind, str(dtype)
@@ -72,7 +72,7 @@ def _check_kind(dtype: np.dtype, name: str, do: str = "Convert it to real number
         raise InvalidInputError(f"{name!r} must hold real numbers", what, do)
 
 
-def _check_objects(array: np.ndarray, name: str, do: str) -> None:
+def _check_objects(array: Array, name: str, do: str) -> None:
     """Refuse text, complex numbers and missing entries among objects; Python numbers of any kind pass."""
     for index, item in np.ndenumerate(array):
         if isinstance(item, str | bytes | complex) and not isinstance(item, float):
@@ -99,7 +99,7 @@ def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") 
         raise InvalidInputError(f"{name!r} must be finite", f"{first} {_where(bad)}", do)
 
 
-def as_vector(values: Any, n: int, name: str, of: str = "rows") -> np.ndarray:
+def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
     """Return values as a finite float vector of length n."""
     vector = as_floats(values, name, "Encode it as numbers, for instance -1 and +1")
     if vector.ndim == 2 and 1 in vector.shape:
@@ -114,7 +114,7 @@ def as_vector(values: Any, n: int, name: str, of: str = "rows") -> np.ndarray:
     return vector
 
 
-def as_weights(values: Any, n: int, name: str) -> np.ndarray:
+def as_weights(values: Any, n: int, name: str) -> Floats:
     """Return nonnegative weights of length n (all ones for None), not all zero."""
     if values is None:
         return np.ones(n)
@@ -130,7 +130,7 @@ def as_weights(values: Any, n: int, name: str) -> np.ndarray:
     return weights
 
 
-def as_labels(y: Any, n: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     """Return the labels as -1/+1 and the two classes behind them, in sorted order.
 
     Any two values will do; the larger one is +1. Labels -1 and +1 stay what they are.

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
+from nerm.typing import Array, Floats
 from nerm.validation import as_vector
 
 __all__ = ["Column", "Learned", "resolve", "resolve_terms"]
@@ -30,9 +31,15 @@ MOST_VALUES = 50  # beyond this many, integers are measurements rather than grou
 class Column:
     """The viewpoint is a column of X, by name (for a DataFrame) or by position.
 
-    drop
+    Parameters
+    ----------
+    key : str or int
+        The name of the column, or its position.
+    drop : bool
         Leave the column out of the features, in `fit` and in `predict` alike. Only estimators can do that.
 
+    Examples
+    --------
     >>> Column(1).values(np.array([[0.5, 1.0], [0.7, -1.0]]))
     array([ 1., -1.])
     """
@@ -67,7 +74,7 @@ class Column:
             raise InvalidInputError(f"a viewpoint column must be one of {known}", repr(name), "Check its spelling")
         return names.index(name)
 
-    def values(self, X: Any) -> np.ndarray:
+    def values(self, X: Any) -> Array:
         """Return the column of X (n, d), as it is: (n,)."""
         position = self.position(X)
         if hasattr(X, "iloc"):
@@ -84,6 +91,15 @@ class Learned:
     The paper's applications are of this kind: the party that a reader's clicks betray, learned from readers who told
     theirs. A clone of the estimator is fitted on (X, labels); g is its decision function.
 
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Not fitted.
+    X, labels : array-like
+        The sample.
+
+    Examples
+    --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> readers, party = np.array([[0.0], [1.0], [2.0], [3.0]]), ["left", "left", "right", "right"]
     >>> Learned(LogisticRegression(), readers, party).fitted().predict([[5.0]]).tolist()
@@ -108,9 +124,20 @@ class Learned:
         return clone(self.estimator).fit(self.X, self.labels)
 
 
-def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
     """Return every viewpoint by name as a float vector of length n; a single one is called "viewpoint".
 
+    Parameters
+    ----------
+    viewpoint : array, dict, callable, fitted estimator, Column, Learned, str or int
+        What was given.
+    X : array, DataFrame or sparse matrix of shape (n, d)
+        The rows, for viewpoints that are functions of them.
+    n : int
+        How many rows.
+
+    Examples
+    --------
     >>> resolve(lambda X: X[:, 0], np.array([[2.0], [-1.0]]), 2)
     {'viewpoint': array([ 2., -1.])}
     """
@@ -133,7 +160,7 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, np.ndarray]:
     return resolved
 
 
-def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> dict[str, np.ndarray]:
+def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> dict[str, Floats]:
     """Return the viewpoints of an estimator's neutrality terms by name, each a float vector of length n.
 
     Strings, booleans, categories and integers are groups; so is any array of two different values. Two groups become
@@ -141,35 +168,38 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
     or an estimator returns, are used as they are. A DataFrame or a two-dimensional array holds one viewpoint a
     column.
 
-    among
-        The rows that count, as an index: values seen only elsewhere are no groups.
+    Parameters
+    ----------
+    viewpoint, X, n
+        As for `resolve`.
+    among : index
+        The rows that count: values seen only elsewhere are no groups.
 
+    Examples
+    --------
     >>> resolve_terms(["a", "b", "c"], None, 3)
     {'viewpoint=a': array([ 1., -1., -1.]), 'viewpoint=b': array([-1.,  1., -1.]),
      'viewpoint=c': array([-1., -1.,  1.])}
     >>> resolve_terms([0, 1, 1], None, 3), resolve_terms([0.5, -1.5, 2.0], None, 3)
     ({'viewpoint': array([-1.,  1.,  1.])}, {'viewpoint': array([ 0.5, -1.5,  2. ])})
     """
-    terms: dict[str, np.ndarray] = {}
-    for name, given, label in _by_name(_columns_by_name(viewpoint, n)):
+    terms: dict[str, Floats] = {}
+    for name, given, label in _by_name(_columns_by_name(viewpoint)):
         values, of = _evaluate(given, X, label)
-        found = (
-            _numbers(name, values, given, n, of)
-            if _is_hypothesis(given)
-            else _groups(name, np.asarray(values), n, of, among)
-        )
-        for term in found:
-            if term in terms:
-                raise InvalidInputError(
-                    "neutrality terms must have different names", f"{term!r} twice", "Rename a viewpoint"
-                )
+        if _is_hypothesis(given):
+            found = _numbers(name, values, given, n, of)
+        else:
+            found = _groups(name, np.asarray(values), n, of, among)
+        if twice := sorted(found.keys() & terms.keys()):
+            must = "neutrality terms must have different names"
+            raise InvalidInputError(must, f"{twice[0]!r} twice", "Rename a viewpoint")
         terms.update(found)
     for name, v in terms.items():
         _check_varies(name, v[among])
     return terms
 
 
-def _check_varies(name: str, values: np.ndarray) -> None:
+def _check_varies(name: str, values: Array) -> None:
     if (values == values[0]).all():
         shown = f"{values[0]:g}" if values.dtype.kind == "f" else repr(values[:1].tolist()[0])
         raise InvalidInputError(
@@ -199,7 +229,7 @@ def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
     return [(key if isinstance(key, str) else DEFAULT, viewpoint, DEFAULT)]
 
 
-def _columns_by_name(viewpoint: Any, n: int) -> Any:
+def _columns_by_name(viewpoint: Any) -> Any:
     """Return a table of viewpoints as a dict; a table of one column counts as a vector."""
     if _is_hypothesis(viewpoint) or isinstance(viewpoint, Mapping | str | Column) or np.ndim(viewpoint) != 2:
         return viewpoint
@@ -248,7 +278,7 @@ def _check_instance(given: Any, name: str) -> None:
         )
 
 
-def _estimated(estimator: Any, X: Any, name: str) -> np.ndarray:
+def _estimated(estimator: Any, X: Any, name: str) -> Floats:
     """Return g(x) of a fitted scikit-learn estimator: its decision function, else 2 P(+1) - 1, else its prediction."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
@@ -269,7 +299,7 @@ def _estimated(estimator: Any, X: Any, name: str) -> np.ndarray:
     return np.asarray(estimator.predict(X))
 
 
-def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, np.ndarray]:
+def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, Floats]:
     """Return the real values of a hypothesis g; an estimator of several classes gives one viewpoint a class."""
     if np.ndim(values) == 2 and np.shape(values)[1] > 1 and not callable(given):
         classes = getattr(given, "classes_", range(np.shape(values)[1]))
@@ -280,7 +310,7 @@ def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, n
     return {name: as_vector(values, n, of)}
 
 
-def _groups(name: str, values: np.ndarray, n: int, of: str, among: Any) -> dict[str, np.ndarray]:
+def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, Floats]:
     """Return the viewpoints of an array: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
     if values.shape != (n,):
         return {name: as_vector(values, n, of)}  # a column vector, or an error about the shape
@@ -308,7 +338,7 @@ def _groups(name: str, values: np.ndarray, n: int, of: str, among: Any) -> dict[
     return {f"{name}={value}": np.where(values == value, 1.0, -1.0) for value in seen.tolist()}
 
 
-def _check_present(values: np.ndarray, of: str) -> None:
+def _check_present(values: Array, of: str) -> None:
     """Refuse missing entries (None, nan, NA) among objects."""
     if values.dtype.kind != "O":
         return

@@ -21,6 +21,11 @@ class ElasticNet(Regularizer):
 
     Omega*(q) = ||soft(q, r)||^2 / (2 (1 - r)) for r < 1.
 
+    Parameters
+    ----------
+    l1_ratio : float
+        r.
+
     Examples
     --------
     >>> ElasticNet(l1_ratio=0.5).value(np.array([3.0, -4.0]))

@@ -18,10 +18,12 @@ from nerm.validation import as_positive
 class GroupL2(Norm):
     """Omega(w) = sum over groups g of weight_g ||w_g||_2; dual norm max_g ||q_g||_2 / weight_g.
 
-    groups
+    Parameters
+    ----------
+    groups : sequence, optional
         Either one label per coefficient (``[0, 0, 1]``) or lists of column indices (``[[0, 1], [2]]``). Every
         coefficient belongs to exactly one group. None: a single group, so Omega(w) = ||w||_2.
-    weights
+    weights : sequence of float, optional
         One positive number per group, in sorted order of the labels or in the order of the lists. None: ones.
 
     Examples
@@ -97,8 +99,7 @@ class GroupL2(Norm):
         low, high = np.empty_like(w), np.empty_like(w)
         for weight, g in self._pairs(len(w)):
             size = np.linalg.norm(w[g])
-            low[g] = weight * w[g] / size if size > 0 else -weight
-            high[g] = weight * w[g] / size if size > 0 else weight
+            low[g], high[g] = (weight * w[g] / size,) * 2 if size > 0 else (-weight, weight)
         return low, high
 
     def dual_norm(self, q: Floats) -> float:
