@@ -23,11 +23,7 @@ class Identity(HingeLike):
     """
 
     name: ClassVar[str] = "identity"
-
-    @property
-    def dual_form(self) -> tuple[float, float, float, float]:
-        """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
-        return 0.0, 0.0, 1.0, 1.0
+    dual_form = (0.0, 0.0, 1.0, 1.0)
 
     def value(self, m: ArrayLike) -> Floats:
         """Return m."""

@@ -25,11 +25,7 @@ class ModifiedHuber(HingeLike):
     """
 
     name: ClassVar[str] = "modified-huber"
-
-    @property
-    def dual_form(self) -> tuple[float, float, float, float]:
-        """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
-        return 1.0, 0.5, -4.0, 0.0
+    dual_form = (1.0, 0.5, -4.0, 0.0)
 
     def value(self, m: ArrayLike) -> Floats:
         """Return the modified Huber loss at m."""

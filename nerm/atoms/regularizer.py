@@ -31,7 +31,6 @@ class Regularizer(Term):
     """
 
     name: ClassVar[str] = ""
-    is_norm: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -75,8 +74,6 @@ class Norm(Regularizer):
     >>> L1().dual_norm(q), L1().conjugate(q), L1().conjugate(q / 2)
     (2.0, inf, 0.0)
     """
-
-    is_norm: ClassVar[bool] = True
 
     @abstractmethod
     def dual_norm(self, q: Floats) -> float:

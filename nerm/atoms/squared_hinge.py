@@ -23,11 +23,7 @@ class SquaredHinge(HingeLike):
     """
 
     name: ClassVar[str] = "squared-hinge"
-
-    @property
-    def dual_form(self) -> tuple[float, float, float, float]:
-        """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
-        return 1.0, 0.5, -np.inf, 0.0
+    dual_form = (1.0, 0.5, -np.inf, 0.0)
 
     def value(self, m: ArrayLike) -> Floats:
         """Return max(0, 1 - m)^2."""

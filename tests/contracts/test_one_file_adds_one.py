@@ -79,7 +79,7 @@ def test_a_loss(copied):
     said = run(
         "import numpy as np, nerm\n"
         "from nerm.atoms import SoftPlus, margin_functions\n"
-        "assert SoftPlus is margin_functions()['soft-plus'] and 'SoftPlus' in nerm.atoms.__all__\n"
+        "assert nerm.SoftPlus is SoftPlus is margin_functions()['soft-plus'] and 'SoftPlus' in nerm.atoms.__all__\n"
         "nerm.testing.check_margin_function(SoftPlus(), tol=1e-6)\n"
         "rng = np.random.default_rng(0)\n"
         "X, y, v = rng.normal(size=(60, 3)), np.tile([-1, 1], 30), np.repeat([-1, 1], 30)\n"
@@ -124,9 +124,9 @@ def test_a_regularizer(copied):
     (package / "atoms" / "double_l1.py").write_text(REGULARIZER)
     run(
         "import nerm\n"
-        "assert nerm.atoms.DoubleL1 is nerm.atoms.regularizers()['double-l1']\n"
-        "nerm.testing.check_regularizer(nerm.atoms.DoubleL1())\n"
-        "objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.atoms.DoubleL1()\n"
+        "assert nerm.DoubleL1 is nerm.atoms.regularizers()['double-l1']\n"
+        "nerm.testing.check_regularizer(nerm.DoubleL1())\n"
+        "objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.DoubleL1()\n"
         "solution = objective.on([[0.0], [1.0], [3.0]], [-1, 1, 1]).solve('clarabel')\n"
         "assert solution.status == 'optimal', solution\n"
     )
