@@ -34,6 +34,8 @@ class Defaults:
     delta
         Probability with which a bound may fail.
 
+    Examples
+    --------
     >>> DEFAULTS.lam, DEFAULTS.eta, DEFAULTS.weights
     (0.01, 0.0, 'uniform')
     >>> COMMAND_LINE.lam, COMMAND_LINE.eta, COMMAND_LINE.weights

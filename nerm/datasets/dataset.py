@@ -56,6 +56,8 @@ class Dataset:
     details
         For instance the true weights of synthetic data.
 
+    Examples
+    --------
     >>> from nerm.datasets import load
     >>> data = load("diabetes")
     >>> data

@@ -74,6 +74,8 @@ class Discretize(TransformerMixin, BaseEstimator):
     ``categories_``
         The labels behind the codes of each attribute.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [20, 30, 40, 50], "job": ["a", "b", "?", "b"]})
     >>> discretize = Discretize(n_bins=2, pool_at_most=0).fit(table)

@@ -29,6 +29,8 @@ def names() -> list[str]:
     -------
     list of str
 
+    Examples
+    --------
     >>> names()
     ['adult', 'bank', 'diabetes', 'dutch', 'german', 'synthetic']
     """
@@ -68,6 +70,8 @@ def load(
     -------
     Dataset
 
+    Examples
+    --------
     >>> load("diabetes", coding="one-hot")
     Dataset('diabetes', coding='one-hot': 442 rows, 36 columns, 50.0% desired outcomes, 46.8% favoured)
     """

@@ -24,6 +24,8 @@ class Levels:
     values
         In the order of their columns.
 
+    Examples
+    --------
     >>> levels = Levels(("a", "b", "c"))
     >>> codes = levels.codes(["c", None, "a"])
     >>> codes.tolist(), levels.matrix(codes).toarray().tolist()
@@ -70,6 +72,8 @@ class OneHot(TransformerMixin, BaseEstimator):
     ``levels_``
         The `Levels` of each attribute.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"sex": ["f", "m", "m"], "job": ["a", "b", "c"]}, dtype="category")
     >>> one_hot = OneHot().fit(table)

@@ -50,6 +50,8 @@ def axis(values: Sequence[float], start: float, end: float, *, from_zero: bool =
     from_zero
         Whether it starts at 0.
 
+    Examples
+    --------
     >>> axis([0.71, 0.78], 0, 100).ticks
     (0.7, 0.72, 0.74, 0.76, 0.78, 0.8)
     """

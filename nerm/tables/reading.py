@@ -36,6 +36,8 @@ class TextTable:
     skipped
         How many rows were left out.
 
+    Examples
+    --------
     >>> table = parse_table("age,sex\n31,f\n\n?,m\n", "people.csv")
     >>> table["age"].tolist(), table.lines.tolist(), table.places.tolist()
     (['31', '?'], [2, 4], [1, 2])
@@ -139,6 +141,8 @@ def parse_table(
     skip_bad_rows
         Leave out rows with another number of fields instead of refusing the file; `TextTable.skipped` counts them.
 
+    Examples
+    --------
     >>> text = "age sex\n31 f\n52 m extra\n47 f\n"
     >>> table = parse_table(text, "people.txt", skip_bad_rows=True)
     >>> table["age"].tolist(), table.skipped

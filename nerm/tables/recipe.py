@@ -152,6 +152,8 @@ class Recipe:
     missing
         The words for "missing".
 
+    Examples
+    --------
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,job,land\n20,a,NL\n?,b,NL\n40,c,NL\n", "people.csv")
     >>> recipe, notes = learn_recipe(table, table.names)
@@ -228,6 +230,8 @@ def learn_recipe(
     missing
         The words for "missing".
 
+    Examples
+    --------
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,area\n20,1011\n?,1012\n40,1013\n", "people.csv")
     >>> recipe, notes = learn_recipe(table, ["age", "area"], nominal=["area"])
@@ -277,6 +281,8 @@ def nominal_columns(
     table, inputs, nominal, missing
         As for `learn_recipe`.
 
+    Examples
+    --------
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,area,job\n20,1011,a\n30,1012,b\n", "people.csv")
     >>> nominal_columns(table, table.names, nominal=["area"])

@@ -25,6 +25,8 @@ class Role:
     positive, negative
         The value that counts as +1, and what the others are called.
 
+    Examples
+    --------
     >>> role = Role("sex", "f", "m")
     >>> role.signs(np.array(["f", "m", "f"], dtype=object)), role.group(-1)
     (array([ 1., -1.,  1.]), 'sex = m')
@@ -60,6 +62,8 @@ class TableTask:
     notes
         What was left out.
 
+    Examples
+    --------
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
     >>> task = make_task(table, "income", "sex", positive="high")
@@ -114,6 +118,8 @@ def make_task(
     missing
         The words for "missing".
 
+    Examples
+    --------
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
     >>> task = make_task(table, "income", "sex", keep_viewpoint=True)

@@ -34,6 +34,8 @@ class TableModel:
     facts
         What is worth knowing of the fit.
 
+    Examples
+    --------
     >>> import nerm
     >>> from nerm.tables import learn_recipe, make_task, parse_table
     >>> text = "age,sex,income\n20,f,low\n30,m,low\n50,f,high\n60,m,high\n60,f,high\n"
@@ -86,6 +88,8 @@ def load_model(path: Any) -> TableModel:
     -------
     TableModel
 
+    Examples
+    --------
     >>> import tempfile, nerm
     >>> from nerm.tables import learn_recipe, make_task, parse_table
     >>> text = "age,sex,income\n20,f,low\n30,m,low\n50,f,high\n60,m,high\n60,f,high\n"
