@@ -22,6 +22,9 @@ from nerm.errors import NermError
 if TYPE_CHECKING:
     from nerm.report import TableFit
 
+#: What a saved model remembers of its fit.
+REMEMBERED = ("eta", "lam", "lam_form", "weights", "objective", "rows", "seed", "relative_gap", "solver")
+
 EPILOG = """\b
 Examples:
   nerm fit people.csv --target income --viewpoint sex --out model.nerm
@@ -69,7 +72,7 @@ def fit(
     console.notes([*task.notes, *found["notes"]])
     statuses = {fitted.model.solver: fitted.model.status}
     if out is not None:
-        _save(fitted, out)
+        _save(fitted, {name: found[name] for name in REMEMBERED}, out)
     if report is not None:
         from nerm.report import render_page, run_study
 
@@ -100,32 +103,24 @@ def fit_json(fitted: TableFit) -> dict[str, Any]:
     """Return what there is to say about a fit, but for its measures, as plain data."""
     from nerm.report.decisions import same_decisions
 
-    rows, model = len(fitted.train), fitted.model
-    held_out = fitted.holdout is not None
-    return {
-        **_facts(fitted),
-        "recipe": fitted.recipe.summary(),
-        "status": model.status,
-        "iterations": int(fitted.classifier.n_iter_),
-        "seconds": model.seconds,
-        "measured_on": f"{len(fitted.test):,} held-out rows" if held_out else f"the {rows:,} training rows",
-        "notes": [*fitted.notes, *same_decisions(1000 * float((fitted.scores > 0).mean()))],
-    }
-
-
-def _facts(fitted: TableFit) -> dict[str, Any]:
-    """Return what a saved model remembers of its fit."""
-    settings, model = fitted.rows.settings, fitted.model
+    settings, model, rows = fitted.rows.settings, fitted.model, len(fitted.train)
+    held_out = f"{len(fitted.test):,} held-out rows"
     return {
         "eta": model.eta,
         "lam": settings.lam,
         "lam_form": "mean",
         "weights": settings.weights,
-        "objective": str(fitted.classifier.solutions_[0].problem.objective),
-        "rows": len(fitted.train),
+        "objective": fitted.classifier.fits_[0].formula,
+        "rows": rows,
         "seed": settings.seed,
         "relative_gap": model.relative_gap,
         "solver": model.solver,
+        "recipe": fitted.recipe.summary(),
+        "status": model.status,
+        "iterations": int(fitted.classifier.n_iter_),
+        "seconds": model.seconds,
+        "measured_on": f"the {rows:,} training rows" if fitted.holdout is None else held_out,
+        "notes": [*fitted.notes, *same_decisions(1000 * float((fitted.scores > 0).mean()))],
     }
 
 
@@ -137,10 +132,10 @@ def statements_of(fitted: TableFit) -> list[Any]:
     return list(bounds.guarantee(fitted.model.facts(), delta=settings.delta, holdout=fitted.holdout))
 
 
-def _save(fitted: TableFit, out: str) -> None:
+def _save(fitted: TableFit, facts: dict[str, Any], out: str) -> None:
     from nerm.tables import TableModel
 
     task = fitted.rows.task
-    model = TableModel(fitted.recipe, fitted.classifier, task.target, task.viewpoint, _facts(fitted))
+    model = TableModel(fitted.recipe, fitted.classifier, task.target, task.viewpoint, facts)
     with refusing_unwritable(out, "--out"):
         model.save(out)

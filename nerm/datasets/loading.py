@@ -13,13 +13,12 @@ from nerm.datasets.dataset import Dataset
 from nerm.datasets.discretize import Discretize, as_frame
 from nerm.datasets.one_hot import OneHot
 from nerm.datasets.published_files import PUBLISHED
-from nerm.datasets.synthetic import FEATURES, synthetic
+from nerm.datasets.synthetic import synthetic
 from nerm.datasets.uci import TABLES
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.typing import Bools
+from nerm.typing import Floats
 
 CODINGS = ("raw", "nominal", "one-hot")
-UCI_LICENCE = "CC BY 4.0 (UCI Machine Learning Repository)"
 
 
 def names() -> list[str]:
@@ -86,13 +85,16 @@ def load(
                 f"{option!r} must be given for {owner!r} only", f"it with {name!r}", f"Leave {option!r} out"
             )
     if name == "synthetic":
-        raw = _synthetic(1000 if n is None else n, random_state)
+        n = 1000 if n is None else n
+        drawn = synthetic(n, random_state)
+        raw = _dataset(name, **drawn, description=f"{n} {PUBLISHED[name]['description']}")
     elif name == "diabetes":
         raw = _diabetes()
     elif name == "dutch":
         raw = _dutch(path)
     else:
-        raw = _uci(name, data_home)
+        frame, source = TABLES[name].frame(data_home)
+        raw = _labelled(name, frame, source=source)
     return raw if coding == "raw" else _coded(raw, coding)
 
 
@@ -108,54 +110,24 @@ def _coded(raw: Dataset, coding: str) -> Dataset:
     return replace(raw, X=X, feature_names=feature_names, coding=coding, categories=discretize.categories_)
 
 
-def _labelled(frame: Any, target: tuple[str, Bools], viewpoint: tuple[str, Bools], **about: Any) -> Dataset:
-    """Return the raw data set of a whole table: two of its columns, and the rows in which they count as +1."""
-    features = frame.drop(columns=[target[0], viewpoint[0]])
-    y, v = (np.where(positive, 1.0, -1.0) for _, positive in (target, viewpoint))
-    return Dataset(features, y, v, list(features.columns), coding="raw", frame=frame, **about)
+def _dataset(name: str, X: Any, y: Floats, viewpoint: Floats, **more: Any) -> Dataset:
+    """Return a raw data set with what is published about it."""
+    about: dict[str, Any] = {key: PUBLISHED[name].get(key) for key in ("description", "source", "licence")}
+    return Dataset(X, y, viewpoint, list(as_frame(X).columns), name, "raw", **about | more)
 
 
-def _where(frame: Any, column: str, value: str) -> tuple[str, Bools]:
-    """Return the column's name and the rows in which it has this value."""
-    return column, (frame[column] == value).to_numpy()
-
-
-def _synthetic(n: int, random_state: Any) -> Dataset:
-    return Dataset(
-        **synthetic(n, random_state),
-        feature_names=[f"x{j}" for j in range(FEATURES)],
-        name="synthetic",
-        coding="raw",
-        description=f"{n} samples of the paper's synthetic distribution, label noise corrected.",
-        source="generated",
-        licence="none needed",
-    )
-
-
-def _uci(name: str, data_home: Any) -> Dataset:
-    table = TABLES[name]
-    frame, source = table.frame(data_home)
-    target, viewpoint = _where(frame, *table.target), _where(frame, *table.viewpoint)
-    return _labelled(
-        frame, target, viewpoint, name=name, description=table.description, source=source, licence=UCI_LICENCE
-    )
+def _labelled(name: str, frame: Any, **more: Any) -> Dataset:
+    """Return the raw data set of a whole table, two of whose columns are the target and the viewpoint."""
+    roles = [PUBLISHED[name]["target"], PUBLISHED[name]["viewpoint"]]
+    y, v = (np.where((frame[column] == value).to_numpy(), 1.0, -1.0) for column, value in roles)
+    return _dataset(name, frame.drop(columns=[column for column, _ in roles]), y, v, frame=frame, **more)
 
 
 def _dutch(path: Any) -> Dataset:
-    frame = dutch_census.read_dutch(path)
-    about = PUBLISHED["dutch"]
-    description = about["description"]
+    frame, description = dutch_census.read_dutch(path), PUBLISHED["dutch"]["description"]
     if len(frame) != dutch_census.ROWS:
         description += f" The file in circulation has {dutch_census.ROWS} rows, this one {len(frame)}."
-    return _labelled(
-        frame,
-        _where(frame, *about["target"]),
-        _where(frame, *about["viewpoint"]),
-        name="dutch",
-        description=description,
-        source=str(path),
-        licence="IPUMS terms of use; not to be passed on",
-    )
+    return _labelled("dutch", frame, description=description, source=str(path))
 
 
 def _diabetes() -> Dataset:
@@ -163,14 +135,6 @@ def _diabetes() -> Dataset:
     from sklearn.datasets import load_diabetes
 
     frame = load_diabetes(as_frame=True, scaled=False).frame
-    return _labelled(
-        frame,
-        ("target", (frame["target"] > frame["target"].median()).to_numpy()),
-        ("sex", (frame["sex"] == 2).to_numpy()),
-        name="diabetes",
-        description="Diabetes progression after one year (Efron et al. 2004). y = +1: progression above the median; "
-        "viewpoint = +1: sex coded 2 (the publication does not say which sex that is; this group is above the median "
-        "slightly more often).",
-        source="sklearn.datasets.load_diabetes(scaled=False)",
-        licence="distributed with scikit-learn",
-    )
+    y = np.where(frame["target"] > frame["target"].median(), 1.0, -1.0)
+    v = np.where(frame["sex"] == 2, 1.0, -1.0)
+    return _dataset("diabetes", frame.drop(columns=["target", "sex"]), y, v, frame=frame)

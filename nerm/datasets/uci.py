@@ -34,8 +34,8 @@ class PublishedTable:
         Every column in order, those that hold numbers, and what codes stand for.
     target, viewpoint
         A column and the value that counts as +1: the desired outcome, the favoured group.
-    description
-        What it is, and what y and the viewpoint say.
+    description, licence
+        What it is, what y and the viewpoint say, and on which terms.
     decode, from_openml
         What turns pandas' frame of the file, and OpenML's frame, into the table.
     """
@@ -51,6 +51,7 @@ class PublishedTable:
     target: tuple[str, str]
     viewpoint: tuple[str, str]
     description: str
+    licence: str
     codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     decode: Callable[[Any], Any] = lambda frame: frame
     from_openml: Callable[[Any], Any] = lambda frame: frame

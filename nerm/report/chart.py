@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
 
 from nerm.report.fitting import NEUTRAL
 from nerm.report.study import Study
@@ -152,58 +151,28 @@ def front_svg(study: Study, *, clickable: bool) -> str:
     """
     from markupsafe import Markup
 
-    measure, measure_name = study.settings.aim
+    measure, n = study.settings.aim[0], len(study.points)
     shown = [p.measures for p in study.points] + [o.measures for o in study.others]
     x = axis([m["auc"] for m in shown], LEFT, WIDTH - RIGHT)
     y = axis([abs(m[measure]) for m in shown], HEIGHT - BOTTOM, TOP, from_zero=True)
     places = [(x.at(m["auc"]), y.at(abs(m[measure]))) for m in shown]
+    names = [f"η = {p.eta:g}" for p in study.points] + [""] * len(study.others)
+    labels = place_labels(names, places, [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])], n)
     methods = [NEUTRAL, *dict.fromkeys(other.method for other in study.others)]
+    widths = (46 + 6.4 * len(name) for name in methods)
     return render(
         "front.svg.j2",
+        study=study,
         style=Markup(style()),
         width=WIDTH,
         height=HEIGHT,
         shapes=SHAPES,
         clickable=clickable,
-        measure=measure_name,
         x=x,
         y=y,
-        legend=list(zip(methods, accumulate((46 + 6.4 * len(name) for name in methods), initial=LEFT), strict=False)),
-        dots=_dots(study, places),
-        marks=_marks(study, places[len(study.points) :], methods[1:]),
+        methods=methods[1:],
+        legend=list(zip(methods, accumulate(widths, initial=LEFT), strict=False)),
+        dots=list(zip(study.points, places, labels, strict=False)),
+        marks=list(zip(study.others, places[n:], strict=True)),
+        beside=lambda place: next(_candidates("", *place)),
     )
-
-
-def _dots(study: Study, places: Sequence[Spot]) -> list[dict[str, Any]]:
-    """Return the points of the neutral model, with names where there is room."""
-    n, measure = len(study.points), study.settings.aim[1]
-    etas = [f"{point.eta:g}" for point in study.points]
-    order = [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])]
-    labels = place_labels([f"η = {eta}" for eta in etas] + [""] * (len(places) - n), places, order, n)
-    return [
-        {
-            "x": places[k][0],
-            "y": places[k][1],
-            "eta": etas[k],
-            "words": f"η = {etas[k]}: AUC {point.measures['auc']:.3f}, {measure} {point.aim(study.settings):.3f}",
-            "chosen": k == study.chosen,
-            "label": labels[k],
-            "fallback": next(_candidates("", *places[k])),
-        }
-        for k, point in enumerate(study.points)
-    ]
-
-
-def _marks(study: Study, places: Sequence[Spot], methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the other methods: a shape each, their weights joined by a line."""
-    before = [None, *study.others]
-    return [
-        {
-            "x": places[k][0],
-            "y": places[k][1],
-            "shape": methods.index(other.method),
-            "joined": places[k - 1] if (last := before[k]) and last.method == other.method else None,
-            "words": f"{other.name}: AUC {other.measures['auc']:.3f}",
-        }
-        for k, other in enumerate(study.others)
-    ]
