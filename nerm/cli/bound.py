@@ -44,4 +44,4 @@ def bound(console: Console, data: str, eta: float, test: float, **options: Any) 
     stated = zip(statements_json(statements), statements, strict=True)
     plain |= {"delta": settings.delta, "bounds": [{**line, "holds": s.holds} for line, s in stated]}
     console.result(plain, found["objective"], statements_table(statements, settings.delta))
-    return console.code({fitted.model.solver: fitted.model.status})
+    return console.code({found["solver"]: found["status"]})

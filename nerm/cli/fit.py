@@ -70,7 +70,7 @@ def fit(
         fitted = fit_table(task, settings, eta, test)
     found = fit_json(fitted)
     console.notes([*task.notes, *found["notes"]])
-    statuses = {fitted.model.solver: fitted.model.status}
+    statuses = {found["solver"]: found["status"]}
     if out is not None:
         _save(fitted, {name: found[name] for name in REMEMBERED}, out)
     if report is not None:
@@ -103,22 +103,23 @@ def fit_json(fitted: TableFit) -> dict[str, Any]:
     """Return what there is to say about a fit, but for its measures, as plain data."""
     from nerm.report.decisions import same_decisions
 
-    settings, model, rows = fitted.rows.settings, fitted.model, len(fitted.train)
+    settings, solution, rows = fitted.rows.settings, fitted.model.solution, len(fitted.train)
+    stats = solution.stats
     held_out = f"{len(fitted.test):,} held-out rows"
     return {
-        "eta": model.eta,
+        "eta": fitted.model.eta,
         "lam": settings.lam,
         "lam_form": "mean",
         "weights": settings.weights,
-        "objective": fitted.classifier.fits_[0].formula,
+        "objective": str(solution.problem.objective),
         "rows": rows,
         "seed": settings.seed,
-        "relative_gap": model.relative_gap,
-        "solver": model.solver,
+        "relative_gap": fitted.model.relative_gap,
+        "solver": stats.solver,
         "recipe": fitted.recipe.summary(),
-        "status": model.status,
-        "iterations": int(fitted.classifier.n_iter_),
-        "seconds": model.seconds,
+        "status": solution.status.value,
+        "iterations": stats.iterations or 1,
+        "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
         "measured_on": f"the {rows:,} training rows" if fitted.holdout is None else held_out,
         "notes": [*fitted.notes, *same_decisions(1000 * float((fitted.scores > 0).mean()))],
     }
@@ -136,6 +137,6 @@ def _save(fitted: TableFit, facts: dict[str, Any], out: str) -> None:
     from nerm.tables import TableModel
 
     task = fitted.rows.task
-    model = TableModel(fitted.recipe, fitted.classifier, task.target, task.viewpoint, facts)
+    model = TableModel(fitted.recipe, fitted.model.classifier, task.target, task.viewpoint, facts)
     with refusing_unwritable(out, "--out"):
         model.save(out)

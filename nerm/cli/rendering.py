@@ -122,7 +122,7 @@ def show_study(
 
 def statuses_of(study: Study) -> dict[str, str]:
     """Return the status of the model at every weight."""
-    return {f"η = {point.eta:g}": point.model.status for point in study.points}
+    return {f"η = {point.eta:g}": point.model.solution.status.value for point in study.points}
 
 
 def _front_table(study: Study) -> Table:
@@ -162,8 +162,8 @@ def _study_json(study: Study) -> dict[str, Any]:
                 **p.measures,
                 "training": p.training,
                 "certified_gap": p.model.relative_gap,
-                "status": p.model.status,
-                "solver": p.model.solver,
+                "status": p.model.solution.status.value,
+                "solver": p.model.solution.stats.solver,
                 "groups": [asdict(group) for group in p.groups],
                 "per_1000": {**asdict(p.decisions), "changed": p.decisions.changed},
                 "bounds": statements_json(p.statements),

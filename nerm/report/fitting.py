@@ -12,6 +12,7 @@ import numpy as np
 from nerm.bounds import FitFacts
 from nerm.defaults import COMMAND_LINE
 from nerm.experiments.methods import Fit, Fold, Method, attempt, from_objective
+from nerm.solution import Solution
 from nerm.tables.reading import MISSING, missing_in
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask, split
@@ -163,64 +164,39 @@ class CodedRows:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """What is shown of a model at one neutrality weight, whoever fitted it.
+    """A model at one neutrality weight.
 
     Attributes
     ----------
     eta
         The weight.
-    fitted
-        A solution or a classifier.
-    relative_gap, status, solver, seconds
-        The certificate, and how it was reached.
-    coef
-        w, (d,); empty for a kernel.
-    intercept
-        b.
+    solution
+        With its certificate.
+    classifier
+        That scores rows, where it kept the solution without its rows.
     """
 
     eta: float
-    fitted: Any
-    relative_gap: float
-    status: str
-    solver: str
-    seconds: float
-    coef: Floats
-    intercept: float
+    solution: Solution
+    classifier: Any = None
 
-    @classmethod
-    def of_solution(cls, eta: float, solution: Any) -> FittedModel:
-        """Return what a solution shows."""
-        coef = np.empty(0) if solution.problem.is_kernel else solution.coef
-        return cls._of(eta, solution, solution, solution.certificate, coef, solution.intercept)
+    @property
+    def coef(self) -> Floats:
+        """The coefficients w, (d,); empty for a kernel."""
+        return np.empty(0) if self.solution.problem.is_kernel else self.solution.coef
 
-    @classmethod
-    def of_classifier(cls, eta: float, model: Any) -> FittedModel:
-        """Return what a fitted binary classifier shows."""
-        coef = model.coef_[0] if hasattr(model, "coef_") else np.empty(0)
-        return cls._of(eta, model, model.solutions_[0], model.certificate_, coef, model.intercept_[0])
-
-    @classmethod
-    def _of(cls, eta: float, model: Any, solved: Any, certificate: Any, coef: Floats, intercept: Any) -> FittedModel:
-        stats = solved.stats
-        return cls(
-            eta=eta,
-            fitted=model,
-            relative_gap=float(certificate.relative_gap),
-            status=solved.status.value,
-            solver=stats.solver,
-            seconds=stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
-            coef=coef,
-            intercept=float(intercept),
-        )
+    @property
+    def relative_gap(self) -> float:
+        """As certified."""
+        return float(self.solution.certificate.relative_gap)
 
     def score(self, X: Matrix) -> Floats:
         """Return f of coded rows (n, d), (n,)."""
-        return np.asarray(self.fitted.decision_function(X))
+        return np.asarray((self.solution if self.classifier is None else self.classifier).decision_function(X))
 
     def facts(self) -> FitFacts:
         """Return what the bounds need to know."""
-        facts: FitFacts = self.fitted.fit_facts()
+        facts: FitFacts = (self.solution if self.classifier is None else self.classifier).fit_facts()
         return replace(facts, learned=(*facts.learned, "the coding of the columns"))
 
 
@@ -232,8 +208,8 @@ class TableFit:
     ----------
     rows, train, test
         The rows, those that were fitted on, and those that measure: all rows for both where none were held out.
-    recipe, classifier, model
-        The coding, the classifier of coded rows, and what is shown of it.
+    recipe, model
+        The coding, and the model of coded rows.
     scores
         Of the test rows, (m,).
     notes
@@ -244,7 +220,6 @@ class TableFit:
     train: Ints
     test: Ints
     recipe: Recipe
-    classifier: Any
     model: FittedModel
     scores: Floats
     notes: tuple[str, ...]
@@ -284,8 +259,8 @@ def fit_table(task: TableTask, settings: Settings, eta: float, share: float) -> 
         warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
         classifier.fit(X, task.y[train], viewpoint=task.v[train])
     X_test, more = recipe.transform(task.table.rows(test))
-    model = FittedModel.of_classifier(eta, classifier)
-    return TableFit(rows, train, test, recipe, classifier, model, model.score(X_test), (*notes, *more))
+    model = FittedModel(eta, classifier.solutions_[0], classifier)
+    return TableFit(rows, train, test, recipe, model, model.score(X_test), (*notes, *more))
 
 
 def fit_path(rows: CodedRows, train: Ints, etas: Sequence[float]) -> list[FittedModel]:
@@ -302,7 +277,7 @@ def fit_path(rows: CodedRows, train: Ints, etas: Sequence[float]) -> list[Fitted
     solutions = settings.problem(X, rows.y[train], rows.viewpoint[train]).path(
         list(etas), solver=settings.solver, tol=settings.tol
     )
-    return [FittedModel.of_solution(eta, solution) for eta, solution in zip(etas, solutions, strict=True)]
+    return [FittedModel(eta, solution) for eta, solution in zip(etas, solutions, strict=True)]
 
 
 def logistic_regression(settings: Settings) -> Method:

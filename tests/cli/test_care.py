@@ -81,14 +81,15 @@ def test_an_uncertified_study(nerm, data, tmp_path, monkeypatch):
     """One point that was not certified decides the exit code of every command that makes a study."""
     from dataclasses import replace
 
-    from nerm import report
+    from nerm import Status, report
 
     true_study = report.run_study
 
     def doubtful(task, settings, **options):
         study = true_study(task, replace(settings, etas=(0.0, 1.0)), **options)
         *rest, last = study.points
-        return replace(study, points=(*rest, replace(last, model=replace(last.model, status="inaccurate"))))
+        doubted = replace(last.model.solution, status=Status.INACCURATE)
+        return replace(study, points=(*rest, replace(last, model=replace(last.model, solution=doubted))))
 
     monkeypatch.setattr(report, "run_study", doubtful)
     for arguments in (
