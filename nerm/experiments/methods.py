@@ -121,7 +121,7 @@ class Method:
     details: str = ""
 
 
-class Rows(Protocol):
+class CodedRows(Protocol):
     """Labelled rows that can be had in a method's coding."""
 
     @property
@@ -136,7 +136,7 @@ class Rows(Protocol):
         """Return training and test rows, coded by what the training rows tell."""
 
 
-def sweep(method: Method, rows: Rows, train: Ints, test: Ints, lam: float, seed: int = 0) -> Iterator[Fit]:
+def sweep(method: Method, rows: CodedRows, train: Ints, test: Ints, lam: float, seed: int = 0) -> Iterator[Fit]:
     """Fit a method at all its neutrality weights on some rows and score others: the core of every trade-off.
 
     Parameters
@@ -170,9 +170,7 @@ def sweep(method: Method, rows: Rows, train: Ints, test: Ints, lam: float, seed:
 
 def fit_of(solution: Any, X: Matrix) -> Fit:
     """Return the fit that a certified solution is on these rows."""
-    from nerm.solution import Status
-
-    stats, optimal = solution.stats, solution.status == Status.OPTIMAL
+    stats, optimal = solution.stats, solution.status == "optimal"
     reason = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
     seconds = stats.build_seconds + stats.solve_seconds + stats.certify_seconds
     return Fit(solution.decision_function(X), seconds, reason, optimal)

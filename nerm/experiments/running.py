@@ -193,7 +193,19 @@ def _keyed(key: Key, job: Job, data: Any) -> tuple[Key, list[Row]]:
 
 def _with_dask(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers) -> Iterator[tuple[Key, list[Row]]]:
     distributed = importlib.import_module("distributed")  # an extra: type checkers need not have it
-    with _dask_client(distributed, workers) as client:
+    with contextlib.ExitStack() as stack:
+        client = workers.client
+        if client is None:
+            # Each job is tried again by itself at the end.
+            once = importlib.import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0})
+            stack.enter_context(once)
+            # Processes of one thread: warnings are caught per process, threads would share them.
+            count = None if workers.n_jobs == -1 else workers.n_jobs
+            client = stack.enter_context(
+                distributed.LocalCluster(count, threads_per_worker=1, processes=True, dashboard_address=":0")
+            )
+        if not isinstance(client, distributed.Client):  # an address, or the cluster
+            client = stack.enter_context(distributed.Client(client))
         # Data travel as a task of their own, compressed: unlike scattered data, they are not lost with a worker.
         data = {
             name: client.submit(_unpacked, zlib.compress(pickle.dumps(content), 1), pure=False)
@@ -221,30 +233,6 @@ def _with_dask(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Work
                 yield key, jobs[key].failed(f"{type(error).__name__}: {error}")
 
 
-def _dask_client(distributed: Any, workers: Workers) -> contextlib.AbstractContextManager[Any]:
-    if isinstance(workers.client, str):
-        client: contextlib.AbstractContextManager[Any] = distributed.Client(workers.client)
-        return client
-    return (
-        _local_client(distributed, workers.n_jobs) if workers.client is None else contextlib.nullcontext(workers.client)
-    )
-
-
-@contextlib.contextmanager
-def _local_client(distributed: Any, n_jobs: int) -> Iterator[Any]:
-    """Open a cluster of n_jobs processes of one thread: warnings are caught per process, threads would share them."""
-    dask = importlib.import_module("dask")
-    count = None if n_jobs == -1 else n_jobs
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),  # each job is tried again by itself at the end
-        distributed.LocalCluster(
-            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
 def _unpacked(data: bytes) -> Any:
     return pickle.loads(zlib.decompress(data))
 
@@ -258,29 +246,23 @@ def progress_bar(title: str, total: int, done: int = 0, show: bool | None = None
     callable
         ``step(failed)`` counts one more.
     """
-    wanted, here = sys.stderr.isatty() if show is None else show, importlib.util.find_spec("rich") is not None
-    if show and not here:
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda failed: None
+        return
+    if importlib.util.find_spec("rich") is None:
         raise MissingPackageError(
             "progress=True needs the package 'rich'. It is not installed. Install it, or use progress=False."
         )
-    if not (wanted and here):
-        yield lambda failed: None
-        return
     from rich import progress
     from rich.console import Console
 
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}"),
-    )
+    times = (progress.TimeElapsedColumn(), "left", progress.TimeRemainingColumn())
+    columns = ("{task.description}", progress.BarColumn(), progress.MofNCompleteColumn(), *times)
     failures = 0
     # The estimate looks back over many jobs, for quick and slow methods take turns.
-    with progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bar:
+    with progress.Progress(
+        *columns, "{task.fields[note]}", console=Console(stderr=True), speed_estimate_period=600
+    ) as bar:
         task = bar.add_task(title, total=total, completed=done, note="")
 
         def step(failed: bool) -> None:
