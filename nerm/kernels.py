@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,7 +64,22 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class _Pairwise(Kernel):
+    """A kernel that scikit-learn knows by the same name, with the same parameters."""
+
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return the matrix of k(x_i, z_j)."""
+        from sklearn.metrics.pairwise import kernel_metrics
+
+        return np.asarray(kernel_metrics()[self.name](X, Z, **self.parameters()))
+
+    def parameters(self) -> dict[str, float]:
+        """Return the parameters as numbers."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Linear(_Pairwise):
     """k(x, z) = x.z.
 
     Examples
@@ -75,19 +90,13 @@ class Linear(Kernel):
 
     name: ClassVar[str] = "linear"
 
-    def __call__(self, X: Any, Z: Any) -> Floats:
-        """Return the matrix of k(x_i, z_j)."""
-        from sklearn.metrics.pairwise import linear_kernel
-
-        return np.asarray(linear_kernel(X, Z))
-
     def diagonal(self, X: Any) -> Floats:
         """Return ||x_i||^2."""
         return _row_squares(X)
 
 
 @dataclass(frozen=True)
-class _WithGamma(Kernel):
+class _WithGamma(_Pairwise):
     """A kernel with a width: gamma is a positive number, "scale" for 1 / (d Var(X)), or "auto" for 1 / d."""
 
     gamma: float | str = "scale"
@@ -103,12 +112,12 @@ class _WithGamma(Kernel):
         variance = _variance(X, sample_weight) if self.gamma == "scale" else 1.0
         return replace(self, gamma=1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
-    def number(self) -> float:
-        """Return gamma as a number; "scale" needs data first."""
+    def parameters(self) -> dict[str, float]:
+        """Return the parameters as numbers; gamma = "scale" needs data first."""
         if isinstance(self.gamma, str):
             must = f'gamma="{self.gamma}" must meet data before use'
             raise InvalidInputError(must, "no data", "Call kernel.fitted(X) first")
-        return self.gamma
+        return super().parameters()
 
 
 @dataclass(frozen=True)
@@ -129,12 +138,6 @@ class RBF(_WithGamma):
     """
 
     name: ClassVar[str] = "rbf"
-
-    def __call__(self, X: Any, Z: Any) -> Floats:
-        """Return the matrix of k(x_i, z_j)."""
-        from sklearn.metrics.pairwise import rbf_kernel
-
-        return np.asarray(rbf_kernel(X, Z, gamma=self.number()))
 
     def diagonal(self, X: Any) -> Floats:
         """Return ones."""
@@ -163,15 +166,9 @@ class Polynomial(_WithGamma):
             )
         as_nonnegative(self.coef0, "coef0", "A negative one is not positive semidefinite")
 
-    def __call__(self, X: Any, Z: Any) -> Floats:
-        """Return the matrix of k(x_i, z_j)."""
-        from sklearn.metrics.pairwise import polynomial_kernel
-
-        return np.asarray(polynomial_kernel(X, Z, degree=self.degree, gamma=self.number(), coef0=self.coef0))
-
     def diagonal(self, X: Any) -> Floats:
         """Return (gamma ||x_i||^2 + coef0)^degree."""
-        return (self.number() * _row_squares(X) + self.coef0) ** self.degree
+        return (self.parameters()["gamma"] * _row_squares(X) + self.coef0) ** self.degree
 
 
 @dataclass(frozen=True)
@@ -198,15 +195,9 @@ class Sigmoid(_WithGamma):
         super().__post_init__()
         as_finite(self.coef0, "coef0")
 
-    def __call__(self, X: Any, Z: Any) -> Floats:
-        """Return the matrix of k(x_i, z_j)."""
-        from sklearn.metrics.pairwise import sigmoid_kernel
-
-        return np.asarray(sigmoid_kernel(X, Z, gamma=self.number(), coef0=self.coef0))
-
     def diagonal(self, X: Any) -> Floats:
         """Return tanh(gamma ||x_i||^2 + coef0)."""
-        return np.asarray(np.tanh(self.number() * _row_squares(X) + self.coef0))
+        return np.asarray(np.tanh(self.parameters()["gamma"] * _row_squares(X) + self.coef0))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from nerm.typing import Floats
 STEP = 0.01
 
 
+@dataclass(eq=False, repr=False)
 class CV2NB(GroupClassifier):
     """One naive Bayes model a group, whose class counts are moved until the groups fare alike.
 
@@ -61,8 +63,7 @@ class CV2NB(GroupClassifier):
     (0.0, True, [20.0, 20.0])
     """
 
-    def __init__(self, max_iter: int | None = None) -> None:
-        self.max_iter = max_iter
+    max_iter: int | None = None
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> CV2NB:
         """Count, then move counts between the classes until the discrimination is gone.

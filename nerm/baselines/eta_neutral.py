@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from nerm.validation import as_labels, as_matrix, as_nonnegative, as_positive, a
 FEASIBLE = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class EtaNeutralLogisticRegression(GroupClassifier):
     """Logistic regression whose positive rate in each group stays within a factor 1 + eta of the overall one.
 
@@ -78,14 +80,11 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     True
     """
 
-    def __init__(
-        self, eta: float = 0.0, lam: float = 1.0, tol: float = 1e-7, max_iter: int = 500, verbose: bool = False
-    ) -> None:
-        self.eta = eta
-        self.lam = lam
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
+    eta: float = 0.0
+    lam: float = 1.0
+    tol: float = 1e-7
+    max_iter: int = 500
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> EtaNeutralLogisticRegression:
         """Minimise under the constraints.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ SETTLED = 1e-4
 ROUNDS = 30
 
 
+@dataclass(eq=False, repr=False)
 class LearningFairRepresentations(GroupClassifier):
     """Soft assignment of rows to prototypes that the two groups use alike, and a prediction from it.
 
@@ -79,27 +81,15 @@ class LearningFairRepresentations(GroupClassifier):
     True
     """
 
-    def __init__(
-        self,
-        n_prototypes: int = 10,
-        A_x: float = 0.01,
-        A_y: float = 1.0,
-        A_z: float = 50.0,
-        n_init: int = 3,
-        tol: float = 1e-3,
-        max_iter: int = 1500,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.A_x = A_x
-        self.A_y = A_y
-        self.A_z = A_z
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+    n_prototypes: int = 10
+    A_x: float = 0.01
+    A_y: float = 1.0
+    A_z: float = 50.0
+    n_init: int = 3
+    tol: float = 1e-3
+    max_iter: int = 1500
+    random_state: Any = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> LearningFairRepresentations:
         """Run L-BFGS from every start and keep the best.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from nerm.typing import Floats
 from nerm.validation import as_positive
 
 
+@dataclass(eq=False, repr=False)
 class FairlearnReduction(GroupClassifier):
     """``fairlearn.reductions.ExponentiatedGradient`` with ``DemographicParity``, a mixture of classifiers.
 
@@ -55,10 +57,9 @@ class FairlearnReduction(GroupClassifier):
     FairlearnReduction(eps=0.02)
     """
 
-    def __init__(self, estimator: Any = None, eps: float = 0.01, max_iter: int = 50) -> None:
-        self.estimator = estimator
-        self.eps = eps
-        self.max_iter = max_iter
+    estimator: Any = None
+    eps: float = 0.01
+    max_iter: int = 50
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> FairlearnReduction:
         """Run the exponentiated gradient.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -15,6 +16,7 @@ from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
 
 
+@dataclass(eq=False, repr=False)
 class PrejudiceRemover(GroupClassifier):
     """Logistic regression, a weight vector a group, with a penalty on what predictions tell of the group.
 
@@ -65,24 +67,12 @@ class PrejudiceRemover(GroupClassifier):
     array([False])
     """
 
-    coef_: Floats
-    intercept_: Floats
-
-    def __init__(
-        self,
-        eta: float = 1.0,
-        lam: float = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ) -> None:
-        self.eta = eta
-        self.lam = lam
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+    eta: float = 1.0
+    lam: float = 1.0
+    tol: float = 1e-6
+    max_iter: int = 5000
+    warm_start: bool = False
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> PrejudiceRemover:
         """Minimise L by L-BFGS.
@@ -99,14 +89,15 @@ class PrejudiceRemover(GroupClassifier):
         matrix, positive, favoured = self._prepare(X, y, viewpoint)
         n, d = matrix.shape
         start = np.zeros((2, d + 1))
-        if self.warm_start and hasattr(self, "coef_"):
-            if self.coef_.shape[1] != d:
+        if self.warm_start and "coef_" in vars(self):
+            before = np.column_stack([vars(self)["coef_"], vars(self)["intercept_"]])
+            if before.shape != start.shape:
                 raise InvalidInputError(
-                    f"'X' must keep its {self.coef_.shape[1]} columns when warm_start is True",
+                    f"'X' must keep its {before.shape[1] - 1} columns when warm_start is True",
                     f"{d} columns",
                     "Use warm_start=False for other data",
                 )
-            start = np.column_stack([self.coef_, self.intercept_])
+            start = before
         problem = Prejudice(matrix, positive, favoured, eta, lam)
         steps = count(1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
 
+@dataclass(eq=False, repr=False)
 class SklegoDemographicParity(GroupClassifier):
     """``sklego.linear_model.DemographicParityClassifier``: a bound on the covariance of viewpoint and score.
 
@@ -54,9 +56,8 @@ class SklegoDemographicParity(GroupClassifier):
     SklegoDemographicParity(covariance_threshold=0.1)
     """
 
-    def __init__(self, covariance_threshold: float = 0.01, lam: float = 1.0) -> None:
-        self.covariance_threshold = covariance_threshold
-        self.lam = lam
+    covariance_threshold: float = 0.01
+    lam: float = 1.0
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> SklegoDemographicParity:
         """Solve the convex program through scikit-lego.
