@@ -52,9 +52,20 @@ ERRORS = {
 def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     """Draw one panel of figure 1: mean ``|test - train|`` with standard deviations against n, and the line sqrt(c/n).
 
-    `table` comes from `nerm.experiments.convergence`; `error` is "risk", "neutrality", "zero_one" or
-    "sign_neutrality". The legend tells the fitted slope of each eta in log-log; c is fitted to all of them. Draws on
-    `ax`, or on new Axes, and returns them.
+    The legend tells the fitted slope of each eta in log-log; c is fitted to all of them.
+
+    Parameters
+    ----------
+    table
+        From `nerm.experiments.convergence`.
+    error
+        "risk", "neutrality", "zero_one" or "sign_neutrality".
+    ax
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pandas as pd
@@ -94,9 +105,18 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
 
 
 def figure_1(table: Any, axes: Any = None) -> Any:
-    """Draw figure 1 of the paper: the errors of the risk and of the neutrality risk. Returns an array of two Axes.
+    """Draw figure 1 of the paper: the errors of the risk and of the neutrality risk.
 
-    `table` comes from `nerm.experiments.convergence`.
+    Parameters
+    ----------
+    table
+        From `nerm.experiments.convergence`.
+    axes
+        Two Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    ndarray of two Axes
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from nerm.experiments import convergence
@@ -121,9 +141,25 @@ def tradeoff_panel(
 ) -> Any:
     """Draw one panel of figure 2: quality to the right, C_sgn upwards, so that the best is at the bottom right.
 
-    `table` comes from `nerm.experiments.tradeoff`. Means over all folds; of each method only the points that none of
-    its own dominates; ``dominated=True`` adds the others, small and pale. Methods without a neutrality weight are
-    hollow. The grey guide lines are the best quality and the best neutrality that any method reached.
+    Means over all folds; of each method only the points that none of its own dominates. Methods without a neutrality
+    weight are hollow. The grey guide lines are the best quality and the best neutrality that any method reached.
+
+    Parameters
+    ----------
+    table
+        From `nerm.experiments.tradeoff`.
+    dataset
+        One of the table's; may be left out where it has one only.
+    ax
+        Axes to draw on; new ones by default.
+    quality, risk
+        Two of the table's measures.
+    dominated
+        Whether to add the points that are dominated, small and pale.
+
+    Returns
+    -------
+    Axes
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pandas as pd
@@ -181,9 +217,20 @@ def tradeoff_panel(
 def figure_2(
     table: Any, axes: Any = None, *, quality: str = "auc", risk: str = "neutrality_risk", dominated: bool = False
 ) -> Any:
-    """Draw figure 2 of the paper, one panel a data set, in the table's order. Returns an array of Axes.
+    """Draw figure 2 of the paper, one panel a data set, in the table's order.
 
-    `table` comes from `nerm.experiments.tradeoff`; `quality` and `risk` name two of its columns.
+    Parameters
+    ----------
+    table
+        From `nerm.experiments.tradeoff`.
+    axes
+        As many Axes as data sets; new ones by default.
+    quality, risk, dominated
+        As for `tradeoff_panel`.
+
+    Returns
+    -------
+    ndarray of Axes
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pandas as pd
@@ -200,12 +247,24 @@ def figure_2(
 
 
 def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: Any = None, axes: Any = None) -> Any:
-    """Draw what happens along a path of neutrality weights; returns an array of Axes.
+    """Draw what happens along a path of neutrality weights.
 
-    `solutions` comes from `Problem.path`. Three panels: the risk, the regularizer and the neutrality term without
-    their weights; the two sides C+ and C- of the first neutrality term; and theta, the weight of C+ in the optimum's
-    maximum. Given `X`, `y` and `viewpoint` (new rows, say), a fourth panel shows accuracy, AUC, C_sgn and the
-    Calders-Verwer score there. eta = 0 is drawn at the left edge of the logarithmic axis.
+    Three panels: the risk, the regularizer and the neutrality term without their weights; the two sides C+ and C- of
+    the first neutrality term; and theta, the weight of C+ in the optimum's maximum. eta = 0 is drawn at the left edge
+    of the logarithmic axis.
+
+    Parameters
+    ----------
+    solutions
+        From `Problem.path`.
+    y, viewpoint, X
+        Rows (new ones, say) on which a fourth panel shows accuracy, AUC, C_sgn and the Calders-Verwer score.
+    axes
+        Three or four Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    ndarray of Axes
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import nerm
@@ -255,7 +314,22 @@ def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: 
 
 
 def coefficient_path(solutions: Sequence[Any], names: Sequence[str] | None = None, ax: Any = None, top: int = 7) -> Any:
-    """Draw the coefficients w_j against the neutrality weight; the `top` that move most are named, the others grey.
+    """Draw the coefficients w_j against the neutrality weight.
+
+    Parameters
+    ----------
+    solutions
+        From `Problem.path`, of a linear hypothesis.
+    names
+        Of the coefficients; w0, w1, … by default.
+    ax
+        Axes to draw on; new ones by default.
+    top
+        How many of those that move most are named; the others are grey.
+
+    Returns
+    -------
+    Axes
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import nerm

@@ -15,6 +15,19 @@ def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
 
     At factor 1 a curve shows how often its solver was the fastest, at the right edge how often it solved at all. The
     share is of the problems that some solver solved; a problem that a solver cannot take counts as not solved.
+
+    Parameters
+    ----------
+    table
+        From `compare_solvers`.
+    tol
+        One of its accuracies.
+    ax
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
     """
     ratios, total, styles = profile(table, tol), share_of_problems(table, tol), _styles(table)
     edge = max(float(r[-1]) for r in ratios.values() if len(r)) * 1.3
@@ -31,7 +44,19 @@ def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
 
 
 def time_against_n(table: Any, tol: float, family: str = "size", ax: Any = None) -> Any:
-    """Draw seconds against the number of rows in one family, log-log, with the fitted exponent in the legend."""
+    """Draw seconds against the number of rows in one family, log-log, with the fitted exponent in the legend.
+
+    Parameters
+    ----------
+    table, tol, ax
+        As for `performance_profile`.
+    family
+        Of the problems.
+
+    Returns
+    -------
+    Axes
+    """
     fits, styles = exponents(table, tol, family).set_index("solver"), _styles(table)
     own = at(table, tol)
     own = own[(own["family"] == family) & own["solved"]]
@@ -46,7 +71,19 @@ def time_against_n(table: Any, tol: float, family: str = "size", ax: Any = None)
 
 
 def figure(table: Any, tol: float, axes: Any = None) -> Any:
-    """Draw both side by side; returns an array of two Axes."""
+    """Draw both side by side.
+
+    Parameters
+    ----------
+    table, tol
+        As for `performance_profile`.
+    axes
+        Two Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    ndarray of two Axes
+    """
     axes = grid(axes, 2, 2, (5.75, 4.2))
     performance_profile(table, tol, axes[0])
     time_against_n(table, tol, ax=axes[1])

@@ -75,6 +75,18 @@ def profile(table: Any, tol: float) -> dict[str, Floats]:
     For each solver the sorted ratios r_1 <= r_2 <= ... of its time to the fastest solver's, one for each problem that
     it solved; its curve rises by 1 / (number of problems that anybody solved) at each of them. A problem that it failed
     or cannot take never counts. Solvers stand in the order of the area under their curve.
+
+    Parameters
+    ----------
+    table
+        From `compare_solvers`.
+    tol
+        One of its accuracies.
+
+    Returns
+    -------
+    dict
+        The ratios by solver.
     """
     own = at(table, tol)
     if not own["solved"].any():
@@ -96,6 +108,20 @@ def exponents(table: Any, tol: float, family: str = "size") -> Any:
 
     A family of problems that differ in n only. Fewer than three solved sizes have no exponent: nan. Where times are
     dominated by what every solve costs (a few hundredths of a second through cvxpy), the exponent says little.
+
+    Parameters
+    ----------
+    table
+        From `compare_solvers`.
+    tol
+        One of its accuracies.
+    family
+        Of the problems.
+
+    Returns
+    -------
+    DataFrame
+        With the columns solver, sizes, exponent, c.
     """
     import pandas as pd
 
