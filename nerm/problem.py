@@ -186,7 +186,7 @@ class Problem:
         """Return the objective of f = 0, from the atoms' values at 0."""
         blocks = zip(self.factors, self.blocks, strict=True)  # both sides of a term are equal there
         total = sum(f * float(b.weights.sum()) * b.atom.facts.at_zero for f, b in blocks if b.side >= 0)
-        return total / self.divisor
+        return float(total) / self.divisor
 
     def regularizer_value(self, omega: Regularizer, coef: Floats) -> float:
         """Return Omega(w), with 1/2 ||w||^2 read as 1/2 c' K c on a kernel problem."""
