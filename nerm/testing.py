@@ -146,8 +146,9 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
         rise = np.abs(low[:, None] - low[None, :])
         yield rise <= facts.smoothness * apart + tol * _scale(low), "facts.smoothness must bound the curvature"
         yield np.abs(high - low) <= tol * _scale(low), "a smooth function must have one derivative"
-    below, above = atom.subgradient(np.array(facts.kinks))
-    yield above > below, "facts.kinks must be points with more than one subgradient"
+    if facts.kinks:
+        below, above = atom.subgradient(np.array(facts.kinks))
+        yield above > below, "facts.kinks must be points with more than one subgradient"
     if facts.quadratic is not None:
         a, q = facts.quadratic
         first, last = np.clip(facts.slopes, -5.0, 5.0)
