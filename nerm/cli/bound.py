@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console
-from nerm.cli.options import delta_option, eta_option, request_of, role_options, study_options, test_option
+from nerm.cli.options import fit_options, request_of, study_options
 
 EPILOG = """\b
 Examples:
@@ -18,10 +18,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("data", metavar="DATA.csv")
-@role_options
-@eta_option
-@test_option
-@delta_option
+@fit_options
 @study_options
 def bound(console: Console, data: str, eta: float, test: float, **options: Any) -> int:
     """Fit, and state every bound with what it assumes.

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.cli.console import Console, check_places, refusing_unwritable, write_text
-from nerm.cli.options import (
-    delta_option,
-    eta_option,
-    inputs_of,
-    report_option,
-    request_of,
-    role_options,
-    study_options,
-    test_option,
-)
+from nerm.cli.options import fit_options, inputs_of, report_option, request_of, study_options
 from nerm.errors import NermError
 
 if TYPE_CHECKING:
@@ -37,12 +28,9 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("data", metavar="DATA.csv")
-@role_options
-@eta_option
+@fit_options
 @click.option("--out", metavar="MODEL.nerm", help="Write the model here.")
-@test_option
 @click.option("--bounds", is_flag=True, help="Show what is guaranteed beyond these rows.")
-@delta_option
 @report_option
 @study_options
 def fit(

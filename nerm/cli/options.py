@@ -58,10 +58,6 @@ seed_option = click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random choice."
 )
 report_option = click.option("--report", metavar="FILE.html", help="Write the report: one page, no network needed.")
-eta_option = _defaulting("eta", "Weight of neutrality; 0 is the plain model.")
-test_option = click.option(
-    "--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out."
-)
 delta_option = _defaulting(
     "delta", "Probability with which a bound may fail.", type=click.FloatRange(0, 1, min_open=True, max_open=True)
 )
@@ -85,6 +81,14 @@ role_options = _all(
     click.option("--viewpoint", required=True, metavar="COLUMN", help="What not to follow: a column of two groups."),
     click.option("--positive", metavar="VALUE", help="The target's value to predict. Default: the last in order."),
     click.option("--favoured", metavar="VALUE", help="The group that counts as +1. Default: the last in order."),
+)
+
+#: What a single fit needs besides.
+fit_options = _all(
+    role_options,
+    _defaulting("eta", "Weight of neutrality; 0 is the plain model."),
+    click.option("--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out."),
+    delta_option,
 )
 
 #: What fits to a table share: the model, its inputs, how the file is read, the seed, and how the command speaks.
