@@ -7,6 +7,7 @@ where training rows had it. Frozen, and made of plain strings and floats: it is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -40,8 +41,8 @@ def _number(word: str) -> float:
     try:
         number = float(word)
     except ValueError:
-        return np.nan
-    return number if np.isfinite(number) and "_" not in word else np.nan
+        return math.nan
+    return number if math.isfinite(number) and "_" not in word else math.nan
 
 
 @dataclass(frozen=True)
