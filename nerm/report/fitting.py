@@ -107,7 +107,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class CodedRows:
+class TaskRows:
     """The rows of a table in the coding that a method asks for, learned on training rows.
 
     Attributes
@@ -216,7 +216,7 @@ class TableFit:
         On what was missing, left out or guessed.
     """
 
-    rows: CodedRows
+    rows: TaskRows
     train: Ints
     test: Ints
     recipe: Recipe
@@ -251,7 +251,7 @@ def fit_table(task: TableTask, settings: Settings, eta: float, share: float) -> 
 
     everything = np.arange(len(task))
     train, test = split(task, share, settings.seed) if share > 0 else (everything, everything)
-    rows = CodedRows(task, settings)
+    rows = TaskRows(task, settings)
     recipe, X, notes = rows.coded(train)
     names = ("loss", "surrogate", "regularizer", "kernel", "lam", "weights", "class_weight", "solver", "tol")
     classifier = NERMClassifier(eta=eta, **{name: getattr(settings, name) for name in names})
@@ -263,7 +263,7 @@ def fit_table(task: TableTask, settings: Settings, eta: float, share: float) -> 
     return TableFit(rows, train, test, recipe, model, model.score(X_test), (*notes, *more))
 
 
-def fit_path(rows: CodedRows, train: Ints, etas: Sequence[float]) -> list[FittedModel]:
+def fit_path(rows: TaskRows, train: Ints, etas: Sequence[float]) -> list[FittedModel]:
     """Fit on some rows at every weight, as one path.
 
     Parameters

@@ -13,7 +13,7 @@ from nerm.bounds.guarantee import Statement
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import METHODS, Method, sweep
 from nerm.report.decisions import Decisions, Group, decisions_of, groups_of, same_decisions
-from nerm.report.fitting import NEUTRAL, CodedRows, FittedModel, Settings, TableFit, fit_path, logistic_regression
+from nerm.report.fitting import NEUTRAL, FittedModel, Settings, TableFit, TaskRows, fit_path, logistic_regression
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import TableTask, folds, split
 from nerm.typing import Floats, Ints
@@ -158,7 +158,7 @@ def run_study(
     choose = choose if fit is None else fit.model.eta
     etas = tuple(sorted({0.0, *settings.etas, *(() if choose is None else (choose,))}))
     settings = replace(settings, etas=etas)
-    rows = CodedRows(task, settings) if fit is None else fit.rows
+    rows = TaskRows(task, settings) if fit is None else fit.rows
     pairs, shown = _parts(task, settings, fit)
     progress(f"{len(shown)} rows, {len(etas)} weights")
     known = [] if fit is None else [fit.model]
@@ -205,7 +205,7 @@ def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[l
 
 
 def _held_out_scores(
-    rows: CodedRows, pairs: Sequence[tuple[Ints, Ints]], methods: Sequence[Method], progress: Callable[[str], None]
+    rows: TaskRows, pairs: Sequence[tuple[Ints, Ints]], methods: Sequence[Method], progress: Callable[[str], None]
 ) -> tuple[Ints, dict[Key, Floats], list[str]]:
     """Return the part that holds out each row (-1: none), scores of the held-out rows by method and weight, and notes.
 
@@ -243,7 +243,7 @@ def _measures(task: TableTask, scores: Floats) -> dict[str, float]:
 
 
 def _points(
-    rows: CodedRows,
+    rows: TaskRows,
     shown: Ints,
     judged: Ints,
     models: Sequence[FittedModel],
