@@ -15,6 +15,8 @@ import pytest
 
 import nerm
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")
 
 ROOT = Path(__file__).parents[1]

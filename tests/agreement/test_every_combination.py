@@ -8,6 +8,8 @@ import nerm
 from nerm import atoms
 from tests.conftest import make_data
 
+pytestmark = pytest.mark.long
+
 LOSSES = [cls() for cls in atoms.margin_functions().values() if not cls().facts.surrogate_only]
 SURROGATES = [cls() for cls in atoms.margin_functions().values()]
 REGULARIZERS = [nerm.SquaredL2(), nerm.L1(), nerm.ElasticNet(), nerm.GroupL2([0, 0, 1, 1])]

@@ -13,6 +13,8 @@ import nerm
 from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
 from tests.conftest import make_data
 
+pytestmark = pytest.mark.long
+
 SEEDS = st.integers(0, 1000)
 ATOM = st.sampled_from([Hinge(), Logistic(), nerm.SmoothHinge(0.5), nerm.SquaredHinge()])
 ETA = st.sampled_from([0.0, 0.2, 1.0, 8.0])

@@ -10,6 +10,8 @@ from simulated_world import World
 from nerm import bounds
 from nerm.atoms import Hinge, margin_functions
 
+pytestmark = pytest.mark.long
+
 
 def candidates(rng, count=40):
     """Return random directions and shares of the intercept's radius."""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 HOME = Path(os.environ.get("NERM_DATA") or Path(__file__).parents[3] / "shared" / "data")
 FILES = {
     "adult": ("adult/adult.test.gz", ("--columns", "@adult", "--skip-lines", "1"), ("class", "sex"), 16281),

@@ -15,6 +15,8 @@ import pytest
 
 import nerm
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def copied(tmp_path):

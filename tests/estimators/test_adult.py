@@ -11,6 +11,8 @@ from nerm.metrics import calders_verwer_score, neutrality_risk
 from nerm.weights import balanced_weights
 from tests.datasets.conftest import FOLDER
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def adult():

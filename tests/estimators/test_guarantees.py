@@ -8,6 +8,8 @@ import pytest
 from nerm import NeutralSVC
 from nerm.bounds import guarantee
 
+pytestmark = pytest.mark.long
+
 
 def draw(rng, n):
     """Return n points of a simple world: label and viewpoint follow the first coordinate with noise."""

@@ -7,6 +7,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from nerm import NERMClassifier, NeutralSVC
 
+pytestmark = pytest.mark.long
+
 # These two checks pass arbitrary square matrices as Gram matrices. They are not positive semidefinite, so the problem
 # would not be convex and no certificate could be had; nerm refuses them with a sentence.
 NOT_PSD = {

@@ -21,6 +21,8 @@ from nerm.experiments.compare.comparison import SHOWN
 from nerm.experiments.compare.fork_server import ForkServer
 from tests.experiments.bad_solvers import Bad, Counting, Missing
 
+pytestmark = pytest.mark.long
+
 TINY = Case("tiny", "size", n=30, d=3)
 WRONG = ("broken", "hangs", "nan", "lies", "dies", "exits", "crooked", "infeasible", "hungry", "devours")
 

@@ -15,6 +15,8 @@ from nerm.errors import MissingPackageError
 from nerm.experiments import convergence, from_estimator, read, tradeoff
 from tests.experiments.rivals import Rival
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def finished(small, tmp_path):

@@ -11,6 +11,8 @@ from nerm.experiments import METHODS, from_estimator, tradeoff
 from nerm.splitting import assign_folds, seed_sequence
 from tests.experiments.rivals import Rival
 
+pytestmark = pytest.mark.long
+
 
 def split(data, repetition, fold, folds):
     """Return training and test rows of one fold of the experiment."""

@@ -9,6 +9,8 @@ import pytest
 
 from nerm.report import render_page
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def page(browser, study, tmp_path):
