@@ -27,9 +27,10 @@ HERE = Path(__file__).resolve().parents[1]
 
 def cases() -> dict[str, Callable[[float], Callable[[], float]]]:
     """Return by name what draws the data at a scale and returns a run, which returns the relative gap it reached."""
-    import nerm
     import numpy as np
     from tasks import gaussian, one_hot, synthetic
+
+    import nerm
 
     def objective(lam: float, eta: float, loss: Any = None, omega: Any = None) -> Any:
         loss = nerm.Hinge() if loss is None else loss
@@ -141,10 +142,8 @@ def main() -> None:
         times = [median(pair[k][0] for pair in runs) for k in range(2)]
         gaps = [max([first[k][1], *(pair[k][1] for pair in runs)]) for k in range(2)]
         verdict = "" if max(gaps) <= 1 else "   not certified"
-        print(
-            f"{name:<22}{times[0]:>10.4f}{times[1]:>10.4f}{times[0] / times[1]:>8.2f}   {gaps[0]:.2f} {gaps[1]:.2f}{verdict}",
-            flush=True,
-        )
+        ratio = times[0] / times[1]
+        print(f"{name:<22}{times[0]:>10.4f}{times[1]:>10.4f}{ratio:>8.2f}   {gaps[0]:.2f} {gaps[1]:.2f}{verdict}", flush=True)
 
 
 if __name__ == "__main__":
