@@ -143,7 +143,10 @@ def main() -> None:
         gaps = [max([first[k][1], *(pair[k][1] for pair in runs)]) for k in range(2)]
         verdict = "" if max(gaps) <= 1 else "   not certified"
         ratio = times[0] / times[1]
-        print(f"{name:<22}{times[0]:>10.4f}{times[1]:>10.4f}{ratio:>8.2f}   {gaps[0]:.2f} {gaps[1]:.2f}{verdict}", flush=True)
+        print(
+            f"{name:<22}{times[0]:>10.4f}{times[1]:>10.4f}{ratio:>8.2f}   {gaps[0]:.2f} {gaps[1]:.2f}{verdict}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

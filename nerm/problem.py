@@ -283,7 +283,7 @@ class Problem:
             The relative duality gap that nerm itself certifies.
         strict : bool
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
-        **options
+        options
             Passed to the solver.
 
         Returns

@@ -35,7 +35,9 @@ class Answer:
     claim : str
         What the solver says of itself.
     iterations : int, optional
+        How many it took.
     build_seconds, solve_seconds : float
+        How long it took.
     details : dict
         Whatever else the solver wants to say.
 

@@ -18,15 +18,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm import viewpoint as viewpoints
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Regularizer
 from nerm.certificate import Certificate
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.estimators.design import Design, TrainingRows, kept, solved
 from nerm.estimators.explanation import Explanation, explanation_of
-from nerm.estimators.parameters import nested, with_parameter
+from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.signs import sign
 from nerm.solution import Solution
 from nerm.typing import Array, Floats, Ints, Matrix
-from nerm.validation import as_weights
+from nerm.validation import as_positive, as_weights
 
 # One memory layout, so that equal data in another container give equal results to the last bit.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -52,8 +54,26 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     solutions_: tuple[Solution, ...]
 
     @abstractmethod
+    def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
+        """Return loss, regularizer, surrogate and lam, checked."""
+
     def _design(self, X: Matrix, weight: Floats, names: list[str]) -> Design:
         """Return the parameters, checked and fixed on the rows X with these weights."""
+        loss, regularizer, surrogate, lam = self._atoms()
+        options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return Design(
+            loss=loss,
+            regularizer=regularizer,
+            surrogate=surrogate,
+            lam=lam,
+            eta=as_eta(self.eta, names),
+            weights=as_weights_name(self.weights),
+            kernel=as_kernel(self.kernel, options, X, weight),
+            intercept=bool(self.fit_intercept),
+            solver=self.solver,
+            tol=as_positive(self.tol, "tol"),
+            sum_form=self.sum_form,
+        )
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sample_weight: Any = None) -> Any:
         """Fit on (X, y), neutral to the viewpoint.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Regularizer
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
-from nerm.estimators.design import Design
-from nerm.estimators.parameters import as_atom, as_eta, as_kernel, as_weights_name
-from nerm.typing import Floats, Matrix
-from nerm.validation import as_nonnegative, as_positive
+from nerm.estimators.parameters import as_atom
+from nerm.validation import as_nonnegative
 
 
+@dataclass(eq=False, repr=False)
 class NERMClassifier(NeutralClassifier):
     """NERM in mean form, the mean taken by sample weight, S = sum_i s_i.
 
@@ -48,52 +50,22 @@ class NERMClassifier(NeutralClassifier):
     """
 
     sum_form: ClassVar[bool] = False
+    loss: Any = DEFAULTS.loss
+    regularizer: Any = DEFAULTS.regularizer
+    surrogate: Any = DEFAULTS.surrogate
+    lam: Any = DEFAULTS.lam
+    eta: Any = DEFAULTS.eta
+    kernel: Any = DEFAULTS.kernel
+    _: KW_ONLY
+    gamma: Any = DEFAULTS.gamma
+    degree: int = DEFAULTS.degree
+    coef0: float = DEFAULTS.coef0
+    weights: str = DEFAULTS.weights
+    class_weight: Any = None
+    fit_intercept: bool = True
+    solver: str = DEFAULTS.solver
+    tol: float = DEFAULTS.tol
 
-    def __init__(
-        self,
-        loss: Any = DEFAULTS.loss,
-        regularizer: Any = DEFAULTS.regularizer,
-        surrogate: Any = DEFAULTS.surrogate,
-        lam: Any = DEFAULTS.lam,
-        eta: Any = DEFAULTS.eta,
-        kernel: Any = DEFAULTS.kernel,
-        *,
-        gamma: Any = DEFAULTS.gamma,
-        degree: int = DEFAULTS.degree,
-        coef0: float = DEFAULTS.coef0,
-        weights: str = DEFAULTS.weights,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        solver: str = DEFAULTS.solver,
-        tol: float = DEFAULTS.tol,
-    ) -> None:
-        self.loss = loss
-        self.regularizer = regularizer
-        self.surrogate = surrogate
-        self.lam = lam
-        self.eta = eta
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.weights = weights
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-
-    def _design(self, X: Matrix, weight: Floats, names: list[str]) -> Design:
-        options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return Design(
-            loss=as_atom(self.loss, "loss"),
-            regularizer=as_atom(self.regularizer, "regularizer"),
-            surrogate=as_atom(self.surrogate, "surrogate"),
-            lam=as_nonnegative(self.lam, "lam"),
-            eta=as_eta(self.eta, names),
-            weights=as_weights_name(self.weights),
-            kernel=as_kernel(self.kernel, options, X, weight),
-            intercept=bool(self.fit_intercept),
-            solver=self.solver,
-            tol=as_positive(self.tol, "tol"),
-            sum_form=self.sum_form,
-        )
+    def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
+        loss, surrogate = as_atom(self.loss, "loss"), as_atom(self.surrogate, "surrogate")
+        return loss, as_atom(self.regularizer, "regularizer"), surrogate, as_nonnegative(self.lam, "lam")

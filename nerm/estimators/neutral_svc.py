@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from nerm.atoms.hinge import Hinge
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
-from nerm.estimators.design import Design
-from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name
-from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive
 
 
+@dataclass(eq=False, repr=False)
 class NeutralSVC(NeutralClassifier):
     """The neutral SVM, in the paper's sum form (section 6.1); C = 1 / lam in the words of other SVMs.
 
@@ -74,46 +75,18 @@ class NeutralSVC(NeutralClassifier):
     """
 
     sum_form: ClassVar[bool] = True
+    lam: Any = DEFAULTS.lam_sum
+    eta: Any = DEFAULTS.eta
+    kernel: Any = DEFAULTS.kernel
+    _: KW_ONLY
+    gamma: Any = DEFAULTS.gamma
+    degree: int = DEFAULTS.degree
+    coef0: float = DEFAULTS.coef0
+    weights: str = DEFAULTS.weights
+    class_weight: Any = None
+    fit_intercept: bool = True
+    solver: str = DEFAULTS.solver
+    tol: float = DEFAULTS.tol
 
-    def __init__(
-        self,
-        lam: Any = DEFAULTS.lam_sum,
-        eta: Any = DEFAULTS.eta,
-        kernel: Any = DEFAULTS.kernel,
-        *,
-        gamma: Any = DEFAULTS.gamma,
-        degree: int = DEFAULTS.degree,
-        coef0: float = DEFAULTS.coef0,
-        weights: str = DEFAULTS.weights,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        solver: str = DEFAULTS.solver,
-        tol: float = DEFAULTS.tol,
-    ) -> None:
-        self.lam = lam
-        self.eta = eta
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.weights = weights
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-
-    def _design(self, X: Matrix, weight: Floats, names: list[str]) -> Design:
-        options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return Design(
-            loss=Hinge(),
-            regularizer=SquaredL2(),
-            surrogate=Hinge(),
-            lam=as_positive(self.lam, "lam"),
-            eta=as_eta(self.eta, names),
-            weights=as_weights_name(self.weights),
-            kernel=as_kernel(self.kernel, options, X, weight),
-            intercept=bool(self.fit_intercept),
-            solver=self.solver,
-            tol=as_positive(self.tol, "tol"),
-            sum_form=self.sum_form,
-        )
+    def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
+        return Hinge(), SquaredL2(), Hinge(), as_positive(self.lam, "lam")
