@@ -1,11 +1,13 @@
-"""A new loss, regularizer, neutrality weight or metric is one new file or function: nothing else is edited.
+"""A new loss, regularizer, solver, neutrality weight or metric is one new file or function: nothing else is edited.
 
-Each test copies the package, adds the one thing, and asks a fresh interpreter whether all that should know it does.
+Each test copies the package, adds the one thing, and asks a fresh interpreter whether all that should know it does:
+the registry, `nerm` itself where it is a public name, and the list of the contract suite.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,13 +18,15 @@ import pytest
 import nerm
 
 pytestmark = pytest.mark.long
+ROOT = Path(nerm.__file__).parents[1]
 
 
 @pytest.fixture
 def copied(tmp_path):
     """Copy the package; return where it is, and a function that runs code with it."""
     package = tmp_path / "nerm"
-    shutil.copytree(Path(nerm.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("nerm", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
 
     def run(code):
         made = subprocess.run(
@@ -82,6 +86,8 @@ def test_a_loss(copied):
         "import numpy as np, nerm\n"
         "from nerm.atoms import SoftPlus, margin_functions\n"
         "assert nerm.SoftPlus is SoftPlus is margin_functions()['soft-plus'] and 'SoftPlus' in nerm.atoms.__all__\n"
+        "from tests.contracts.test_every_margin_function import INSTANCES\n"
+        "assert SoftPlus() in INSTANCES and 'SoftPlus' in nerm.__all__\n"
         "nerm.testing.check_margin_function(SoftPlus(), tol=1e-6)\n"
         "rng = np.random.default_rng(0)\n"
         "X, y, v = rng.normal(size=(60, 3)), np.tile([-1, 1], 30), np.repeat([-1, 1], 30)\n"
@@ -127,11 +133,33 @@ def test_a_regularizer(copied):
     run(
         "import nerm\n"
         "assert nerm.DoubleL1 is nerm.atoms.regularizers()['double-l1']\n"
+        "from tests.contracts.test_every_regularizer import INSTANCES\n"
+        "assert nerm.DoubleL1() in INSTANCES and 'DoubleL1' in nerm.__all__\n"
         "nerm.testing.check_regularizer(nerm.DoubleL1())\n"
         "objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.DoubleL1()\n"
         "solution = objective.on([[0.0], [1.0], [3.0]], [-1, 1, 1]).solve('clarabel')\n"
         "assert solution.status == 'optimal', solution\n"
     )
+
+
+def test_a_solver(copied):
+    """The solver of the guide, put into the package as the guide says."""
+    package, run = copied
+    block = (ROOT / "docs" / "howto" / "solver.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
+    code = re.sub(r"^(>>>|\.\.\.) ?", "", block, flags=re.MULTILINE)
+    (package / "solvers" / "l_bfgs.py").write_text(f"{code}\nSOLVERS = (LBFGS(),)\n")
+    said = run(
+        "import nerm, sys\n"
+        "assert nerm.solvers.available()['l-bfgs'].needs()\n"
+        "problem = (nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0], [3.0]], [-1, 1, 1])\n"
+        "assert problem.solve('l-bfgs').status == 'optimal'\n"
+        "from tests.contracts.test_every_solver import NAMES\n"
+        "assert 'l-bfgs' in NAMES\n"
+        "from nerm.cli import main\n"
+        "sys.argv = ['nerm', 'solvers']\n"
+        "main()\n"
+    )
+    assert "l-bfgs" in said
 
 
 def test_a_neutrality_weight(copied):
