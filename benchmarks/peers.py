@@ -177,13 +177,13 @@ def solved_primal(task: Task, data: Any, solver: str, tol: float) -> tuple[np.nd
 
 
 def solved_dual(task: Task, data: Any, solver: str, tol: float) -> tuple[np.ndarray, float, str]:
-    """Solve the kernel dual; OSQP takes the matrices as they are, the others get them through cvxpy."""
+    """Solve the kernel dual, its matrices handed over through cvxpy."""
     from nerm.svm import dual_qp
 
     found = dual_qp(*data, task.lam, task.eta, kernel="rbf").solve(solver, **SETTINGS[solver](tol))
     if found.model is None:
         return np.full(task.n, np.nan), np.nan, found.status
-    return found.model.a / task.lam, float(found.model.intercept), found.status.partition(";")[0]
+    return found.model.coef, float(found.model.intercept), found.status
 
 
 # ---------------------------------------------------------------- without neutrality

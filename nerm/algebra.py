@@ -7,10 +7,12 @@ still without data. Regularizers, risks and neutrality terms all speak this lang
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nerm.errors import InvalidInputError
+from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
 if TYPE_CHECKING:
@@ -102,6 +104,13 @@ class Term(Algebra):
 
     def _weighted(self) -> tuple[WeightedTerm, ...]:
         return (WeightedTerm(1.0, self),)
+
+    def sums(self, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats) -> tuple[Any, ...]:
+        """Return the sums over rows that it is made of as (margin function, weights, targets, side); here none.
+
+        Side 0 is a sum that counts as it is; of the sides +1 and -1 of a term the larger counts.
+        """
+        return ()
 
     @abstractmethod
     def formula(self, mean: str = "mean") -> str:

@@ -2,7 +2,7 @@
 
 ::
 
-    P(f) = sum over terms of  weight * B(f)                 a term of one block: a risk
+    P(f) = sum over terms of  weight * B(f)                 a term of one block, as a risk
                               weight * max(B+(f), B-(f))    a term of two: the sides of a neutrality term
     B(f) = (1/n) sum_i weights_i atom(targets_i f_i)        + Omega
 
@@ -18,11 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nerm import weights as neutrality_weights
 from nerm.algebra import Objective
 from nerm.atoms.margin import MarginFunction
-from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.objective import Neutrality, Risk
 from nerm.rows import Rows, as_given
 from nerm.typing import Floats
 
@@ -71,35 +68,17 @@ def make_blocks(
     objective: Objective, rows: Rows, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
 ) -> tuple[Block, ...]:
     """Return the blocks of an objective on data: those that are alone in their term first, then pairs of sides."""
-    alone, pairs = [], []
-    for number, weighted in enumerate(objective.terms):
-        term = weighted.term
-        if isinstance(term, Risk):
-            alone.append(Block(term.loss, rows.add_up(sample_weight), y[rows.first], number, 0))
-        elif isinstance(term, Neutrality):
-            v = viewpoints[viewpoint_of(term, viewpoints)]
-            u = rows.add_up(neutrality_weights.resolve(term.weights, y, v))
-            pairs += [Block(term.surrogate, u, side * v[rows.first], number, side) for side in (1, -1)]
-    return (*alone, *pairs)
+    blocks = [
+        Block(atom, rows.add_up(weights), targets[rows.first], number, side)
+        for number, weighted in enumerate(objective.terms)
+        for atom, weights, targets, side in weighted.term.sums(y, viewpoints, sample_weight)
+    ]
+    return tuple(sorted(blocks, key=lambda block: block.side != 0))
 
 
 def given_weights(problem: Problem) -> list[Floats]:
     """Return the weights of each block on the given rows, (n,): what was added up."""
     return [block.weights for block in make_blocks(problem.objective, as_given(problem.n), *problem.data)]
-
-
-def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Floats]) -> str:
-    """Return the name of the viewpoint that a neutrality term is about."""
-    if term.to is None and len(viewpoints) != 1:
-        raise InvalidInputError(
-            "a neutrality term must name its viewpoint when there are several",
-            f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}",
-            f"Write Neutrality(..., to={next(iter(viewpoints))!r})",
-        )
-    name = next(iter(viewpoints)) if term.to is None else term.to
-    if name not in viewpoints:
-        raise UnknownNameError("'to' of a neutrality term", name, viewpoints, "Name a viewpoint that was given")
-    return name
 
 
 def shares(blocks: tuple[Block, ...], thetas: Floats) -> Floats:

@@ -102,7 +102,7 @@ def certify(problem: Problem, coef: Floats, intercept: float, multipliers: Multi
 
 
 def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
-    expected = (len(problem.blocks), problem.n), (len(problem.etas),)
+    expected = (len(problem.blocks), problem.n), (len(problem.two_sided),)
     if (multipliers.rows.shape, multipliers.thetas.shape) != expected:
         raise InvalidInputError(
             f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}",

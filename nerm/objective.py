@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from nerm import weights as neutrality_weights
 from nerm.algebra import Objective, Term, WeightedTerm
 from nerm.atoms.margin import MarginFunction
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.typing import Floats
 from nerm.validation import as_floats
 from nerm.weights import NAMES
 
@@ -53,6 +56,10 @@ class Risk(Term):
 
     def __repr__(self) -> str:
         return f"Risk({self.loss!r})"
+
+    def sums(self, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats) -> tuple[Any, ...]:
+        """Return the one sum that it is."""
+        return ((self.loss, sample_weight, y, 0),)
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
@@ -119,6 +126,12 @@ class Neutrality(Term):
         weights = self.weights if isinstance(self.weights, str) else "array"
         return f"Neutrality({self.surrogate!r}{to}" + ("" if weights == "uniform" else f", weights={weights!r}") + ")"
 
+    def sums(self, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats) -> tuple[Any, ...]:
+        """Return its two sides."""
+        v = viewpoints[viewpoint_of(self, viewpoints)]
+        u = neutrality_weights.resolve(self.weights, y, v)
+        return tuple((self.surrogate, u, side * v, side) for side in (1, -1))
+
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         v = "v" if self.to is None else self.to
@@ -131,6 +144,20 @@ class Neutrality(Term):
         v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
         u = "" if isinstance(self.weights, str) and self.weights == "uniform" else r"u_i "
         return r"\max_{\pm}\ \frac1n\sum_i " + u + self.surrogate.latex(rf"\pm {v} f(x_i)", rf"\mp {v} f(x_i)")
+
+
+def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Floats]) -> str:
+    """Return the name of the viewpoint that a neutrality term is about."""
+    if term.to is None and len(viewpoints) != 1:
+        raise InvalidInputError(
+            "a neutrality term must name its viewpoint when there are several",
+            f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}",
+            f"Write Neutrality(..., to={next(iter(viewpoints))!r})",
+        )
+    name = next(iter(viewpoints)) if term.to is None else term.to
+    if name not in viewpoints:
+        raise UnknownNameError("'to' of a neutrality term", name, viewpoints, "Name a viewpoint that was given")
+    return name
 
 
 def _label(atom: MarginFunction) -> str:

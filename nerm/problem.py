@@ -123,6 +123,11 @@ class Problem:
         return np.array([t.weight for t in self.objective.terms if isinstance(t.term, Neutrality)])
 
     @cached_property
+    def two_sided(self) -> Floats:
+        """The weights of the terms of two sides, one theta each, in their order."""
+        return self.factors[[block.side == 1 for block in self.blocks]]
+
+    @cached_property
     def regularizers(self) -> tuple[tuple[float, Regularizer], ...]:
         """The regularizers with their weights."""
         return tuple((t.weight, t.term) for t in self.objective.terms if isinstance(t.term, Regularizer))
@@ -173,11 +178,13 @@ class Problem:
             if isinstance(weighted.term, Regularizer):
                 value = self.regularizer_value(weighted.term, coef)
                 terms.append(TermValue(label, "regularizer", weight, value))
-            elif isinstance(weighted.term, Neutrality):
-                plus, minus = sums[number, 1], sums[number, -1]
-                terms.append(TermValue(label, "neutrality", weight, max(plus, minus), plus, minus))
+                continue
+            kind = "neutrality" if isinstance(weighted.term, Neutrality) else "risk"
+            if (number, 0) in sums:
+                terms.append(TermValue(label, kind, weight, sums[number, 0]))
             else:
-                terms.append(TermValue(label, "risk", weight, sums[number, 0]))
+                plus, minus = sums[number, 1], sums[number, -1]
+                terms.append(TermValue(label, kind, weight, max(plus, minus), plus, minus))
         # A weight of 0 switches a term off, also where its value overflows.
         total = sum(t.weight * t.value for t in terms if t.weight)
         return ObjectiveValue(float(total), tuple(terms))

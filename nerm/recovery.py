@@ -34,17 +34,17 @@ def multipliers_from_forces(problem: Problem, c: Floats, thetas: Floats) -> Mult
     c = np.nan_to_num(c)
 
     def missing(scores: Floats) -> Floats:
-        return c - forces(problem, _multipliers_at(problem.blocks, scores), thetas)
+        return c - forces(problem, multipliers_at(problem.blocks, scores), thetas)
 
     low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(len(c))))
-    rows_low, rows_high = _multipliers_at(problem.blocks, low), _multipliers_at(problem.blocks, high)
+    rows_low, rows_high = multipliers_at(problem.blocks, low), multipliers_at(problem.blocks, high)
     force_low, force_high = forces(problem, rows_low, thetas), forces(problem, rows_high, thetas)
     span = force_low - force_high
     share = np.clip(np.divide(c - force_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
     return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
 
 
-def _multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
+def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
     """Return the middle of every interval of multipliers at given scores, finite even where a slope overflows."""
     rows = []
     for block in blocks:
@@ -158,7 +158,7 @@ def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Flo
     """Return theta for each term, 1 or 0 where one side is larger, and where the sides tie."""
     sides = np.array([b.total(scores) / problem.divisor for b in problem.blocks if b.side]).reshape(-1, 2)
     tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
-    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (problem.etas > 0)
+    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (problem.two_sided > 0)
 
 
 def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:

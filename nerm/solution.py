@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from nerm.blocks import viewpoint_of
-from nerm.certificate import Certificate
+import numpy as np
+
+from nerm.certificate import Certificate, judge
 from nerm.multipliers import Multipliers
-from nerm.objective import Neutrality
+from nerm.objective import Neutrality, viewpoint_of
 from nerm.problem import Problem
 from nerm.typing import Array, Floats
 from nerm.value import ObjectiveValue
@@ -211,3 +213,38 @@ class Solution:
                 f"certificate: {self.certificate} (tolerance {self.tol:g})",
             ]
         )
+
+
+def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
+    """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
+    started = time.perf_counter()
+    multipliers = None
+    if answer.coef is None or not (np.isfinite(answer.coef).all() and np.isfinite(answer.intercept)):
+        coef, intercept, status = np.zeros(problem.hypothesis.size), 0.0, Status.FAILED
+        value = problem.value(coef, intercept)
+        certificate = Certificate(value.total, -np.inf)
+    else:
+        coef, intercept = answer.coef, answer.intercept
+        value, certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
+        status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.INACCURATE
+    coef = problem.rows.place(coef) if problem.is_kernel else coef.copy()
+    coef.setflags(write=False)  # the certificate is about these numbers
+    return Solution(
+        problem=problem,
+        status=status,
+        coef=coef,
+        intercept=intercept,
+        objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
+        multipliers=None if multipliers is None else multipliers.spread(problem.rows),
+        certificate=certificate,
+        stats=replace(
+            stats,
+            iterations=answer.iterations,
+            claim=answer.claim,
+            details=answer.details,
+            build_seconds=stats.build_seconds + answer.build_seconds,
+            solve_seconds=stats.solve_seconds + answer.solve_seconds,
+            certify_seconds=stats.certify_seconds + time.perf_counter() - started,
+        ),
+        tol=tol,
+    )

@@ -34,7 +34,7 @@ DOORS = {
 }
 
 #: Where cvxpy may be imported: in these rooms and files, and in these functions of atoms.
-CVXPY = ("modelling", "svm.qp", "solvers.through_cvxpy", "testing", "baselines.sklego_parity")
+CVXPY = ("modelling", "cvxpy_driver", "svm.qp", "solvers.through_cvxpy", "testing", "baselines.sklego_parity")
 CVXPY_IN_ATOMS = ("expression", "_check_expression", "_evaluated")
 
 #: One name, one thing; but a public face may have the name of what it shows, and each folder of classes a base.
@@ -42,6 +42,8 @@ FACES = {
     "base": "the base classes of a folder",
     "l1": "the norm, and the solver of problems with it",
     "interior_point": "the solver, and the engine behind it",
+    "smo": "the room, its solver, and its face in the paper's terms",
+    "subgradient": "the method, and its solver",
     "solvers": "the room, and the command that lists it",
     "tradeoff": "the experiment, and the command that runs it on a table",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +33,7 @@ class HingeLike(MarginFunction):
     def dual_form(self) -> tuple[float, float, float, float]:
         """The numbers (a, q, low, high) of the conjugate."""
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What is known of this function, all of it from `dual_form`."""
         a, q, low, high = self.dual_form
@@ -46,6 +47,7 @@ class HingeLike(MarginFunction):
             breakpoints=() if straight else tuple(m for m in sorted(ends) if np.isfinite(m)),
             minimum=-np.inf if unbounded else 0.0,
             quadratic=(a, q),
+            bend=a if q == 0 and np.isfinite([low, high]).all() else None,
             surrogate_only=unbounded,
         )
 

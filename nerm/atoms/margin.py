@@ -33,6 +33,9 @@ class Facts:
         The infimum of phi.
     quadratic : tuple of float or None
         ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None (`HingeLike`).
+    bend : float or None
+        a if phi is two straight lines that meet at a, ``phi(a) + max(low (m - a), high (m - a))`` with finite `slopes`
+        (or one line: then any a will do), else None.
     surrogate_only : bool
         Unbounded below, hence no loss.
     numeric : bool
@@ -55,6 +58,7 @@ class Facts:
     breakpoints: tuple[float, ...] = ()
     minimum: float = 0.0
     quadratic: tuple[float, float] | None = None
+    bend: float | None = None
     surrogate_only: bool = False
     numeric: bool = False
 

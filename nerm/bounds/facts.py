@@ -9,9 +9,8 @@ import numpy as np
 
 from nerm import weights as neutrality_weights
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.blocks import viewpoint_of
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.objective import Neutrality, Risk
+from nerm.objective import Neutrality, Risk, viewpoint_of
 
 if TYPE_CHECKING:
     from nerm.problem import Problem

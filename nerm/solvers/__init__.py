@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import math
 import pkgutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from nerm.certificate import Certificate, judge
 from nerm.errors import (
     InvalidInputError,
     MissingPackageError,
@@ -22,7 +19,7 @@ from nerm.errors import (
     UnsupportedProblemError,
 )
 from nerm.problem import Problem
-from nerm.solution import Answer, Solution, Stats, Status
+from nerm.solution import Answer, Solution, Stats, Status, judged
 from nerm.solvers.base import OwnSolver, Session, Solver
 from nerm.validation import as_nonnegative, as_positive
 
@@ -191,47 +188,12 @@ def _judged(
     """Certify an answer to each problem; ask for finer ones until the certificate is within the tolerance."""
     first, *finer = solver.accuracies(tol)
     for problem, answer in zip(problems, session.answers(problems, first, options), strict=True):
-        best = _certified(problem, answer, tol, Stats(solver=solver.name, version=solver.version(), reason=reason))
+        best = judged(problem, answer, tol, Stats(solver=solver.name, version=solver.version(), reason=reason))
         for accuracy in finer:
             if best.status is Status.OPTIMAL:
                 break
-            again = _certified(problem, session.answer(problem, accuracy, options), tol, best.stats)
+            again = judged(problem, session.answer(problem, accuracy, options), tol, best.stats)
             spent = {name: getattr(again.stats, name) for name in ("build_seconds", "solve_seconds", "certify_seconds")}
             best = _better(best, again)
             best = replace(best, stats=replace(best.stats, **spent))
         yield best
-
-
-def _certified(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
-    """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
-    started = time.perf_counter()
-    multipliers = None
-    if answer.coef is None or not (np.isfinite(answer.coef).all() and math.isfinite(answer.intercept)):
-        coef, intercept, status = np.zeros(problem.hypothesis.size), 0.0, Status.FAILED
-        value = problem.value(coef, intercept)
-        certificate = Certificate(value.total, -math.inf)
-    else:
-        coef, intercept = answer.coef, answer.intercept
-        value, certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
-        status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.INACCURATE
-    coef = problem.rows.place(coef) if problem.is_kernel else coef.copy()
-    coef.setflags(write=False)  # the certificate is about these numbers
-    return Solution(
-        problem=problem,
-        status=status,
-        coef=coef,
-        intercept=intercept,
-        objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
-        multipliers=None if multipliers is None else multipliers.spread(problem.rows),
-        certificate=certificate,
-        stats=replace(
-            stats,
-            iterations=answer.iterations,
-            claim=answer.claim,
-            details=answer.details,
-            build_seconds=stats.build_seconds + answer.build_seconds,
-            solve_seconds=stats.solve_seconds + answer.solve_seconds,
-            certify_seconds=stats.certify_seconds + time.perf_counter() - started,
-        ),
-        tol=tol,
-    )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from nerm.errors import UnknownNameError
 from nerm.problem import Problem
 from nerm.solution import Answer
 
@@ -43,7 +45,7 @@ class Solver(ABC):
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on([[0.0], [1.0]], [-1, 1])
     >>> nerm.solvers.known()["smo"].needs()
-    'a neutral SVM: one hinge risk, squared l2, at most one hinge neutrality term, a free intercept'
+    'a neutral SVM: ...'
     >>> nerm.solvers.known()["smo"].obstacle(problem)
     'L1()'
     >>> print(nerm.solvers.known()["clarabel"].obstacle(problem))
@@ -109,3 +111,11 @@ class OwnSolver(Solver, Session):
     def open(self, problem: Problem) -> Session:
         """Return itself."""
         return self
+
+
+def check_options(solver: str, options: dict[str, Any], function: Callable[..., Any], taken: set[str]) -> None:
+    """Refuse an option that the function behind a solver does not have as a parameter, or that is taken."""
+    known = set(inspect.signature(function).parameters) - taken
+    for name in options:
+        if name not in known:
+            raise UnknownNameError(f"an option of {solver!r}", name, known)

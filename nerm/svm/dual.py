@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.svm.certify import certified
-from nerm.svm.data import NeutralData, validated
-from nerm.svm.qp import GRANTED, QP, blocks
-from nerm.svm.result import NeutralSVM
-from nerm.svm.rows import full_gram
+from nerm.hypothesis import KernelHypothesis
+from nerm.kernels import Linear
+from nerm.problem import Problem
+from nerm.solution import Answer
+from nerm.svm.binding import neutral_svm, sum_form
+from nerm.svm.qp import QP, answer_of, slices
+from nerm.typing import Floats
 
 
 def dual_qp(
@@ -39,11 +41,32 @@ def dual_qp(
     neutrality_weight: Any = None,
     intercept: bool = True,
 ) -> QP:
-    """Return the dual QP in (a, alpha, beta^+, beta^-, nu); a Gram matrix goes with ``kernel="precomputed"``.
+    """Return the dual QP in (a, alpha, beta^+, beta^-, nu).
 
-    X is (n, d) or the Gram matrix (n, n); y (-1/+1), viewpoint and the weights s and u are (n,). Without
-    ``intercept`` the row sum_i a_i = 0 is left out. The published variant has no block nu.
+    Parameters
+    ----------
+    X_or_gram : (n, d) matrix
+        Or the (n, n) Gram matrix with ``kernel="precomputed"``.
+    y, viewpoint : (n,) arrays
+        Labels -1/+1 (or any two values), and v.
+    lam, eta : float
+        In sum form.
+    kernel : str, callable or Kernel
+        As in `Objective.on`; "linear" is the linear hypothesis.
+    variant : {"exact", "published"}
+        The published one has no block nu.
+    sample_weight, neutrality_weight : (n,) arrays, optional
+        s and u.
+    intercept : bool
+        Without it the row sum_i a_i = 0 is left out.
 
+    Returns
+    -------
+    QP
+        Its value is in sum form.
+
+    Examples
+    --------
     The exact dual meets the primal, 5.25 here. The published one exceeds it: weak duality fails, and for
     v = +-1 and eta >= 1 it returns w = 0:
 
@@ -53,73 +76,43 @@ def dual_qp(
     ...     print(variant, round(-solution.value, 4), abs(solution.model.coef).round(4))
     exact 5.25 [0.5]
     published 8.0 [0.]
+
     """
-    data = validated(
-        X_or_gram, y, viewpoint, lam, eta,
-        kernel=kernel, variant=variant, sample_weight=sample_weight, neutrality_weight=neutrality_weight,
-    )  # fmt: skip
-    gram = full_gram(data)
-    n, s, u = data.n, data.sample_weight, data.neutrality_weight
-    exact = variant == "exact"
-    layout = blocks({"a": n, "alpha": n, "beta_plus": n, "beta_minus": n, "nu": 2 if exact else 0})
-    rows = blocks(
-        {"a": n, "sum": int(intercept), "alpha": n, "beta_plus": n, "beta_minus": n,
-         "coupling": 2 * n + 3 if exact else n}
-    )  # fmt: skip
-    I, Y, V = sp.identity(n), sp.diags_array(data.y), sp.diags_array(data.viewpoint)
-    Z = sp.csc_matrix((n, n))
-    column = sp.csc_matrix(u.reshape(-1, 1))
-    none, row_none = sp.csc_matrix((n, 1)), sp.csc_matrix((1, n))
-    edge = 2 if exact else 0
-    pad = sp.csc_matrix((n, edge))
-    lines = [sp.hstack([I, -Y, -V, V, pad])]
-    lower, upper = [np.zeros(n)], [np.zeros(n)]
-    if intercept:
-        lines.append(
-            sp.hstack([sp.csc_matrix(np.ones((1, n))), row_none, row_none, row_none, sp.csc_matrix((1, edge))])
-        )
-        lower.append(np.zeros(1))
-        upper.append(np.zeros(1))
-    lines += [sp.hstack([Z, I, Z, Z, pad]), sp.hstack([Z, Z, I, Z, pad]), sp.hstack([Z, Z, Z, I, pad])]
-    lower += [np.zeros(3 * n)]
-    upper += [s, np.full(2 * n, np.inf)]
-    if exact:
-        # beta - u nu <= 0 for both signs, nu >= 0, nu^+ + nu^- <= eta.
-        lines += [sp.hstack([Z, Z, I, Z, -column, none]), sp.hstack([Z, Z, Z, I, none, -column])]
-        nothing = sp.csc_matrix((2, 4 * n))
-        lines += [
-            sp.hstack([nothing, sp.identity(2)]),
-            sp.hstack([nothing[:1], sp.csc_matrix(np.ones((1, 2)))]),
-        ]
-        lower += [np.full(2 * n, -np.inf), np.zeros(2), np.full(1, -np.inf)]
-        upper += [np.zeros(2 * n), np.full(2, np.inf), np.full(1, data.eta)]
+    settings = {"kernel": kernel, "variant": variant, "intercept": intercept}
+    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
+    return dual_qp_of(neutral_svm(X_or_gram, y, viewpoint, lam, eta, **settings, **weights))
+
+
+def dual_qp_of(problem: Problem) -> QP:
+    """Return the dual QP of a neutral SVM, the published one if its neutrality term has one side."""
+    X, y, v, s, u, lam, eta = sum_form(problem)
+    n = problem.hypothesis.n
+    exact = len(problem.blocks) != 2
+    gram = problem.hypothesis.gram if isinstance(problem.hypothesis, KernelHypothesis) else Linear()(X, X)
+    layout = slices(a=n, alpha=n, beta_plus=n, beta_minus=n, nu=2 if exact else 0)
+    coupling = 2 * n + 3 if exact else n
+    rows = slices(a=n, sum=int(problem.intercept), alpha=n, beta_plus=n, beta_minus=n, coupling=coupling)
+    I, Y, V, o = sp.identity(n), sp.diags_array(y), sp.diags_array(v), None
+    # columns a, alpha, beta_plus, beta_minus, nu; each row of blocks with its lower and upper side
+    lines: list[tuple[list[Any], Any, Any]] = [([I, -Y, -V, V, sp.csc_matrix((n, 2 if exact else 0))], 0.0, 0.0)]
+    if problem.intercept:
+        lines.append(([np.ones((1, n)), o, o, o, o], 0.0, 0.0))
+    lines += [([o, I, o, o, o], 0.0, s), ([o, o, I, o, o], 0.0, np.inf), ([o, o, o, I, o], 0.0, np.inf)]
+    if exact:  # beta - u nu <= 0 for both signs, nu >= 0, nu^+ + nu^- <= eta
+        plus, minus = np.outer(u, [1.0, 0.0]), np.outer(u, [0.0, 1.0])
+        lines += [([o, o, I, o, -plus], -np.inf, 0.0), ([o, o, o, I, -minus], -np.inf, 0.0)]
+        lines += [([o, o, o, o, sp.identity(2)], 0.0, np.inf), ([o, o, o, o, np.ones((1, 2))], -np.inf, eta)]
     else:
-        lines += [sp.hstack([Z, Z, I, I])]
-        lower += [np.full(n, -np.inf)]
-        upper += [data.eta * u]
-    total = 4 * n + edge
-    P = sp.block_diag([sp.csc_matrix(gram / data.lam), sp.csc_matrix((total - n, total - n))], format="csc")
-    q = np.concatenate([np.zeros(n), np.full(3 * n, -1.0), np.zeros(edge)])
+        lines.append(([o, o, I, I, o], -np.inf, eta * u))
+    A = sp.bmat([line for line, _, _ in lines], format="csc")
+    heights = [next(block.shape[0] for block in line if block is not None) for line, _, _ in lines]
+    sides = [np.broadcast_to(side, h) for h, line in zip(heights, lines, strict=True) for side in line[1:]]
+    rest = A.shape[1] - n
+    P = sp.block_diag([sp.csc_matrix(gram / lam), sp.csc_matrix((rest, rest))], format="csc")
+    q = np.concatenate([np.zeros(n), np.full(3 * n, -1.0), np.zeros(rest - 3 * n)])
 
-    def recover(x: np.ndarray, z: np.ndarray, status: str) -> NeutralSVM:
-        return _recovered(data, gram, intercept, layout, x, status)
+    def answer(x: Floats, z: Floats, status: str) -> Answer:
+        nu = x[layout["nu"]] if exact else np.zeros(2)
+        return answer_of(problem, x[layout["a"]], nu, status)
 
-    return QP(
-        sp.csc_matrix(P), q, sp.csc_matrix(sp.vstack(lines)), np.concatenate(lower), np.concatenate(upper),
-        0.0, layout, rows, recover,
-    )  # fmt: skip
-
-
-def _recovered(
-    data: NeutralData, gram: np.ndarray, intercept: bool, layout: dict[str, slice], x: np.ndarray, status: str
-) -> NeutralSVM:
-    """Return the kernel expansion of a, with the best intercept, and feasible multipliers.
-
-    The multiplier of sum_i a_i = 0 is an optimal b as well; the best intercept for the scores is used
-    because it is one even when the solver was stopped early.
-    """
-    nu = x[layout["nu"]] if data.variant == "exact" else np.full(2, np.nan)
-    return certified(
-        data, x[layout["a"]], float(nu[0]), float(nu[1]), lambda a: gram @ a,
-        converged=True, tol=GRANTED / 2, status=status, intercept=intercept,
-    )  # fmt: skip
+    return QP(P, q, A, np.concatenate(sides[::2]), np.concatenate(sides[1::2]), layout, rows, problem, answer)

@@ -2,7 +2,7 @@
 
 ::
 
-    minimise  1/2 x'Px + q'x + constant     subject to   l <= A x <= u                       (OSQP's form)
+    minimise  1/2 x'Px + q'x     subject to   l <= A x <= u                                   (OSQP's form)
 
 with multipliers z of the rows such that Px + q + A'z = 0, z > 0 where the upper side holds, z < 0 where the
 lower side does.
@@ -10,7 +10,6 @@ lower side does.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,52 +17,68 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nerm.cvxpy_driver import run
 from nerm.errors import UnknownNameError
-from nerm.svm.result import NeutralSVM
+from nerm.problem import Problem
+from nerm.smo.intercept import best_intercept
+from nerm.smo.segments import Segments
+from nerm.solution import Answer, Solution, Stats, judged
+from nerm.typing import Floats
 from nerm.validation import as_positive
 
-# A model recovered from a solver's answer counts as converged at this certified relative gap.
-GRANTED = 1e-6
-# How each solver behind cvxpy spells its tolerance. One that is not listed runs at its own default.
-_TOLERANCES: dict[str, tuple[str, ...]] = {
-    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
-    "ECOS": ("abstol", "reltol", "feastol"),
-    "SCS": ("eps_abs", "eps_rel"),
-    "PIQP": ("eps_abs", "eps_rel"),
-    "PROXQP": ("eps_abs", "eps_rel"),
-}
+GRANTED = 1e-6  # a model recovered from a solver's answer counts as optimal at this certified relative gap
 
 
 @dataclass(frozen=True)
 class QPSolution:
-    """A solver's answer: x, the row multipliers z, its own words, and the certified model made of them.
+    """A solver's answer: x, the row multipliers z, its own words, and the certified solution made of them.
 
-    ``value`` is the objective at x as the solver left it (x may be slightly infeasible); the figures to
-    trust are those of ``model``, which nerm computed from repaired multipliers.
+    Attributes
+    ----------
+    x, z : (N,) and (M,) arrays
+        The point and the multipliers of the rows; nan where the solver left none.
+    value : float
+        The objective at x as the solver left it (x may be slightly infeasible), in sum form.
+    status, solver : str
+        The solver's own words, and its name.
+    model : Solution or None
+        In mean form; its figures are the ones to trust. None where x or z is not finite.
 
+    Examples
+    --------
     >>> from nerm.svm import primal_qp
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
     >>> solution = primal_qp(X, y, v, lam=2.0, eta=1.0).solve("clarabel")
-    >>> round(solution.value, 4), solution.solver
-    (5.25, 'clarabel')
-    >>> solution.model.converged, bool(solution.model.relative_gap < 1e-6)
-    (True, True)
+    >>> round(solution.value, 4), round(4 * solution.model.certificate.primal, 4), str(solution.model.status)
+    (5.25, 5.25, 'optimal')
+
     """
 
-    x: np.ndarray
-    z: np.ndarray
+    x: Floats
+    z: Floats
     value: float
     status: str
     solver: str
-    model: NeutralSVM | None
+    model: Solution | None
 
 
 @dataclass(frozen=True, eq=False)
 class QP:
-    """min 1/2 x'Px + q'x + constant, l <= Ax <= u; ``layout`` names the blocks of x, ``rows`` those of A.
+    """min 1/2 x'Px + q'x, l <= Ax <= u.
 
-    With N variables and M rows, P is (N, N) and A (M, N), both sparse; q is (N,), l and u are (M,).
+    Attributes
+    ----------
+    P, A : (N, N) and (M, N) sparse matrices
+        The quadratic form and the rows.
+    q, l, u : (N,), (M,) and (M,) arrays
+        The linear form, and the lower and upper sides of the rows.
+    layout, rows : dict of slices
+        The blocks of x and of the rows of A, by name. One entry a sample is one a distinct row of the problem.
+    problem : Problem
+        The neutral SVM that it solves, in mean form.
 
+    Examples
+    --------
     >>> from nerm.svm import primal_qp
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
     >>> qp = primal_qp(X, y, v, lam=2.0, eta=1.0)
@@ -72,106 +87,108 @@ class QP:
     >>> x = qp.solve(tol=1e-9).x
     >>> x[qp.layout["coef"]].round(3), round(qp.value(x), 4), qp.violation(x) < 1e-6
     (array([0.5]), 5.25, True)
+
     """
 
     P: sp.csc_matrix
-    q: np.ndarray
+    q: Floats
     A: sp.csc_matrix
-    l: np.ndarray
-    u: np.ndarray
-    constant: float
+    l: Floats
+    u: Floats
     layout: dict[str, slice]
     rows: dict[str, slice]
-    _recover: Callable[[np.ndarray, np.ndarray, str], NeutralSVM] = field(repr=False)
+    problem: Problem
+    _answer: Callable[[Floats, Floats, str], Answer] = field(repr=False)
 
-    def value(self, x: np.ndarray) -> float:
+    def value(self, x: Floats) -> float:
         """Return the objective at x, (N,)."""
-        return float(0.5 * x @ (self.P @ x) + self.q @ x + self.constant)
+        return float(0.5 * x @ (self.P @ x) + self.q @ x)
 
-    def violation(self, x: np.ndarray) -> float:
+    def violation(self, x: Floats) -> float:
         """Return the largest violation of a constraint at x, (N,); 0 where all hold."""
         Ax = self.A @ x
         return float(max(0.0, (self.l - Ax).max(initial=0.0), (Ax - self.u).max(initial=0.0)))
 
-    def recover(self, x: np.ndarray, z: np.ndarray, status: str = "recovered") -> NeutralSVM:
-        """Return the certified neutral SVM behind a point x, (N,), and row multipliers z, (M,)."""
-        return self._recover(np.asarray(x, dtype=float), np.asarray(z, dtype=float), status)
+    def answer(self, x: Floats, z: Floats, status: str) -> Answer:
+        """Return the hypothesis and the multipliers behind a point x, (N,), and row multipliers z, (M,)."""
+        if not (np.isfinite(x).all() and np.isfinite(z).all()):
+            return Answer(None, 0.0, claim=status)
+        return self._answer(np.asarray(x, dtype=float), np.asarray(z, dtype=float), status)
+
+    def recover(self, x: Floats, z: Floats, status: str = "recovered") -> Solution:
+        """Return the certified solution behind a point and row multipliers."""
+        return judged(self.problem, self.answer(x, z, status), GRANTED, Stats("qp", reason="recovered"))
 
     def solve(self, solver: str = "osqp", tol: float = 1e-8, **options: Any) -> QPSolution:
-        """Solve with OSQP directly (``"osqp"``) or with any QP solver that cvxpy offers, by its name.
+        """Solve with any QP solver that cvxpy offers, by its name.
 
-        ``tol`` goes to the solver in its own terms; ``options`` are passed through. Judge the answer by
-        ``solution.model.relative_gap``, not by its status.
+        Parameters
+        ----------
+        solver : str
+            In lower case, as in `nerm.solvers`.
+        tol : float
+            Goes to the solver in its own terms.
+        options : dict
+            Further keywords, passed through.
+
+        Returns
+        -------
+        QPSolution
+            To be judged by ``model.certificate.relative_gap``, not by its status.
+
         """
-        tol = as_positive(tol, "tol", "Use a tolerance such as 1e-8")
-        if solver.lower() == "osqp":
-            x, z, status = _by_osqp(self, tol, options)
-        else:
-            x, z, status = _by_cvxpy(self, solver.upper(), tol, options)
-        usable = bool(np.isfinite(x).all() and np.isfinite(z).all())
-        model = self.recover(x, z, status) if usable else None
-        value = self.value(x) if usable else float("nan")
-        return QPSolution(x, z, value, status, solver.lower(), model)
+        x, z, status = self.point(solver, as_positive(tol, "tol", "Use a tolerance such as 1e-8"), options)
+        model = self.recover(x, z, status) if np.isfinite(x).all() and np.isfinite(z).all() else None
+        return QPSolution(x, z, self.value(x), status, solver.lower(), model)
+
+    def point(self, solver: str, tol: float, options: dict[str, Any]) -> tuple[Floats, Floats, str]:
+        """Return x, z and the solver's claim; nan where it left nothing."""
+        import cvxpy as cp
+
+        known = [name.lower() for name in cp.installed_solvers()]
+        if solver.lower() not in known:
+            raise UnknownNameError("'solver'", solver, known, "Use an installed solver")
+        x = cp.Variable(len(self.q))
+        equal = self.l == self.u
+        below, above = ~equal & np.isfinite(self.l), ~equal & np.isfinite(self.u)
+        A = self.A.tocsr()
+        # (rows, constraint, sign that turns cvxpy's nonnegative multiplier into z)
+        parts = [
+            (equal, A[equal] @ x == self.l[equal], 1.0),
+            (below, A[below] @ x >= self.l[below], -1.0),
+            (above, A[above] @ x <= self.u[above], 1.0),
+        ]
+        parts = [part for part in parts if part[0].any()]
+        cost = cp.Minimize(0.5 * cp.quad_form(x, cp.psd_wrap(self.P)) + self.q @ x)
+        claim = run(cp.Problem(cost, [constraint for _, constraint, _ in parts]), solver.lower(), tol, options)
+        if x.value is None or any(constraint.dual_value is None for _, constraint, _ in parts):
+            return np.full(len(self.q), np.nan), np.full(len(self.l), np.nan), claim
+        z = np.zeros(len(self.l))
+        for mask, constraint, sign in parts:
+            z[mask] += sign * np.asarray(constraint.dual_value).ravel()
+        return np.asarray(x.value), z, claim
 
 
-def _by_osqp(qp: QP, tol: float, options: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, str]:
-    import osqp
-
-    settings = {
-        "eps_abs": tol,
-        "eps_rel": tol,
-        "max_iter": 100_000,
-        "polishing": True,
-        "verbose": False,
-        **options,
-    }
-    problem = osqp.OSQP()
-    problem.setup(P=sp.csc_matrix(sp.triu(qp.P)), q=qp.q, A=qp.A, l=qp.l, u=qp.u, **settings)
-    answer = problem.solve(raise_error=False)
-    if answer.x is None or answer.x[0] is None:
-        return np.full(len(qp.q), np.nan), np.full(len(qp.l), np.nan), str(answer.info.status)
-    return np.array(answer.x), np.array(answer.y), str(answer.info.status)
-
-
-def _by_cvxpy(qp: QP, solver: str, tol: float, options: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, str]:
-    import cvxpy as cp
-
-    known = cp.installed_solvers()
-    if solver not in known:
-        raise UnknownNameError("'solver'", solver.lower(), [s.lower() for s in known], "Use an installed solver")
-    x = cp.Variable(len(qp.q))
-    equal = qp.l == qp.u
-    below, above = ~equal & np.isfinite(qp.l), ~equal & np.isfinite(qp.u)
-    A = qp.A.tocsr()
-    # (rows, constraint, sign that turns cvxpy's nonnegative multiplier into z)
-    parts = [
-        (equal, A[equal] @ x == qp.l[equal], 1.0),
-        (below, A[below] @ x >= qp.l[below], -1.0),
-        (above, A[above] @ x <= qp.u[above], 1.0),
-    ]
-    parts = [part for part in parts if part[0].any()]
-    problem = cp.Problem(
-        cp.Minimize(0.5 * cp.quad_form(x, cp.psd_wrap(qp.P)) + qp.q @ x),
-        [constraint for _, constraint, _ in parts],
-    )
-    settings = {**dict.fromkeys(_TOLERANCES.get(solver, ()), tol), **options}
-    nothing = np.full(len(qp.q), np.nan), np.full(len(qp.l), np.nan)
-    try:
-        with warnings.catch_warnings():
-            # the certified gap of the recovered model says how accurate the answer is
-            warnings.filterwarnings("ignore", message=".*[Ss]olution may be inaccurate.*")
-            problem.solve(solver=solver, **settings)
-    except cp.SolverError as error:
-        return *nothing, f"solver error: {error}"
-    if x.value is None or any(constraint.dual_value is None for _, constraint, _ in parts):
-        return *nothing, str(problem.status)
-    z = np.zeros(len(qp.l))
-    for mask, constraint, sign in parts:
-        z[mask] += sign * np.asarray(constraint.dual_value).ravel()
-    return np.asarray(x.value), z, str(problem.status)
-
-
-def blocks(sizes: dict[str, int]) -> dict[str, slice]:
+def slices(**sizes: int) -> dict[str, slice]:
     """Lay named blocks one after another."""
     ends = np.cumsum(list(sizes.values()))
     return {name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+
+
+def answer_of(
+    problem: Problem, a: Floats, nu: Floats, claim: str, hypothesis: tuple[Floats, float] | None = None
+) -> Answer:
+    """Return the answer with the best multipliers behind forces a and the multipliers nu of the two sums.
+
+    Without a hypothesis it is the kernel expansion of a / lambda, with the best intercept for its scores: that is one
+    even when the solver was stopped early.
+    """
+    plus, minus = np.maximum(nu, 0.0)
+    segments = Segments(problem, float(plus / (plus + minus)) if plus + minus > 0 else 0.5)
+    a = segments.balanced(a) if problem.intercept else np.clip(a, segments.low, segments.high)
+    c = a / (problem.divisor * sum(weight for weight, _ in problem.regularizers))
+    coef, b = hypothesis or (c if problem.is_kernel else problem.hypothesis.adjoint(c), np.nan)
+    g = problem.hypothesis.scores(coef)
+    best, *interval = best_intercept(problem, g) if problem.intercept else (0.0, 0.0, 0.0)
+    b = best if np.isnan(b) else b
+    return Answer(coef, b, segments.multipliers(a, g + b), claim=claim, details={"intercept_interval": tuple(interval)})

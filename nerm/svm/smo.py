@@ -1,8 +1,4 @@
-"""The reference SMO for the neutral SVM's exact dual, and for the published one.
-
-The paper's appendix, corrected: pair steps at fixed nu^+ (`nerm.svm.smo_loop`) inside a one-dimensional
-search over nu^+ (`nerm.svm.nu_search`), stopped by the true duality gap.
-"""
+"""The reference SMO for the neutral SVM's exact dual, and for the published one: `nerm.smo` in the paper's terms."""
 
 from __future__ import annotations
 
@@ -11,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nerm.errors import InvalidInputError
-from nerm.svm.certify import certified
-from nerm.svm.data import NeutralData, validated
-from nerm.svm.pieces import Multipliers, make_pieces
-from nerm.svm.result import NeutralSVM
-from nerm.validation import as_nonnegative, as_positive
+from nerm.solution import Solution
+from nerm.svm.binding import neutral_svm
+from nerm.validation import as_nonnegative
 
 
 def smo(
@@ -32,65 +25,62 @@ def smo(
     neutrality_weight: Any = None,
     callback: Callable[[dict[str, float]], object] | None = None,
     cache_mb: float = 500.0,
-    warm_start: NeutralSVM | None = None,
+    warm_start: Solution | None = None,
     max_iter: int | None = None,
-) -> NeutralSVM:
+) -> Solution:
     """Solve the neutral SVM's dual by two-variable steps until the true relative duality gap is at most tol.
 
-    ``variant="published"`` solves the printed dual in its (alpha, r) form, the one in which pair steps cannot
-    stall; it is the dual of a shrinkage problem, kept for research (docs/errata.md). ``callback`` gets a
-    dict (iterations, outer_iterations, primal, dual, gap, violation) now and then; returning False
-    stops the search. ``warm_start`` takes an earlier result on the same rows (another eta or lambda, say).
-    Memory: about cache_mb plus a few vectors; the n x n matrix is formed only when it fits into cache_mb.
+    Parameters
+    ----------
+    X : (n, d) matrix
+        Dense or sparse; the (n, n) Gram matrix with ``kernel="precomputed"``.
+    y, viewpoint : (n,) arrays
+        Labels -1/+1 (or any two values), and v.
+    lam, eta : float
+        In sum form: values are n times those of the solution.
+    kernel : str, callable or Kernel
+        With "linear" the solution's `coef` is w, else c = a / lambda.
+    variant : {"exact", "published"}
+        "published" solves the printed dual, which is that of a shrinkage problem, kept for research (docs/errata.md).
+    tol : float
+        The relative duality gap; at 0 it goes as far as floating point does.
+    sample_weight, neutrality_weight : (n,) arrays, optional
+        s and u.
+    callback : callable, optional
+        Gets a dict (iterations, outer_iterations, primal, dual, gap, violation, in mean form) now and then; returning
+        False stops the search.
+    cache_mb : float
+        Room for rows of the Gram matrix; the whole matrix is formed only when it fits.
+    warm_start : Solution, optional
+        An earlier one on the same rows, of another eta or lambda, say.
+    max_iter : int, optional
+        The limit of pair steps.
 
-    X is (n, d), dense or sparse, or the Gram matrix with ``kernel="precomputed"``; y (-1/+1), viewpoint and the
-    weights s and u are (n,).
+    Returns
+    -------
+    Solution
+        ``stats.details`` has intercept_interval, outer_iterations and history.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 2)); y = np.sign(X[:, 0]); v = np.sign(X[:, 0] + X[:, 1])
     >>> cold = smo(X, y, v, lam=1.0, eta=1.0)
-    >>> cold.converged, bool(cold.relative_gap < 1e-6)
-    (True, True)
+    >>> str(cold.status), bool(cold.certificate.relative_gap < 1e-6)
+    ('optimal', True)
     >>> warm = smo(X, y, v, lam=1.0, eta=1.1, warm_start=cold)
-    >>> bool(cold.dual <= warm.primal)  # the optimum does not fall with eta
+    >>> bool(cold.certificate.dual <= warm.certificate.primal)  # the optimum does not fall with eta
     True
+
     """
-    # numba is slow to import: only those who solve pay for it.
-    from nerm.svm.nu_search import NuSearch
-    from nerm.svm.rows import GramRows
-
-    data = validated(
-        X, y, viewpoint, lam, eta,
-        kernel=kernel, variant=variant, sample_weight=sample_weight, neutrality_weight=neutrality_weight,
-    )  # fmt: skip
-    tol = as_nonnegative(tol, "tol", "Use a relative gap such as 1e-6")
-    cache_mb = as_positive(cache_mb, "cache_mb", "Use a number of megabytes such as 500")
-    limit = max(1_000_000, 200 * data.n) if max_iter is None else int(as_positive(max_iter, "max_iter"))
-    if warm_start is not None and len(warm_start.a) != data.n:
-        raise InvalidInputError(
-            f"'warm_start' must belong to the same {data.n} rows",
-            f"a result on {len(warm_start.a)} rows",
-            "Start cold instead",
-        )
-    rows = GramRows(data, cache_mb)
-    search = NuSearch(data, rows, tol, limit, callback)
-    state, converged, status = search.solve(_start(data, warm_start))
-    p = state.pieces
-    return certified(
-        data, state.a, p.nu_plus, p.nu_minus, rows.product,
-        converged=converged, tol=tol, status=status,
-        iterations=search.iterations, outer_iterations=search.outer, history=tuple(search.history),
-    )  # fmt: skip
-
-
-def _start(data: NeutralData, warm: NeutralSVM | None) -> Multipliers:
-    """Return the multipliers to start from: an earlier result's, rescaled to the new bounds, or cold ones."""
-    s, u, nu = data.sample_weight, data.neutrality_weight, data.eta / 2
-    if warm is None or data.variant != "exact" or warm.variant != "exact":
-        return Multipliers(np.zeros(data.n), nu * u, nu * u, nu, nu)
-    from nerm.svm.nu_search import levels
-
-    nu = data.eta * float(np.clip(warm.theta, 0.0, 1.0))
-    old = Multipliers(np.minimum(warm.alpha, s), warm.beta_plus, warm.beta_minus, warm.nu_plus, warm.nu_minus)
-    a = levels(data, old, nu, warm.scores)
-    return make_pieces(data, nu, data.eta - nu).multipliers(a)
+    settings = {"kernel": kernel, "variant": variant}
+    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
+    problem = neutral_svm(X, y, viewpoint, lam, eta, **settings, **weights)
+    tol = max(as_nonnegative(tol, "tol", "Use a relative gap such as 1e-6"), np.finfo(float).tiny)
+    options: dict[str, Any] = {
+        "callback": callback,
+        "cache_mb": cache_mb,
+        "warm_start": warm_start,
+        "max_iter": max_iter,
+    }
+    return problem.solve("smo", tol, **options)

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from nerm.svm.certify import feasible
-from nerm.svm.data import NeutralData, validated
-from nerm.svm.intercept import best_intercept
-from nerm.svm.pieces import Multipliers
-from nerm.svm.result import NeutralSVM
-from nerm.validation import as_nonnegative, as_positive
+from nerm.problem import Problem
+from nerm.smo.intercept import best_intercept
+from nerm.smo.segments import Segments
+from nerm.solution import Answer, Solution
+from nerm.svm.binding import SumForm, neutral_svm, sum_form
+from nerm.typing import Floats
+from nerm.validation import as_nonnegative
 
-# A margin this close to 1 (relative) counts as sitting on the bend.
-_ON_BEND = 1e-10
+ON_BEND = 1e-10  # a margin this close to 1 (relative) counts as sitting on the bend
 
 
 def subgradient_method(
@@ -40,151 +40,143 @@ def subgradient_method(
     sample_weight: Any = None,
     neutrality_weight: Any = None,
     callback: Callable[[dict[str, float]], object] | None = None,
-) -> NeutralSVM:
+) -> Solution:
     """Minimise the linear neutral SVM's primal by averaged subgradient steps; stop at relative gap tol.
 
-    The result is the best of the iterates and of their weighted mean. ``converged`` is False, and
-    ``status`` says which gap is left, when max_iter steps were not enough. A callback returning False
-    stops the run. X is (n, d), dense or sparse; y (-1/+1), viewpoint and the weights s and u are (n,).
+    Parameters
+    ----------
+    X : (n, d) matrix
+        Dense or sparse.
+    y, viewpoint : (n,) arrays
+        Labels -1/+1 (or any two values), and v.
+    lam, eta : float
+        In sum form: values are n times those of the solution.
+    intercept : bool
+        Whether b is free.
+    tol : float
+        The relative duality gap; at 0 all steps are taken.
+    max_iter : int
+        The limit of steps.
+    sample_weight, neutrality_weight : (n,) arrays, optional
+        s and u.
+    callback : callable, optional
+        Gets a dict (iterations, primal, dual, gap, in mean form) now and then; returning False stops the run.
 
+    Returns
+    -------
+    Solution
+        The best of the iterates and of their weighted mean. ``stats.claim`` says in words whether the gap was reached,
+        ``stats.details["history"]`` how it fell.
+
+    Examples
+    --------
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
-    >>> subgradient_method(X, y, v, lam=2.0, eta=1.0, max_iter=3).converged
-    False
-    >>> model = subgradient_method(X, y, v, lam=2.0, eta=1.0, tol=1e-2)
-    >>> model.converged, model.dual <= 5.25 <= model.primal + 1e-12
-    (True, True)
+    >>> rough = subgradient_method(X, y, v, lam=2.0, eta=1.0, tol=1e-2)
+    >>> str(rough.status), rough.certificate.dual <= 5.25 / 4 <= rough.certificate.primal + 1e-12
+    ('optimal', True)
+
     """
-    data = validated(X, y, viewpoint, lam, eta, sample_weight=sample_weight, neutrality_weight=neutrality_weight)
-    tol = as_nonnegative(tol, "tol", "Use a relative gap such as 1e-3")
-    max_iter = int(as_positive(max_iter, "max_iter"))
-    d = data.X.shape[1]
-    w, mean = np.zeros(d), np.zeros(d)
-    a_mean, nu_mean = np.zeros(data.n), 0.0
-    best_primal, best_w = np.inf, w
-    dual, lower = -np.inf, (a_mean, nu_mean)
-    history: list[dict[str, float]] = []
+    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
+    problem = neutral_svm(X, y, viewpoint, lam, eta, intercept=intercept, **weights)
+    tol = max(as_nonnegative(tol, "tol", "Use a relative gap such as 1e-3"), np.finfo(float).tiny)
+    return problem.solve("subgradient", tol, max_iter=max_iter, callback=callback)
+
+
+def descend(
+    problem: Problem,
+    tol: float,
+    *,
+    max_iter: int = 2000,
+    callback: Callable[[dict[str, float]], object] | None = None,
+) -> Answer:
+    """Run the method on a linear neutral SVM until its own relative gap is at most `tol`."""
+    form = sum_form(problem)
+    w = mean = np.zeros(form.X.shape[1])
+    a_mean, nu_mean = np.zeros(len(form.y)), 0.0
+    found, lower, history = (np.inf, w, 0.0), (-np.inf, a_mean, 0.5), []
     next_check, steps = 1, 0
     for k in range(max_iter):
-        scores = _with_intercept(data, w, intercept)
-        primal = data.primal(scores, float(w @ w))
-        if primal < best_primal:
-            best_primal, best_w = primal, w
-        m = multipliers_at(data, scores, balance=intercept)
-        a = m.alpha * data.y + (m.beta_plus - m.beta_minus) * data.viewpoint
-        rate = 2.0 / (k + 2)
+        here = _measured(problem, w)
+        found = min(found, here, key=lambda point: point[0])
+        a, nu = forces_at(form, problem.hypothesis.scores(w, here[2]), balance=problem.intercept)
+        rate, steps = 2.0 / (k + 2), k + 1
         mean = (1 - rate) * mean + rate * w
-        w = (1 - rate) * w + rate * np.asarray(data.X.T @ a).ravel() / data.lam
-        a_mean, nu_mean = (1 - rate) * a_mean + rate * a, (1 - rate) * nu_mean + rate * m.nu_plus
-        steps = k + 1
+        w = (1 - rate) * w + rate * problem.hypothesis.adjoint(a) / form.lam
+        a_mean, nu_mean = (1 - rate) * a_mean + rate * a, (1 - rate) * nu_mean + rate * nu
         if steps < next_check and steps < max_iter:
             continue
         next_check = steps + max(1, steps // 10)
-        averaged = data.primal(_with_intercept(data, mean, intercept), float(mean @ mean))
-        if averaged < best_primal:
-            best_primal, best_w = averaged, mean
-        bound = _dual(data, a_mean, nu_mean, intercept)[1]
-        if bound > dual:
-            dual, lower = bound, (a_mean, nu_mean)
-        history.append({"iterations": steps, "primal": best_primal, "dual": dual, "gap": best_primal - dual})
-        if best_primal - dual <= tol * abs(best_primal):
+        found = min(found, _measured(problem, mean), key=lambda point: point[0])
+        lower = max(lower, _bound(problem, form, a_mean, nu_mean), key=lambda point: point[0])
+        gap = found[0] - lower[0]
+        history.append({"iterations": steps, "primal": found[0], "dual": lower[0], "gap": gap})
+        if gap <= tol * abs(found[0]) or (callback is not None and callback(dict(history[-1])) is False):
             break
-        if callback is not None and callback(dict(history[-1])) is False:
-            break
-    return _result(data, best_w, *lower, intercept, tol, steps, tuple(history))
+    (primal, coef, b), (dual, a, theta) = found, lower
+    left = (primal - dual) / max(abs(primal), np.finfo(float).tiny)
+    return Answer(
+        coef,
+        b,
+        Segments(problem, theta).multipliers(a, problem.hypothesis.scores(coef, b)),
+        claim="optimal: the duality gap is within the tolerance"
+        if left <= tol
+        else f"not converged: a relative gap of {left:.1e} is left after {steps} steps",
+        iterations=steps,
+        details={"history": tuple(history)},
+    )
 
 
-def hinge_subgradient(t: np.ndarray, scores: np.ndarray, side: float) -> np.ndarray:
+def _measured(problem: Problem, w: Floats) -> tuple[float, Floats, float]:
+    """Return P, in mean form, at w and its best intercept, with both."""
+    b = best_intercept(problem, problem.hypothesis.scores(w))[0] if problem.intercept else 0.0
+    return problem.value(w, b).total, w, b
+
+
+def _bound(problem: Problem, form: SumForm, a: Floats, nu: float) -> tuple[float, Floats, float]:
+    """Return the exact dual's value, in mean form, at the feasible point nearest to (a, nu^+), with that point."""
+    theta = min(nu / form.eta, 1.0) if form.eta > 0 else 0.5
+    segments = Segments(problem, theta)
+    a = segments.balanced(a) if problem.intercept else np.clip(a, segments.low, segments.high)
+    q = problem.hypothesis.adjoint(a)
+    return (segments.gain(a) - float(q @ q) / (2 * form.lam)) / problem.divisor, a, theta
+
+
+def hinge_subgradient(t: Floats, scores: Floats, side: float) -> Floats:
     """Return c with -c t in the subdifferential of (1 - t f)_+ at f: 1 where **t f < 1**, 0 where t f > 1.
 
     The print tests w.x + b < 1 without t. At t f = 1 any c in [0, 1] will do; the one returned is the limit
     from larger (side = +1) or smaller (side = -1) scores.
     """
     margin = t * scores
-    bend = np.abs(1.0 - margin) <= _ON_BEND * (1.0 + np.abs(margin))
+    bend = np.abs(1.0 - margin) <= ON_BEND * (1.0 + np.abs(margin))
     return np.where(bend, side * t < 0, margin < 1.0).astype(float)
 
 
-def multipliers_at(data: NeutralData, scores: np.ndarray, balance: bool = True) -> Multipliers:
-    """Return multipliers that form a subgradient of P at these scores, with sum_i a_i = 0 on request.
+def forces_at(form: SumForm, scores: Floats, balance: bool = True) -> tuple[Floats, float]:
+    """Return (a, nu^+) behind a subgradient of P at these scores, with sum_i a_i = 0 on request.
 
-    At the best intercept the derivative in b is <= 0 from the left and >= 0 from the right, and each
-    one-sided derivative is that of some choice of multipliers. The mixture of the two choices with
-    derivative zero is the one wanted: subdifferentials are convex.
+    At the best intercept the derivative in b, -sum_i a_i, is <= 0 from the left and >= 0 from the right, and each
+    one-sided derivative is that of some choice of multipliers. The mixture of the two choices with derivative zero is
+    the one wanted: subdifferentials are convex.
     """
-    right = _one_sided(data, scores, 1.0)
+    right, nu_right = _one_sided(form, scores, 1.0)
     if not balance:
-        return right
-    left = _one_sided(data, scores, -1.0)
-    slope_right, slope_left = _derivative(data, right), _derivative(data, left)
-    rise = slope_right - slope_left
-    share = float(np.clip(-slope_left / rise, 0.0, 1.0)) if rise > 0 else 0.5
-    return Multipliers(
-        *(
-            (1 - share) * getattr(left, name) + share * getattr(right, name)
-            for name in ("alpha", "beta_plus", "beta_minus", "nu_plus", "nu_minus")
-        )
-    )
+        return right, nu_right
+    left, nu_left = _one_sided(form, scores, -1.0)
+    rise = float(left.sum() - right.sum())
+    share = float(np.clip(left.sum() / rise, 0.0, 1.0)) if rise > 0 else 0.5
+    return (1 - share) * left + share * right, (1 - share) * nu_left + share * nu_right
 
 
-def _one_sided(data: NeutralData, scores: np.ndarray, side: float) -> Multipliers:
-    """Return the multipliers behind the one-sided derivative of P in b, with nu^{+-} in {0, eta}."""
-    u, v = data.neutrality_weight, data.viewpoint
-    alpha = data.sample_weight * hinge_subgradient(data.y, scores, side)
-    plus = u * hinge_subgradient(v, scores, side)
-    minus = u * hinge_subgradient(-v, scores, side)
-    up, down = data.neutrality(scores)
-    if abs(up - down) <= _ON_BEND * (1.0 + up + down):
+def _one_sided(form: SumForm, scores: Floats, side: float) -> tuple[Floats, float]:
+    """Return (a, nu^+) behind the one-sided derivative of P in b, with nu^{+-} in {0, eta}."""
+    v, u = form.v, form.u
+    plus, minus = u * hinge_subgradient(v, scores, side), u * hinge_subgradient(-v, scores, side)
+    up, down = (float(u @ np.maximum(0.0, 1.0 - t * scores)) for t in (v, -v))
+    if abs(up - down) <= ON_BEND * (1.0 + up + down):
         # C^+ = C^-: the maximum follows the term that grows faster in this direction.
-        chosen_plus = side * (-(plus @ v)) > side * (minus @ v)
+        follow_plus = bool(side * (-(plus @ v)) > side * (minus @ v))
     else:
-        chosen_plus = up > down
-    nu_plus, nu_minus = (data.eta, 0.0) if chosen_plus else (0.0, data.eta)
-    return Multipliers(alpha, nu_plus * plus, nu_minus * minus, nu_plus, nu_minus)
-
-
-def _derivative(data: NeutralData, m: Multipliers) -> float:
-    """Return dP/db = -sum_i a_i."""
-    return -float(m.alpha @ data.y + (m.beta_plus - m.beta_minus) @ data.viewpoint)
-
-
-def _with_intercept(data: NeutralData, w: np.ndarray, intercept: bool) -> np.ndarray:
-    g = np.asarray(data.X @ w).ravel()
-    return g + best_intercept(data, g)[0] if intercept else g
-
-
-def _dual(data: NeutralData, a: np.ndarray, nu: float, intercept: bool) -> tuple[tuple[np.ndarray, Multipliers], float]:
-    """Return the feasible multipliers near (a, nu) and the exact dual's value there."""
-    a, m = feasible(data, a, nu, data.eta - nu, intercept)
-    w = np.asarray(data.X.T @ a).ravel() / data.lam
-    return (a, m), m.total - 0.5 * data.lam * float(w @ w)
-
-
-def _result(
-    data: NeutralData,
-    w: np.ndarray,
-    a: np.ndarray,
-    nu: float,
-    intercept: bool,
-    tol: float,
-    steps: int,
-    history: tuple[dict[str, float], ...],
-) -> NeutralSVM:
-    (a, m), dual = _dual(data, a, nu, intercept)
-    g = np.asarray(data.X @ w).ravel()
-    b, left, right = best_intercept(data, g) if intercept else (0.0, 0.0, 0.0)
-    primal = data.primal(g + b, float(w @ w))
-    relative = (primal - dual) / max(abs(primal), float(np.finfo(float).tiny))
-    converged = relative <= tol
-    status = (
-        "optimal: the duality gap is within the tolerance"
-        if converged
-        else f"not converged: a relative gap of {relative:.1e} is left after {steps} steps"
-    )
-    support = np.flatnonzero(a)
-    return NeutralSVM(
-        alpha=m.alpha, beta_plus=m.beta_plus, beta_minus=m.beta_minus, nu_plus=m.nu_plus, nu_minus=m.nu_minus,
-        a=a, intercept=b, intercept_interval=(left, right), scores=g + b, lam=data.lam, eta=data.eta,
-        variant="exact", kernel=data.kernel, support=support, support_vectors=data.X[support],
-        n_features=data.X.shape[1], primal=primal, dual=dual, converged=converged, status=status,
-        iterations=steps, history=history, weights=w,
-    )  # fmt: skip
+        follow_plus = up > down
+    a = form.s * form.y * hinge_subgradient(form.y, scores, side)
+    return a + form.eta * v * (plus if follow_plus else -minus), form.eta if follow_plus else 0.0

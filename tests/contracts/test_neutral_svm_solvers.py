@@ -71,7 +71,13 @@ def test_a_mismatch_is_named(objective, text):
     with pytest.raises(nerm.UnsupportedProblemError) as caught:
         objective.on(X, y, viewpoint=v).solve("smo")
     assert text in str(caught.value)
-    assert "solver 'smo' must be given a neutral SVM: one hinge risk, squared l2" in str(caught.value)
+    assert (
+        "solver 'smo' must be given a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared"
+        in (str(caught.value))
+    )
+    if "Logistic" in text:
+        with pytest.raises(nerm.UnsupportedProblemError, match=r"must be given a linear neutral SVM: one hinge risk"):
+            objective.on(X, y, viewpoint=v).solve("primal-qp")
 
 
 def test_an_unknown_option_is_named():

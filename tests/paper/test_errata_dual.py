@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerm.svm import dual_qp, primal_qp, smo
-from tests.svm.naive import solve_by_hand, synthetic
+from tests.svm.naive import solve_by_hand, sum_form, synthetic
 
 N = 60
 LAM = 0.05 * N
@@ -52,7 +52,9 @@ def test_printed_dual_is_the_dual_of_shrinkage(data, eta):
     shrinkage, w_shrunk, _ = solve_by_hand(X, y, v, LAM, eta, variant="published")
     np.testing.assert_allclose(printed, shrinkage, rtol=1e-7)
     np.testing.assert_allclose(w, w_shrunk, atol=1e-4)
-    np.testing.assert_allclose(smo(X, y, v, LAM, eta, "linear", "published").primal, shrinkage, rtol=1e-5)
+    np.testing.assert_allclose(
+        N * smo(X, y, v, LAM, eta, "linear", "published").certificate.primal, shrinkage, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("eta", [1.0, 3.0])
@@ -63,14 +65,14 @@ def test_printed_dual_collapses_to_zero(data, eta):
     np.testing.assert_allclose(printed, N * (1 + eta), rtol=1e-7)
     np.testing.assert_allclose(w, 0.0, atol=1e-3)
     exact = smo(X, y, v, LAM, eta, kernel="linear")
-    assert exact.primal < 0.95 * printed
+    assert N * exact.certificate.primal < 0.95 * printed
     assert np.linalg.norm(exact.coef) > 0.1
 
 
 def test_the_coupling_is_global_not_per_sample(data):
     """The multipliers of the solved primal obey 0 <= beta^{+-} <= nu^{+-}, nu^+ + nu^- <= eta, and close the gap."""
     X, y, v = data
-    model = primal_qp(X, y, v, LAM, 1.0).solve("clarabel", tol=1e-10).model
+    model = sum_form(primal_qp(X, y, v, LAM, 1.0).solve("clarabel", tol=1e-10).model, y, v, 1.0)
     assert model.nu_plus + model.nu_minus <= 1.0 + 1e-9
     assert (model.beta_plus <= model.nu_plus + 1e-9).all()
     assert (model.beta_minus <= model.nu_minus + 1e-9).all()
@@ -80,7 +82,7 @@ def test_the_coupling_is_global_not_per_sample(data):
 def test_printed_quadratic_form_is_not_the_norm(data):
     """sum_ij a_i a_i k_ij is not ||sum_i a_i x_i||^2: with it even the right multipliers miss the value."""
     X, y, v = data
-    model = primal_qp(X, y, v, LAM, 1.0).solve("clarabel", tol=1e-10).model
+    model = sum_form(primal_qp(X, y, v, LAM, 1.0).solve("clarabel", tol=1e-10).model, y, v, 1.0)
     gram, a = X @ X.T, model.a
     total = LAM * (model.alpha + model.beta_plus + model.beta_minus).sum()
     right = total - 0.5 * sum(a[i] * a[j] * gram[i, j] for i in range(N) for j in range(N))
@@ -94,9 +96,9 @@ def test_the_regularizer_carries_lambda(data):
     X, y, v = data
     with_lambda, w, _ = solve_by_hand(X, y, v, LAM, 1.0)
     without, _, _ = solve_by_hand(X, y, v, 1.0, 1.0)
-    dual = smo(X, y, v, LAM, 1.0, kernel="linear", tol=1e-9)
-    np.testing.assert_allclose(dual.dual, with_lambda, rtol=1e-6)
-    assert abs(dual.dual - without) > 1e-2 * without
+    dual = N * smo(X, y, v, LAM, 1.0, kernel="linear", tol=1e-9).certificate.dual
+    np.testing.assert_allclose(dual, with_lambda, rtol=1e-6)
+    assert abs(dual - without) > 1e-2 * without
     # The printed subgradient, lambda w, is that of (lambda/2) ||w||^2.
     step = 1e-6 * np.ones_like(w)
     change = LAM / 2 * ((w + step) @ (w + step) - w @ w)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerm.svm import dual_qp, smo
-from tests.svm.naive import synthetic
+from tests.svm.naive import sum_form, synthetic
 
 
 def setting(n=8, seed=0):
@@ -75,9 +75,13 @@ def test_curvature_vanishes_inside_a_sample():
     # Equal rows do the same, and the SMO solves both: it moves to the bound where the objective is linear.
     X, y, v = synthetic(20, d=2, seed=1)
     twice = smo(np.vstack([X, X]), np.append(y, y), np.append(v, v), 1.0, 1.0, kernel="linear", tol=1e-9)
-    assert twice.converged
+    assert twice.status == "optimal"
     once = smo(X, y, v, 0.5, 1.0, kernel="linear", tol=1e-9)
-    np.testing.assert_allclose(twice.primal, 2 * once.primal, rtol=1e-7)
+    np.testing.assert_allclose(twice.certificate.primal, once.certificate.primal, rtol=1e-7)
+    # Rows that are equal in x alone stay apart, and have no curvature between them.
+    apart = smo(np.vstack([X, X]), np.append(y, -y), np.append(v, v), 1.0, 1.0, kernel="linear", tol=1e-9)
+    assert len(apart.problem.rows.first) == 40
+    assert apart.status == "optimal"
 
 
 def test_complementarity_is_with_zeta():
@@ -85,10 +89,11 @@ def test_complementarity_is_with_zeta():
     X, y, v = synthetic(40, d=3, seed=2)
     lam = 1.5
     model = smo(X, y, v, lam, 1.0, kernel="linear", tol=1e-11)
-    gamma = np.concatenate([model.alpha, model.beta_plus, model.beta_minus])
-    bound = np.repeat([1.0, model.nu_plus, model.nu_minus], 40)
+    m = sum_form(model, y, v, 1.0)
+    gamma = np.concatenate([m.alpha, m.beta_plus, m.beta_minus])
+    bound = np.repeat([1.0, m.nu_plus, m.nu_minus], 40)
     t = np.concatenate([y, v, -v])
-    gradient = t * np.tile(X @ (X.T @ model.a), 3) - lam
+    gradient = t * np.tile(X @ (X.T @ m.a), 3) - lam
     residual = gradient + lam * model.intercept * t
     zeta, xi = np.maximum(residual, 0), np.maximum(-residual, 0)
     np.testing.assert_allclose(zeta * gamma, 0.0, atol=1e-4)
@@ -167,5 +172,5 @@ def test_pair_steps_stall_on_the_printed_dual(seed):
     assert m <= M + 1e-4
     # The (alpha, r) form does not stall.
     free = smo(X, y, v, lam, eta, kernel="linear", variant="published", tol=1e-9)
-    np.testing.assert_allclose(free.dual, optimum, rtol=1e-6)
+    np.testing.assert_allclose(n * free.certificate.dual, optimum, rtol=1e-6)
     assert stalled < optimum * (1 - 1e-3)

@@ -62,7 +62,7 @@ def test_xi_plus_measures_inverse_correlation():
     """xi^+ = (1 - v f)_+ is large where f opposes v; under the maximum the names do not matter."""
     assert hinge(1.0 * -1.0) > hinge(0.0) > hinge(1.0 * 1.0)
     X, y, v = synthetic(40, d=3)
-    values = [smo(X, y, sign * v, 1.0, 2.0, kernel="linear", tol=1e-9).primal for sign in (1, -1)]
+    values = [smo(X, y, sign * v, 1.0, 2.0, kernel="linear", tol=1e-9).certificate.primal for sign in (1, -1)]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-8)
 
 
@@ -110,13 +110,16 @@ def test_section_5_3_needs_the_regularizer():
     neutral = smo(X, y, v, lam, eta, kernel="linear", tol=1e-10)
 
     def risk(m):
-        return sum(hinge(y[i] * m.scores[i]) for i in range(4))
+        return sum(hinge(y[i] * m.training_scores()[i]) for i in range(4))
 
     def regularized(m):
         return risk(m) + lam / 2 * m.coef @ m.coef
 
     def neutrality(m):
-        return max(sum(hinge(v[i] * m.scores[i]) for i in range(4)), sum(hinge(-v[i] * m.scores[i]) for i in range(4)))
+        return max(
+            sum(hinge(v[i] * m.training_scores()[i]) for i in range(4)),
+            sum(hinge(-v[i] * m.training_scores()[i]) for i in range(4)),
+        )
 
     assert risk(neutral) < risk(plain) - 0.01  # the printed inequality, violated
     difference = regularized(neutral) - regularized(plain)

@@ -34,25 +34,59 @@ def dual_value(alpha, beta_plus, beta_minus, gram, y, v, lam) -> float:
     return float(np.sum(alpha + beta_plus + beta_minus) - a @ gram @ a / (2 * lam))
 
 
-def assert_dual_feasible(model, y, v, eta, s=None, u=None, tol=1e-10) -> None:
-    """Every constraint of the exact dual holds for the multipliers of a model."""
+@dataclass
+class SumForm:
+    """A solution in the paper's sum form: n times the values, multipliers times their bounds."""
+
+    alpha: np.ndarray
+    beta_plus: np.ndarray
+    beta_minus: np.ndarray
+    nu_plus: float
+    nu_minus: float
+    a: np.ndarray
+    scores: np.ndarray
+    primal: float
+    dual: float
+
+
+def sum_form(solution, y, v, eta, s=None, u=None) -> SumForm:
+    """Read a solution of the exact variant, on the given rows."""
+    n, m = len(y), solution.multipliers
+    s = np.ones(n) if s is None else s
+    u = np.ones(n) if u is None else u
+    alpha = s * m.rows[0]
+    if v is None or len(m.rows) == 1:
+        v, plus, minus, nu = np.zeros(n), np.zeros(n), np.zeros(n), (0.0, 0.0)
+    else:
+        nu = eta * m.theta, eta * (1 - m.theta)
+        plus, minus = nu[0] * u * m.rows[1], nu[1] * u * m.rows[2]
+    return SumForm(
+        alpha, plus, minus, *nu,
+        a=alpha * y + (plus - minus) * v,
+        scores=solution.training_scores(),
+        primal=n * solution.certificate.primal,
+        dual=n * solution.certificate.dual,
+    )  # fmt: skip
+
+
+def assert_dual_feasible(solution, y, v, eta, s=None, u=None, tol=1e-10) -> None:
+    """Every constraint of the exact dual holds for the multipliers of a solution: boxes, and sum_i a_i = 0."""
     n = len(y)
     s = np.ones(n) if s is None else s
     u = np.ones(n) if u is None else u
+    m = sum_form(solution, y, v, eta, s, u)
     size = 1.0 + eta * np.abs(v).max() * u.max() + s.max()
     for name, values, bound in (
-        ("alpha", model.alpha, s),
-        ("beta_plus", model.beta_plus, model.nu_plus * u),
-        ("beta_minus", model.beta_minus, model.nu_minus * u),
+        ("alpha", m.alpha, s),
+        ("beta_plus", m.beta_plus, m.nu_plus * u),
+        ("beta_minus", m.beta_minus, m.nu_minus * u),
     ):
         assert (values >= -tol * size).all(), name
         assert (values <= bound + tol * size).all(), name
-    assert model.nu_plus >= 0
-    assert model.nu_minus >= 0
-    assert model.nu_plus + model.nu_minus <= eta * (1 + 1e-12)
-    a = model.alpha * y + (model.beta_plus - model.beta_minus) * v
-    np.testing.assert_allclose(a, model.a, atol=tol * size)
-    assert abs(a.sum()) <= tol * size * n
+    assert m.nu_plus >= 0
+    assert m.nu_minus >= 0
+    assert m.nu_plus + m.nu_minus <= eta * (1 + 1e-12)
+    assert abs(m.a.sum()) <= tol * size * n
 
 
 def factor(gram: np.ndarray) -> np.ndarray:

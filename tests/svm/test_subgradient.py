@@ -7,11 +7,20 @@ import pytest
 import scipy.sparse as sp
 
 from nerm.svm import subgradient_method
-from nerm.svm.data import validated
-from nerm.svm.intercept import best_intercept
-from nerm.svm.subgradient import hinge_subgradient, multipliers_at
+from nerm.svm.binding import neutral_svm, sum_form
+from nerm.svm.subgradient import forces_at, hinge_subgradient
 
-from .naive import assert_dual_feasible, dual_value, hinge, objective, random_case, solve_by_hand, synthetic
+from . import naive
+from .naive import (
+    assert_dual_feasible,
+    best_intercepts,
+    dual_value,
+    hinge,
+    objective,
+    random_case,
+    solve_by_hand,
+    synthetic,
+)
 
 
 @pytest.mark.parametrize("t", [1.0, -1.0, 0.5, -2.0])
@@ -26,13 +35,13 @@ def test_hinge_subgradient_is_the_one_sided_derivative(t, side):
 @pytest.mark.parametrize("seed", range(18, 54, 3))
 def test_multipliers_are_a_subgradient_with_sum_zero(seed):
     c = random_case(seed)
-    data = validated(c.X, c.y, c.v, c.lam, c.eta)
+    form = sum_form(neutral_svm(c.X, c.y, c.v, c.lam, c.eta))
     rng = np.random.default_rng(seed)
     w = rng.normal(size=c.X.shape[1])
     g = c.X @ w
-    b = best_intercept(data, g)[0]
-    m = multipliers_at(data, g + b)
-    a = m.alpha * c.y + (m.beta_plus - m.beta_minus) * c.v
+    b = np.mean(best_intercepts(g, c.y, c.v, c.lam, c.eta, slack=1e-12)[1:])
+    a, nu = forces_at(form, g + b)
+    assert 0 <= nu <= c.eta * (1 + 1e-12)
     assert abs(a.sum()) < 1e-8 * (1 + c.eta)
     here = objective(g + b, w @ w, c.y, c.v, c.lam, c.eta)
     slope = c.lam * w - c.X.T @ a
@@ -47,24 +56,25 @@ def test_it_converges_and_certifies_itself(eta, tol):
     X, y, v = synthetic(80, d=4, seed=3)
     optimum, w, _ = solve_by_hand(X, y, v, 4.0, eta)
     model = subgradient_method(X, y, v, 4.0, eta, tol=tol, max_iter=3000)
-    assert model.converged
-    assert model.relative_gap <= tol
-    np.testing.assert_allclose(model.primal, optimum, rtol=tol)
+    assert model.status == "optimal"
+    m = naive.sum_form(model, y, v, eta)
+    assert m.primal - m.dual <= tol * m.primal
+    np.testing.assert_allclose(m.primal, optimum, rtol=tol)
     np.testing.assert_allclose(model.coef, w, atol=np.sqrt(2 * tol * optimum / 4.0))
     naive_primal = objective(X @ model.coef + model.intercept, model.coef @ model.coef, y, v, 4.0, eta)
-    np.testing.assert_allclose(model.primal, naive_primal, rtol=1e-10)
-    naive_dual = dual_value(model.alpha, model.beta_plus, model.beta_minus, X @ X.T, y, v, 4.0)
-    np.testing.assert_allclose(model.dual, naive_dual, rtol=1e-9)
+    np.testing.assert_allclose(m.primal, naive_primal, rtol=1e-10)
+    naive_dual = dual_value(m.alpha, m.beta_plus, m.beta_minus, X @ X.T, y, v, 4.0)
+    np.testing.assert_allclose(m.dual, naive_dual, rtol=1e-9)
     assert_dual_feasible(model, y, v, eta)
-    assert model.dual <= optimum * (1 + 1e-9)
+    assert m.dual <= optimum * (1 + 1e-9)
 
 
 def test_the_gap_shrinks_and_is_reported():
     X, y, v = synthetic(80, d=4, seed=3)
     model = subgradient_method(X, y, v, 1.0, 1.0, tol=0.0, max_iter=1000)
-    gaps = [entry["gap"] for entry in model.history]
-    assert not model.converged
-    assert model.status.endswith("is left after 1000 steps")
+    gaps = [entry["gap"] for entry in model.stats.details["history"]]
+    assert model.status == "inaccurate"
+    assert model.stats.claim.endswith("is left after 1000 steps")
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < gaps[0] / 20
 
@@ -75,13 +85,13 @@ def test_without_intercept_sparse_and_weighted():
     model = subgradient_method(
         sp.csr_matrix(X), y, v, 5.0, 0.5, intercept=False, tol=2e-3, max_iter=3000, sample_weight=s
     )
-    assert model.converged
+    assert model.status == "optimal"
     assert model.intercept == 0.0
     value = objective(X @ model.coef, model.coef @ model.coef, y, v, 5.0, 0.5, s)
-    np.testing.assert_allclose(model.primal, value, rtol=1e-10)
+    np.testing.assert_allclose(60 * model.certificate.primal, value, rtol=1e-10)
 
 
 def test_callback_stops_it():
     X, y, v = synthetic(60, d=3)
     model = subgradient_method(X, y, v, 1.0, 1.0, callback=lambda e: e["iterations"] < 5)
-    assert 5 <= model.iterations < 10
+    assert 5 <= model.stats.iterations < 10

@@ -1,0 +1,164 @@
+"""One row's share of the dual against linear programming: hinges, pinballs, identity, shrinkage, targets of 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import nerm
+from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
+from nerm.smo.segments import Segments, theta_range
+from nerm.svm.published import Shrinkage
+
+Y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
+V = np.array([1.0, 1.0, -1.0, 0.0, 0.4, -2.5, 1.0])
+S = np.array([1.0, 2.0, 1.0, 0.5, 1.0, 1.0, 0.0])
+U = np.array([1.0, 1.0, 3.0, 1.0, 0.7, 1.0, 0.0])
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.77, 1.0)
+
+
+def problem(*terms):
+    return (sum(terms) + SquaredL2()).on(np.arange(7.0).reshape(-1, 1), Y, viewpoint=V, sample_weight=S)
+
+
+def best_gain(columns, a):
+    """Maximise sum gain * beta subject to sum target * beta = a over boxes, by linear programming."""
+    targets, gains, bounds = zip(*columns, strict=True)
+    answer = linprog(-np.array(gains), A_eq=[targets], b_eq=[a], bounds=bounds)
+    assert answer.status == 0
+    return -answer.fun
+
+
+def check(made, theta, columns, constant=0.0):
+    """Hold the multipliers at several levels against the best ones; `columns` has (target, gain, bounds) of row i."""
+    segments = Segments(made, theta)
+    for share in SHARES:
+        a = segments.low + share * (segments.high - segments.low)
+        rows = segments.multipliers(a).rows
+        total = 0.0
+        for i in range(7):
+            weights = [bound[1] if bound[1] > 0 else 1.0 for _, _, bound in columns(i)]
+            scaled = [w * r for w, r in zip(weights, rows[:, i], strict=True)]
+            if all(bound[1] > 0 for _, _, bound in columns(i)):
+                reached = sum(t * beta for (t, _, _), beta in zip(columns(i), scaled, strict=True))
+                np.testing.assert_allclose(reached, a[i], atol=1e-12)
+            total += best_gain(columns(i), a[i])
+        np.testing.assert_allclose(segments.gain(a), total + constant, atol=1e-9)
+
+
+@pytest.mark.parametrize("theta", [0.25, 1.0, 0.0, 0.6])
+def test_hinges_attain_the_best_gain(theta):
+    made = problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U))
+    check(
+        made,
+        theta,
+        lambda i: [
+            (Y[i], 1.0, (0, S[i])),
+            (V[i], 1.0, (0, 2 * theta * U[i])),
+            (-V[i], 1.0, (0, 2 * (1 - theta) * U[i])),
+        ],
+    )
+
+
+def test_pinballs_have_multipliers_of_both_signs():
+    made = problem(3.0 * Risk(Pinball(tau=0.5)), 2.0 * Neutrality(Pinball(tau=2.0), weights=U))
+    segments = Segments(made, 0.3)
+    for share in SHARES:
+        a = segments.low + share * (segments.high - segments.low)
+        for i in range(7):
+            boxes = [(3 * S[i], 0.5), (0.6 * U[i], 2.0), (1.4 * U[i], 2.0)]
+            columns = [
+                (t, 1.0, (-tau * w, w)) for t, (w, tau) in zip((Y[i], V[i], -V[i]), boxes, strict=True) if w * t != 0
+            ]
+            idle = sum(w for t, (w, _) in zip((Y[i], V[i], -V[i]), boxes, strict=True) if t == 0)
+            rows = segments.multipliers(a).rows[:, i]
+            gain = sum(w * beta for (w, _), beta in zip(boxes, rows, strict=True))
+            expected = best_gain(columns, a[i]) if columns else 0.0
+            np.testing.assert_allclose(gain, expected + idle, atol=1e-9)
+
+
+def test_shrinkage_is_one_segment_and_a_constant():
+    """The printed coupling, beta^+ + beta^- <= eta u for each row by itself, by linear programming."""
+    made = problem(Risk(Hinge()), 2.0 * Shrinkage(U))
+    segments = Segments(made, 0.5)
+    assert segments.width.shape == (7, 2)
+    for share in SHARES:
+        a = segments.low + share * (segments.high - segments.low)
+        total = 0.0
+        for i in range(7):
+            answer = linprog(
+                [-1, -1, -1], A_eq=[[Y[i], V[i], -V[i]]], b_eq=[a[i]], A_ub=[[0.0, 1.0, 1.0]], b_ub=[2.0 * U[i]],
+                bounds=[(0, S[i]), (0, None), (0, None)],
+            )  # fmt: skip
+            total -= answer.fun
+        np.testing.assert_allclose(segments.gain(a), total, atol=1e-9)
+
+
+def test_the_identity_has_no_width_but_a_force():
+    made = problem(Risk(Hinge()), 2.0 * Neutrality(Identity(), weights=U))
+    segments = Segments(made, 0.75)
+    # alpha y in its box, and 2 u v (1 - 2 theta) beside it
+    np.testing.assert_allclose(segments.high - segments.low, S)
+    np.testing.assert_allclose(segments.low, np.where(Y < 0, -S, 0.0) - U * V)
+
+
+def test_multipliers_that_move_nothing_are_those_of_the_score():
+    made = problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U))
+    scores = np.array([0.5, 2.0, 2.0, -3.0, -3.0, 0.0, 5.0])
+    rows = Segments(made, 0.0).multipliers(np.zeros(7), scores).rows  # C+ has no weight
+    np.testing.assert_allclose(rows[1], [float(1 - v * f > 0) for v, f in zip(V, scores, strict=True)])
+
+
+def test_balancing_stays_in_the_boxes_and_sums_to_zero():
+    segments = Segments(problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U)), 0.25)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a = segments.balanced(rng.normal(scale=3.0, size=7))
+        assert (a >= segments.low).all()
+        assert (a <= segments.high).all()
+        assert abs(a.sum()) < 1e-12
+
+
+def test_balancing_is_the_cheapest_way_by_linear_programming():
+    """Within [low, high], sum a = 0, the change that loses least of sum h_i(a_i) - scores.a as far as it must move."""
+    segments = Segments(problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U)), 0.25)
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        scores = rng.normal(size=7)
+        a = segments.low + rng.random(7) * (segments.high - segments.low)
+        moved = segments.balanced(a, scores)
+        way = -np.sign(a.sum())  # every row moves towards balance, none away from it
+        assert (way * (moved - a) >= -1e-12).all()
+        room = np.clip((a - segments.low)[:, None] - segments.start, 0.0, segments.width)
+        room = room if way < 0 else segments.width - room
+        slopes = np.where(segments.width > 0, segments.slope[:, 1:-1], 0.0) - scores[:, None]
+        best = linprog(
+            -way * slopes.ravel(),
+            A_eq=np.ones((1, room.size)),
+            b_eq=[abs(a.sum())],
+            bounds=[(0, r) for r in room.ravel()],
+        )
+        lost = segments.gain(a) - scores @ a - (segments.gain(moved) - scores @ moved)
+        np.testing.assert_allclose(lost, best.fun, atol=1e-9)
+
+
+def test_theta_can_be_anything_unless_the_identity_pulls_too_hard():
+    assert theta_range(problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U))) == (0.0, 1.0)
+    made = problem(Risk(Hinge()), 20.0 * Neutrality(Identity(), weights=U))
+    low, high = theta_range(made)
+    assert 0.0 < low < 0.5 < high < 1.0
+    for theta, inside in ((low + 1e-9, True), (low - 1e-6, False), (high - 1e-9, True), (high + 1e-6, False)):
+        segments = Segments(made, theta)
+        assert (segments.low.sum() <= 0 <= segments.high.sum()) == inside
+
+
+@pytest.mark.parametrize("atom", [atom() for atom in nerm.atoms.margin_functions().values()], ids=repr)
+def test_a_bend_is_where_two_straight_lines_meet(atom):
+    bend, (low, high) = atom.facts.bend, atom.facts.slopes
+    straight = atom.facts.smoothness in (0.0, np.inf) and atom.name in ("hinge", "pinball", "identity")
+    assert (bend is not None) == straight
+    if straight:
+        m = np.linspace(-4, 4, 33)
+        lines = atom.value(bend) + np.maximum(low * (m - bend), high * (m - bend))
+        np.testing.assert_allclose(atom.value(m), lines, atol=1e-12)

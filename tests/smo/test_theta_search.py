@@ -1,0 +1,92 @@
+"""The search over theta and the sessions around it: other atoms, ends of the interval, warm starts along a path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nerm
+from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
+from nerm.smo import GramCache, solve
+from tests.svm.naive import synthetic
+
+ATOMS = [Hinge(), Pinball(tau=0.5), Identity()]
+X, Y, V = synthetic(80, d=4, seed=7)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("surrogate", ATOMS, ids=repr)
+@pytest.mark.parametrize("loss", ATOMS[:2], ids=repr)
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_every_pair_of_straight_atoms_is_solved(loss, surrogate, eta, kernel):
+    weights = np.linspace(0.0, 2.0, 80)
+    objective = Risk(loss) + 0.05 * SquaredL2() + eta * Neutrality(surrogate, weights=weights)
+    problem = objective.on(X, Y, viewpoint=V, kernel=kernel, sample_weight=weights[::-1])
+    ours, theirs = problem.solve("smo", tol=1e-8), problem.solve("clarabel", tol=1e-7)
+    assert ours.status == theirs.status == "optimal"
+    assert ours.objective.total == pytest.approx(theirs.objective.total, rel=2e-7)
+    np.testing.assert_allclose(ours.training_scores(), theirs.training_scores(), atol=5e-3)
+
+
+def test_several_risks_at_once():
+    objective = Risk(Hinge()) + 0.5 * Risk(Pinball(tau=1.0)) + 0.05 * SquaredL2() + Neutrality(Hinge())
+    problem = objective.on(X, Y, viewpoint=V)
+    ours, theirs = problem.solve("smo", tol=1e-8), problem.solve("clarabel", tol=1e-7)
+    assert ours.status == "optimal"
+    assert ours.objective.total == pytest.approx(theirs.objective.total, rel=2e-7)
+
+
+def test_a_covariance_that_only_theta_can_balance():
+    """With a constant viewpoint the identity pulls all scores one way: theta is where the risk can hold against it."""
+    problem = (Risk(Hinge()) + 0.1 * SquaredL2() + 50.0 * Neutrality(Identity())).on(X, Y, viewpoint=np.ones(80))
+    solution = problem.solve("smo", tol=1e-7)
+    assert solution.status == "optimal"
+    assert abs(solution.training_scores().mean()) < 1e-5
+    assert abs(solution.multipliers.theta - 0.5) < 0.01
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("etas", [[0.0, 0.1, 0.2, 0.5, 1.0, 2.0], [2.0, 0.0, 1.0]])
+def test_a_path_is_warm_started_and_each_point_is_certified(kernel, etas):
+    problem = (Risk(Hinge()) + 0.02 * SquaredL2() + Neutrality(Hinge())).on(X, Y, viewpoint=V, kernel=kernel)
+    path = problem.path(etas, "smo")
+    alone = [problem.with_neutrality(eta).solve("smo") for eta in etas]
+    for ours, single in zip(path, alone, strict=True):
+        assert ours.status == "optimal"
+        assert ours.objective.total == pytest.approx(single.objective.total, rel=2e-6)
+    if etas[0] == 0:
+        assert sum(s.stats.iterations for s in path) < sum(s.stats.iterations for s in alone)
+
+
+def test_a_session_computes_the_kernel_once():
+    seen = []
+
+    def kernel(A, B):
+        seen.append(A.shape[0] * B.shape[0])
+        return np.exp(-0.5 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+    problem = (Risk(Hinge()) + 0.02 * SquaredL2() + Neutrality(Hinge())).on(X, Y, viewpoint=V, kernel=kernel)
+    before = sum(seen)
+    problem.path([0.1, 0.5, 1.0], "smo")
+    assert sum(seen) == before  # the matrix was checked at binding, and is held
+
+
+def test_a_callback_sees_values_in_mean_form_and_can_stop():
+    problem = (Risk(Hinge()) + 0.02 * SquaredL2() + Neutrality(Hinge())).on(X, Y, viewpoint=V)
+    seen = []
+    answer = solve(problem, GramCache(problem.hypothesis, 10), 1e-9, callback=seen.append)
+    assert seen[-1]["gap"] <= 1e-9 * seen[-1]["primal"]
+    value = problem.evaluate(answer.coef, answer.intercept).total
+    assert seen[-1]["primal"] == pytest.approx(value, rel=1e-9)
+    stopped = solve(problem, GramCache(problem.hypothesis, 10), 1e-9, callback=lambda entry: False)
+    assert stopped.claim == "stopped: the callback asked for it"
+    limited = solve(problem, GramCache(problem.hypothesis, 10), 1e-12, max_iter=7)
+    assert limited.claim == "not converged: the limit of 7 pair steps was reached"
+    assert limited.iterations == 7
+
+
+def test_what_it_does_not_take_is_named():
+    two = (Risk(Hinge()) + SquaredL2() + Neutrality(Hinge()) + Neutrality(Identity())).on(X, Y, viewpoint=V)
+    assert nerm.solvers.known()["smo"].obstacle(two) == "2 neutrality terms"
+    curved = (Risk(nerm.SmoothHinge()) + SquaredL2()).on(X, Y)
+    assert nerm.solvers.known()["smo"].obstacle(curved) == "SmoothHinge(width=1.0)"
