@@ -22,7 +22,7 @@ from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
 FORMAT = "nerm"
-VERSION = 1
+VERSION = 2  # 1: problems were saved with their rows as given, and not merged
 HEADER = "header.json"
 
 
