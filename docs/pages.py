@@ -137,7 +137,7 @@ def constant_comment(room: ModuleType, name: str) -> str:
     if inspect.isclass(thing) or inspect.isroutine(thing) or not getattr(room, "__file__", None):
         return ""
     folder = Path(room.__file__)
-    files = sorted(folder.parent.rglob("*.py")) if hasattr(room, "__path__") else [folder]
+    files = sorted(folder.parent.rglob("*.py")) if hasattr(room, "__path__") else [folder, *folder.parent.glob("*.py")]
     for file in files:
         found = re.search(rf"((?:^#:.*\n)+)(?:^#.*\n)*{name}\b[^=\n]*=", file.read_text("utf-8"), re.MULTILINE)
         if found:

@@ -62,10 +62,10 @@ def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Mul
     """
     scores = problem.hypothesis.scores(coef, intercept)
     for width in WIDENINGS:
-        yield _Fit(problem, coef, scores, width).run()
+        yield _IntervalLeastSquares(problem, coef, scores, width).run()
 
 
-class _Fit:
+class _IntervalLeastSquares:
     """Least squares in intervals: q near the subgradients of Omega at w, sum c near 0, multipliers near the scores.
 
     The unknowns are the multipliers (one row a block) and the thetas of tied terms; c is linear in the first, and in

@@ -6,6 +6,7 @@ method and property of a class a docstring of its own, and a constant a ``#:`` c
 
 from __future__ import annotations
 
+import ast
 import inspect
 import io
 import pkgutil
@@ -57,9 +58,16 @@ def described() -> Iterator[tuple[str, Any]]:
 
 
 def sources(room: ModuleType) -> str:
-    """Return the code of a room: one file, or all files of its package."""
+    """Return the code of a room, one file or all of its package, and of the modules whose names it hands on."""
     folder = Path(room.__file__).parent
     files = sorted(folder.glob("*.py")) if hasattr(room, "__path__") else [Path(room.__file__)]
+    handed = {
+        node.module
+        for file in files
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+    }
+    files += [Path(import_module(name).__file__) for name in sorted(filter(None, handed)) if name.startswith("nerm.")]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console, check_places
-from nerm.cli.experiments import counted, experiment, figure_option, jobs_option, results_option, save_figure
+from nerm.cli.experiment_options import counted, experiment, figure_option, jobs_option, results_option, save_figure
 from nerm.cli.options import common, seed_option
 from nerm.errors import InvalidInputError
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nerm.experiments.compare.summary import at, exponents, labelled, profile, share_of_problems
-from nerm.plots import axes_or_new, finish, grid, style
+from nerm.figure_style import axes_or_new, finish, grid, style
 
 
 def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
