@@ -80,40 +80,50 @@ def peak() -> float:
 # ---------------------------------------------------------------- nerm
 
 
-def model(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Any:
-    from nerm.engine import HINGE, LOGISTIC, LinearModel, LossTerm, NeutralityTerm
+def problem(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Any:
+    import nerm
 
-    margin = LOGISTIC if task.kind == "logistic" else HINGE
-    one = np.ones(len(y))
-    return LinearModel(
-        X, y, (LossTerm(margin, one),), task.lam / len(y), (NeutralityTerm(margin, task.eta, v, one),)
-    )  # fmt: skip
+    atom = nerm.Logistic() if task.kind == "logistic" else nerm.Hinge()
+    objective = nerm.Risk(atom) + task.lam / task.n * nerm.SquaredL2() + task.eta * nerm.Neutrality(atom)
+    return objective.on(X, y, viewpoint=v, kernel="rbf" if task.kind == "kernel" else None)
+
+
+def engine(bound: Any) -> Any:
+    """Prepare the engine on the blocks of a problem."""
+    from nerm.engine import Engine
+
+    return Engine(bound.hypothesis.X, bound.blocks, bound.divisor, intercept=bound.intercept)
+
+
+def weights(bound: Any, eta: float | None = None) -> tuple[np.ndarray, float]:
+    """Return what the engine wants to know of the weights of a problem, at another eta if one is given."""
+    at = bound if eta is None else bound.with_neutrality(eta)
+    return at.factors, sum(weight for weight, _ in at.regularizers)
+
+
+def relative_gap(answer: Any) -> float:
+    return float((answer.details["primal"] - answer.details["dual"]) / abs(answer.details["primal"]))
 
 
 def nerm_engine(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
-    """Run the engine itself; its bound is recomputed here from its multipliers."""
-    from nerm.engine import solve
+    """Bind the data and run the engine itself; its bound is recomputed here from its multipliers."""
 
-    solve(model(small(task), *small(task).data()))
+    def solve(task: Task, *data: Any) -> tuple[Any, Any]:
+        bound = problem(task, *data)
+        return bound, engine(bound).solve(*weights(bound), task.accuracy)
+
+    solve(small(task), *small(task).data())
     yield None
-    posed = model(task, X, y, v)
-    seconds, found = timed(lambda: solve(posed, task.accuracy))
+    seconds, (bound, found) = timed(lambda: solve(task, X, y, v))
     facts = {"peak": peak(), "data": size(X)}
-    multipliers = (each[0] for each in (found.alpha, found.beta_plus, found.beta_minus, found.theta))
-    facts["bound"] = task.dual_bound(X, y, v, multipliers)
-    note = f"{found.iterations} iterations, {found.rows} distinct rows"
+    given = found.multipliers.spread(bound.rows)
+    facts["bound"] = task.dual_bound(X, y, v, (given.alpha, given.beta_plus, given.beta_minus, given.theta))
+    note = f"{found.iterations} iterations, {found.details['passes']} passes, {bound.hypothesis.n} distinct rows"
     yield Answer(seconds, found.coef, found.intercept, note, facts)
 
 
 def nerm_kernel(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     """Solve the problem as a user does, `solver="auto"`, nerm's certificate included."""
-    import nerm
-
-    def problem(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Any:
-        hinge = nerm.Hinge()
-        objective = nerm.Risk(hinge) + task.lam / task.n * nerm.SquaredL2() + task.eta * nerm.Neutrality(hinge)
-        return objective.on(X, y, viewpoint=v, kernel="rbf")
-
     problem(small(task), *small(task).data()).solve(tol=task.accuracy)
     yield None
     seconds, found = timed(lambda: problem(task, X, y, v).solve(tol=task.accuracy))  # a fresh one: it keeps its matrix
@@ -129,20 +139,21 @@ def nerm(task: Task, *data: Any) -> Answers:
 
 def path(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     """Time a path of 20 values of eta, then each of them alone and cold; the answer is the last one's."""
-    from nerm.engine import solve, solve_path
-
     etas = [0.0, *np.geomspace(0.01, 100, 19)]
-    unit = model(replace(task, eta=1.0), X, y, v)
-    solve(model(small(task), *small(task).data()))
+    tiny = problem(small(task), *small(task).data())
+    engine(tiny).solve(*weights(tiny))
+    bound = problem(task, X, y, v)
+    points = [weights(bound, eta) for eta in etas]
     yield None
-    seconds, results = timed(lambda: solve_path(unit, etas, task.accuracy))
-    alone = [timed(lambda eta=eta: solve(unit.with_eta_scaled(eta), task.accuracy)) for eta in etas]
+    seconds, results = timed(lambda: engine(bound).path(points, task.accuracy))
+    alone = [timed(lambda point=point: engine(bound).solve(*point, task.accuracy)) for point in points]
     facts = {
         "cold": [t for t, _ in alone],
-        "worst_gap": max(r.relative_gap for r in results),
-        "worst_cold_gap": max(r.relative_gap for _, r in alone),
-        "iterations": [r.iterations for r in results],
-        "cold_iterations": [r.iterations for _, r in alone],
+        "worst_gap": max(map(relative_gap, results)),
+        "worst_cold_gap": max(relative_gap(found) for _, found in alone),
+        "iterations": [found.iterations for found in results],
+        "cold_iterations": [found.iterations for _, found in alone],
+        "passes": sum(found.details["passes"] for found in results),
     }
     yield Answer(seconds, results[-1].coef, results[-1].intercept, "", facts)
 

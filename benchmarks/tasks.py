@@ -30,6 +30,20 @@ def one_hot(n: int, columns: int = 100, attributes: int = 13, seed: int = 0) -> 
     return X, *_targets(X, rng)
 
 
+def correlated(n: int, columns: int = 100, attributes: int = 13, seed: int = 0) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Draw one-hot data whose attributes are cut from correlated Gaussian variables."""
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=(n, 3)) @ rng.normal(size=(3, attributes)) + 0.7 * rng.normal(size=(n, attributes))
+    sizes = [columns // attributes + (a < columns % attributes) for a in range(attributes)]
+    index = np.empty((n, attributes), dtype=np.int32)
+    for a, size in enumerate(sizes):
+        cuts = np.quantile(latent[:, a], np.sort(rng.random(size - 1)))
+        index[:, a] = sum(sizes[:a]) + np.searchsorted(cuts, latent[:, a])
+    pointer = np.arange(0, n * attributes + 1, attributes)
+    X = sp.csr_matrix((np.ones(n * attributes), index.ravel(), pointer), shape=(n, columns))
+    return X, *_targets(X, rng)
+
+
 def gaussian(n: int, columns: int = 50, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw dense Gaussian data in the same way."""
     rng = np.random.default_rng(seed)

@@ -41,15 +41,11 @@ CVXPY_FUNCTIONS = (".expression", "atoms.custom._check_expression", "atoms.custo
 FACES = {
     "base": "the base classes of a folder",
     "l1": "the norm, and the solver of problems with it",
-    "interior_point": "the solver, and the engine behind it",
     "smo": "the room, its solver, and its face in the paper's terms",
     "subgradient": "the method, and its solver",
     "solvers": "the room, and the command that lists it",
     "tradeoff": "the experiment, and the command that runs it on a table",
 }
-
-#: Being taken apart: names that are still shared.
-STILL_SHARED = {"InteriorPoint", "LowRank", "Workers", "bounds", "kernels", "rows"}
 
 
 class Import(NamedTuple):
@@ -145,7 +141,7 @@ def test_no_two_things_share_a_name():
             if isinstance(node, ast.ClassDef):
                 named[node.name.strip("_")].add(name)
     shared = {name: places for name, places in named.items() if len(places) > 1}
-    assert {name: places for name, places in shared.items() if name not in {*FACES, *STILL_SHARED}} == {}
+    assert {name: places for name, places in shared.items() if name not in FACES} == {}
     assert set(FACES) <= set(shared)
 
 

@@ -1,20 +1,6 @@
-"""The fast engine: arrays in, a certified optimum out. It knows no other part of nerm."""
+"""The fast engine: blocks in, a hypothesis with multipliers out."""
 
-from nerm.engine.driver import solve
-from nerm.engine.margins import EXPONENTIAL, HINGE, LOGISTIC, QuadraticConjugate, SmoothMargin
-from nerm.engine.model import EngineResult, LinearModel, LossTerm, NeutralityTerm
-from nerm.engine.path import solve_path
+from nerm.engine.driver import Engine
+from nerm.engine.tuning import Tuning
 
-__all__ = [
-    "EXPONENTIAL",
-    "HINGE",
-    "LOGISTIC",
-    "EngineResult",
-    "LinearModel",
-    "LossTerm",
-    "NeutralityTerm",
-    "QuadraticConjugate",
-    "SmoothMargin",
-    "solve",
-    "solve_path",
-]
+__all__ = ["Engine", "Tuning"]

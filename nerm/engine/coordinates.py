@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
-from nerm.engine.lowrank import LowRank, pivoted_cholesky
 from nerm.errors import UnsupportedProblemError
+from nerm.pivoted_cholesky import Factor, pivoted_cholesky
+from nerm.typing import Floats
 
-Hypothesis = tuple[np.ndarray, float]
+Hypothesis = tuple[Floats, float]
 
 LARGEST_SYSTEM = 10_000  # unknowns: 800 MB for the matrix alone
 WIDE = 200  # columns from which on it pays to look for coordinates in the row space
@@ -20,27 +21,17 @@ ROUNDING = 1e-13  # relative residual at which pivoted Cholesky has found the wh
 FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted
 
 
-class Coordinates(Protocol):
-    """A change of variables that keeps scores and norm."""
-
-    def inside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
-        """Return the hypothesis as the engine sees it."""
-
-    def outside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
-        """Return the hypothesis on the features as they were given."""
-
-
 @dataclass(frozen=True)
 class Given:
     """The features as they are, less an offset that the intercept takes up: X w + b = (X - 1 offset') w + b'."""
 
-    offset: np.ndarray | None = None
+    offset: Floats | None = None
 
-    def inside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+    def inside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Add offset'w to the intercept."""
         return coef, intercept + (0.0 if self.offset is None else float(self.offset @ coef))
 
-    def outside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+    def outside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Take offset'w from the intercept."""
         return coef, intercept - (0.0 if self.offset is None else float(self.offset @ coef))
 
@@ -50,17 +41,20 @@ class RowSpace:
     """Wide data: w in the span of the rows, w = X[pivots]' c with X X' = Z Z'; the new variable is Z[pivots]' c."""
 
     X: Any
-    factor: LowRank
+    factor: Factor
 
-    def inside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+    def inside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Project on the row space."""
         pivots = self.factor.pivots
         scores = np.asarray(self.X[pivots] @ coef)
         return np.asarray(solve_triangular(self.factor.Z[pivots], scores, lower=True)), intercept
 
-    def outside(self, coef: np.ndarray, intercept: float) -> Hypothesis:
+    def outside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Return w = X[pivots]' c."""
         return np.asarray(self.X[self.factor.pivots].T @ self.factor.expansion(coef)), intercept
+
+
+Coordinates = Given | RowSpace  # changes of variables that keep scores and norm
 
 
 def choose(X: Any, *, intercept: bool) -> tuple[Coordinates, Any]:
@@ -79,16 +73,16 @@ def choose(X: Any, *, intercept: bool) -> tuple[Coordinates, Any]:
     return Given(offset), X if offset is None else X - offset
 
 
-def _dense(matrix: Any) -> np.ndarray:
+def _dense(matrix: Any) -> Floats:
     return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
 
 
-def _squares(X: Any) -> np.ndarray:
+def _squares(X: Any) -> Floats:
     """Return the squared norm of each row."""
     return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
-def _offset(X: np.ndarray) -> np.ndarray | None:
+def _offset(X: Floats) -> Floats | None:
     """Return the means of columns so far from 0 that the intercept would drown in them, 0 elsewhere, or None."""
     sample = X[:: max(1, len(X) // 2000)]
     mean, spread = sample.mean(axis=0), sample.std(axis=0)

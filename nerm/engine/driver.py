@@ -1,129 +1,198 @@
-"""From a `LinearModel` to an `EngineResult`: prepare once, run, and give the rows back as they came."""
+"""The engine: features, coordinates and threads prepared once, then one solve after the other, each from the last."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from itertools import chain
 
 import numpy as np
-import scipy.sparse as sp
 
-from nerm.engine.bounds import dual_bound
-from nerm.engine.coordinates import Coordinates, choose
-from nerm.engine.interior_point import MAX_ITERATIONS, InteriorPoint, Outcome
-from nerm.engine.margins import Margin
-from nerm.engine.matrices import DenseFeatures, Features, SparseFeatures
-from nerm.engine.model import EngineResult, LinearModel
-from nerm.engine.pieces import Pieces
-from nerm.engine.rows import equal_rows
-from nerm.engine.threads import Blocks
-from nerm.engine.working_set import optimum
+from nerm.blocks import Block
+from nerm.engine.arrays import Arrays
+from nerm.engine.condense import barrier_of, on_few_rows, optimum
+from nerm.engine.coordinates import choose
+from nerm.engine.matrices import Features
+from nerm.engine.predictor_corrector import HUGE, Outcome, PredictorCorrector
+from nerm.engine.threads import RowThreads, blas
+from nerm.engine.tuning import Tuning
+from nerm.errors import InvalidInputError
+from nerm.multipliers import Multipliers
+from nerm.solution import Answer
+from nerm.typing import Floats, Matrix
 
-WARM = 0.05  # barrier at a start from a neighbouring problem of unknown distance
+NOTHING = 1e-30  # of the risks' weight: a neutrality term that weighs less does nothing
+TUNING = Tuning()
 
 
-@dataclass
-class Prepared:
-    """A model ready to run: merged rows, features in coordinates that suit them, pieces, and the terms that act."""
+class Engine:
+    """A problem ready to be solved for any weights of its terms.
 
-    model: LinearModel
-    merged: tuple[np.ndarray, np.ndarray] | None
-    features: Features
-    pieces: Pieces
-    coordinates: Coordinates
-    acting: list[int]
+    ::
 
-    def engine(self, scale: float = 1.0) -> InteriorPoint:
-        """Return the method for this model with every eta multiplied by `scale`."""
-        self.pieces.eta = scale * np.array([self.model.neutralities[k].eta for k in self.acting])
-        lam = self.model.mu * self.model.n_rows
-        return InteriorPoint(self.pieces, self.features, lam, intercept=self.model.intercept)
+        P(w, b) = sum_single factor_j S_j + sum_pairs factor_k max(S_k^+, S_k^-) + (mu/2) ||w||^2
+        S_j     = (1/n) sum_i B_ji phi_j(t_ji f_i),          f = X w + b  (b = 0 without an intercept)
 
-    def result(self, outcome: Outcome, engine: InteriorPoint) -> EngineResult:
-        """Expand an outcome to the rows and terms of the model."""
-        model, n = self.model, self.model.n_rows
-        if outcome.u is None or outcome.nu is None:
-            outcome = _with_bound(outcome, engine)
+    Every solve starts from what the last ones foretell.
+
+    Parameters
+    ----------
+    X
+        (m, d), a dense array or a canonical CSR matrix: the distinct rows.
+    blocks
+        Those of side 0 first, then the two sides of each pair, adjacent (`nerm.blocks`).
+    n
+        The divisor of all sums: rows before equal ones were merged.
+    intercept
+        Whether b is free.
+    tuning
+        The constants of the method.
+    workers
+        The most threads; by default one a core.
+    """
+
+    def __init__(
+        self, X: Matrix, blocks: Sequence[Block], n: float, *, intercept: bool = True, tuning: Tuning = TUNING,
+        workers: int | None = None,
+    ) -> None:  # fmt: skip
+        self.blocks, self.n, self.intercept, self.tuning = tuple(blocks), n, intercept, tuning
+        self.coordinates, X = choose(X, intercept=intercept)
+        self._share_out(X, workers)
+
+    def _share_out(self, X: Matrix, workers: int | None) -> None:
+        """Prepare features on so many threads, and know of no solution yet."""
+        self.workers = RowThreads(X.shape[0], X.shape[1], workers)
+        self.features, self._acting = Features(X, self.workers), list[int]()
+        self._past, self._miss = list[tuple[Floats, Outcome]](), self.tuning.first_miss  # two solutions by log weights
+
+    def solve(
+        self, factors: Floats, mu: float, tol: float = 1e-6, *, start: tuple[Floats, float] | None = None,
+        max_iterations: int | None = None,
+    ) -> Answer:  # fmt: skip
+        """Minimise P to the relative gap tol.
+
+        Parameters
+        ----------
+        factors
+            (B,) the weight of each block's term.
+        mu
+            The weight of 1/2 ||w||^2.
+        start
+            (coef, intercept) of a neighbouring problem; by default the last solutions serve.
+
+        Returns
+        -------
+        Answer
+            Its multipliers are feasible; its details have P and D in mean form and the number of products X w.
+        """
+        if not mu > 0:
+            stated = "the weight of the squared l2 norm must be positive"
+            raise InvalidInputError(stated, f"mu = {mu}", "Use mu > 0, or another solver")
+        started, self.features.passes = time.perf_counter(), 0
+        with self.workers:
+            method = self._method(np.asarray(factors, dtype=float), mu * self.n)
+            if start is not None:
+                inside = self.coordinates.inside(np.asarray(start[0], dtype=float), start[1])
+                self._past, self._miss = [(_place(method), method.evaluate(*inside))], self.tuning.first_miss
+            outcome = self._outcome(method, tol, max_iterations or self.tuning.max_iterations)
+            return self._answer(method, outcome, started)
+
+    def _method(self, factors: Floats, lam: float) -> PredictorCorrector:
+        """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
+        masses = factors * [float(block.weights.sum()) for block in self.blocks]
+        alone = np.array([block.side == 0 for block in self.blocks])
+        acting = np.flatnonzero(alone | (masses > NOTHING * masses[alone].sum())).tolist()
+        if acting != self._acting:
+            self._arrays, self._acting = Arrays([self.blocks[j] for j in acting], self.features), acting
+        return PredictorCorrector(self._arrays, factors[acting], lam, self.tuning, intercept=self.intercept)
+
+    def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
+        """Solve from the last solutions on the rows near a kink, then on all, then from nothing, until one succeeds."""
+        outcome = guess = self._guess(method)
+        if outcome is not None and outcome.primal < HUGE:
+            outcome = on_few_rows(method, outcome, self._miss, tol, limit)
+            if not outcome.converged:
+                at = method.start(outcome.coef, outcome.intercept, barrier_of(self._miss, self.tuning))
+                outcome = outcome.then(optimum(method, at, tol, limit - outcome.iterations), tol)
+        if outcome is None or not outcome.converged:
+            cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
+            again = optimum(method, cold, tol, limit - (0 if outcome is None else outcome.iterations))
+            outcome = again if outcome is None else outcome.then(again, tol)
+        found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores, outcome.values)
+        miss = self.tuning.first_miss if guess is None else float(np.abs(found.scores - guess.scores).mean())
+        self._past = [*self._past[-1:], (_place(method), found)]
+        self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
+        return outcome
+
+    def _guess(self, method: PredictorCorrector) -> Outcome | None:
+        """Return the last solution, or the straight line in log weights through the last two where that is better."""
+        if not self._past:
+            return None
+        (before, older), (last, newer), here = self._past[0], self._past[-1], _place(method)
+        near = method.evaluate(newer.coef, newer.intercept, newer.scores)
+        if not self.tuning.extrapolates or not before.shape == last.shape == here.shape or not (last - before).any():
+            return near
+        on = float((here - last) @ (last - before) / ((last - before) @ (last - before)))
+        ahead = method.evaluate(
+            newer.coef + on * (newer.coef - older.coef),
+            newer.intercept + on * (newer.intercept - older.intercept),
+            newer.scores + on * (newer.scores - older.scores),
+        )
+        return ahead if ahead.primal < near.primal else near
+
+    def _answer(self, method: PredictorCorrector, outcome: Outcome, started: float) -> Answer:
+        """Return an outcome on the features as they were given, with multipliers of all blocks."""
+        if outcome.u is None or outcome.nu is None:  # it stopped short of any bound: the best its hypothesis allows
+            at = method.start(outcome.coef, outcome.intercept, 1e-6)
+            method.arrays.linearise(at, method.each(at.nu))
+            method.bound(at.duals.u, at.nu, outcome)
         assert outcome.u is not None
         assert outcome.nu is not None
+        u, shares = dict(zip(self._acting, outcome.u, strict=True)), iter(outcome.nu[:, 0] / outcome.nu.sum(axis=1))
+        rows, thetas = np.empty((len(self.blocks), len(outcome.scores))), []
+        for j, block in enumerate(self.blocks):
+            rows[j] = -u[j] if j in u else 0.0
+            if j not in u or not block.weights.all():  # where there is no weight, there is no multiplier
+                middle = np.mean(block.atom.subgradient(block.targets * outcome.scores), axis=0)
+                rows[j] = np.where(block.weights > 0, rows[j], -middle) if j in u else -middle
+            if block.side > 0:
+                thetas.append(next(shares) if j in u else 0.5)
         coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
-        scores = np.asarray(model.X @ coef) + intercept
-        u = outcome.u if self.merged is None else outcome.u[:, self.merged[0]]
-        R, K = len(model.losses), len(model.neutralities)
-        alpha = np.empty((R, n))
-        for r, loss in enumerate(model.losses):
-            alpha[r] = -_where_weighted(loss.weights, u[r], loss.margin, model.y * scores)
-        beta, theta = np.empty((2, K, n)), np.empty(K)
-        for k, term in enumerate(model.neutralities):
-            place = self.acting.index(k) if k in self.acting else None
-            theta[k] = 0.5 if place is None else outcome.nu[place, 0] / outcome.nu[place].sum()
-            for side, sign in enumerate((1.0, -1.0)):
-                margins = sign * term.viewpoint * scores
-                if place is None:
-                    beta[side, k] = -term.margin.maximiser(margins)
-                else:
-                    beta[side, k] = -_where_weighted(term.weights, u[R + 2 * place + side], term.margin, margins)
-        return EngineResult(
-            coef=coef, intercept=intercept, alpha=alpha, beta_plus=beta[0], beta_minus=beta[1], theta=theta,
-            primal=outcome.primal / n, dual=outcome.dual / n, iterations=outcome.iterations,
-            converged=outcome.converged, rows=self.pieces.n_rows,
-        )  # fmt: skip
+        claim = "converged" if outcome.converged else "stopped early"
+        seconds = time.perf_counter() - started
+        details = {"primal": outcome.primal / self.n, "dual": outcome.dual / self.n, "passes": self.features.passes}
+        multipliers = Multipliers(rows, np.array(thetas))
+        return Answer(coef, float(intercept), multipliers, claim, outcome.iterations, 0.0, seconds, details)
+
+    def path(
+        self, points: Sequence[tuple[Floats, float]], tol: float = 1e-6, *, max_iterations: int | None = None
+    ) -> list[Answer]:
+        """Solve for one (factors, mu) after the other; neighbours should be close, as on a sorted grid.
+
+        A long path is cut into stretches that share the cores, each with a cold start of its own: two problems at a
+        time keep two cores busier than one problem on both. So answers depend on the number of cores, within the
+        tolerance.
+        """
+        fewest, most = self.tuning.stretch_rows
+        worth = fewest <= self.features.shape[0] <= most
+        count = min(self.workers.count, len(points) // self.tuning.stretch) if worth else 1
+        if count <= 1:
+            return [self.solve(*point, tol, max_iterations=max_iterations) for point in points]
+        edges, engines = [len(points) * i // count for i in range(count + 1)], [copy(self) for _ in range(count)]
+
+        def stretch(engine: Engine, start: int, stop: int) -> list[Answer]:
+            engine._share_out(self.features.X, 1)
+            return engine.path(points[start:stop], tol, max_iterations=max_iterations)
+
+        with blas.held(), ThreadPoolExecutor(count) as pool:
+            answers = list(chain.from_iterable(pool.map(stretch, engines, edges, edges[1:])))
+        self._past, self._miss = engines[-1]._past, engines[-1]._miss
+        return answers
 
 
-def _where_weighted(weights: np.ndarray, u: np.ndarray, margin: Margin, margins: np.ndarray) -> np.ndarray:
-    """Return u, and a subgradient where a row has no weight and so no multiplier."""
-    return u if weights.all() else np.where(weights > 0, u, margin.maximiser(margins))
-
-
-def _with_bound(outcome: Outcome, engine: InteriorPoint) -> Outcome:
-    """Give an outcome that stopped short of any bound the best one its hypothesis allows."""
-    at = engine.start(outcome.coef, outcome.intercept, 1e-6)
-    nu = engine.pieces.of_each(at.nu)
-    dual, u = dual_bound(engine.pieces, engine.features, engine.pieces.u, nu, engine.lam, intercept=engine.intercept)
-    return replace(outcome, dual=dual, u=u, nu=at.nu)
-
-
-@contextmanager
-def prepared(model: LinearModel, *, merge: bool = True, workers: int | None = None) -> Iterator[Prepared]:
-    """Merge equal rows and set up features and pieces; threads, one a core or `workers`, live as long as they do."""
-    X = model.X
-    if sp.issparse(X) and not (X.has_canonical_format and X.has_sorted_indices):
-        X = X.copy()
-        X.sum_duplicates()
-    acting = model.acting()
-    terms = tuple(model.neutralities[k] for k in acting)
-    merged = equal_rows(X, np.vstack([model.y, *(term.viewpoint for term in terms)])) if merge else None
-    if merged is not None:
-        X = X[merged[1]]
-    coordinates, X = choose(X, intercept=model.intercept)
-    with Blocks(X.shape[0], X.shape[1], workers) as blocks:
-        features: Features = SparseFeatures(X, blocks) if sp.issparse(X) else DenseFeatures(X, blocks)
-        pieces = Pieces.of(replace(model, neutralities=terms), merged, blocks)
-        yield Prepared(model, merged, features, pieces, coordinates, acting)
-
-
-def solve(
-    model: LinearModel,
-    tol: float = 1e-6,
-    *,
-    start: tuple[np.ndarray, float] | None = None,
-    max_iterations: int = MAX_ITERATIONS,
-    merge: bool = True,
-    workers: int | None = None,
-) -> EngineResult:
-    """Minimise P to the relative gap tol in at most `max_iterations`, on one thread a core or on `workers`.
-
-    `start` is the (coef, intercept) of a neighbouring problem; `merge` puts equal rows together first.
-    """
-    with prepared(model, merge=merge, workers=workers) as ready:
-        engine = ready.engine()
-        outcome = None
-        if start is not None:
-            at = engine.warm(*ready.coordinates.inside(np.asarray(start[0], dtype=float), start[1]), WARM)
-            outcome = optimum(engine, at, tol, max_iterations)
-        if outcome is None:
-            outcome = optimum(engine, engine.cold(), tol, max_iterations)
-        elif not outcome.converged:
-            outcome = outcome.then(optimum(engine, engine.cold(), tol, max_iterations - outcome.iterations), tol)
-        return ready.result(outcome, engine)
+def _place(method: PredictorCorrector) -> Floats:
+    """Return the logarithms of the weights of a problem."""
+    weights = np.append(method.factors, method.lam)
+    return np.asarray(np.log(weights[weights > 0]))

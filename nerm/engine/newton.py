@@ -15,11 +15,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from nerm.typing import Floats
+
 
 class NewtonSystem:
     """A factored system; `solve` takes one right-hand side after the other."""
 
-    def __init__(self, gram: np.ndarray, e: np.ndarray, lam: float, ratio: np.ndarray, *, intercept: bool) -> None:
+    def __init__(self, gram: Floats, e: Floats, lam: float, ratio: Floats, *, intercept: bool) -> None:
         """Factor. Column k of `e` holds (X'e_k, 1'e_k); `ratio` is sigma^+/nu^+ + sigma^-/nu^-."""
         d = gram.shape[0] - 1
         size = d + 1 if intercept else d
@@ -37,11 +39,11 @@ class NewtonSystem:
         self._small = self._e.T @ self._inverse_e + np.diag(ratio)
         self._size = size
 
-    def _apply(self, rhs: np.ndarray) -> np.ndarray:
+    def _apply(self, rhs: Floats) -> Floats:
         scale = self._scale if rhs.ndim == 1 else self._scale[:, None]
-        return scale * dpotrs(self._factor, scale * rhs)[0]
+        return np.asarray(scale * dpotrs(self._factor, scale * rhs)[0])
 
-    def solve(self, rhs: np.ndarray, term_rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, rhs: Floats, term_rhs: Floats) -> tuple[Floats, Floats]:
         """Return ((dw, db) or dw, dnu)."""
         step = self._apply(rhs[: self._size])
         if not len(term_rhs):
@@ -54,7 +56,7 @@ class NewtonSystem:
         return step - self._inverse_e @ dnu, dnu
 
 
-def _cholesky(matrix: np.ndarray) -> np.ndarray:
+def _cholesky(matrix: Floats) -> Floats:
     """Factor a matrix of unit diagonal, with as little added to it as rounding makes necessary.
 
     LAPACK itself: on systems this small, checks around it cost as much as the factor.
@@ -65,6 +67,6 @@ def _cholesky(matrix: np.ndarray) -> np.ndarray:
         matrix[diagonal, diagonal] += jitter
         factor, failed = dpotrf(matrix)
         if not failed:
-            return factor
+            return np.asarray(factor)
         jitter *= 100
-    raise np.linalg.LinAlgError("the Newton system is not finite")
+    raise np.linalg.LinAlgError("the Newton system is not positive definite")

@@ -1,11 +1,11 @@
-"""Row blocks on the cores of the machine: compiled kernels and BLAS release the lock, so plain threads serve."""
+"""Ranges of rows on the cores of the machine: compiled kernels and BLAS release the lock, so plain threads serve."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
@@ -20,45 +20,53 @@ SMALL = 6_000  # rows below which handing work to a thread costs more than it ga
 WIDE = 500  # columns from which on threads of BLAS pay in the Newton system
 
 
-class Blocks:
-    """Contiguous row blocks, one a worker; a context that owns its threads and leaves none behind.
+class RowThreads:
+    """Contiguous ranges of rows, one a thread; as a context it owns its threads and leaves none behind.
 
-    With several blocks, and with few columns, BLAS keeps to one thread: its own would wait for each other on products
-    this small, for seconds where the machine is busy. With `workers` = 1 the other cores are somebody else's.
+    With several ranges, and with few columns, BLAS keeps to one thread: its own would wait for each other on products
+    this small, for seconds where the machine is busy. With `count` = 1 the other cores are somebody else's.
+
+    Parameters
+    ----------
+    n, columns
+        The size of the matrix whose rows are shared out.
+    count
+        The most threads; by default one a core.
     """
 
-    def __init__(self, n: int, columns: int, workers: int | None = None) -> None:
-        self._workers = cores() if workers is None else workers
+    def __init__(self, n: int, columns: int, count: int | None = None) -> None:
+        self.count = cores() if count is None else count
         self.ranges = self._ranges(n)
-        self._one_thread = len(self.ranges) > 1 or columns < WIDE or workers == 1
-        self._pool = ThreadPoolExecutor(len(self.ranges) - 1, initializer=blas.limit) if len(self.ranges) > 1 else None
+        self._one_thread = len(self.ranges) > 1 or columns < WIDE or count == 1
+        self._pool: ThreadPoolExecutor | None = None
 
-    def fewer(self, n: int) -> Blocks:
-        """Return blocks of fewer rows on the same threads, for as long as these are open."""
-        blocks = copy(self)
-        blocks.ranges = self._ranges(n)
-        return blocks
+    def fewer(self, n: int) -> RowThreads:
+        """Return ranges of fewer rows on the same threads, for as long as these are open."""
+        few = copy(self)
+        few.ranges = self._ranges(n)
+        return few
 
     def _ranges(self, n: int) -> list[tuple[int, int]]:
-        count = max(1, min(self._workers, n // (SMALL // 2)))
+        count = max(1, min(self.count, n // (SMALL // 2)))
         return list(pairwise(n * i // count for i in range(count + 1)))
 
-    def __enter__(self) -> Blocks:
+    def __enter__(self) -> RowThreads:
+        self._held = ExitStack()
         if self._one_thread:
-            self._found = blas.hold()
+            self._held.enter_context(blas.held())
+        if len(self.ranges) > 1:
+            self._pool = self._held.enter_context(ThreadPoolExecutor(len(self.ranges) - 1, initializer=blas.limit))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-        if self._one_thread:
-            blas.release(self._found)
+        self._pool = None
+        self._held.close()
 
     def run(self, work: Callable[[int, int], T]) -> list[T]:
-        """Return [work(start, stop) for each block], the first block on the calling thread."""
+        """Return [work(start, stop) for each range], the first on the calling thread."""
         if self._pool is None or len(self.ranges) == 1:
-            return [work(*block) for block in self.ranges]
-        others = [self._pool.submit(work, *block) for block in self.ranges[1:]]
+            return [work(*part) for part in self.ranges]
+        others = [self._pool.submit(work, *part) for part in self.ranges[1:]]
         return [work(*self.ranges[0]), *(other.result() for other in others)]
 
 
@@ -76,8 +84,8 @@ class _Blas:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._holders = 0
+        self._lock, self._holders = Lock(), 0
+        self._first: Any = None
 
     @cached_property
     def _libraries(self) -> ThreadpoolController:
@@ -87,29 +95,21 @@ class _Blas:
         """Hold BLAS to one thread, until what is returned gives back what it found."""
         return self._libraries.limit(limits=1, user_api="blas")
 
-    def hold(self) -> Any:
-        with self._lock:
-            found = self.limit()
-            if self._holders == 0:
-                self._first = found
-            self._holders += 1
-            return found
-
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold BLAS to one thread within a block of code."""
-        found = self.hold()
+        with self._lock:
+            found = self.limit()
+            self._first = found if self._holders == 0 else self._first
+            self._holders += 1
         try:
             yield
         finally:
-            self.release(found)
-
-    def release(self, found: Any) -> None:
-        with self._lock:
-            found.restore_original_limits()
-            self._holders -= 1
-            if self._holders == 0 and self._first is not found:
-                self._first.restore_original_limits()
+            with self._lock:
+                found.restore_original_limits()
+                self._holders -= 1
+                if self._holders == 0:
+                    self._first.restore_original_limits()
 
 
 blas = _Blas()

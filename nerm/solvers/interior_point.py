@@ -1,27 +1,26 @@
-"""nerm's own engine as a solver: a linear problem with squared l2, read as arrays and handed to `nerm.engine`."""
+"""nerm's own engine as a solver: the blocks of a linear problem with squared l2, handed to `nerm.engine`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from nerm.atoms.exponential import Exponential
-from nerm.atoms.logistic import Logistic
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import UnknownNameError
-from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solution import Answer
-from nerm.solvers.base import OwnSolver
+from nerm.solvers.base import OwnSolver, Session
 from nerm.validation import as_positive
 
-OPTIONS = ("max_iterations", "merge")
+if TYPE_CHECKING:
+    from nerm.engine import Engine
+
+OPTIONS = ("max_iterations",)
 LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide: 200 MB at this size
+ATOMS = "hinge-like (facts.quadratic) or smooth (curvature)"
 
 
 @dataclass(frozen=True)
@@ -33,108 +32,90 @@ class InteriorPoint(OwnSolver):
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
         return (
-            "a linear problem with squared l2 of positive weight, atoms that are hinge-like (facts.quadratic), "
-            f"logistic or exponential, and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer"
+            f"a linear problem with squared l2 of positive weight, atoms that are {ATOMS}, "
+            f"and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer"
         )
 
     def obstacle(self, problem: Problem) -> str | None:
         """Name the first thing that the engine does not take."""
         if problem.is_kernel:
             return "a kernel"
-        for _, omega in problem.regularizers:
-            if not isinstance(omega, SquaredL2):
-                return repr(omega)
-        if not sum(weight for weight, _ in problem.regularizers) > 0:
-            return "no squared l2 regularizer of positive weight"
-        for block in problem.blocks:
-            if not is_known(block.atom):
-                return repr(block.atom)
         rows, columns = problem.hypothesis.n, problem.hypothesis.size
         if min(rows, columns) > LARGEST_SYSTEM:
             return f"{rows} rows and {columns} columns"
-        return None
+        return obstacle_in_terms(problem)
+
+    def open(self, problem: Problem) -> Session:
+        """Prepare the engine."""
+        return EngineSession(problem)
+
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+        """Solve one problem."""
+        return self.open(problem).answer(problem, accuracy, options)
+
+
+class EngineSession(Session):
+    """The engine on one problem and its relatives with other weights: prepared once, every solve from the last."""
+
+    def __init__(self, problem: Problem) -> None:
+        from nerm.engine import Engine
+
+        started = time.perf_counter()
+        X = problem.hypothesis.X
+        self._engine = Engine(X, problem.blocks, problem.divisor, intercept=problem.intercept)
+        self._build_seconds = time.perf_counter() - started
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Solve one problem."""
         return next(self.answers([problem], accuracy, options))
 
     def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
-        """Solve relatives that differ in neutrality weight, from the smallest to the largest, each from the last."""
-        from nerm.engine import solve, solve_path
-
-        for name in options:
-            if name not in OPTIONS:
-                raise UnknownNameError("an option of 'interior-point'", name, OPTIONS)
-        if "max_iterations" in options:
-            options = {**options, "max_iterations": int(as_positive(options["max_iterations"], "max_iterations"))}
-        started = time.perf_counter()
-        order, scales, model = _relatives(problems)
-        build_seconds = time.perf_counter() - started
-        if options or len(problems) == 1:
-            results = [solve(_model(problems[i]), 0.9 * accuracy, **options) for i in order]
-        else:
-            results = solve_path(model, scales, 0.9 * accuracy)
-        share = 1.0 / len(problems)
-        solve_seconds = time.perf_counter() - started - build_seconds
-        found = dict(zip(order, results, strict=True))
-        for i in range(len(problems)):
-            yield Answer(
-                coef=found[i].coef,
-                intercept=float(found[i].intercept),
-                multipliers=multipliers_of(found[i]),
-                claim="converged" if found[i].converged else "stopped early",
-                iterations=found[i].iterations,
-                build_seconds=share * build_seconds,
-                solve_seconds=share * solve_seconds,
-                details={"merged_rows": found[i].rows},
-            )
+        """Solve relatives, from the smallest neutrality weight to the largest, each from the last."""
+        limit = iteration_limit(options, "interior-point")
+        answers = by_neutrality(self._engine, problems, 0.9 * accuracy, limit)
+        share, self._build_seconds = self._build_seconds / len(problems), 0.0
+        return (replace(answer, build_seconds=share) for answer in answers)
 
 
-def _relatives(problems: Sequence[Problem]) -> tuple[list[int], list[float], Any]:
-    """Return the order by neutrality weight, the weights relative to the largest, and the model with the largest."""
-    totals = [float(problem.etas.sum()) for problem in problems]
-    order = sorted(range(len(problems)), key=totals.__getitem__)
-    largest = totals[order[-1]]
-    return order, [totals[i] / largest if largest else 0.0 for i in order], _model(problems[order[-1]])
+def by_neutrality(engine: Engine, problems: Sequence[Problem], tol: float, limit: int | None) -> list[Answer]:
+    """Solve relatives in the order of their neutrality weights and return the answers in their own."""
+    order = sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))
+    answers = engine.path([(problems[i].factors, squared_norm(problems[i])) for i in order], tol, max_iterations=limit)
+    found = dict(zip(order, answers, strict=True))
+    return [found[i] for i in range(len(problems))]
+
+
+def squared_norm(problem: Problem) -> float:
+    """Return the total weight of 1/2 ||w||^2."""
+    return float(sum(weight for weight, _ in problem.regularizers))
+
+
+def obstacle_in_terms(problem: Problem) -> str | None:
+    """Name the first regularizer or atom that the engine does not take."""
+    for _, omega in problem.regularizers:
+        if not isinstance(omega, SquaredL2):
+            return repr(omega)
+    if not squared_norm(problem) > 0:
+        return "no squared l2 regularizer of positive weight"
+    return obstacle_in_atoms(problem)
+
+
+def obstacle_in_atoms(problem: Problem) -> str | None:
+    """Name the first atom that the engine does not take."""
+    return next((repr(block.atom) for block in problem.blocks if not is_known(block.atom)), None)
 
 
 def is_known(atom: MarginFunction) -> bool:
-    """Tell whether the engine has this atom."""
-    return atom.facts.quadratic is not None or isinstance(atom, Logistic | Exponential)
+    """Tell whether the engine takes an atom: its conjugate is quadratic, or it has a curvature."""
+    return atom.facts.quadratic is not None or atom.curvature(0.0) is not None
 
 
-def margin(atom: MarginFunction) -> Any:
-    """Return the engine's own form of an atom."""
-    from nerm.engine import EXPONENTIAL, LOGISTIC, QuadraticConjugate
-
-    if atom.facts.quadratic is not None:
-        linear, quadratic = atom.facts.quadratic
-        return QuadraticConjugate(linear, quadratic, *atom.facts.slopes)
-    return LOGISTIC if isinstance(atom, Logistic) else EXPONENTIAL
-
-
-def _model(problem: Problem) -> Any:
-    """Return the problem as the engine's arrays."""
-    from nerm.engine import LinearModel, LossTerm, NeutralityTerm
-
-    up = problem.hypothesis.n / problem.divisor  # the engine divides by its rows
-    pairs = list(zip(problem.factors, problem.blocks, strict=True))
-    return LinearModel(
-        X=problem.hypothesis.X,
-        y=problem.blocks[0].targets,
-        losses=tuple(LossTerm(margin(b.atom), up * f * b.weights) for f, b in pairs if b.side == 0),
-        mu=float(sum(weight for weight, _ in problem.regularizers)),
-        neutralities=tuple(
-            NeutralityTerm(margin(b.atom), f, b.targets, up * b.weights) for f, b in pairs if b.side == 1
-        ),
-        intercept=problem.intercept,
-    )
-
-
-def multipliers_of(found: Any) -> Multipliers:
-    """Return the engine's multipliers in the order of the blocks."""
-    sides = np.stack([found.beta_plus, found.beta_minus], axis=1).reshape(-1, found.alpha.shape[1])
-    return Multipliers(np.vstack([found.alpha, sides]), found.theta)
+def iteration_limit(options: dict[str, Any], solver: str) -> int | None:
+    """Return the option 'max_iterations', checked, the only one there is."""
+    for name in options:
+        if name not in OPTIONS:
+            raise UnknownNameError(f"an option of {solver!r}", name, OPTIONS)
+    return int(as_positive(options["max_iterations"], "max_iterations")) if options else None
 
 
 SOLVERS = (InteriorPoint(),)

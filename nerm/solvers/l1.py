@@ -13,20 +13,23 @@ only loosen the certificate, which is computed for the problem as it was stated.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from nerm.atoms.hinge_like import HingeLike
 from nerm.atoms.l1 import L1
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.errors import UnknownNameError
+from nerm.blocks import Block
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solution import Answer
-from nerm.solvers.base import OwnSolver
-from nerm.solvers.interior_point import LARGEST_SYSTEM, is_known, margin, multipliers_of
+from nerm.solvers.base import OwnSolver, Session
+from nerm.solvers.interior_point import ATOMS, LARGEST_SYSTEM, iteration_limit, obstacle_in_atoms
+from nerm.typing import Floats, Matrix
 
 REACH = 1e3
 
@@ -39,10 +42,7 @@ class L1Engine(OwnSolver):
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
-        return (
-            "a linear problem with l1 or elastic net, hinge-like, logistic or exponential atoms, "
-            f"and at most {LARGEST_SYSTEM} columns"
-        )
+        return f"a linear problem with l1 or elastic net, atoms that are {ATOMS}, and at most {LARGEST_SYSTEM} columns"
 
     def obstacle(self, problem: Problem) -> str | None:
         """Name the first thing in the way."""
@@ -53,77 +53,99 @@ class L1Engine(OwnSolver):
                 return repr(omega)
         if not _weights(problem)[0] > 0:
             return "no l1 part of positive weight"
-        for block in problem.blocks:
-            if not is_known(block.atom):
-                return repr(block.atom)
-        return f"{problem.hypothesis.size} columns" if problem.hypothesis.size > LARGEST_SYSTEM else None
+        if problem.hypothesis.size > LARGEST_SYSTEM:
+            return f"{problem.hypothesis.size} columns"
+        return obstacle_in_atoms(problem)
+
+    def open(self, problem: Problem) -> Session:
+        """Add the rows and prepare the engine."""
+        return L1Session(problem)
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Add the rows, solve, and take them away again."""
-        from nerm.engine import solve
-
-        for option in options:
-            raise UnknownNameError("an option of 'l1'", option, ["(it has none)"])
-        started = time.perf_counter()
-        model = _extended(problem, accuracy)
-        built = time.perf_counter()
-        result = solve(model, 0.3 * accuracy, merge=False)
-        n, d = problem.hypothesis.n, problem.hypothesis.size
-        return Answer(
-            coef=result.coef[:d],
-            intercept=float(REACH * result.coef[d]) if problem.intercept else 0.0,
-            multipliers=Multipliers(
-                np.delete(multipliers_of(result).rows[:, :n], len(result.alpha) - 1, 0), result.theta
-            ),
-            claim="converged" if result.converged else "stopped early",
-            iterations=result.iterations,
-            build_seconds=built - started,
-            solve_seconds=time.perf_counter() - built,
-        )
+        """Solve one problem."""
+        return self.open(problem).answer(problem, accuracy, options)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return a second, finer accuracy as well: the loans are estimates."""
         return tol, 1e-2 * tol
 
 
+class L1Session(Session):
+    """The engine on one problem with the rows e_j, and on its relatives, every solve from the last."""
+
+    def __init__(self, problem: Problem) -> None:
+        from nerm.engine import Engine
+
+        started = time.perf_counter()
+        self._shape = problem.hypothesis.n, problem.hypothesis.size
+        self._alone = sum(block.side == 0 for block in problem.blocks)
+        blocks = list(_extended(problem.blocks, self._shape[1]))
+        blocks.insert(self._alone, _absolute(*self._shape, problem.divisor))
+        self._engine = Engine(_with_rows(problem), blocks, problem.divisor, intercept=False)
+        self._build_seconds = time.perf_counter() - started
+
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+        """Solve, and take the rows away again."""
+        limit = iteration_limit(options, "l1")
+        (n, d), (l1, mu) = self._shape, _weights(problem)
+        # ||w||_2 <= ||w||_1 <= P(0) / mu_1 at the optimum, so this much costs at most the accuracy
+        lent = 0.1 * accuracy * l1**2 / max(problem.value_at_zero(), np.finfo(float).tiny)
+        factors = np.insert(problem.factors, self._alone, l1)
+        found = self._engine.solve(factors, max(mu, lent), 0.3 * accuracy, max_iterations=limit)
+        assert found.coef is not None
+        assert found.multipliers is not None
+        rows = np.delete(found.multipliers.rows, self._alone, axis=0)[:, :n]
+        seconds, self._build_seconds = self._build_seconds, 0.0
+        return replace(
+            found,
+            coef=found.coef[:d],
+            intercept=float(REACH * found.coef[d]) if problem.intercept else 0.0,
+            multipliers=Multipliers(rows, found.multipliers.thetas),
+            build_seconds=seconds,
+            details={"passes": found.details["passes"]},
+        )
+
+
+@dataclass(frozen=True)
+class Absolute(HingeLike):
+    """phi(m) = |m|; phi*(u) = 0 on [-1, 1]."""
+
+    @property
+    def dual_form(self) -> tuple[float, float, float, float]:
+        """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
+        return 0.0, 0.0, -1.0, 1.0
+
+    def value(self, m: ArrayLike) -> Floats:
+        """Return |m|."""
+        return np.asarray(np.abs(m), dtype=float)
+
+    def expression(self, m: Any) -> Any:
+        """Return abs(m)."""
+        return abs(m)
+
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX."""
+        return rf"|{m}|"
+
+
 def _weights(problem: Problem) -> tuple[float, float]:
     """Return the total weights of ||w||_1 and of 1/2 ||w||^2."""
     parts = [(weight * share, atom) for weight, omega in problem.regularizers for share, atom in omega.parts()]
-    return tuple(sum(w for w, atom in parts if isinstance(atom, kind)) for kind in (L1, SquaredL2))  # type: ignore[return-value]
+    l1, l2 = (float(sum(w for w, atom in parts if isinstance(atom, kind))) for kind in (L1, SquaredL2))
+    return l1, l2
 
 
-def _extended(problem: Problem, accuracy: float) -> Any:
-    """Return the engine's model with the rows e_j below the data and the intercept as a last column."""
-    from nerm.engine import LinearModel, LossTerm, NeutralityTerm, QuadraticConjugate
-
-    n, d = problem.hypothesis.n, problem.hypothesis.size
-    l1, mu = _weights(problem)
-    # ||w||_2 <= ||w||_1 <= P(0) / mu_1 at the optimum, so this much costs at most the accuracy
-    lent = 0.1 * accuracy * l1**2 / max(problem.value_at_zero(), np.finfo(float).tiny)
-    rows = n + d
-    up = rows / problem.divisor  # the engine divides by all rows
-
-    def below(values: np.ndarray, fill: float) -> np.ndarray:
-        return np.concatenate([values, np.full(d, fill)])
-
-    pairs = list(zip(problem.factors, problem.blocks, strict=True))
-    losses = [LossTerm(margin(b.atom), below(up * f * b.weights, 0.0)) for f, b in pairs if b.side == 0]
-    losses.append(LossTerm(QuadraticConjugate(0.0, 0.0, -1.0, 1.0), below(np.zeros(n), rows * l1)))
-    return LinearModel(
-        X=_with_rows(problem),
-        y=below(problem.blocks[0].targets, 1.0),
-        losses=tuple(losses),
-        mu=max(mu, lent),
-        neutralities=tuple(
-            NeutralityTerm(margin(b.atom), f, below(b.targets, 0.0), below(up * b.weights, 0.0))
-            for f, b in pairs
-            if b.side == 1
-        ),
-        intercept=False,
-    )
+def _extended(blocks: tuple[Block, ...], d: int) -> list[Block]:
+    """Return blocks without weight on d more rows."""
+    return [replace(b, weights=np.pad(b.weights, (0, d)), targets=np.pad(b.targets, (0, d))) for b in blocks]
 
 
-def _with_rows(problem: Problem) -> Any:
+def _absolute(n: int, d: int, divisor: float) -> Block:
+    """Return the block of ||w||_1: the loss |m| on the last d rows."""
+    return Block(Absolute(), np.repeat([0.0, divisor], [n, d]), np.repeat([0.0, 1.0], [n, d]), -1, 0)
+
+
+def _with_rows(problem: Problem) -> Matrix:
     """Return [[X, REACH], [I, 0]], sparse if X is; the last column is absent without an intercept."""
     X = problem.hypothesis.X
     n, d = X.shape

@@ -1,23 +1,25 @@
 """Kernel problems through the linear engine: a pivoted Cholesky factor of the Gram matrix takes the place of the data.
 
 With K = Z Z' + E the problem is linear on the rows of Z, and its w is the kernel expansion K c with c on the pivots,
-exactly (`nerm.engine.lowrank`). E concerns the dual bound alone, which is computed against the *true* kernel: leaving
-it out costs about (mu/2) c'Ec with forces c / (n mu), so the factor stops where its diagonal is below accuracy * n mu.
+exactly (`nerm.pivoted_cholesky`). E concerns the dual bound alone, which is computed against the *true* kernel:
+leaving it out costs about (mu/2) c'Ec with forces c / (n mu), so the factor stops where its diagonal is below
+accuracy * n mu.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nerm.hypothesis import GRAM_LIMIT, KernelHypothesis, LinearHypothesis
+from nerm.hypothesis import GRAM_LIMIT, KernelHypothesis
 from nerm.problem import Problem
 from nerm.solution import Answer
-from nerm.solvers.base import OwnSolver
-from nerm.solvers.interior_point import InteriorPoint
+from nerm.solvers.base import OwnSolver, Session
+from nerm.solvers.interior_point import by_neutrality, iteration_limit, obstacle_in_terms, squared_norm
 
 
 @dataclass(frozen=True)
@@ -36,42 +38,61 @@ class LowRank(OwnSolver):
             return "no kernel"
         if problem.hypothesis.n > GRAM_LIMIT:
             return f"{problem.hypothesis.n} rows"
-        return InteriorPoint().obstacle(
-            replace(problem, hypothesis=LinearHypothesis(np.zeros((problem.hypothesis.n, 1))))
-        )
+        return obstacle_in_terms(problem)
+
+    def open(self, problem: Problem) -> Session:
+        """Start a session, which factors when it is asked."""
+        return LowRankSession(problem)
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Factor, solve the linear problem, and go back to the kernel."""
-        assert isinstance(problem.hypothesis, KernelHypothesis)
-        started = time.perf_counter()
-        mu = sum(weight for weight, _ in problem.regularizers)
-        factor = _factor(problem.hypothesis, 0.1 * accuracy * problem.divisor * mu)
-        linear = replace(problem, hypothesis=LinearHypothesis(factor.Z))
-        seconds = time.perf_counter() - started
-        answer = InteriorPoint().answer(linear, 0.3 * accuracy, options)
-        assert answer.coef is not None
-        coef = np.zeros(problem.hypothesis.n)
-        coef[factor.pivots] = factor.expansion(answer.coef)
-        return replace(
-            answer,
-            coef=coef,
-            build_seconds=answer.build_seconds + seconds,
-            details={**answer.details, "rank": len(factor.pivots)},
-        )
+        """Solve one problem."""
+        return self.open(problem).answer(problem, accuracy, options)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return a second, finer accuracy as well: the estimate behind the rank is not a bound."""
         return tol, 1e-3 * tol
 
 
-def _factor(hypothesis: KernelHypothesis, tol: float) -> Any:
-    """Return K = Z Z' + E with every diagonal entry of E at most tol, or at the level of rounding."""
-    from nerm.engine.lowrank import pivoted_cholesky
+class LowRankSession(Session):
+    """One kernel problem and its relatives: the factor is kept as long as it is fine enough, and so is the engine."""
 
-    gram = hypothesis.gram
-    diagonal = np.diag(gram)
-    largest = max(float(diagonal.max()), np.finfo(float).tiny)
-    return pivoted_cholesky(lambda columns: gram[:, columns], diagonal, max(tol / largest, 1e-13))
+    def __init__(self, problem: Problem) -> None:
+        assert isinstance(problem.hypothesis, KernelHypothesis)
+        self._problem, self._gram, self._fineness = problem, problem.hypothesis.gram, np.inf
+
+    def _prepare(self, fineness: float) -> None:
+        """Factor so that every diagonal entry of E is at most `fineness`, or at the level of rounding."""
+        from nerm.engine import Engine
+        from nerm.pivoted_cholesky import pivoted_cholesky
+
+        if self._fineness <= fineness:
+            return
+        diagonal = np.diag(self._gram)
+        least = max(fineness / max(float(diagonal.max()), np.finfo(float).tiny), 1e-13)
+        self._factor = pivoted_cholesky(lambda columns: self._gram[:, columns], diagonal, least)
+        problem = self._problem
+        self._engine = Engine(self._factor.Z, problem.blocks, problem.divisor, intercept=problem.intercept)
+        self._fineness = fineness
+
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+        """Solve one problem."""
+        return next(self.answers([problem], accuracy, options))
+
+    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
+        """Factor, solve the linear problems, and go back to the kernel."""
+        limit = iteration_limit(options, "low-rank")
+        started = time.perf_counter()
+        self._prepare(0.1 * accuracy * self._problem.divisor * min(map(squared_norm, problems)))
+        share = (time.perf_counter() - started) / len(problems)
+        return (self._expanded(a, share) for a in by_neutrality(self._engine, problems, 0.3 * accuracy, limit))
+
+    def _expanded(self, answer: Answer, build_seconds: float) -> Answer:
+        """Return an answer with one coefficient a row instead of w."""
+        assert answer.coef is not None
+        coef = np.zeros(len(self._gram))
+        coef[self._factor.pivots] = self._factor.expansion(answer.coef)
+        details = {**answer.details, "rank": len(self._factor.pivots)}
+        return replace(answer, coef=coef, build_seconds=build_seconds, details=details)
 
 
 SOLVERS = (LowRank(),)

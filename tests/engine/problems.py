@@ -8,68 +8,71 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.engine import EXPONENTIAL, LOGISTIC, EngineResult, LinearModel, LossTerm, NeutralityTerm, QuadraticConjugate
+import nerm
+from nerm.blocks import Block
+from nerm.engine import Engine, Tuning
 
 INF = np.inf
+TUNING = Tuning()
 
 # name: (what the engine takes, numpy value, conjugate with its domain, cvxpy expression)
 ATOMS = {
     "hinge": (
-        QuadraticConjugate(1, 0, -1, 0),
+        nerm.Hinge(),
         lambda m: np.maximum(0, 1 - m),
         (lambda u: u, -1, 0),
         lambda m: cp.pos(1 - m),
     ),
     "squared_hinge": (
-        QuadraticConjugate(1, 0.5, -INF, 0),
+        nerm.SquaredHinge(),
         lambda m: np.maximum(0, 1 - m) ** 2,
         (lambda u: u + u**2 / 4, -INF, 0),
         lambda m: cp.square(cp.pos(1 - m)),
     ),
     "smooth_hinge": (  # rounded on [1/2, 1]
-        QuadraticConjugate(1, 0.5, -1, 0),
+        nerm.SmoothHinge(width=0.5),
         lambda m: np.where(m >= 1, 0, np.where(m <= 0.5, 0.75 - m, (1 - m) ** 2)),
         (lambda u: u + u**2 / 4, -1, 0),
         lambda m: 0.25 * cp.huber(2 * cp.pos(1 - m), 1),
     ),
     "huberized_hinge": (  # rounded on [0, 2]
-        QuadraticConjugate(2, 2, -1, 0),
+        nerm.HuberizedHinge(width=1.0),
         lambda m: np.where(m >= 2, 0, np.where(m <= 0, 1 - m, (2 - m) ** 2 / 4)),
         (lambda u: 2 * u + u**2, -1, 0),
         lambda m: cp.huber(0.5 * cp.pos(2 - m), 1),
     ),
     "modified_huber": (
-        QuadraticConjugate(1, 0.5, -4, 0),
+        nerm.ModifiedHuber(),
         lambda m: np.where(m >= 1, 0, np.where(m >= -1, (1 - m) ** 2, -4 * m)),
         (lambda u: u + u**2 / 4, -4, 0),
         lambda m: cp.huber(cp.pos(1 - m), 2),
     ),
     "squared": (
-        QuadraticConjugate(1, 0.5, -INF, INF),
+        nerm.Squared(),
         lambda m: (1 - m) ** 2,
         (lambda u: u + u**2 / 4, -INF, INF),
         lambda m: cp.square(1 - m),
     ),
     "pinball": (
-        QuadraticConjugate(1, 0, -1, 0.3),
+        nerm.Pinball(tau=0.3),
         lambda m: np.maximum(1 - m, 0.3 * (m - 1)),
         (lambda u: u, -1, 0.3),
         lambda m: cp.maximum(1 - m, 0.3 * (m - 1)),
     ),
     "identity": (
-        QuadraticConjugate(0, 0, 1, 1),
+        nerm.Identity(),
         lambda m: m,
         (lambda u: 0 * u, 1, 1),
         lambda m: m,
     ),
     "logistic": (
-        LOGISTIC,
+        nerm.Logistic(),
         lambda m: np.log1p(np.exp(-np.abs(m))) + np.maximum(-m, 0),
         (lambda u: _entropy(-u) + _entropy(1 + u), -1, 0),
         lambda m: cp.logistic(-m),
     ),
     "exponential": (
-        EXPONENTIAL,
+        nerm.Exponential(),
         lambda m: np.exp(-m),
         (lambda u: _entropy(-u) + u, -INF, 0),
         lambda m: cp.exp(-m),
@@ -84,6 +87,17 @@ def _entropy(x):
     return np.where(x > 0, x * np.log(np.where(x > 0, x, 1)), 0.0)
 
 
+class Found:
+    """An answer of the engine, by the names of the paper."""
+
+    def __init__(self, answer, losses: int):
+        self.coef, self.intercept, self.iterations = answer.coef, answer.intercept, answer.iterations
+        self.converged = answer.claim == "converged"
+        self.primal, self.dual, self.passes = (answer.details[name] for name in ("primal", "dual", "passes"))
+        rows, self.theta = answer.multipliers.rows, answer.multipliers.thetas
+        self.alpha, self.beta_plus, self.beta_minus = rows[:losses], rows[losses::2], rows[losses + 1 :: 2]
+
+
 class Case:
     """A problem by the names of its atoms, with its primal and dual written out naively in the mean form."""
 
@@ -93,15 +107,31 @@ class Case:
         self.n = X.shape[0]
 
     @property
-    def model(self) -> LinearModel:
-        return LinearModel(
-            self.X,
-            self.y,
-            tuple(LossTerm(ATOMS[name][0], s) for name, s in self.losses),
-            self.mu,
-            tuple(NeutralityTerm(ATOMS[name][0], eta, v, u) for name, eta, v, u in self.terms),
-            self.intercept,
-        )
+    def blocks(self) -> list[Block]:
+        """The blocks of the problem: the losses, then both sides of each term."""
+        losses = [Block(ATOMS[name][0], s, self.y, 0, 0) for name, s in self.losses]
+        return losses + [Block(ATOMS[name][0], u, t * v, 0, t) for name, _, v, u in self.terms for t in (1, -1)]
+
+    def factors(self, scale: float = 1.0) -> np.ndarray:
+        """Return the weight of each block's term, those of neutrality multiplied by one factor."""
+        return np.array([1.0] * len(self.losses) + [scale * eta for _, eta, *_ in self.terms for _ in "+-"])
+
+    def engine(self, tuning: Tuning = TUNING, workers: int | None = None) -> Engine:
+        """Return an engine that knows nothing yet."""
+        return Engine(self.X, self.blocks, self.n, intercept=self.intercept, tuning=tuning, workers=workers)
+
+    def method(self, engine: Engine, scale: float = 1.0):
+        """Return the engine's method, whose arrays have one line a block."""
+        return engine._method(self.factors(scale), self.mu * self.n)
+
+    def solve(self, tol: float = 1e-6, *, tuning: Tuning = TUNING, **options) -> Found:
+        """Solve from nothing."""
+        return Found(self.engine(tuning).solve(self.factors(), self.mu, tol, **options), len(self.losses))
+
+    def path(self, scales, tol: float = 1e-6, *, tuning: Tuning = TUNING) -> list[Found]:
+        """Solve one after the other with every eta multiplied by a scale."""
+        answers = self.engine(tuning).path([(self.factors(scale), self.mu) for scale in scales], tol)
+        return [Found(answer, len(self.losses)) for answer in answers]
 
     @property
     def has_zero_infimum(self) -> bool:
@@ -118,7 +148,7 @@ class Case:
             value += eta * max(np.mean(u * ATOMS[name][1](v * f)), np.mean(u * ATOMS[name][1](-v * f)))
         return float(value)
 
-    def dual(self, result: EngineResult) -> float:
+    def dual(self, result: Found) -> float:
         """Return the bound by its formula; -inf if a multiplier is outside its domain or sum c is not 0."""
         c, value, scale = np.zeros(self.n), 0.0, 0.0
         parts = [(name, s, self.y, a) for (name, s), a in zip(self.losses, result.alpha, strict=True)]
@@ -202,3 +232,17 @@ def random_case(seed: int) -> Case:
     ]
     mu = float(10.0 ** rng.integers(-4, 3))
     return Case(X, y, losses, mu, terms, intercept=bool(rng.random() < 0.8))
+
+
+def many(n: int = 3000, seed: int = 0, *, sparse: bool = False, real: bool = False):
+    """Draw enough rows for small problems to pay."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    if sparse:
+        X = sp.csr_matrix(np.where(np.abs(X) > 0.6, X, 0.0))
+    scores = X @ np.array([1.0, 0.5, 0.0, 0.0, -0.5])
+    y = np.where(scores + rng.logistic(size=n) > 0, 1.0, -1.0)
+    v = np.where(scores + X @ np.array([0.0, 0.0, 2.0, 0.0, 0.0]) + rng.logistic(size=n) > 0.3, 1.0, -1.0)
+    if real:
+        v = v * rng.exponential(size=n) * (rng.random(n) < 0.9)  # zeros too
+    return X, y, v

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nerm.engine import LinearModel, LossTerm, QuadraticConjugate, solve, solve_path
+import nerm
+from nerm.engine import Engine
 from nerm.errors import InvalidInputError, UnsupportedProblemError
-from tests.engine.problems import ATOMS, LOSSES, SURROGATES, Case, random_case
+from tests.engine.problems import LOSSES, SURROGATES, Case, Found, random_case
 
 
 def check(case: Case, tol: float = 1e-6):
     """Solve and hold the engine's word against values computed from its coefficients and multipliers alone."""
-    result = solve(case.model, tol)
+    result = case.solve(tol)
     primal, dual = case.primal(result.coef, result.intercept), case.dual(result)
     assert result.converged
     assert result.primal == pytest.approx(primal, rel=1e-9)
@@ -28,7 +28,7 @@ def check(case: Case, tol: float = 1e-6):
 
 def check_zero(case: Case):
     """Check an infimum of 0, to which nothing is relative: the engine comes close and claims only what it shows."""
-    result = solve(case.model)
+    result = case.solve()
     primal, dual = case.primal(result.coef, result.intercept), case.dual(result)
     assert 0 <= primal < 1e-12
     assert dual <= primal
@@ -61,14 +61,14 @@ def test_many_random_problems_are_certified(seed):
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_agrees_with_clarabel(seed):
     case = random_case(seed)
-    assert solve(case.model, 1e-8).primal == pytest.approx(case.optimum(), rel=1e-6, abs=1e-9)
+    assert case.solve(1e-8).primal == pytest.approx(case.optimum(), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60, 260))
 def test_agrees_with_clarabel_on_many(seed):
     case = random_case(seed)
-    assert solve(case.model, 1e-8).primal == pytest.approx(case.optimum(), rel=1e-6, abs=1e-9)
+    assert case.solve(1e-8).primal == pytest.approx(case.optimum(), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -122,18 +122,22 @@ def test_a_row_of_weight_two_is_two_rows_and_order_does_not_matter():
     repeated = check(again, 1e-9)
     assert weighted.primal * n == pytest.approx(repeated.primal * many, rel=1e-8)
     assert weighted.coef == pytest.approx(repeated.coef, abs=1e-3)
-    assert repeated.rows < many
 
 
 def test_merging_rows_changes_nothing_but_their_number():
     rng = np.random.default_rng(5)
-    X = sp.csr_matrix((rng.random((400, 5)) < 0.4).astype(float))
+    X = (rng.random((400, 5)) < 0.4).astype(float)
     y, v = rng.choice([-1.0, 1.0], (2, 400))
-    case = Case(X, y, [("hinge", rng.exponential(size=400))], 0.01, [("smooth_hinge", 2.0, v, np.ones(400))])
-    merged, plain = solve(case.model, 1e-9), solve(case.model, 1e-9, merge=False)
-    assert merged.rows <= 128
-    assert plain.rows == 400
-    assert merged.primal == pytest.approx(plain.primal, rel=2e-9)
+    s = rng.exponential(size=400)
+    plain = Case(sp.csr_matrix(X), y, [("hinge", s)], 0.01, [("smooth_hinge", 2.0, v, np.ones(400))])
+    rows, index = np.unique(np.column_stack([X, y, v]), axis=0, return_inverse=True)
+    s, u = (np.bincount(index.ravel(), weights) for weights in (s, np.ones(400)))
+    merged = Case(sp.csr_matrix(rows[:, :5]), rows[:, 5], [("hinge", s)], 0.01, [("smooth_hinge", 2.0, rows[:, 6], u)])
+    engine = Engine(merged.X, merged.blocks, 400)
+    found = Found(engine.solve(merged.factors(), 0.01, 1e-9), 1)
+    assert len(rows) <= 128
+    assert found.primal == pytest.approx(plain.solve(1e-9).primal, rel=2e-9)
+    assert found.primal == pytest.approx(plain.primal(found.coef, found.intercept), rel=1e-12)
 
 
 def test_dense_and_sparse_agree_and_unsorted_indices_are_understood():
@@ -142,25 +146,26 @@ def test_dense_and_sparse_agree_and_unsorted_indices_are_understood():
     one = np.ones(len(y))
     dense = Case(X, y, [("hinge", one)], 0.01, [("hinge", 1.0, v, one)])
     csr = sp.csr_matrix(X)
+    want = dense.solve(1e-9).primal
+    assert Case(csr, y, dense.losses, dense.mu, dense.terms).solve(1e-9).primal == pytest.approx(want, rel=2e-9)
     shuffled = csr.copy()
     for i in range(len(y)):
         part = slice(shuffled.indptr[i], shuffled.indptr[i + 1])
         shuffled.indices[part] = shuffled.indices[part][::-1]
         shuffled.data[part] = shuffled.data[part][::-1]
     shuffled = sp.csr_matrix((shuffled.data, shuffled.indices, shuffled.indptr), shape=X.shape)
-    want = solve(dense.model, 1e-9).primal
-    for matrix in (csr, shuffled):
-        case = Case(matrix, y, dense.losses, dense.mu, dense.terms)
-        assert solve(case.model, 1e-9).primal == pytest.approx(want, rel=2e-9)
+    objective = nerm.Risk(nerm.Hinge()) + 0.01 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    solution = objective.on(shuffled, y, viewpoint=v).solve("interior-point", 1e-9)
+    assert solution.objective.total == pytest.approx(want, rel=2e-9)
 
 
 def test_flipping_labels_negates_and_flipping_the_viewpoint_changes_nothing():
     X, y, v = plain_data(7)
     one = np.ones(len(y))
     case = Case(X, y, [("squared_hinge", one)], 0.1, [("logistic", 1.0, v, one)])
-    base = solve(case.model, 1e-10)
-    flipped_y = solve(replace(case.model, y=-y), 1e-10)
-    flipped_v = solve(Case(X, y, case.losses, 0.1, [("logistic", 1.0, -v, one)]).model, 1e-10)
+    base = case.solve(1e-10)
+    flipped_y = Case(X, -y, case.losses, 0.1, case.terms).solve(1e-10)
+    flipped_v = Case(X, y, case.losses, 0.1, [("logistic", 1.0, -v, one)]).solve(1e-10)
     assert flipped_y.coef == pytest.approx(-base.coef, abs=1e-4)
     assert flipped_y.intercept == pytest.approx(-base.intercept, abs=1e-4)
     assert flipped_v.coef == pytest.approx(base.coef, abs=1e-4)
@@ -173,7 +178,7 @@ def test_a_path_is_certified_point_by_point_and_agrees_with_single_solves(name):
     one = np.ones(len(y))
     case = Case(X, y, [(name, one)], 0.01, [(name, 1.0, v, one), ("identity", 0.5, X[:, 2], one)])
     scales = [0.0, *np.geomspace(0.01, 100, 7)]
-    for scale, found in zip(scales, solve_path(case.model, scales), strict=True):
+    for scale, found in zip(scales, case.path(scales), strict=True):
         point = Case(X, y, case.losses, 0.01, [(a, e * scale, t, u) for a, e, t, u in case.terms])
         primal = point.primal(found.coef, found.intercept)
         assert found.converged
@@ -184,8 +189,8 @@ def test_a_warm_start_from_the_optimum_keeps_it():
     X, y, v = plain_data(9)
     one = np.ones(len(y))
     case = Case(X, y, [("hinge", one)], 0.01, [("hinge", 1.0, v, one)])
-    cold = solve(case.model)
-    warm = solve(case.model, start=(cold.coef, cold.intercept))
+    cold = case.solve()
+    warm = case.solve(start=(cold.coef, cold.intercept))
     assert warm.converged
     assert warm.primal == pytest.approx(cold.primal, rel=2e-6)
 
@@ -212,7 +217,7 @@ def test_wide_data_are_solved_in_their_row_space(storage, name):
     one = np.ones(n)
     case = Case(storage(X), y, [(name, one)], 0.01, [(name, 1.0, v, one)])
     check(case)
-    path = solve_path(case.model, [0.1, 1.0])
+    path = case.path([0.1, 1.0])
     assert case.primal(path[1].coef, path[1].intercept) == pytest.approx(path[1].primal, rel=1e-9)
 
 
@@ -240,31 +245,13 @@ def test_an_optimum_of_zero_is_found_and_never_exceeded_by_its_bound(name):
     check_zero(case)
 
 
-def test_margin_values_match_their_formulas():
-    m = np.concatenate([np.linspace(-5, 5, 101), [0.0, 0.5, 1.0, 2.0]])
-    for ours, value, *_ in ATOMS.values():
-        assert ours.value(m) == pytest.approx(value(m), rel=1e-12, abs=1e-12)
-
-
-def test_conjugates_meet_their_functions():
-    m = np.linspace(-3, 3, 61)
-    for ours, value, (conjugate, low, high), _ in ATOMS.values():
-        u = ours.maximiser(m)
-        assert (u >= low).all()
-        assert (u <= high).all()
-        assert ours.conjugate(u) == pytest.approx(conjugate(u), abs=1e-12)
-        assert value(m) + conjugate(u) == pytest.approx(m * u, abs=1e-9)
-
-
 def test_what_the_engine_refuses():
+    X, y, _ = plain_data()
+    case = Case(X, y, [("hinge", np.ones(len(y)))], 0.0)
     with pytest.raises(InvalidInputError, match="squared l2 norm must be positive"):
-        LinearModel(np.ones((2, 1)), np.array([1.0, -1.0]), (LossTerm(ATOMS["hinge"][0], np.ones(2)),), 0.0)
+        case.solve()
     huge = sp.csr_matrix((10_001, 10_001))
     huge.setdiag(np.arange(1.0, 10_002.0))
     labels = np.resize([-1.0, 1.0], 10_001)
     with pytest.raises(UnsupportedProblemError, match=r"at most 10000 unknowns.*10001 distinct rows and 10001 columns"):
-        solve(LinearModel(huge, labels, (LossTerm(ATOMS["hinge"][0], np.ones(10_001)),), 1.0))
-    with pytest.raises(InvalidInputError, match="convex on an interval"):
-        QuadraticConjugate(1, -1, 0, 1)
-    with pytest.raises(InvalidInputError, match="bounded interval"):
-        QuadraticConjugate(1, 0, -np.inf, 0)
+        Case(huge, labels, [("hinge", np.ones(10_001))], 1.0).engine()

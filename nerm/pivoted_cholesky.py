@@ -13,28 +13,51 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-Columns = Callable[[np.ndarray], np.ndarray]
+from nerm.typing import Floats, Ints
+
+Columns = Callable[[Ints], Floats]
 BLOCK = 64
 
 
 @dataclass(frozen=True)
-class LowRank:
-    """K = Z Z' + E with the rows that Z reproduces, and the largest diagonal entry of E."""
+class Factor:
+    """K = Z Z' + E.
 
-    Z: np.ndarray
-    pivots: np.ndarray
+    Attributes
+    ----------
+    Z
+        (n, rank).
+    pivots
+        The rows that Z reproduces, in the order in which Z[pivots] is lower triangular.
+    residual
+        The largest diagonal entry of E.
+    """
+
+    Z: Floats
+    pivots: Ints
     residual: float
 
-    def expansion(self, w: np.ndarray) -> np.ndarray:
+    def expansion(self, w: Floats) -> Floats:
         """Return c on the pivots with K[:, pivots] c = Z w."""
         return np.asarray(solve_triangular(self.Z[self.pivots].T, w, lower=False))
 
 
-def pivoted_cholesky(columns: Columns, diagonal: np.ndarray, tol: float, max_rank: int | None = None) -> LowRank:
+def pivoted_cholesky(columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None) -> Factor:
     """Factor until no diagonal entry of E exceeds tol times the largest of K (or until max_rank).
 
-    `columns(indices)` returns K[:, indices]. Pivots come in blocks of the largest residuals, so that the work is in
-    matrix products; inside a block they are ordered greedily and dropped when they fall far behind the first.
+    Pivots come in blocks of the largest residuals, so that the work is in matrix products; inside a block they are
+    ordered greedily and dropped when they fall far behind the first.
+
+    Parameters
+    ----------
+    columns
+        A function of indices that returns K[:, indices].
+    diagonal
+        (n,), that of K.
+
+    Returns
+    -------
+    Factor
 
     >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
     >>> found = pivoted_cholesky(lambda i: X @ X[i].T, (X**2).sum(axis=1), 1e-12)
@@ -59,10 +82,10 @@ def pivoted_cholesky(columns: Columns, diagonal: np.ndarray, tol: float, max_ran
         rest[pivots] = 0.0
     # The rows of pivots are triangular in exact arithmetic; make them so, for the solve in `expansion`.
     Z[pivots] = np.tril(Z[pivots])
-    return LowRank(np.ascontiguousarray(Z), pivots, float(max(rest.max(), 0.0)))
+    return Factor(np.ascontiguousarray(Z), pivots, float(max(rest.max(), 0.0)))
 
 
-def _small_cholesky(S: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
+def _small_cholesky(S: Floats, floor: float) -> tuple[Ints, Floats]:
     """Return greedy pivots of a small matrix and their factor; stop at the floor or at a tenth of the first pivot."""
     rest = S.diagonal().copy()
     least = max(floor, 0.1 * float(rest.max()))

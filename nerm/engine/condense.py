@@ -1,0 +1,168 @@
+"""The rows near a kink first: most iterations on few rows, and all rows to check the answer.
+
+A hinge-like function is affine beyond its kinks. A few iterations on all rows bring the scores so near the optimum that
+most rows have settled there. Their multipliers are then fixed, u = low or u = high, and what they add to the problem is
+
+    sum_i B_i phi(t_i f_i)  >=  (sum_i B_i t_i u_i x_i)'w + (sum_i B_i t_i u_i) b - sum_i B_i phi*(u_i),
+
+with equality where the guess was right: one linear function a block, whose rows are gone. Right or wrong, a bound of
+the small problem is a bound of the whole one, because fixed multipliers are feasible. Its answer is checked on all
+rows: their value decides. If the two disagree, rows that came near a kink are taken in, and in the end all, so that
+the answer does not depend on the guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from nerm.engine.arrays import Arrays, State, fours
+from nerm.engine.duality import dual_bound, is_balanced
+from nerm.engine.passes import AFFINE, HIGH, KIND, LINEAR, LOW, QUADRATIC, SMOOTH
+from nerm.engine.predictor_corrector import Outcome, PredictorCorrector
+from nerm.engine.tuning import Tuning
+from nerm.typing import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Condensed:
+    """A small problem, the rows of the whole one that it keeps, and the multipliers of all others, (J, n)."""
+
+    arrays: Arrays
+    rows: Ints
+    u: Floats
+
+    def on_all_rows(self, u: Floats) -> Floats:
+        """Return the multipliers of all rows from those of the rows kept."""
+        whole = self.u.copy()
+        whole[:, self.rows] = u
+        return whole
+
+    def within(self, larger: Condensed) -> Condensed:
+        """Return a problem condensed from a condensed one as condensed from the whole."""
+        return Condensed(self.arrays, larger.rows[self.rows], larger.on_all_rows(self.u))
+
+
+def condense(arrays: Arrays, scores: Floats, distance: float, most: float) -> Condensed | None:
+    """Let go of all rows whose scores are farther than `distance` from every kink; None if more than `most` n stay.
+
+    Smooth functions have no affine region: where they have weight, rows stay.
+    """
+    data, count = arrays.data, len(arrays.blocks)
+    u, stays, forces = np.zeros(data.weights.shape), np.zeros(arrays.n_rows, dtype=bool), fours(count, arrays.n_rows)
+    sums = arrays.features.workers.run(lambda *part: _settle(tuple(data), scores, distance, u, stays, forces, *part))
+    rows = np.flatnonzero(stays)
+    if not 0 < len(rows) <= most * arrays.n_rows:
+        return None
+    pull = np.column_stack([arrays.features.columns(forces).T, forces.sum(axis=1)])[:count]
+    return Condensed(arrays.fewer(rows, pull, np.sum(sums, axis=0)), rows, u)
+
+
+@numba.njit(cache=True, nogil=True)
+def _settle(data, scores, distance, u, stays, forces, start, stop):  # type: ignore[no-untyped-def]
+    """Set u and B t u of rows beyond all kinks; return their sum B phi*(u) of each block.
+
+    A row stays if in some block its margin is within |t| distance of a kink.
+    """
+    targets, weights, table = data
+    count = table.shape[0]
+    sums = np.zeros(count)
+    for j in range(count):
+        a, q, lo, hi = table[j, LINEAR], table[j, QUADRATIC], table[j, LOW], table[j, HIGH]
+        kind = table[j, KIND]
+        low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
+        for i in range(start, stop):
+            t = targets[j, i]
+            width = abs(t) * distance
+            if kind == AFFINE or weights[j, i] == 0.0:
+                u[j, i] = min(max(0.0, lo), hi)
+            elif kind != SMOOTH and t * scores[i] <= low_kink - width:
+                u[j, i] = lo
+            elif kind != SMOOTH and t * scores[i] >= high_kink + width:
+                u[j, i] = hi
+            else:
+                stays[i] = True
+    for j in range(count):
+        a, q = table[j, LINEAR], table[j, QUADRATIC]
+        for i in range(start, stop):
+            if not stays[i]:
+                forces[j, i] = weights[j, i] * targets[j, i] * u[j, i]
+                sums[j] += weights[j, i] * (a + 0.5 * q * u[j, i]) * u[j, i]
+    return sums
+
+
+def barrier_of(miss: float, tuning: Tuning) -> float:
+    """Return the barrier for a start whose scores are off by `miss` in the mean."""
+    return float(np.clip(tuning.barrier_per_miss * miss, *tuning.barrier_range))
+
+
+def optimum(method: PredictorCorrector, state: State, tol: float, limit: int) -> Outcome:
+    """Run from a state to the relative gap tol in at most `limit` iterations, on few rows as soon as most settle."""
+    tuning = method.tuning
+    if method.arrays.smooth or method.arrays.n_rows < tuning.fewest:
+        return method.run(state, tol, limit)
+    outcome = method.run(state, tol, limit, until=tuning.settling)
+    if outcome.miss is None or outcome.state is None:
+        return outcome
+    state = outcome.state  # it can be run on
+    here = method.evaluate(state.coef, state.intercept, state.scores)
+    outcome = outcome.then(on_few_rows(method, here, outcome.miss, tol, limit - outcome.iterations), tol)
+    if outcome.converged:
+        return outcome
+    return outcome.then(method.run(state, tol, limit - outcome.iterations), tol)
+
+
+def on_few_rows(method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int) -> Outcome:
+    """Solve on the rows near a kink, again around every answer that is better, until all rows agree with one.
+
+    Parameters
+    ----------
+    here
+        Where to look for the optimum.
+    miss
+        The mean distance of its scores from the optimum's that is expected.
+    """
+    tuning, barrier = method.tuning, barrier_of(miss, method.tuning)
+    for _ in range(tuning.rounds):
+        small = condense(method.arrays, here.scores, tuning.reach * miss, tuning.most)
+        if small is None or here.iterations >= limit:
+            break
+        found = _descend(method, small, here, miss, barrier, tol, limit - here.iterations)
+        better = found.primal < here.primal  # else too many rows crossed a kink that was taken from them
+        here = here.then(found, tol)
+        if here.converged or not better:
+            break
+        barrier = tuning.barrier_range[0]
+    return here
+
+
+def _descend(
+    method: PredictorCorrector, small: Condensed, here: Outcome, miss: float, barrier: float, tol: float, limit: int
+) -> Outcome:
+    """Solve a small problem, on fewer rows still whenever more have settled; return the answer on all rows."""
+    tuning, coef, intercept, iterations = method.tuning, here.coef, here.intercept, 0
+    while True:
+        inner = method.on(small.arrays)
+        until = tuning.further * miss if small.arrays.n_rows >= tuning.fewest else 0.0
+        found = inner.run(inner.start(coef, intercept, barrier), tuning.slack * tol, limit - iterations, until=until)
+        iterations += found.iterations
+        if found.miss is None or found.state is None:
+            break
+        state, miss = found.state, found.miss
+        smaller = condense(small.arrays, state.scores, tuning.reach * miss, tuning.most)
+        if smaller is None:
+            found = found.then(inner.run(state, tuning.slack * tol, limit - iterations), tol)
+            iterations += found.iterations
+            break
+        coef, intercept, barrier = state.coef, state.intercept, barrier_of(miss, tuning)
+        small = smaller.within(small)
+    answer = method.evaluate(found.coef, found.intercept)
+    answer.iterations = iterations
+    if found.u is not None and found.nu is not None:
+        answer.dual, answer.u, answer.nu = found.dual, small.on_all_rows(found.u), found.nu
+        nu = method.each(found.nu)
+        if method.intercept and not is_balanced(method.arrays, answer.u, nu):  # forces of rows that left cancel again
+            answer.dual, answer.u = dual_bound(method.arrays, answer.u, nu, method.lam, intercept=True)
+    return answer

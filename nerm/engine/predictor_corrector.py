@@ -1,0 +1,292 @@
+"""A primal-dual interior-point method in which every row takes its own step.
+
+The problem is the saddle  min over (w, b), max over u in its interval and theta in [0, 1]  of
+
+    sum_j nu_j sum_i B_ji (u_ji (t_ji f_i - linear_j) - quadratic_j u_ji^2 / 2) + (lam/2) ||w||^2,     f = X w + b,
+
+smoothed by a log barrier on u of *unit* scale: the weights B and nu multiply it. So a row of weight 2 is two rows, a
+side of weight nu -> 0 keeps well-scaled multipliers, and from any (w, b) all rows can be put on the central path of
+their own scores, one by one: that is the start, cold or warm.
+
+Mehrotra's predictor-corrector gives the direction. The usual common step is set by the worst of some 10^5 rows; here
+(w, b) steps as far as all but a small share of the weight allows, and the rows in the way stop short of their bound.
+What that spoils, X'c + lam w = 0, the next Newton step repairs. If the gap stops falling, the method goes on with
+the common step, which is slower and does not fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nerm.engine import passes
+from nerm.engine.arrays import Arrays, Linearisation, State
+from nerm.engine.duality import dual_bound, primal_value
+from nerm.engine.newton import NewtonSystem
+from nerm.engine.tuning import Tuning
+from nerm.typing import Floats
+
+HUGE = 1e100  # a value whose square may overflow
+Direction = tuple[Floats, float, Floats, Floats, Floats]  # dw, db, df, dnu, dsigma
+
+
+@dataclass
+class Outcome:
+    """The best hypothesis and the best multipliers that were seen, with n P and n D.
+
+    Attributes
+    ----------
+    coef, intercept, scores, values
+        The hypothesis, its scores, and what each block adds up to there.
+    u, nu
+        Feasible multipliers, (J, n) and (K, 2), None before there are any.
+    state
+        Where the run stands and can go on.
+    miss
+        Where a run stopped early: the mean error of the scores that is expected there.
+    """
+
+    coef: Floats
+    intercept: float
+    scores: Floats
+    values: Floats
+    primal: float
+    dual: float = -np.inf
+    u: Floats | None = None
+    nu: Floats | None = None
+    iterations: int = 0
+    converged: bool = False
+    state: State | None = None
+    miss: float | None = None
+
+    def gap_within(self, tol: float) -> bool:
+        """Tell whether the bounds meet to the relative accuracy tol."""
+        return bool(np.isfinite(self.primal)) and self.primal - self.dual <= tol * abs(self.primal)
+
+    def then(self, other: Outcome, tol: float) -> Outcome:
+        """Return the best of this attempt and another: the lower primal, the higher dual, the iterations of both."""
+        low = self if self.primal < other.primal else other
+        high = self if self.dual > other.dual else other
+        both = replace(low, dual=high.dual, u=high.u, nu=high.nu, iterations=self.iterations + other.iterations)
+        both.converged = both.gap_within(tol)
+        return both
+
+
+class PredictorCorrector:
+    """The method on one problem.
+
+    Parameters
+    ----------
+    arrays
+        The problem.
+    factors
+        (J,) the weight of each block's term.
+    lam
+        mu n: everything is n times the mean form.
+    """
+
+    def __init__(self, arrays: Arrays, factors: Floats, lam: float, tuning: Tuning, *, intercept: bool) -> None:
+        self.arrays, self.factors, self.lam, self.tuning, self.intercept = arrays, factors, lam, tuning, intercept
+        self.eta = factors[arrays.singles :: 2]
+        self.ends = arrays.barriers() * arrays.total
+        self.side_unit = tuning.side_barrier * arrays.sides(factors * arrays.mass)
+        self.moving = (arrays.kinds == passes.MOVING) * arrays.total
+
+    def on(self, arrays: Arrays) -> PredictorCorrector:
+        """Return the same method on fewer rows."""
+        return PredictorCorrector(arrays, self.factors, self.lam, self.tuning, intercept=self.intercept)
+
+    def each(self, nu: Floats) -> Floats:
+        """Return the multiplier of each block, (J,): its factor, or nu, (K, 2), for a side."""
+        return np.concatenate([self.factors[: self.arrays.singles], nu.ravel()])
+
+    def start(self, coef: Floats, intercept: float, barrier: float) -> State:
+        """Return all rows and sides on the central path of the scores of (coef, intercept)."""
+        scores = self.scores(coef, intercept)
+        sides = self.arrays.sides(self.arrays.values(scores, coef, intercept))
+        nu = _central_sides(sides, self.eta, barrier * self.side_unit[:, 0])
+        duals = self.arrays.centre(scores, barrier)
+        return State(coef.copy(), intercept, scores, nu, barrier * self.side_unit / nu, duals)
+
+    def scores(self, coef: Floats, intercept: float) -> Floats:
+        """Return X w + b."""
+        if not coef.any():
+            return np.full(self.arrays.n_rows, intercept)
+        return self.arrays.features.times(coef) + intercept
+
+    def evaluate(
+        self, coef: Floats, intercept: float, scores: Floats | None = None, values: Floats | None = None
+    ) -> Outcome:
+        """Return a hypothesis, whose scores and sums may be known already, with its primal value."""
+        scores = self.scores(coef, intercept) if scores is None else scores
+        values = self.arrays.values(scores, coef, intercept) if values is None else values
+        primal = primal_value(self.arrays, values, self.factors, coef, self.lam)
+        return Outcome(coef, intercept, scores, values, primal)
+
+    def run(self, state: State, tol: float, limit: int, *, until: float = 0.0) -> Outcome:
+        """Iterate until the relative gap is at most tol, or nothing moves any more.
+
+        Parameters
+        ----------
+        limit
+            The most iterations.
+        until
+            Also stop once directions are short and getting shorter: the last would move the scores by less than that
+            in the mean.
+        """
+        tuning = self.tuning
+        best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
+        bold, record, since, first_value, move = tuning.share > 0, np.inf, 0, 0.0, np.inf
+        for best.iterations in range(limit + 1):
+            lin = self.arrays.linearise(state, self.each(state.nu))
+            gap = self._keep(state, lin, best, tol)
+            first_value = max(first_value, best.primal)
+            if best.converged or not np.isfinite(gap) or 0 <= best.primal <= tuning.vanished * first_value:
+                break
+            since = 0 if gap <= 0.5 * record else since + 1
+            record = min(record, gap)
+            if best.iterations == limit or since > tuning.safe_patience:
+                break
+            if since > tuning.patience and bold:
+                bold, record, since = False, np.inf, 0
+                best.state = state = self.start(best.coef, best.intercept, tuning.restart)
+                continue
+            before, move = move, self._step(state, lin, best, tol, gap, bold=bold)
+            if best.converged:
+                break
+            if move < until and move < tuning.falling * before < np.inf:
+                best.iterations += 1
+                best.miss = max(share * way for share, way in zip(tuning.miss_per_move, (move, before), strict=True))
+                break
+        return best
+
+    def _keep(self, state: State, lin: Linearisation, best: Outcome, tol: float) -> float:
+        """Update the best bounds; return an estimate of the gap of this iterate (exact once it may be small enough)."""
+        primal = primal_value(self.arrays, lin.primal, self.factors, state.coef, self.lam)
+        if primal < best.primal:
+            best.coef, best.intercept, best.scores = state.coef, state.intercept, state.scores
+            best.values, best.primal = lin.primal, primal
+        g = lin.columns[:-1, 0]
+        gap = primal + float(self.each(state.nu) @ lin.conjugate + (g @ g) / (2 * self.lam))
+        if np.isfinite(gap) and gap <= 2 * tol * abs(primal):
+            dual = self.bound(state.duals.u, state.nu, best)
+            gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
+            best.converged = best.gap_within(tol)
+        return gap
+
+    def bound(self, u: Floats, nu: Floats, best: Outcome) -> float:
+        """Return n D of these multipliers, made feasible, and keep them if they are the best."""
+        dual, u = dual_bound(self.arrays, u, self.each(nu), self.lam, intercept=self.intercept)
+        if dual > best.dual or best.u is None:
+            best.dual, best.u, best.nu = dual, u, nu.copy()
+        return dual
+
+    def _step(self, state: State, lin: Linearisation, best: Outcome, tol: float, gap: float, *, bold: bool) -> float:
+        """One predictor-corrector step, in place; return the mean change of the scores that it would make in full."""
+        arrays, tuning, nu = self.arrays, self.tuning, self.each(state.nu)
+        products = state.nu * state.sigma
+        count = self.ends @ nu + self.side_unit.sum() + 1e-300
+        mu = (float(nu @ lin.products) + float(products.sum())) / count
+        direction = self._system(state, lin)
+        *_, df, dnu, dsigma = direction(lin.columns[:, 1], lin.change, -products)
+        histogram = arrays.direct(state, nu, df, corrected=False)
+        if gap <= tuning.near * tol * abs(best.primal) and self._is_enough(state, dnu, best, tol):
+            return 0.0
+        left_behind = tuning.share * float(nu @ self.moving)
+        affine = min(1.0, _quantile(histogram, left_behind), _room(state.nu, dnu), _room(state.sigma, dsigma))
+        target = max((1 - affine) ** 3, 1e-3) * mu
+        piece_dnu = np.concatenate([np.zeros(arrays.singles), dnu.ravel()])
+        h, change = arrays.correct(state, nu, piece_dnu, target, tuning.second_order * mu if bold else np.inf)
+        side = target * self.side_unit - products - dnu * dsigma
+        dw, db, df, dnu, dsigma = direction(h, change, side)
+        histogram = arrays.direct(state, nu, df, corrected=True)
+        safe = 1 - tuning.safe_keep
+        step = _quantile(histogram, left_behind) if bold else safe * arrays.longest_step(state, nu)
+        step = min(1.0, step, safe * min(_room(state.nu, dnu), _room(state.sigma, dsigma)))
+        if arrays.smooth:
+            step = self._searched(state, lin, dw, db, df, dnu, step)
+        state.coef = state.coef + step * dw
+        state.intercept += step * db
+        state.scores = state.scores + step * df
+        state.nu = state.nu + step * dnu
+        state.sigma = state.sigma + step * dsigma
+        keeps = (tuning.keep, tuning.curved_keep) if bold else (0.5 * tuning.safe_keep, 0.5 * tuning.safe_keep)
+        arrays.advance(state, step, *keeps)
+        return float(np.abs(df).mean())
+
+    def _system(self, state: State, lin: Linearisation) -> Callable[[Floats, Floats, Floats], Direction]:
+        """Factor the Newton system; return a function of the right-hand side's h, changes of value and sides."""
+        arrays, d = self.arrays, len(state.coef)
+        gram, ratio = arrays.features.gram(lin.density), (state.sigma / state.nu).sum(axis=1)
+        system = NewtonSystem(gram, lin.columns[:, 2:], self.lam, ratio, intercept=self.intercept)
+        base = -lin.columns[:, 0]
+        base[:-1] -= self.lam * state.coef
+
+        def direction(h: Floats, change: Floats, side: Floats) -> Direction:
+            t = side / state.nu + arrays.sides(lin.value + change) + state.sigma
+            z, x = system.solve(base - h, t[:, 0] - t[:, 1])
+            db = float(z[-1]) if self.intercept else 0.0
+            dnu = np.column_stack([x, -x])
+            return z[:d], db, arrays.features.times(z[:d]) + db, dnu, (side - state.sigma * dnu) / state.nu
+
+        return direction
+
+    def _is_enough(self, state: State, dnu: Floats, best: Outcome, tol: float) -> bool:
+        """Try the multipliers after a full affine step, held to their domains, as a bound."""
+        arrays = self.arrays
+        plus = np.clip(state.nu[:, 0] + dnu[:, 0], 0.0, self.eta)
+        u = np.clip(state.duals.u + arrays.move.du, arrays.low[:, None], arrays.high[:, None])
+        self.bound(u, np.column_stack([plus, self.eta - plus]), best)
+        best.converged = best.gap_within(tol)
+        return best.converged
+
+    def _searched(
+        self, state: State, lin: Linearisation, dw: Floats, db: float, df: Floats, dnu: Floats, step: float
+    ) -> float:
+        """Halve the step of a smooth problem until the Lagrangian is not huge and does not rise.
+
+        The direction is Newton's for loss + regularizer + nu S with the *new* nu, which is therefore held fixed here.
+        Beside hinge-like blocks, whose direction is another, a smooth one is only kept from running away.
+        """
+        arrays, nu = self.arrays, self.each(state.nu + step * dnu)
+
+        def lagrangian(s: float) -> float:
+            w = state.coef + s * dw
+            values = arrays.values(state.scores + s * df, w, state.intercept + s * db)
+            return float(0.5 * self.lam * (w @ w) + nu @ values)
+
+        here = 0.5 * self.lam * (state.coef @ state.coef) + nu @ lin.primal
+        highest = here + (0.1 if self.moving.any() else 1e-12) * abs(here)
+        for halvings in range(60):
+            value = lagrangian(step)
+            if value <= highest or (halvings >= self.tuning.halvings and value < HUGE):
+                break
+            step *= 0.5
+        return step
+
+
+def _central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
+    """Return nu maximising nu^+ S^+ + nu^- S^- + unit (log nu^+ + log nu^-) under nu^+ + nu^- = eta, shape (K, 2).
+
+    With d = S^+ - S^-, the smaller side is  eta unit / (unit + |d| eta / 2 + sqrt(unit^2 + (d eta / 2)^2)).
+    """
+    half = 0.5 * (values[:, 0] - values[:, 1]) * eta
+    small = eta * (unit / (unit + np.abs(half) + np.hypot(unit, half)))
+    plus = np.where(half > 0, eta - small, small)
+    return np.column_stack([plus, np.where(half > 0, small, eta - small)])
+
+
+def _quantile(histogram: Floats, weight: float) -> float:
+    """Return the longest step that leaves behind rows of at most this weight; infinite if none is left behind."""
+    behind = np.cumsum(histogram)
+    if behind[-1] <= weight:
+        return np.inf
+    return float(np.searchsorted(behind, weight, side="right")) / passes.BINS
+
+
+def _room(x: Floats, dx: Floats) -> float:
+    """Return the longest step that keeps x + step dx >= 0."""
+    falling = dx < 0
+    return float(np.min(-x[falling] / dx[falling])) if falling.any() else np.inf

@@ -1,0 +1,119 @@
+"""Sessions on the engine keep what they prepared: the engine, the factor, the last solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nerm
+from nerm import pivoted_cholesky
+from nerm.engine import Engine
+from nerm.errors import UnknownNameError
+
+GRID = [0.0, 0.1, 1.0, 10.0, 0.3]
+
+
+def problem(regularizer, kernel=None, n=300):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    y = np.where(X[:, 0] + rng.logistic(size=n) > 0, 1, -1)
+    v = np.where(X[:, 0] + X[:, 1] + rng.logistic(size=n) > 0, 1, -1)
+    objective = nerm.Risk(nerm.Hinge()) + 0.02 * regularizer + 1.0 * nerm.Neutrality(nerm.Hinge())
+    return objective.on(X, y, viewpoint=v, kernel=kernel)
+
+
+PROBLEMS = {
+    "interior-point": lambda: problem(nerm.SquaredL2()),
+    "l1": lambda: problem(nerm.ElasticNet(l1_ratio=0.5)),
+    "low-rank": lambda: problem(nerm.SquaredL2(), "rbf"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_path_prepares_the_engine_once_and_keeps_its_order(name, monkeypatch):
+    made, prepare = [], Engine.__init__
+
+    def counted(self, *args, **options):
+        made.append(self)
+        prepare(self, *args, **options)
+
+    monkeypatch.setattr(Engine, "__init__", counted)
+    whole = PROBLEMS[name]()
+    solutions = whole.path(GRID, name)
+    assert len(made) == 1
+    for eta, solution in zip(GRID, solutions, strict=True):
+        assert solution.status == "optimal"
+        alone = whole.with_neutrality(eta).solve(name)
+        assert solution.objective.total == pytest.approx(alone.objective.total, rel=3e-6)
+
+
+@pytest.mark.parametrize("name", ["interior-point", "l1"])
+def test_a_second_solve_in_a_session_starts_from_the_first(name):
+    whole = PROBLEMS[name]()
+    session = nerm.solvers.known()[name].open(whole)
+    first, second = (session.answer(whole, 1e-6, {}) for _ in range(2))
+    assert second.details["passes"] < first.details["passes"]
+    assert first.build_seconds > 0
+    assert second.build_seconds == 0
+
+
+def test_low_rank_factors_once_along_a_path_and_again_only_when_more_is_asked(monkeypatch):
+    calls, factor = [], pivoted_cholesky.pivoted_cholesky
+
+    def counted(*args, **options):
+        calls.append(args)
+        return factor(*args, **options)
+
+    monkeypatch.setattr(pivoted_cholesky, "pivoted_cholesky", counted)
+    whole = PROBLEMS["low-rank"]()
+    assert all(solution.status == "optimal" for solution in whole.path(GRID, "low-rank", 1e-4))
+    assert len(calls) == 1
+    session = nerm.solvers.known()["low-rank"].open(whole)
+    ranks = [session.answer(whole, accuracy, {}).details["rank"] for accuracy in (1e-2, 1e-3, 1e-2)]
+    assert len(calls) == 3
+    assert ranks[0] < ranks[1] == ranks[2]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_limit_on_iterations_holds_at_every_point_of_a_path(name):
+    for solution in PROBLEMS[name]().path(GRID, name, max_iterations=200):
+        assert solution.status == "optimal"
+    session = nerm.solvers.known()[name].open(whole := PROBLEMS[name]())
+    assert session.answer(whole, 1e-9, {"max_iterations": 2}).iterations <= 2
+    with pytest.raises(UnknownNameError, match=rf"an option of '{name}' must be one of 'max_iterations'. Got 'speed'"):
+        session.answer(whole, 1e-6, {"speed": 9})
+
+
+def test_a_smooth_loss_of_ones_own_that_states_its_curvature_gets_the_engine():
+    class SoftPlus(nerm.Logistic):
+        """log(1 + e^(1 - m)), the logistic loss a margin further on."""
+
+        @property
+        def facts(self):
+            from dataclasses import replace
+
+            return replace(super().facts, at_zero=float(np.logaddexp(0.0, 1.0)))
+
+        def value(self, m):
+            return super().value(np.asarray(m) - 1)
+
+        def subgradient(self, m):
+            return super().subgradient(np.asarray(m) - 1)
+
+        def curvature(self, m):
+            return super().curvature(np.asarray(m) - 1)
+
+        def conjugate(self, u):
+            return super().conjugate(u) + np.asarray(u)
+
+        def expression(self, m):
+            return super().expression(m - 1)
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + rng.logistic(size=60) > 0, 1, -1)
+    whole = (nerm.Risk(SoftPlus()) + 0.1 * nerm.SquaredL2()).on(X, y)
+    found, other = whole.solve(), whole.solve("clarabel")
+    assert found.stats.solver == "interior-point"
+    assert found.status == "optimal"
+    assert found.objective.total == pytest.approx(other.objective.total, rel=1e-5)
