@@ -20,10 +20,10 @@ from nerm.errors import (
 )
 from nerm.problem import Problem
 from nerm.solution import Answer, Solution, Stats, Status, judged
-from nerm.solvers.base import OwnSolver, Session, Solver
+from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver
 from nerm.validation import as_nonnegative, as_positive
 
-__all__ = ["Answer", "OwnSolver", "Session", "Solver", "available", "known", "path", "solve"]
+__all__ = ["Answer", "NermSolver", "OwnSolver", "Session", "Solver", "available", "known", "path", "solve"]
 
 
 @cache
@@ -71,7 +71,6 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
     return solver
 
 
-OWN = ("interior-point", "l1", "smo", "low-rank")  # nerm's own, fastest first
 SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
 
 
@@ -82,7 +81,8 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
     Clarabel, which takes every atom. `stats.reason` tells which of these happened.
     """
     general = known()["clarabel"]
-    obstacles = {name: known()[name].obstacle(problem) for name in OWN}
+    ranked = sorted((s for s in known().values() if s.rank is not None), key=lambda s: s.rank or 0)
+    obstacles = {solver.name: solver.obstacle(problem) for solver in ranked}
     for name, obstacle in obstacles.items():
         if obstacle is None:
             plan = [(known()[name], "the fastest of nerm's own solvers that take this problem")]

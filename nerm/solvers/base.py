@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from nerm.errors import UnknownNameError
 from nerm.problem import Problem
@@ -54,6 +54,7 @@ class Solver(ABC):
 
     name: str
     package: str
+    rank: ClassVar[int | None] = None  # its place among those that "auto" asks; None: only when it is named
 
     def installed(self) -> bool:
         """Whether its package is here, found without importing it."""
@@ -92,12 +93,12 @@ class Solver(ABC):
         return (tol,)
 
 
-class OwnSolver(Solver, Session):
-    """A solver without a package to install or anything to keep between solves, so that it is its own session.
+class NermSolver(Solver):
+    """A solver without a package to install: one of nerm's own, or of somebody's notebook.
 
     >>> import nerm
     >>> solver = nerm.solvers.known()["interior-point"]
-    >>> isinstance(solver, OwnSolver), solver.installed()
+    >>> isinstance(solver, NermSolver), solver.installed()
     (True, True)
     """
 
@@ -107,6 +108,15 @@ class OwnSolver(Solver, Session):
     def module(self) -> str:
         """Part of nerm itself."""
         return "nerm"
+
+
+class OwnSolver(NermSolver, Session):
+    """One that keeps nothing between solves, so that it is its own session.
+
+    >>> import nerm
+    >>> isinstance(nerm.solvers.known()["subgradient"], OwnSolver)
+    True
+    """
 
     def open(self, problem: Problem) -> Session:
         """Return itself."""

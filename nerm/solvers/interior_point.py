@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import UnknownNameError
 from nerm.problem import Problem
 from nerm.solution import Answer
-from nerm.solvers.base import OwnSolver, Session
+from nerm.solvers.base import NermSolver, Session
 from nerm.validation import as_positive
 
 if TYPE_CHECKING:
@@ -24,10 +24,11 @@ ATOMS = "hinge-like (facts.quadratic) or smooth (curvature)"
 
 
 @dataclass(frozen=True)
-class InteriorPoint(OwnSolver):
+class InteriorPoint(NermSolver):
     """The engine: a primal-dual interior-point method on n scalars and a Newton system as wide as the data."""
 
     name: str = "interior-point"
+    rank: ClassVar[int | None] = 1
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
@@ -48,10 +49,6 @@ class InteriorPoint(OwnSolver):
     def open(self, problem: Problem) -> Session:
         """Prepare the engine."""
         return EngineSession(problem)
-
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve one problem."""
-        return self.open(problem).answer(problem, accuracy, options)
 
 
 class EngineSession(Session):

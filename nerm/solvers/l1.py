@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,7 @@ from nerm.blocks import Block
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solution import Answer
-from nerm.solvers.base import OwnSolver, Session
+from nerm.solvers.base import NermSolver, Session
 from nerm.solvers.interior_point import ATOMS, LARGEST_SYSTEM, iteration_limit, obstacle_in_atoms
 from nerm.typing import Floats, Matrix
 
@@ -35,10 +35,11 @@ REACH = 1e3
 
 
 @dataclass(frozen=True)
-class L1Engine(OwnSolver):
+class L1Engine(NermSolver):
     """The interior-point engine on a linear problem with an l1 part."""
 
     name: str = "l1"
+    rank: ClassVar[int | None] = 2
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
@@ -60,10 +61,6 @@ class L1Engine(OwnSolver):
     def open(self, problem: Problem) -> Session:
         """Add the rows and prepare the engine."""
         return L1Session(problem)
-
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve one problem."""
-        return self.open(problem).answer(problem, accuracy, options)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return a second, finer accuracy as well: the loans are estimates."""

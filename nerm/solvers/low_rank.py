@@ -11,22 +11,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nerm.hypothesis import GRAM_LIMIT, KernelHypothesis
 from nerm.problem import Problem
 from nerm.solution import Answer
-from nerm.solvers.base import OwnSolver, Session
+from nerm.solvers.base import NermSolver, Session
 from nerm.solvers.interior_point import by_neutrality, iteration_limit, obstacle_in_terms, squared_norm
 
 
 @dataclass(frozen=True)
-class LowRank(OwnSolver):
+class LowRank(NermSolver):
     """Pivoted Cholesky, then the interior-point engine."""
 
     name: str = "low-rank"
+    rank: ClassVar[int | None] = 4
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
@@ -43,10 +44,6 @@ class LowRank(OwnSolver):
     def open(self, problem: Problem) -> Session:
         """Start a session, which factors when it is asked."""
         return LowRankSession(problem)
-
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve one problem."""
-        return self.open(problem).answer(problem, accuracy, options)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return a second, finer accuracy as well: the estimate behind the rank is not a bound."""

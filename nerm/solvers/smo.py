@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from nerm.errors import InvalidInputError
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solution import Answer, Solution
-from nerm.solvers.base import OwnSolver, Session, check_options
+from nerm.solvers.base import NermSolver, Session, check_options
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SMO(OwnSolver):
+class SMO(NermSolver):
     """Pair steps on the exact dual inside a search over theta (`nerm.smo`)."""
 
     name: str = "smo"
+    rank: ClassVar[int | None] = 3
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
@@ -55,10 +56,6 @@ class SMO(OwnSolver):
     def open(self, problem: Problem) -> Session:
         """Start a session; rows of the kernel are computed when they are asked for."""
         return SMOSession()
-
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve one problem."""
-        return self.open(problem).answer(problem, accuracy, options)
 
 
 class SMOSession(Session):
