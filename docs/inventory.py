@@ -71,10 +71,13 @@ def known() -> dict[str, str]:
     found = {room.__name__: room.__name__ for room in rooms()} | homes()
     for name, home in list(homes().items()):
         thing = thing_at(name)
-        if inspect.isclass(thing):
-            for base in thing.__mro__:
-                if base.__module__.startswith("nerm"):
-                    members = [key for key, value in vars(base).items() if key[0] != "_" and inspect.getdoc(value)]
-                    own = [k for k in members if callable(vars(base)[k]) or hasattr(vars(base)[k], "__get__")]
-                    found.update({f"{name}.{key}": f"{home}.{key}" for key in own})
+        for key, member in members(thing).items() if inspect.isclass(thing) else ():
+            if key[0] != "_" and inspect.getdoc(member) and (callable(member) or hasattr(member, "__get__")):
+                found[f"{name}.{key}"] = f"{home}.{key}"
     return found
+
+
+def members(cls: type) -> dict[str, Any]:
+    """Return what a class has from nerm, as its nearest base defines it."""
+    ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("nerm")]
+    return {key: value for base in ours for key, value in vars(base).items()}
