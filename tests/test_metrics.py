@@ -276,6 +276,7 @@ def data():
     return X, y, v
 
 
+@pytest.mark.long
 def test_grid_search_in_parallel_carries_the_viewpoint(data):
     X, y, v = data
     with sklearn.config_context(enable_metadata_routing=True):

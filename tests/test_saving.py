@@ -99,6 +99,7 @@ def test_every_atom_can_be_saved(atom, tmp_path):
     assert getattr(nerm.load(tmp_path / "m"), name) == atom()
 
 
+@pytest.mark.long
 def test_a_fresh_process_predicts_identically(tmp_path):
     model = MODELS["rbf"]()
     model.save(tmp_path / "model.nerm")
@@ -139,6 +140,7 @@ def test_a_truncated_file_is_refused(name, tmp_path):
         assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.long
 def test_a_damaged_file_is_refused_or_harmless(tmp_path):
     path = tmp_path / "m.nerm"
     model = MODELS["atoms"]()
@@ -265,6 +267,7 @@ def test_what_is_not_fitted_cannot_be_saved(tmp_path):
         NeutralSVC().save(tmp_path / "m")
 
 
+@pytest.mark.long
 def test_nerm_is_imported_without_scikit_learn_or_solvers():
     code = (
         "import sys, nerm; nerm.solvers.available(); "

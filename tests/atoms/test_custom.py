@@ -20,6 +20,7 @@ EXPRESSIONS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_contract_with_everything_derived(name):
     check_margin_function(nerm.margin_function(EXPRESSIONS[name], name=name))

@@ -118,6 +118,7 @@ def test_the_multipliers_balance_the_gradient():
     assert (model.multipliers_ * model.constraints_.ravel()) == pytest.approx(0.0, abs=1e-3)
 
 
+@pytest.mark.long
 def test_the_whole_grid_on_adult(adult):
     data = adult[1]
     found = [EtaNeutralLogisticRegression(eta=eta).fit(data.X, data.y, viewpoint=data.viewpoint) for eta in GRID]

@@ -80,6 +80,7 @@ def test_a_round_of_the_method_of_multipliers_is_the_envelope_and_has_its_gradie
         assert gradient[k] == pytest.approx((ahead - behind) / 2e-5, abs=1e-8)
 
 
+@pytest.mark.long
 def test_the_best_of_several_seeded_starts_is_kept():
     X, y, s = mixed_data(2)
     model = LearningFairRepresentations(4, A_x=0.1, A_z=20.0, n_init=4, random_state=3).fit(X, y, viewpoint=s)

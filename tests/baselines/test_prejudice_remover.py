@@ -104,6 +104,7 @@ def test_cold_and_warm_starts_meet(adult):
         np.testing.assert_allclose(walker.coef_, cold.coef_, atol=1e-3)
 
 
+@pytest.mark.long
 def test_information_falls_with_eta_on_adult(adult):
     data = adult[1]
     found = []

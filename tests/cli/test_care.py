@@ -58,6 +58,7 @@ def test_progress_is_not_markup(monkeypatch):
         progress("sex[/red]")
 
 
+@pytest.mark.long
 def test_python_m_nerm_is_the_command():
     import nerm as package
 
@@ -69,6 +70,7 @@ def test_python_m_nerm_is_the_command():
     assert b"Usage: nerm" in bare.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["fit", "bound"])
 def test_what_was_not_certified_is_not_success(nerm, data, command):
     ran = nerm(command, data, *ROLES, *HARD, "--json")
@@ -168,6 +170,7 @@ def test_a_model_without_its_recipe(nerm, data, model, change, words):
     refused(nerm("predict", model, data), "must hold a recipe", words, "nerm fit --out")
 
 
+@pytest.mark.long
 def test_a_terminal_without_some_letters(data, model, tmp_path):
     """η and → are no Latin-1: they become question marks, never a traceback; JSON escapes them."""
     narrow = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}

@@ -102,6 +102,7 @@ def test_other_atoms_kernels_and_weights(nerm, data):
         assert json.loads(ran.out)["relative_gap"] <= 1e-6
 
 
+@pytest.mark.long
 def test_an_answer_that_was_not_certified_has_its_own_exit_code(nerm, data):
     ran = nerm("fit", data, *ROLES, "--solver", "subgradient", "--tol", "1e-9", "--json", "-q")
     assert ran.code == 3
@@ -162,6 +163,7 @@ def test_solvers(nerm):
     assert "interior-point" in nerm("solvers").out
 
 
+@pytest.mark.long
 def test_demo(nerm, tmp_path):
     ran = nerm("demo", "--folder", tmp_path)
     assert ran.code == 0
@@ -194,6 +196,7 @@ def test_help_imports_nothing_heavy():
     assert "HEAVY []" in out
 
 
+@pytest.mark.long
 def test_every_method(nerm, data, tmp_path):
     figure = tmp_path / "all.svg"
     ran = nerm("tradeoff", data, *ROLES, *SMALL, "--methods", "all", "--figure", figure, "--json")

@@ -52,6 +52,7 @@ def check(name, seeds, tol=1e-5):
     return solved / len(seeds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_agrees_or_says_so(name):
     share = check(name, range(6))

@@ -39,6 +39,7 @@ def test_from_dense_to_empty(weight):
         assert np.abs(solution.coef).max() < 1e-6
 
 
+@pytest.mark.long
 def test_more_columns_than_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 150))

@@ -92,6 +92,7 @@ def no_files(monkeypatch):
     monkeypatch.delenv("NERM_DATA", raising=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_both_routes_give_the_same_frame(name, real_data, no_files, monkeypatch):
     asked = {}

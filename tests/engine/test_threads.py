@@ -68,6 +68,7 @@ print(blas_threads())
 """
 
 
+@pytest.mark.long
 def test_blas_gets_its_threads_back_from_all_who_held_them():
     """In a process of its own: the tests themselves run BLAS on one thread, which would hide what is not given back."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}

@@ -62,6 +62,7 @@ def routing():
         yield
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("routing")
 def test_a_grid_search_in_parallel_carries_the_viewpoint():
     X, y, v = make_data(1, n=120)

@@ -95,6 +95,7 @@ def test_reservations_are_no_claims_of_success(claim):
     assert not claims_success(claim)
 
 
+@pytest.mark.long
 def test_command(tmp_path, monkeypatch, capsys):
     from nerm.cli import main
     from nerm.experiments.compare import cases

@@ -28,6 +28,7 @@ def solved(problem, theta):
     return state
 
 
+@pytest.mark.long
 def test_standing_is_the_formula(problem):
     rng = np.random.default_rng(0)
     a = Segments(problem, 0.3).balanced(rng.normal(size=40))

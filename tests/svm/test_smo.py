@@ -119,6 +119,7 @@ def test_published_variant_solves_the_shrinkage_problem(kernel, eta):
     np.testing.assert_allclose(gram @ forces / 0.7 + model.intercept, model.training_scores(), atol=1e-6)
 
 
+@pytest.mark.long
 def test_a_small_cache_gives_the_same_answer():
     X, y, v = synthetic(300, d=4, seed=2)
     whole = smo(X, y, v, 1.0, 1.0, tol=1e-8)

@@ -51,6 +51,7 @@ def test_multipliers_are_a_subgradient_with_sum_zero(seed):
         assert there >= here + slope @ (other - w) - 1e-9 * here
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("eta", "tol"), [(0.0, 1e-3), (0.1, 1e-3), (1.0, 1e-3), (10.0, 1e-2)])
 def test_it_converges_and_certifies_itself(eta, tol):
     X, y, v = synthetic(80, d=4, seed=3)
