@@ -52,13 +52,14 @@ class Standing:
 class FixedTheta:
     """The state of the compiled loop at one theta: levels a, scores G without intercept, active rows."""
 
-    def __init__(self, problem: Problem, theta: float, a: Floats, G: Floats, cache: GramCache) -> None:
+    def __init__(self, problem: Problem, theta: float, cache: GramCache, a: Floats, G: Floats | None = None) -> None:
         self.problem, self.theta, self.cache = problem, theta, cache
         self.segments = s = Segments(problem, theta)
         self.lam = problem.divisor * sum(weight for weight, _ in problem.regularizers)
+        scores = cache.product(a) / self.lam if G is None else G.copy()
         x, rise, fall = np.zeros((3, len(a)))
         seg = np.zeros(len(a), dtype=np.int64)
-        self.at = pair_steps.Places(a.copy(), G.copy(), seg, x, rise, fall, s.low, s.start, s.width, s.slope)
+        self.at = pair_steps.Places(a.copy(), scores, seg, x, rise, fall, s.low, s.start, s.width, s.slope)
         pair_steps.place(self.at)
         self.active = np.arange(len(a))
 

@@ -125,7 +125,7 @@ class ThetaSearch:
         theta = (1 - share) * left.theta + share * right.theta
         here, there = left.state.at, right.state.at
         a, G = (1 - share) * here.a + share * there.a, (1 - share) * here.G + share * there.G
-        return FixedTheta(self.problem, theta, a, G, self.cache)
+        return FixedTheta(self.problem, theta, self.cache, a, G)
 
     def _inner(self, state: FixedTheta) -> tuple[Standing, bool]:
         """Take pair steps until they no longer own the gap; return the standing and whether none are left."""
@@ -148,8 +148,7 @@ class ThetaSearch:
         theta = float(np.clip(theta, self.first, self.last))
         a: Floats = forces(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
         a = Segments(self.problem, theta).balanced(a, scores)
-        lam = self.problem.divisor * sum(weight for weight, _ in self.problem.regularizers)
-        return FixedTheta(self.problem, theta, a, self.cache.product(a) / lam, self.cache)
+        return FixedTheta(self.problem, theta, self.cache, a)
 
     def _report(self, standing: Standing) -> None:
         n = self.problem.divisor

@@ -22,7 +22,7 @@ def problem():
 
 
 def solved(problem, theta):
-    state = FixedTheta(problem, theta, np.zeros(40), np.zeros(40), GramCache(problem.hypothesis, 100))
+    state = FixedTheta(problem, theta, GramCache(problem.hypothesis, 100), np.zeros(40), np.zeros(40))
     while not state.advance(1000)[1]:
         pass
     return state
@@ -32,7 +32,8 @@ def solved(problem, theta):
 def test_standing_is_the_formula(problem):
     rng = np.random.default_rng(0)
     a = Segments(problem, 0.3).balanced(rng.normal(size=40))
-    state = FixedTheta(problem, 0.3, a, GRAM @ a / LAM, GramCache(problem.hypothesis, 100))
+    state = FixedTheta(problem, 0.3, GramCache(problem.hypothesis, 100), a)
+    np.testing.assert_allclose(state.at.G, GRAM @ a / LAM, atol=1e-10)
     standing = state.standing()
     rows = state.segments.multipliers(state.at.a).rows * np.array([[1.0], [0.3 * ETA], [0.7 * ETA]])
     np.testing.assert_allclose(standing.dual, dual_value(*rows, GRAM, Y, V, LAM), rtol=1e-12)
@@ -66,7 +67,7 @@ def test_the_slope_is_the_derivative_of_the_dual_in_theta(problem):
 
 def test_rows_that_no_violation_can_move_are_left_aside_and_come_back(problem):
     state = solved(problem, 0.3)
-    other = FixedTheta(problem, 0.3, state.at.a, state.at.G, state.cache)
+    other = FixedTheta(problem, 0.3, state.cache, state.at.a, state.at.G)
     other.active = np.arange(3)
     assert other.advance(100)[1]
     assert len(other.active) == 40
