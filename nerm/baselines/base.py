@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
@@ -54,11 +54,14 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _prepare(self, X: Any, y: Any, viewpoint: Any) -> tuple[Matrix, Bools, Bools]:
         """Check all that fit is given; return the matrix, the rows of the desired outcome and of the favoured group."""
         matrix = as_matrix(X)
-        positive = self._fit_labels(y, matrix.shape[0])
-        favoured = self._fit_groups(viewpoint, matrix.shape[0])
+        return matrix, *self._fit_cells(X, y, viewpoint, matrix.shape[0])
+
+    def _fit_cells(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Bools]:
+        """Learn columns, classes and groups; return the rows of the desired outcome and of the favoured group."""
+        positive, favoured = self._fit_labels(y, n), self._fit_groups(viewpoint, n)
         self._check_cells(positive, favoured)
-        self._remember_columns(X)
-        return matrix, positive, favoured
+        validate_data(self, X, skip_check_array=True)
+        return positive, favoured
 
     def _fit_labels(self, y: Any, n: int) -> Bools:
         """Learn the classes and return True for the desired outcome."""
@@ -111,14 +114,6 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "Code the groups as in fit",
             )
         return favoured
-
-    def _remember_columns(self, X: Any) -> None:
-        """Keep the number of columns, and their names in a frame, as scikit-learn does."""
-        self.n_features_in_ = int(np.shape(X)[1])
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray([str(name) for name in X.columns], dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _check_columns(self, X: Any) -> None:
         """Refuse a frame whose columns are not those of fit, in their order."""

@@ -14,6 +14,7 @@ from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 
 STEP = 0.01
+PROMOTION = np.array([-1.0, 1.0])  # of one row: a negative less, a positive more
 
 
 @dataclass(eq=False, repr=False)
@@ -81,10 +82,7 @@ class CV2NB(GroupClassifier):
             )
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
-        positive = self._fit_labels(y, len(codes))
-        favoured = self._fit_groups(viewpoint, len(codes))
-        self._check_cells(positive, favoured)
-        self._remember_columns(X)
+        positive, favoured = self._fit_cells(X, y, viewpoint, len(codes))
         self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in (~favoured, favoured)]
         features = [self._odds[s][codes[favoured == bool(s)]].sum(axis=1) for s in (0, 1)]
         counts = np.array([[(positive == bool(c))[favoured == bool(s)].sum() for s in (0, 1)] for c in (0, 1)])
@@ -118,24 +116,15 @@ class CV2NB(GroupClassifier):
             trace.append((N.copy(), disc, int(hits.sum())))
             if disc <= 0 or len(trace) - 1 == self.max_iter:
                 break
-            before = N.copy()
             if hits.sum() < positives:
-                d = STEP * N[0, top]
-                N[1, low] += d
-                N[0, low] -= d
+                N[:, low] += STEP * N[0, top] * PROMOTION
             else:
-                d = STEP * N[1, low]
-                N[0, top] += d
-                N[1, top] -= d
+                N[:, top] -= STEP * N[1, low] * PROMOTION
             if N.min() < 0:
-                N = before
                 break
-        self.counts_ = N
-        self.trace_ = {
-            "counts": np.array([entry[0] for entry in trace]),
-            "discrimination": np.array([entry[1] for entry in trace]),
-            "positives": np.array([entry[2] for entry in trace]),
-        }
+        names = ("counts", "discrimination", "positives")
+        self.trace_ = {name: np.array(values) for name, values in zip(names, zip(*trace, strict=True), strict=True)}
+        self.counts_ = self.trace_["counts"][-1]
         self.objective_, self.n_iter_, self.converged_ = disc, len(trace) - 1, disc <= 0
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:

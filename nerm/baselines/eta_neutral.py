@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from sklearn.utils.validation import validate_data
 
 from nerm.baselines.augmented_lagrangian import minimise
 from nerm.baselines.base import GroupClassifier, with_ones
@@ -107,14 +108,12 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         problem = NeutralLikelihood(with_ones(matrix), positive, belonging, eta, lam)
         found = minimise(problem, np.zeros(d + 1), tol, FEASIBLE / 10, int(self.max_iter), self.verbose)
         p = expit(problem.X @ found.weights)
-        self._remember_columns(X)
+        validate_data(self, X, skip_check_array=True)
         self.coef_, self.intercept_ = found.weights[:d].copy(), float(found.weights[d])
         self.objective_ = problem.objective(found.weights) * n
         self.constraints_ = problem.published_constraints(p)
-        self.violation_ = found.violation
-        self.gradient_norm_ = found.gradient_norm
-        self.n_iter_ = found.steps
-        self.converged_ = found.converged
+        self.violation_, self.gradient_norm_ = found.violation, found.gradient_norm
+        self.n_iter_, self.converged_ = found.steps, found.converged
         self.multipliers_ = found.multipliers * n
         names: list[Any] = ["q_0 = q_1"] if eta == 0 else self._names()
         self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]

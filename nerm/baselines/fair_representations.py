@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from nerm.baselines.base import GroupClassifier
 from nerm.baselines.descent import lbfgs
 from nerm.baselines.prototypes import EDGE, Prototypes
-from nerm.errors import InvalidInputError
+from nerm.splitting import as_count
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
@@ -103,17 +103,15 @@ class LearningFairRepresentations(GroupClassifier):
         """
         scales = tuple(as_nonnegative(getattr(self, name), name) for name in ("A_x", "A_y", "A_z"))
         tol = as_positive(self.tol, "tol")
-        for name in ("n_prototypes", "n_init"):
-            value = getattr(self, name)
-            if int(value) != value or value < 1:
-                raise InvalidInputError(f"{name!r} must be a whole number, at least 1", repr(value), "Use 1 or more")
-        problem = Prototypes(*self._prepare(X, y, viewpoint), int(self.n_prototypes), scales)
+        prototypes = as_count(self.n_prototypes, "n_prototypes", do="Use 1 or more")
+        starts = as_count(self.n_init, "n_init", do="Use 1 or more")
+        problem = Prototypes(*self._prepare(X, y, viewpoint), prototypes, scales)
         random = check_random_state(self.random_state)
         ends = []
-        for k in range(int(self.n_init)):
+        for k in range(starts):
             ends.append(self._descend(problem, problem.start(random), tol))
             if self.verbose:
-                print(f"LFR: start {k + 1} of {self.n_init}, objective {ends[-1][0]:.8g}, {ends[-1][2]} steps")
+                print(f"LFR: start {k + 1} of {starts}, objective {ends[-1][0]:.8g}, {ends[-1][2]} steps")
         best = min(range(len(ends)), key=lambda k: ends[k][0])
         self.objectives_ = np.array([end[0] for end in ends])
         self.objective_, found, self.n_iter_, self.residual_ = ends[best]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.baselines.base import GroupClassifier
 from nerm.baselines.nominal import NominalCodes
@@ -40,7 +40,7 @@ class NominalNaiveBayes(GroupClassifier):
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
         positive = self._fit_labels(y, len(codes))
-        self._remember_columns(X)
+        validate_data(self, X, skip_check_array=True)
         self.counts_ = np.array([(~positive).sum(), positive.sum()], dtype=float)
         self._odds = self._nominal.log_odds(codes, positive)
         margins = np.where(positive, 1.0, -1.0) * self._scores(codes)

@@ -7,30 +7,25 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
+from nerm.splitting import as_count
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_vector
 
 
 def as_delta(delta: Any) -> float:
     """Return a confidence parameter strictly between 0 and 1."""
-    try:
-        value = float(delta)
-    except (TypeError, ValueError):
-        value = float("nan")
-    if not 0.0 < value < 1.0:
+    if not isinstance(delta, float | int | np.floating) or not 0.0 < delta < 1.0:
         raise InvalidInputError(
             "'delta' must be strictly between 0 and 1",
             repr(delta),
             "The bound holds with probability 1 - delta: use 0.05, for instance",
         )
-    return value
+    return float(delta)
 
 
-def as_count(n: Any, name: str = "n") -> int:
-    """Return a positive whole number."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidInputError(f"{name!r} must be a positive whole number", repr(n), "Pass the number of rows")
-    return int(n)
+def as_rows(n: Any) -> int:
+    """Return n, the number of rows."""
+    return as_count(n, "n", do="Pass the number of rows")
 
 
 def as_radius(radius: Any) -> float:

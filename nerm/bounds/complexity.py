@@ -17,8 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm import kernels
-from nerm.bounds.checks import as_count, as_delta, as_intercept_radius, as_radius, as_viewpoint
+from nerm.bounds.checks import as_delta, as_intercept_radius, as_radius, as_rows, as_viewpoint
 from nerm.errors import InvalidInputError
+from nerm.splitting import as_count
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_nonnegative, check_finite
 
@@ -68,7 +69,7 @@ def rademacher_population(
     """
     R = as_nonnegative(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
     G = as_nonnegative(viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance")
-    return G * (as_radius(radius) * R + as_intercept_radius(intercept_radius)) / as_count(n) ** 0.5
+    return G * (as_radius(radius) * R + as_intercept_radius(intercept_radius)) / as_rows(n) ** 0.5
 
 
 @dataclass(frozen=True)

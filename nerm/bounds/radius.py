@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from nerm.bounds.checks import as_count, as_delta
+from nerm.bounds.checks import as_delta, as_rows
 from nerm.validation import as_nonnegative, as_positive
 
 
@@ -24,7 +24,7 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
     >>> norm_radius(lam=5.0, n=100)
     4.4721...
     """
-    strength = as_positive(lam, "lam", "The norm is bounded only by a positive regularization") / as_count(n)
+    strength = as_positive(lam, "lam", "The norm is bounded only by a positive regularization") / as_rows(n)
     phi = as_nonnegative(at_zero, "at_zero")
     gap = as_nonnegative(gap, "gap", "Pass the certified gap, primal minus dual, in mean form")
     return min(math.sqrt(phi / strength) + math.sqrt(2 * gap / strength), math.sqrt(2 * (phi + gap) / strength))

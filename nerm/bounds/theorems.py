@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.bounds.checks import as_count, as_delta, check_nonnegative, slope_and_range
+from nerm.bounds.checks import as_delta, as_rows, check_nonnegative, slope_and_range
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.metrics import relaxed_neutrality_risk
 from nerm.typing import Floats
@@ -121,7 +121,7 @@ def optimal_neutrality_bound(
             f"{sum(given)} of 3",
             "Give all of them, or none for the corollary about the sample",
         )
-    return value + _excess(surrogate, "surrogate", as_count(n), complexity, margin_bound, delta, kind, events=2)
+    return value + _excess(surrogate, "surrogate", as_rows(n), complexity, margin_bound, delta, kind, events=2)
 
 
 def _excess(

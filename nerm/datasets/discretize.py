@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.splitting import as_count
 from nerm.typing import Array, Floats
 from nerm.validation import as_nonnegative
 
@@ -19,15 +20,15 @@ def as_frame(X: Any) -> Any:
     """Return X as a DataFrame whose columns have names and their own types."""
     import pandas as pd
 
-    if isinstance(X, pd.DataFrame):
-        return X
-    values = np.asarray(X)
+    values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if values.ndim != 2 or 0 in values.shape:
         raise InvalidInputError(
             "'X' must be a table with at least one row and one column",
             f"shape {values.shape}",
             "Pass a DataFrame or a two-dimensional array",
         )
+    if isinstance(values, pd.DataFrame):
+        return values
     frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
     return frame.infer_objects() if values.dtype == object else frame
 
@@ -94,10 +95,7 @@ class Discretize(TransformerMixin, BaseEstimator):
         """Learn cut points and which values to keep."""
         if self.output not in ("codes", "categories"):
             raise UnknownNameError("'output'", self.output, ("codes", "categories"))
-        if int(self.n_bins) != self.n_bins or self.n_bins < 1:
-            raise InvalidInputError(
-                "'n_bins' must be a whole number, at least 1", repr(self.n_bins), "Use 4, as the paper"
-            )
+        as_count(self.n_bins, "n_bins", do="Use 4, as the paper")
         as_nonnegative(self.pool_at_most, "pool_at_most")
         frame = as_frame(X)
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
@@ -107,7 +105,7 @@ class Discretize(TransformerMixin, BaseEstimator):
         self._code_of: dict[str, dict[Any, int]] = {}
         for column in frame.columns:
             if _is_numeric(frame[column]):
-                self.cuts_[column] = _cuts(frame[column].to_numpy(dtype=float), int(self.n_bins))
+                self.cuts_[column] = _cuts(frame[column].to_numpy(dtype=float), self.n_bins)
             self._learn(column, self._values(frame[column]))
         return self
 

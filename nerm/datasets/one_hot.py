@@ -34,6 +34,14 @@ class Levels:
 
     values: tuple[Any, ...]
 
+    @classmethod
+    def seen(cls, series: Any) -> Levels:
+        """Return the values that occur: in the order of the categories when there are any, else sorted."""
+        present = series.dropna().unique()
+        if series.dtype.name == "category":
+            return cls(tuple(value for value in series.cat.categories if value in present))
+        return cls(tuple(sorted(present.tolist(), key=lambda v: (isinstance(v, str), v))))
+
     @property
     def shown(self) -> tuple[Any, ...]:
         """The values that have a column: of two only the second, since the first says the same."""
@@ -43,7 +51,11 @@ class Levels:
         """Return the place of each entry among the values, (n,); -1 for what is missing or none of them."""
         import pandas as pd
 
-        return np.asarray(pd.Index(self.values, dtype=object).get_indexer(np.asarray(column, dtype=object)))
+        values, column = pd.Index(self.values), pd.Series(column)
+        both_numbers = values.dtype.kind == column.dtype.kind == "f"  # looked up some ten times as fast
+        return np.asarray(
+            values.get_indexer(column) if both_numbers else values.astype(object).get_indexer(column.astype(object))
+        )
 
     def matrix(self, codes: Ints, unknown: float = 0.0) -> Any:
         """Return the CSR matrix of zeros and ones, (n, columns).
@@ -98,7 +110,7 @@ class OneHot(TransformerMixin, BaseEstimator):
         frame = as_frame(X)
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
-        self.levels_ = {column: Levels(_seen(frame[column])) for column in frame.columns}
+        self.levels_ = {column: Levels.seen(frame[column]) for column in frame.columns}
         if not any(levels.values for levels in self.levels_.values()):
             raise InvalidInputError(
                 "'X' must have a value that is not missing", "only missing entries", "Check the table"
@@ -130,15 +142,6 @@ class OneHot(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names = [f"{c}={_show(v)}" for c, levels in self.levels_.items() for v in levels.shown]
         return np.asarray(names, dtype=object)
-
-
-def _seen(series: Any) -> tuple[Any, ...]:
-    """Return the values that occur: in the order of the categories when there are any, else sorted."""
-    present = series[series.notna()]
-    if series.dtype.name == "category":
-        occurring = set(present.unique())
-        return tuple(value for value in series.cat.categories if value in occurring)
-    return tuple(sorted(present.unique().tolist(), key=lambda v: (isinstance(v, str), v)))
 
 
 def _show(value: Any) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nerm.errors import InvalidInputError
 from nerm.signs import sign
+from nerm.splitting import as_count
 from nerm.typing import Floats
 
 FEATURES = 10
@@ -32,8 +32,7 @@ def synthetic(n: int = 1000, random_state: Any = None) -> dict[str, Any]:
     dict
         ``X`` (n, 10), ``y`` and ``viewpoint`` (n,), and ``details``: the true weights ``w_y`` and ``w_v``.
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidInputError("'n' must be a whole number, at least 1", repr(n), "Give the number of samples to draw")
+    as_count(n, "n", do="Give the number of samples to draw")
     if isinstance(random_state, np.random.RandomState):
         uniform = random_state.uniform
     else:

@@ -190,7 +190,7 @@ def test_a_loop_that_must_stop_early_says_what_is_left():
         (
             np.zeros(4),
             "'X' must be a table with at least one row and one column. Got shape (4,). Pass a DataFrame or a "
-            "two-dimensional array of codes.",
+            "two-dimensional array.",
         ),
         (
             sp.csr_matrix(np.ones((4, 2))),

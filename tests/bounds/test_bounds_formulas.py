@@ -138,8 +138,8 @@ COMMON = {"complexity": 0.1, "margin_bound": 2.0}
             lambda: bounds.neutrality_bound([], [], Hinge(), **COMMON),
             r"'scores' must have at least one entry",
         ),
-        (lambda: bounds.norm_radius(1.0, 0), r"'n' must be a positive whole number\. Got 0"),
-        (lambda: bounds.norm_radius(1.0, 2.5), r"'n' must be a positive whole number\. Got 2\.5"),
+        (lambda: bounds.norm_radius(1.0, 0), r"'n' must be a whole number, at least 1\. Got 0"),
+        (lambda: bounds.norm_radius(1.0, 2.5), r"'n' must be a whole number, at least 1\. Got 2\.5"),
         (
             lambda: bounds.norm_radius(0.0, 5),
             r"'lam' must be a finite positive number\. Got 0\.0\. The norm is bounded only",
@@ -161,7 +161,7 @@ COMMON = {"complexity": 0.1, "margin_bound": 2.0}
         (lambda: bounds.rademacher_population(10, 1.0, math.inf), r"'input_radius' must be a finite number"),
         (
             lambda: bounds.rademacher_monte_carlo([[1.0]], 1.0, draws=0),
-            r"'draws' must be a positive whole number",
+            r"'draws' must be a whole number, at least 1",
         ),
         (
             lambda: bounds.neutrality_bound([1.0], [1.0], Hinge(), complexity=math.inf, margin_bound=2.0),
