@@ -22,7 +22,6 @@ PARTS = ("risk", "neutrality", "zero_one", "sign_neutrality")
 MEASURES = tuple(f"{part}_{where}" for part in PARTS for where in ("train", "test", "error"))
 KEYS = ("n", "repetition", "fold")
 COLUMNS = (*KEYS, "eta", *MEASURES, "status", "reason")
-OPTIONS = ("etas", "lam_per_sample", "folds", "seed", "redraw")
 
 
 def convergence(
@@ -98,34 +97,24 @@ def convergence(
     for size, repetition, fold in product(sizes, range(repetitions), range(folds)):
         place = {"n": size, "repetition": repetition, "fold": fold}
         places = tuple({**place, "eta": eta} for eta in grid)
-        jobs.append(Job(places, _errors, (size, repetition, fold), {name: settings[name] for name in OPTIONS}))
+        jobs.append(Job(places, _errors, (settings, size, repetition, fold)))
     return record_all(jobs, {"": None}, workers, results, settings, COLUMNS, KEYS, "convergence", progress)
 
 
-def _errors(
-    _: None,
-    n: int,
-    repetition: int,
-    fold: int,
-    *,
-    etas: Sequence[float],
-    lam_per_sample: float,
-    folds: int,
-    seed: int,
-    redraw: bool,
-) -> Iterator[Row]:
+def _errors(_: None, settings: Row, n: int, repetition: int, fold: int) -> Iterator[Row]:
     """Solve for every eta on one fold of one sample and yield the errors."""
     from nerm.datasets.synthetic import synthetic
 
-    drawn = seed_sequence(seed, "synthetic", *([repetition] if redraw else []))
+    seed = settings["seed"]
+    drawn = seed_sequence(seed, "synthetic", *([repetition] if settings["redraw"] else []))
     # One integer for all sizes: then a small sample is the beginning of a larger one.
     data = synthetic(n, int(drawn.generate_state(1, np.uint64)[0]))
     X, y, v = data["X"], data["y"], data["viewpoint"]
-    of = assign_folds([np.zeros(n)], folds, seed_sequence(seed, "folds", n, repetition))
+    of = assign_folds([np.zeros(n)], settings["folds"], seed_sequence(seed, "folds", n, repetition))
     train, test = of != fold, of == fold
     # (lambda / 2n) ||w||^2 in mean form, lambda = lam_per_sample * n: n cancels.
-    problem = svm_objective(lam_per_sample).on(X[train], y[train], viewpoint=v[train])
-    for solution in problem.path(etas):
+    problem = svm_objective(settings["lam_per_sample"]).on(X[train], y[train], viewpoint=v[train])
+    for solution in problem.path(settings["etas"]):
         fit = fit_of(solution, X)
         assert fit.scores is not None
         on_train, on_test = (measure(fit.scores[part], y[part], v[part]) for part in (train, test))

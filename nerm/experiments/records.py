@@ -46,7 +46,7 @@ class Records:
     Attributes
     ----------
     cells
-        The rows of each finished task as they stand in the file.
+        The rows of each finished task as they stand in the file, the seconds last.
     """
 
     def __init__(
@@ -59,7 +59,6 @@ class Records:
     ) -> None:
         self.settings, self.columns, self.keys, self.sizes = dict(settings), list(columns), list(keys), sizes
         self.cells: dict[Key, list[Cells]] = {}
-        self.seconds: dict[Key, list[float]] = {}
         self._file: Any = None
         self.path = None if path is None else Path(path)
         if self.path is not None:
@@ -80,47 +79,46 @@ class Records:
             _lock(self._file, self.path)
             self._recover()
             yield self
-            ordered = self._ordered()
             with write_atomically(self.path) as file:
-                file.write(self._head() + _lines(cells for key in ordered for cells in self.cells[key]))
-            self._write_times(ordered)
+                file.write(self._head() + self._lines(self._ordered()))
+            self._write_times(self._ordered())
 
     def add(self, key: Key, rows: Sequence[Row]) -> None:
         """Keep the rows of one finished task, on disk before anything else happens.
 
         A row has its `seconds` beside the columns; a column that it lacks is nan.
         """
-        self.cells[key] = [[_shown(row.get(column, math.nan)) for column in self.columns] for row in rows]
-        self.seconds[key] = [float(row.get("seconds", math.nan)) for row in rows]
+        columns = [*self.columns, "seconds"]
+        self.cells[key] = [[_shown(row.get(column, math.nan)) for column in columns] for row in rows]
         assert len(rows) == (1 if self.sizes is None else self.sizes[key]), (key, len(rows))
         if self._file is not None:
             # Times first: a task whose rows are in the file then always has its times too.
             with open(self.times_path, "ab") as times:
-                times.write(_lines(self._times(key)))
-            self._file.write(_lines(self.cells[key]))
+                times.write(self._times([key]))
+            self._file.write(self._lines([key]))
             self._file.flush()
             os.fsync(self._file.fileno())
 
     def frame(self) -> Any:
         """Return all rows as a DataFrame in the table's order, with a column `seconds`."""
-        ordered = self._ordered()
-        table = _frame([cells for key in ordered for cells in self.cells[key]], self.columns)
-        table["seconds"] = [s for key in ordered for s in self.seconds[key]]
-        return table
+        return _frame([cells for key in self._ordered() for cells in self.cells[key]], [*self.columns, "seconds"])
 
     def _ordered(self) -> list[Key]:
         return [key for key in (sorted(self.cells) if self.sizes is None else self.sizes) if key in self.cells]
 
     def _head(self) -> bytes:
         settings = json.dumps({"settings": self.settings})
-        return f"{MARK}{settings}\n".encode() + _lines([self.columns])
+        return f"{MARK}{settings}\n".encode() + _as_csv([self.columns])
 
-    def _times(self, key: Key) -> list[list[object]]:
-        return [[*key, k, repr(s)] for k, s in enumerate(self.seconds[key])]
+    def _lines(self, keys: Iterable[Key]) -> bytes:
+        return _as_csv(cells[:-1] for key in keys for cells in self.cells[key])
+
+    def _times(self, keys: Iterable[Key]) -> bytes:
+        return _as_csv([*key, k, cells[-1]] for key in keys for k, cells in enumerate(self.cells[key]))
 
     def _write_times(self, keys: Iterable[Key]) -> None:
         with write_atomically(self.times_path) as file:
-            file.write(_lines([[*self.keys, "row", "seconds"], *(line for key in keys for line in self._times(key))]))
+            file.write(_as_csv([[*self.keys, "row", "seconds"]]) + self._times(keys))
 
     def _recover(self) -> None:
         """Read what an earlier run of the same experiment left, drop what it did not finish, refuse anything else."""
@@ -129,7 +127,7 @@ class Records:
         content, head = self._file.read(), self._head()
         # A file cut inside its first two lines holds no result: it is begun anew if it began as ours would.
         if not head.startswith(content):
-            columns, *lines = _whole_lines(content, skip=1) or [[]]
+            columns, *lines = _whole_lines(content) or [[]]
             self._check({**_settings_in(self.path, content), "columns": columns})
             for number, cells in enumerate(lines, start=3):
                 if len(cells) != len(columns):
@@ -141,12 +139,13 @@ class Records:
                 self.cells.setdefault(tuple(cells[columns.index(name)] for name in self.keys), []).append(cells)
             if self.sizes is not None:
                 self.cells = {key: rows for key, rows in self.cells.items() if len(rows) == self.sizes.get(key)}
-        lines = _whole_lines(self.times_path.read_bytes(), skip=1) if self.cells and self.times_path.is_file() else []
-        times = {tuple(key): float(s) for *key, s in lines if len(key) == len(self.keys) + 1}
+        lines = _whole_lines(self.times_path.read_bytes()) if self.cells and self.times_path.is_file() else []
+        times = {tuple(place): seconds for *place, seconds in lines}
         for key, rows in self.cells.items():
-            self.seconds[key] = [times.get((*key, str(k)), math.nan) for k in range(len(rows))]
+            for k, cells in enumerate(rows):
+                cells.append(times.get((*key, str(k)), ""))
         self._write_times(self.cells)
-        kept = head + _lines(cells for rows in self.cells.values() for cells in rows)
+        kept = head + self._lines(self.cells)
         if kept != content:
             self._file.truncate(0)
             self._file.write(kept)
@@ -182,7 +181,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         raise InvalidInputError("the results file must exist", f"no file '{where}'", "Check the path")
     content = where.read_bytes()
     settings = _settings_in(where, content)
-    columns, *lines = _whole_lines(content, skip=1)
+    columns, *lines = _whole_lines(content)
     return _frame(lines, columns), settings
 
 
@@ -203,12 +202,12 @@ def _short(value: object) -> str:
     return text if len(text := str(value)) <= 60 else f"{text[:60]}…"
 
 
-def _whole_lines(content: bytes, skip: int) -> list[Cells]:
-    """Return the cells of each line but the first ones; a last line that a kill cut short is dropped."""
-    return list(csv.reader(content[: content.rfind(b"\n") + 1].decode().splitlines()[skip:]))
+def _whole_lines(content: bytes) -> list[Cells]:
+    """Return the cells of each line but the first; a last line that a kill cut short is dropped."""
+    return list(csv.reader(content[: content.rfind(b"\n") + 1].decode().splitlines()[1:]))
 
 
-def _lines(rows: Iterable[Sequence[object]]) -> bytes:
+def _as_csv(rows: Iterable[Sequence[object]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()

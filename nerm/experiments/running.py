@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from nerm.errors import InvalidInputError, MissingPackageError, UnknownNameError
@@ -30,8 +30,8 @@ class Job:
     places
         What each of its rows is about: the first columns.
     work
-        ``work(data, *arguments, **options)`` yields the rest of each row.
-    arguments, options
+        ``work(data, *arguments)`` yields the rest of each row.
+    arguments
         For `work`.
     data
         The name of the data that it works on.
@@ -48,7 +48,6 @@ class Job:
     places: tuple[Row, ...]
     work: Callable[..., Iterator[Row]]
     arguments: Sequence[Any] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
     data: str = ""
 
     def rows(self, data: Any) -> list[Row]:
@@ -58,7 +57,7 @@ class Job:
         found: list[Row] = []
         try:
             with threadpool_limits(1):  # with several, the order of sums depends on how many workers share the machine
-                for row in self.work(data, *self.arguments, **self.options):
+                for row in self.work(data, *self.arguments):
                     found.append({"status": "ok", "reason": "", **row})
             reason = f"the method gave {len(found)} fits for {len(self.places)} neutrality weights"
         except Exception as error:
@@ -181,10 +180,7 @@ def _parallel(jobs: Mapping[Key, Job], shared: Mapping[str, Any], n_jobs: int) -
     pool = Parallel(
         n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs", backend="loky", max_nbytes="1M"
     )
-    found: Iterator[tuple[Key, list[Row]]] = pool(
-        delayed(_keyed)(key, job, shared[job.data]) for key, job in list(jobs.items())
-    )
-    return found
+    yield from pool(delayed(_keyed)(key, job, shared[job.data]) for key, job in list(jobs.items()))
 
 
 def _keyed(key: Key, job: Job, data: Any) -> tuple[Key, list[Row]]:

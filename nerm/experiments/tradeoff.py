@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -24,6 +25,7 @@ LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 TUNING = 2**32 - 1  # in place of a repetition: these folds are none of the experiment's own
 KEYS = ("dataset", "method", "repetition", "fold")
 TUNING_KEYS = ("dataset", "tuning", "lam", "fold")
+Measure = Callable[[Floats, Floats, Floats], dict[str, float]]
 Lambdas = dict[tuple[str, str | None], float]
 
 
@@ -90,7 +92,6 @@ def tradeoff(
     """
     workers = Workers(n_jobs, backend, client)
     as_count(repetitions, "repetitions")
-    split = {"folds": as_count(folds, "folds", 2), "seed": as_count(seed, "seed", 0), "stratify": bool(stratify)}
     chosen = resolve(methods, dict(etas or {}))
     lams = _as_lams(lam)
     data = {each.name: each for each in as_coded_data(datasets, discretize, {m.coding for m in chosen}, data_home)}
@@ -102,22 +103,25 @@ def tradeoff(
         "methods": {m.name: m.details for m in chosen},
         "lam": list(lams),
         "discretize": discretize,
-        **split,
+        "folds": as_count(folds, "folds", 2),
+        "seed": as_count(seed, "seed", 0),
+        "stratify": bool(stratify),
     }
-    tuned = _tune(data, chosen, lams, split, common, results, workers, progress)
+    record = partial(record_all, shared=data, workers=workers, progress=progress)
+    tuned = _tune(data, chosen, common, results, record)
     jobs = []
     for name, method in product(data, chosen):
         weight = tuned.get((name, method.tuning), math.nan)
         for repetition, fold in product(range(repetitions), range(folds)):
             place = {"dataset": name, "method": method.name, "repetition": repetition, "fold": fold, "lam": weight}
             places = tuple({**place, "eta": eta} for eta in method.etas or (math.nan,))
-            jobs.append(Job(places, _measured, (_report, method, weight, repetition, fold), split, name))
+            jobs.append(Job(places, _measured, (common, _report, method, weight, repetition, fold), name))
     grids = {m.name: list(m.etas) for m in chosen}
     settings = {"experiment": "tradeoff", **common, "etas": grids, "repetitions": int(repetitions)}
     signs = np.array([1.0, 1.0, -1.0, -1.0])
     measures = _report(signs, signs, signs[[0, 2, 1, 3]])  # for their names
     columns = (*KEYS, "eta", "lam", *measures, "status", "reason")
-    return record_all(jobs, data, workers, results, settings, columns, KEYS, "trade-off", progress)
+    return record(jobs, results=results, settings=settings, columns=columns, keys=KEYS, title="trade-off")
 
 
 def _as_lams(lam: Any) -> tuple[float, ...]:
@@ -142,22 +146,13 @@ def _auc(y: Floats, scores: Floats, viewpoint: Floats) -> dict[str, float]:
 
 
 def _measured(
-    data: CodedData,
-    measure: Callable[[Floats, Floats, Floats], dict[str, float]],
-    method: Method,
-    lam: float,
-    repetition: int,
-    fold: int,
-    *,
-    folds: int,
-    seed: int,
-    stratify: bool,
+    data: CodedData, settings: Row, measure: Measure, method: Method, lam: float, repetition: int, fold: int
 ) -> Iterator[Row]:
     """Fit a method at every weight on one fold and yield what is measured on its test rows."""
-    strata = [data.y, data.viewpoint] if stratify else [np.zeros(len(data.y))]
-    of = assign_folds(strata, folds, seed_sequence(seed, data.name, repetition))
+    strata = [data.y, data.viewpoint] if settings["stratify"] else [np.zeros(len(data.y))]
+    of = assign_folds(strata, settings["folds"], seed_sequence(settings["seed"], data.name, repetition))
     train, test = np.flatnonzero(of != fold), np.flatnonzero(of == fold)
-    own = int(seed_sequence(seed, data.name, repetition, fold).generate_state(1)[0])
+    own = int(seed_sequence(settings["seed"], data.name, repetition, fold).generate_state(1)[0])
     for fit in sweep(method, data, train, test, lam, own):
         row: Row = {"status": "ok" if fit.converged else "not converged", "reason": fit.reason, "seconds": fit.seconds}
         try:
@@ -170,26 +165,20 @@ def _measured(
 
 
 def _tune(
-    data: Mapping[str, CodedData],
-    chosen: Sequence[Method],
-    lams: Sequence[float],
-    split: Mapping[str, Any],
-    common: Mapping[str, Any],
-    results: Any,
-    workers: Workers,
-    progress: bool | None,
+    data: Iterable[str], chosen: Sequence[Method], common: Row, results: Any, record: Callable[..., Any]
 ) -> Lambdas:
     """Choose lambda by data set and family: the one of the largest mean AUC, the larger one of equals."""
     families = {m.tuning: replace(m, fit=m.plain, etas=(0.0,)) for m in chosen if m.tuning is not None and m.plain}
+    lams = common["lam"]
     if len(lams) == 1 or not families:
         return {(name, family): lams[0] for name in data for family in families}
     jobs = []
-    for name, (family, method), lam, fold in product(data, families.items(), lams, range(split["folds"])):
+    for name, (family, method), lam, fold in product(data, families.items(), lams, range(common["folds"])):
         place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
-        jobs.append(Job((place,), _measured, (_auc, method, lam, TUNING, fold), split, name))
+        jobs.append(Job((place,), _measured, (common, _auc, method, lam, TUNING, fold), name))
     path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
     settings, columns = {"experiment": "tradeoff tuning", **common}, (*TUNING_KEYS, "auc", "status", "reason")
-    table = record_all(jobs, data, workers, path, settings, columns, TUNING_KEYS, "choice of lambda", progress)
+    table = record(jobs, results=path, settings=settings, columns=columns, keys=TUNING_KEYS, title="choice of lambda")
     best: Lambdas = {}
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()
