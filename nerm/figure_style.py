@@ -31,11 +31,7 @@ def style(k: int) -> dict[str, Any]:
 
 def axes_or_new(ax: Any) -> Any:
     """Return the Axes given, or new ones."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(4.2, 3.4), layout="constrained")[1]
+    return grid(ax, 1, 1, (4.2, 3.4))[0]
 
 
 def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Array:

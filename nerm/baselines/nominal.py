@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.datasets.discretize import as_frame
-from nerm.datasets.one_hot import Levels
+from nerm.datasets.levels import Levels
 from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats, Ints
 

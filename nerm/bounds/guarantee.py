@@ -59,6 +59,11 @@ class Statement:
         """Whether the statement could be made at all."""
         return bool(np.isfinite(self.bound))
 
+    @property
+    def remark(self) -> str:
+        """What a reader must know: why it is empty, or what it assumes."""
+        return self.note or f"assumes {self.assumes}"
+
     def __str__(self) -> str:
         head = f"{self.quantity} <= {self.bound:.4f}" if self.holds else f"{self.quantity}: no bound"
         word = "  VACUOUS" if self.vacuous else ""

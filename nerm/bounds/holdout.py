@@ -42,3 +42,10 @@ def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) ->
     v = sign(np.ravel(viewpoint))
     inverse_sizes = 1.0 / (v > 0).sum() + 1.0 / (v <= 0).sum()
     return score + float(np.sqrt(np.log(2.0 / as_delta(delta)) / 2.0 * inverse_sizes))
+
+
+#: What rows that the fit has not seen bound, and how: the quantity, its measure and its bound.
+HELD_OUT = (
+    ("C_sgn", neutrality_risk, holdout_neutrality_bound),
+    ("|difference in positive rates|", calders_verwer_score, holdout_parity_bound),
+)

@@ -1,4 +1,16 @@
-"""The `nerm` command: one subcommand a file; what is heavy is imported when a command runs, so that help is quick."""
+"""The `nerm` command: one subcommand a file; what is heavy is imported when a command runs, so that help is quick.
+
+Five minutes with your own table:
+  nerm demo
+  nerm fit people.csv --target income --viewpoint sex --out model.nerm
+  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
+  nerm audit scored.csv --target income --viewpoint sex --score score
+  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
+
+Results go to standard output, everything else to standard error.
+Exit codes: 0 done, 1 a fault of nerm, 2 input that cannot be used,
+3 an answer that was not certified, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +27,13 @@ from nerm.cli.completion import completion
 from nerm.cli.console import ended
 from nerm.cli.demo import demo
 from nerm.cli.fit import fit
+from nerm.cli.options import epilog_of
 from nerm.cli.predict import predict
 from nerm.cli.reproduce import reproduce
 from nerm.cli.solvers import solvers
 from nerm.cli.tradeoff import tradeoff
 
 COMMANDS = (demo, fit, predict, audit, tradeoff, bound, solvers, reproduce, completion)
-
-EPILOG = """\b
-Five minutes with your own table:
-  nerm demo
-  nerm fit people.csv --target income --viewpoint sex --out model.nerm
-  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
-  nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
-
-\b
-Results go to standard output, everything else to standard error.
-Exit codes: 0 done, 1 a fault of nerm, 2 input that cannot be used,
-3 an answer that was not certified, 130 interrupted.
-"""
 
 
 class _InOrder(click.Group):
@@ -47,7 +46,7 @@ class _InOrder(click.Group):
 @click.group(
     cls=_InOrder,
     commands=list(COMMANDS),
-    epilog=EPILOG,
+    epilog=epilog_of(__doc__),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="nerm", message="%(prog)s %(version)s")

@@ -1,4 +1,11 @@
-"""`nerm audit`: how neutral anybody's predictions are."""
+"""`nerm audit`: how neutral anybody's predictions are.
+
+Examples
+--------
+  nerm audit scored.csv --target income --viewpoint sex --score score
+  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
+  nerm audit scored.csv --target income --viewpoint sex --prediction decision
+"""
 
 from __future__ import annotations
 
@@ -7,22 +14,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.cli.console import Console
-from nerm.cli.options import common, delta_option, read, role_options, table_options
+from nerm.cli.options import common, delta_option, epilog_of, read, role_options, table_options
 from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from nerm.tables import TableTask
     from nerm.typing import Floats
 
-EPILOG = """\b
-Examples:
-  nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
-  nerm audit scored.csv --target income --viewpoint sex --prediction decision
-"""
 
-
-@click.command(epilog=EPILOG)
+@click.command(epilog=epilog_of(__doc__))
 @click.argument("data", metavar="PREDICTIONS.csv")
 @role_options
 @click.option("--score", metavar="COLUMN", help="Column of real scores.")
@@ -49,8 +49,8 @@ def audit(
     """
     if (score is None) == (prediction is None):
         raise click.UsageError("Give either --score or --prediction.")
-    from nerm import bounds, metrics
     from nerm.bounds.guarantee import Statement
+    from nerm.bounds.holdout import HELD_OUT
     from nerm.cli.rendering import measured, statements_json, statements_table
     from nerm.tables import make_task
     from nerm.tables.reading import MISSING
@@ -61,10 +61,7 @@ def audit(
     console.notes(task.notes)
     plain, tables = measured(task, scores, f"{len(task):,} rows")
     statements = []
-    for quantity, measure, bound in (
-        ("C_sgn", metrics.neutrality_risk, bounds.holdout_neutrality_bound),
-        ("|difference in positive rates|", metrics.calders_verwer_score, bounds.holdout_parity_bound),
-    ):
+    for quantity, measure, bound in HELD_OUT:
         value, most = abs(measure(scores, task.v)), bound(scores, task.v, delta=delta)
         note = "i.i.d. rows, not used before"
         statements.append(Statement(quantity, "these rows", value, min(most, 1.0), note, most >= 1, note))

@@ -1,4 +1,10 @@
-"""`nerm bound`: what is guaranteed about a model beyond the rows at hand."""
+"""`nerm bound`: what is guaranteed about a model beyond the rows at hand.
+
+Examples
+--------
+  nerm bound people.csv --target income --viewpoint sex --eta 5
+  nerm bound people.csv --target income --viewpoint sex --weights uniform --delta 0.01
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,10 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console
-from nerm.cli.options import fit_options, request_of, study_options
-
-EPILOG = """\b
-Examples:
-  nerm bound people.csv --target income --viewpoint sex --eta 5
-  nerm bound people.csv --target income --viewpoint sex --weights uniform --delta 0.01
-"""
+from nerm.cli.options import epilog_of, fit_options, request_of, study_options
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=epilog_of(__doc__))
 @click.argument("data", metavar="DATA.csv")
 @fit_options
 @study_options

@@ -38,15 +38,10 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
         except click.exceptions.NoArgsIsHelpError as error:
             print(error.format_message(), file=sys.stderr)
             return BAD_INPUT
-        except click.UsageError as error:
-            hint = f" Try 'nerm {error.ctx.info_name} --help'." if error.ctx and error.ctx.parent else ""
-            _say(f"{_one_line(error.format_message())}{hint}")
-            return BAD_INPUT
-        except click.ClickException as error:
-            _say(_one_line(error.format_message()))
-            return BAD_INPUT
-        except NermError as error:
-            _say(_one_line(str(error)))
+        except (click.ClickException, NermError) as error:
+            said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            ctx = getattr(error, "ctx", None)  # of an option or argument that cannot be used
+            _say(" ".join(said.split()) + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else ""))
             return NOT_CERTIFIED if isinstance(error, NotSolvedError) else BAD_INPUT
         except (click.Abort, KeyboardInterrupt):
             _say("Interrupted.")
@@ -54,10 +49,6 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,13 @@
-"""`nerm fit`: a model from a table, evaluated on rows it has not seen, in one file with the coding of its columns."""
+"""`nerm fit`: a model from a table, evaluated on rows it has not seen, in one file with the coding of its columns.
+
+Examples
+--------
+  nerm fit people.csv --target income --viewpoint sex --out model.nerm
+  nerm fit people.csv --target income --viewpoint sex --positive '>50K' --eta 0.5 --bounds
+  nerm fit adult.test.gz --columns @adult --skip-lines 1 --target class --viewpoint sex
+  nerm fit german.data.gz --columns @german --target class --positive 1 --viewpoint foreign_worker
+  nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
+"""
 
 from __future__ import annotations
 
@@ -7,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.cli.console import Console, check_places, refusing_unwritable, write_text
-from nerm.cli.options import fit_options, inputs_of, report_option, request_of, study_options
+from nerm.cli.options import epilog_of, fit_options, inputs_of, report_option, request_of, study_options
 from nerm.errors import NermError
 
 if TYPE_CHECKING:
@@ -16,17 +25,8 @@ if TYPE_CHECKING:
 #: What a saved model remembers of its fit.
 REMEMBERED = ("eta", "lam", "lam_form", "weights", "objective", "rows", "seed", "relative_gap", "solver")
 
-EPILOG = """\b
-Examples:
-  nerm fit people.csv --target income --viewpoint sex --out model.nerm
-  nerm fit people.csv --target income --viewpoint sex --positive '>50K' --eta 0.5 --bounds
-  nerm fit adult.test.gz --columns @adult --skip-lines 1 --target class --viewpoint sex
-  nerm fit german.data.gz --columns @german --target class --positive 1 --viewpoint foreign_worker
-  nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
-"""
 
-
-@click.command(epilog=EPILOG)
+@click.command(epilog=epilog_of(__doc__))
 @click.argument("data", metavar="DATA.csv")
 @fit_options
 @click.option("--out", metavar="MODEL.nerm", help="Write the model here.")

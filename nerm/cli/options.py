@@ -33,6 +33,12 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def epilog_of(doc: str | None) -> str:
+    """Return what stands below a command's options: its module's docstring after the first line, not wrapped."""
+    text = str(doc).partition("\n\n")[2].replace("Examples\n--------", "Examples:")
+    return "\b\n" + text.replace("\n\n", "\n\n\b\n")
+
+
 def common(command: F) -> F:
     """Add --json and --quiet; the command gets a `Console` as its first argument."""
 
@@ -151,7 +157,7 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
 
     name = given[1:]
     if name in TABLES:
-        return TABLES[name].columns, name
+        return TABLES[name].about["columns"], name
     if not Path(name).is_file():
         layouts = ", ".join(f"@{layout}" for layout in sorted(TABLES))
         raise InvalidInputError(

@@ -1,4 +1,10 @@
-"""`nerm predict`: scores and labels of new rows."""
+"""`nerm predict`: scores and labels of new rows.
+
+Examples
+--------
+  nerm predict model.nerm new.csv > scored.csv
+  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
+"""
 
 from __future__ import annotations
 
@@ -8,19 +14,13 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console, check_places, write_text
-from nerm.cli.options import common, inputs_of, read, table_options
+from nerm.cli.options import common, epilog_of, inputs_of, read, table_options
 from nerm.errors import InvalidInputError
 
 OWN = ("row", "score", "prediction")
 
-EPILOG = """\b
-Examples:
-  nerm predict model.nerm new.csv > scored.csv
-  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
-"""
 
-
-@click.command(epilog=EPILOG)
+@click.command(epilog=epilog_of(__doc__))
 @click.argument("model", metavar="MODEL.nerm")
 @click.argument("data", metavar="DATA.csv")
 @click.option("--out", metavar="FILE.csv", help="Write the predictions here instead of to standard output.")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.table import Table
+
+from nerm import metrics
+from nerm.bounds.guarantee import Statement
 from nerm.cli.console import Console, make_table, number, write_text
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from nerm.bounds.guarantee import Statement
-    from nerm.report import Study
-    from nerm.report.decisions import Group
-    from nerm.tables import TableTask
-    from nerm.typing import Floats
+from nerm.report import Study, figure_svg, render_page
+from nerm.report.decisions import Group, groups_of
+from nerm.tables import TableTask
+from nerm.typing import Floats
 
 MEASURES = {
     "accuracy": "accuracy",
@@ -39,9 +38,6 @@ def measured(task: TableTask, scores: Floats, rows: str) -> tuple[dict[str, Any]
     rows
         What the title calls them.
     """
-    from nerm import metrics
-    from nerm.report.decisions import groups_of
-
     found, groups = metrics.report(task.y, scores, task.v), groups_of(task, scores)
     target = f"{task.target.column} = {task.target.positive}"
     plain = {
@@ -76,22 +72,18 @@ def statements_table(statements: Iterable[Statement], delta: float) -> Table:
     delta
         Probability with which each may fail.
     """
-    from nerm.report.study import remark
-
     rows = []
     for s in statements:
         bound = number(s.bound, 4) + (" vacuous" if s.vacuous and s.holds else "")
-        rows.append([s.quantity, s.source, remark(s), number(s.on_sample, 4), bound])
+        rows.append([s.quantity, s.source, s.remark, number(s.on_sample, 4), bound])
     title = f"Bounds, each with probability {1 - delta:g}"
     return make_table(title, ["quantity", "by", "note", "on these rows", "bound"], rows, left=3)
 
 
 def statements_json(statements: Iterable[Statement]) -> list[dict[str, Any]]:
     """Return the bounds as plain data."""
-    from nerm.report.study import remark
-
     names = ("quantity", "source", "on_sample", "bound", "vacuous")
-    return [{**{name: getattr(s, name) for name in names}, "note": remark(s)} for s in statements]
+    return [{**{name: getattr(s, name) for name in names}, "note": s.remark} for s in statements]
 
 
 def show_study(
@@ -110,8 +102,6 @@ def show_study(
     option
         That named the places, if not --figure and --report.
     """
-    from nerm.report import figure_svg, render_page
-
     if files["figure"] is not None:
         write_text(files["figure"], figure_svg(study), option or "--figure")
     if files["report"] is not None:

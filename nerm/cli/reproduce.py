@@ -1,4 +1,12 @@
-"""`nerm reproduce`: the paper's two figures."""
+"""`nerm reproduce`: the paper's two figures.
+
+Examples
+--------
+  nerm reproduce convergence --repetitions 2 --figure figure1.png
+  nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
+  nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
+  nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
+"""
 
 from __future__ import annotations
 
@@ -9,16 +17,9 @@ import click
 
 from nerm.cli.console import Console, check_places
 from nerm.cli.experiment_options import counted, experiment, figure_option, jobs_option, results_option, save_figure
-from nerm.cli.options import common, seed_option
+from nerm.cli.options import common, epilog_of, seed_option
 from nerm.errors import InvalidInputError
 
-EPILOG = """\b
-Examples:
-  nerm reproduce convergence --repetitions 2 --figure figure1.png
-  nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
-  nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
-  nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
-"""
 #: Whose options these are; the others belong to both.
 OWN = {
     "convergence": ("n", "etas", "redraw"),
@@ -40,7 +41,7 @@ def _several(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Param
     return read
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=epilog_of(__doc__))
 @click.argument("which", type=click.Choice(list(OWN)))
 @click.option("--n", metavar="NUMBERS", callback=_several(int), help="For convergence: numbers of samples.")
 @click.option("--etas", metavar="NUMBERS", callback=_several(float), help="For convergence: neutrality weights.")

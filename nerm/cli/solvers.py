@@ -1,4 +1,11 @@
-"""`nerm solvers`: what can solve here."""
+"""`nerm solvers`: what can solve here.
+
+Examples
+--------
+  nerm solvers
+  nerm solvers --compare --quick --figure solvers.png
+  nerm solvers --compare --jobs 2 --results solvers.csv
+"""
 
 from __future__ import annotations
 
@@ -8,17 +15,10 @@ import click
 
 from nerm.cli.console import Console, check_places, make_table, number
 from nerm.cli.experiment_options import counted, experiment, figure_option, jobs_option, results_option, save_figure
-from nerm.cli.options import common
-
-EPILOG = """\b
-Examples:
-  nerm solvers
-  nerm solvers --compare --quick --figure solvers.png
-  nerm solvers --compare --jobs 2 --results solvers.csv
-"""
+from nerm.cli.options import common, epilog_of
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=epilog_of(__doc__))
 @click.option("--compare", is_flag=True, help="Run the comparison on this machine: half an hour or so on 2 cores.")
 @click.option("--quick", is_flag=True, help="With --compare: ten small problems, a few minutes.")
 @click.option("--time-limit", type=float, default=10.0, show_default=True, help="With --compare: seconds for one run.")

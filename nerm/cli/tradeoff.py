@@ -1,4 +1,10 @@
-"""`nerm tradeoff`: what neutrality costs on a table, for a grid of weights."""
+"""`nerm tradeoff`: what neutrality costs on a table, for a grid of weights.
+
+Examples
+--------
+  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
+  nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,11 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console, check_places
-from nerm.cli.options import inputs_of, report_option, request_of, role_options, study_options
+from nerm.cli.options import epilog_of, inputs_of, report_option, request_of, role_options, study_options
 from nerm.errors import InvalidInputError
 
-EPILOG = """\b
-Examples:
-  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
-  nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
-"""
 
-
-@click.command(epilog=EPILOG)
+@click.command(epilog=epilog_of(__doc__))
 @click.argument("data", metavar="DATA.csv")
 @role_options
 @click.option("--etas", metavar="NUMBERS", help="Neutrality weights, separated by commas. Default: eleven up to 10.")

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nerm.datasets.levels import Levels
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.splitting import as_count
 from nerm.typing import Array, Floats
@@ -33,20 +34,31 @@ def as_frame(X: Any) -> Any:
     return frame.infer_objects() if values.dtype == object else frame
 
 
-def check_columns(columns: Any, fitted: Array) -> None:
-    """Refuse a table whose columns are not the fitted ones, in order."""
-    got = [str(c) for c in columns]
-    expected = [str(c) for c in fitted]
-    if got != expected:
-        odd = next((g for g, e in zip(got, expected, strict=False) if g != e), None)
-        raise InvalidInputError(
-            f"'X' must have the {len(expected)} columns seen in fit, in the same order",
-            f"{len(got)} columns" + (f", first difference {odd!r}" if odd is not None else ""),
-            "Select and order the columns as in fit",
-        )
+class TableTransformer(TransformerMixin, BaseEstimator):
+    """A transformer that remembers the columns of the table that it was fitted on."""
+
+    def _fit_frame(self, X: Any) -> Any:
+        """Return X as a frame whose columns are remembered."""
+        frame = as_frame(X)
+        self.feature_names_in_, self.n_features_in_ = np.asarray(frame.columns, dtype=object), frame.shape[1]
+        return frame
+
+    def _known_frame(self, X: Any) -> Any:
+        """Return X as a frame; refuse one whose columns are not the fitted ones, in order."""
+        check_is_fitted(self)
+        frame = as_frame(X)
+        got, expected = ([str(c) for c in columns] for columns in (frame.columns, self.feature_names_in_))
+        if got != expected:
+            odd = next((g for g, e in zip(got, expected, strict=False) if g != e), None)
+            raise InvalidInputError(
+                f"'X' must have the {len(expected)} columns seen in fit, in the same order",
+                f"{len(got)} columns" + (f", first difference {odd!r}" if odd is not None else ""),
+                "Select and order the columns as in fit",
+            )
+        return frame
 
 
-class Discretize(TransformerMixin, BaseEstimator):
+class Discretize(TableTransformer):
     """Turn a mixed table into nominal codes, as Calders and Verwer (2010) did.
 
     Numbers (n of them present, sorted) are cut at ``sorted[floor(n k / n_bins)]``, k = 1 .. n_bins - 1; a
@@ -97,12 +109,10 @@ class Discretize(TransformerMixin, BaseEstimator):
             raise UnknownNameError("'output'", self.output, ("codes", "categories"))
         as_count(self.n_bins, "n_bins", do="Use 4, as the paper")
         as_nonnegative(self.pool_at_most, "pool_at_most")
-        frame = as_frame(X)
-        self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
-        self.n_features_in_ = frame.shape[1]
+        frame = self._fit_frame(X)
         self.cuts_: dict[str, Floats] = {}
         self.categories_: dict[str, list[str]] = {}
-        self._code_of: dict[str, dict[Any, int]] = {}
+        self._levels: dict[str, Levels] = {}
         for column in frame.columns:
             if _is_numeric(frame[column]):
                 self.cuts_[column] = _cuts(frame[column].to_numpy(dtype=float), self.n_bins)
@@ -113,21 +123,17 @@ class Discretize(TransformerMixin, BaseEstimator):
         """Return the codes (or categories) of X."""
         import pandas as pd
 
-        check_is_fitted(self)
-        frame = as_frame(X)
-        check_columns(frame.columns, self.feature_names_in_)
+        frame = self._known_frame(X)
         columns = {}
         for column in frame.columns:
             values = self._values(frame[column])
-            codes = values.map(self._code_of[column]).astype(float)
-            if POOL in self.categories_[column]:
-                rare = codes.isna() & values.notna()
-                codes[rare] = float(self.categories_[column].index(POOL))
+            codes, categories = self._levels[column].codes(values), self.categories_[column]
+            if POOL in categories:
+                codes[(codes < 0) & values.notna()] = categories.index(POOL)
             if self.output == "categories":
-                whole = codes.fillna(-1).to_numpy(dtype=int)
-                columns[column] = pd.Categorical.from_codes(whole, categories=self.categories_[column])
+                columns[column] = pd.Categorical.from_codes(codes, categories=categories)
             else:
-                columns[column] = codes.to_numpy()
+                columns[column] = np.where(codes < 0, np.nan, codes)
         return pd.DataFrame(columns, index=frame.index, columns=list(frame.columns))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -166,7 +172,7 @@ class Discretize(TransformerMixin, BaseEstimator):
         if len(kept) < len(ordered):
             labels.append(POOL)
         self.categories_[column] = labels
-        self._code_of[column] = {value: code for code, value in enumerate(kept)}
+        self._levels[column] = Levels(tuple(kept))
 
 
 def _is_numeric(series: Any) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from nerm.datasets.published_files import PUBLISHED, digest, fetch_openml_frame, find, read_verified
@@ -20,66 +20,51 @@ GERMAN_CODES: dict[str, dict[str, str]] = PUBLISHED["german"]["codes"]
 class PublishedTable:
     """A published table: where it is, how to read it, and what its target and viewpoint are.
 
-    All but the two functions is an entry of ``published.json``.
-
     Attributes
     ----------
-    name, file, openml
-        What nerm calls it, the UCI file, and its number at OpenML.
-    sha256, digest
-        Checksums of the unzipped UCI file, and of the frame that both routes must give (`published_files.digest`).
-    csv
-        How pandas reads the file.
-    columns, numbers, codes
-        Every column in order, those that hold numbers, and what codes stand for.
-    target, viewpoint
-        A column and the value that counts as +1: the desired outcome, the favoured group.
-    description, licence
-        What it is, what y and the viewpoint say, and on which terms.
+    name
+        What nerm calls it; ``published.json`` has an entry of that name. Its ``sha256`` is of the unzipped UCI file,
+        ``digest`` of the frame that both routes must give (`published_files.digest`), ``csv`` is how pandas reads the
+        file, ``openml`` its number there.
     decode, from_openml
         What turns pandas' frame of the file, and OpenML's frame, into the table.
     """
 
     name: str
-    file: str
-    openml: int
-    sha256: str
-    digest: str
-    csv: Mapping[str, Any]
-    columns: list[str]
-    numbers: list[str]
-    target: tuple[str, str]
-    viewpoint: tuple[str, str]
-    description: str
-    licence: str
-    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     decode: Callable[[Any], Any] = lambda frame: frame
     from_openml: Callable[[Any], Any] = lambda frame: frame
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The entry in ``published.json``."""
+        return PUBLISHED[self.name]
 
     def frame(self, data_home: Any) -> tuple[Any, str]:
         """Return the table and where it came from: the UCI file when there is one, else OpenML."""
         import pandas as pd
 
-        path = find(self.name, self.file, data_home)
+        about, file = self.about, self.about["file"]
+        path = find(self.name, file, data_home)
         if path is not None:
-            text = io.StringIO(read_verified(path, self.sha256))
-            read = pd.read_csv(text, names=self.columns, keep_default_na=False, **self.csv)
-            return self._typed(self.decode(read)), f"UCI file {self.file}"
-        published = fetch_openml_frame(self.name, self.openml, self.file, data_home)
+            text = io.StringIO(read_verified(path, about["sha256"]))
+            read = pd.read_csv(text, names=about["columns"], keep_default_na=False, **about["csv"])
+            return self._typed(self.decode(read)), f"UCI file {file}"
+        published = fetch_openml_frame(self.name, about["openml"], file, data_home)
         try:
             frame = self._typed(self.from_openml(published))
         except (KeyError, ValueError, TypeError) as error:
             raise self._other_table(f"a frame of shape {published.shape} that does not map to it ({error})") from error
         found = digest(frame)
-        if found != self.digest:
+        if found != about["digest"]:
             raise self._other_table(f"a frame of shape {frame.shape} with checksum {found[:12]}…")
-        return frame, f"OpenML {self.openml}"
+        return frame, f"OpenML {about['openml']}"
 
     def _other_table(self, got: str) -> InvalidInputError:
+        about, file = self.about, self.about["file"]
         return InvalidInputError(
-            f"OpenML data set {self.openml} must be the published {self.file} (checksum {self.digest[:12]}…)",
+            f"OpenML data set {about['openml']} must be the published {file} (checksum {about['digest'][:12]}…)",
             got,
-            f"Put the UCI file {self.file} in a folder and name it in NERM_DATA or data_home",
+            f"Put the UCI file {file} in a folder and name it in NERM_DATA or data_home",
         )
 
     def _typed(self, frame: Any) -> Any:
@@ -87,9 +72,9 @@ class PublishedTable:
         import pandas as pd
 
         typed = {}
-        for column in self.columns:
+        for column in self.about["columns"]:
             series = frame[column]
-            if column in self.numbers:
+            if column in self.about["numbers"]:
                 typed[column] = series.astype("int64").to_numpy()
             else:
                 values = series.astype(object).where(series.notna().to_numpy(), None)
@@ -120,12 +105,8 @@ def _bank_from_openml(frame: Any) -> Any:
     return frame.rename(columns=names).assign(y=frame["Class"].astype(str).map({"1": "no", "2": "yes"}))
 
 
-def _published(name: str, **functions: Any) -> PublishedTable:
-    return PublishedTable(name, **PUBLISHED[name], **functions)
-
-
 TABLES = {
-    "adult": _published("adult", decode=_decode_adult, from_openml=_adult_from_openml),
-    "german": _published("german", decode=_decode_german),
-    "bank": _published("bank", from_openml=_bank_from_openml),
+    "adult": PublishedTable("adult", decode=_decode_adult, from_openml=_adult_from_openml),
+    "german": PublishedTable("german", decode=_decode_german),
+    "bank": PublishedTable("bank", from_openml=_bank_from_openml),
 }

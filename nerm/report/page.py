@@ -9,7 +9,7 @@ import numpy as np
 
 from nerm.report.chart import front_svg, style
 from nerm.report.decisions import Group, groups_of
-from nerm.report.study import Point, Study, remark
+from nerm.report.study import Point, Study
 from nerm.report.template import file_text, per, render
 
 MOST_COEFFICIENTS = 12
@@ -41,7 +41,6 @@ def render_page(study: Study, command: str = "") -> str:
         coefficients=[_coefficients(study, point) for point in study.points],
         sentences=[decision_sentences(study, point) for point in study.points],
         everyone=groups_of(study.task, study.task.y),
-        remark=remark,
         command=command,
         version=__version__,
         machine=f"Python {platform.python_version()}, numpy {np.__version__}, {platform.system()}",

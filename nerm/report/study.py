@@ -10,6 +10,7 @@ import numpy as np
 
 from nerm import bounds, metrics
 from nerm.bounds.guarantee import Statement
+from nerm.bounds.holdout import HELD_OUT
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import METHODS, Method, sweep
 from nerm.report.decisions import Decisions, Group, decisions_of, groups_of, same_decisions
@@ -277,10 +278,7 @@ def _held_out_bounds(scores: Floats, v: Floats, part: Ints, settings: Settings) 
     share = settings.delta / (2 * len(settings.etas) * len(parts))
     models = "this model" if len(parts) == 1 else f"the mean over the {len(parts)} parts' models"
     statements = []
-    for quantity, bound, measure in (
-        ("C_sgn", bounds.holdout_neutrality_bound, metrics.neutrality_risk),
-        ("|difference in positive rates|", bounds.holdout_parity_bound, metrics.calders_verwer_score),
-    ):
+    for quantity, measure, bound in HELD_OUT:
         try:
             value = float(np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts]))
         except InvalidInputError:  # a part without one of the groups
@@ -295,11 +293,6 @@ def _theorems(model: FittedModel, delta: float) -> list[Statement]:
     """Return what the theorems say about a model."""
     stated = bounds.guarantee(model.facts(), delta=delta)
     return [statement for statement in stated if statement.source not in ("hold-out", "through psi")]
-
-
-def remark(statement: Statement) -> str:
-    """Return what a reader of a bound must know: why it is empty, or what it assumes."""
-    return statement.note or f"assumes {statement.assumes}"
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.datasets.one_hot import Levels
+from nerm.datasets.levels import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import MISSING, TextTable, missing_in
 from nerm.typing import Array, Bools, Floats, Matrix
