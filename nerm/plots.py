@@ -386,11 +386,8 @@ def _curves(ax: Any, etas: Floats, curves: Sequence[tuple[str, Any]], label: str
 
 def _name_zero(ax: Any, place: float) -> None:
     """Label the place of eta = 0 on the logarithmic axis "0"."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     low, high = place * 1.5, ax.get_xlim()[1]
     decades = [10.0**k for k in range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)]
-    ticks = [place, *(t for t in decades if low <= t <= high)]
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda t, _: "0" if np.isclose(t, place) else f"{t:g}"))
+    shown = [t for t in decades if low <= t <= high]
+    ax.set_xticks([place, *shown], ["0", *(f"{t:g}" for t in shown)])
+    ax.minorticks_off()

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -145,41 +144,37 @@ def _correct(claim: str, solved: bool) -> float:
 def _run_all(
     series: Sequence[_Series], tols: Sequence[float], records: Records, n_jobs: int, step: Callable[[bool], None]
 ) -> None:
-    """Run and record what is not recorded yet, row by row; series run side by side, each in a server of its own."""
+    """Run and record what is not recorded yet, row by row; every server takes one series after the other."""
     from joblib import effective_n_jobs
 
     from nerm.experiments.compare import fork_server
 
     todo = [one for one in series if any(one.key(tol) not in records.cells for tol in tols)]
     servers = [fork_server.ForkServer() for _ in range(min(effective_n_jobs(n_jobs), len(todo)))]
-    idle: queue.SimpleQueue[ForkServer] = queue.SimpleQueue()
-    for server in servers:
-        idle.put(server)
-    recording, ended = threading.Lock(), threading.Event()
+    waiting, recording, ended = iter(todo), threading.Lock(), threading.Event()
 
-    def run(one: _Series) -> None:
-        server, slow = idle.get(), None
-        for tol in tols:
-            key = one.key(tol)
-            if key not in records.cells and not ended.is_set():
-                row = one.run(server, tol, slow)
-                with recording:
-                    if ended.is_set():  # it was closed under the run, which is worth nothing
-                        server.close()
-                        return
-                    records.add(key, [row])
-                    step(row["status"] not in ("solved", "not taken"))
-            if slow is None and key in records.cells and records.cells[key][0][STATUS] == "time limit":
-                slow = tol
-        idle.put(server)
+    def serve(server: ForkServer) -> None:
+        for one in waiting:
+            slow = None
+            for tol in tols:
+                key = one.key(tol)
+                if key not in records.cells and not ended.is_set():
+                    row = one.run(server, tol, slow)
+                    with recording:
+                        if ended.is_set():  # it was closed under the run, which is worth nothing
+                            server.close()
+                            return
+                        records.add(key, [row])
+                        step(row["status"] not in ("solved", "not taken"))
+                if slow is None and key in records.cells and records.cells[key][0][STATUS] == "time limit":
+                    slow = tol
 
     with ThreadPoolExecutor(max(len(servers), 1)) as pool:
         try:
-            for future in as_completed([pool.submit(run, one) for one in todo]):
+            for future in as_completed([pool.submit(serve, server) for server in servers]):
                 future.result()
         finally:
             ended.set()
-            pool.shutdown(wait=False, cancel_futures=True)
             for server in servers:
                 server.close()
 

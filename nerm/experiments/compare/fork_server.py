@@ -32,16 +32,10 @@ Facts = dict[str, Any]
 
 
 class ForkServer:
-    """The caller's side, a context; the process is started when it is first needed."""
+    """The caller's side; the process is started when it is first needed."""
 
     def __init__(self) -> None:
         self._process: Any = None
-
-    def __enter__(self) -> ForkServer:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def run(self, solver: Any, case: Any, tol: float, limit: float, memory: float) -> Facts:
         """Run one solver in a process of its own and return what became of it.
@@ -55,7 +49,16 @@ class ForkServer:
         limit, memory
             Seconds for the solver, and megabytes of address space that it may add.
         """
-        process = self._started()
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "nerm.experiments.compare.fork_server"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+                start_new_session=True,  # an interrupt from the keyboard is the caller's business
+            )
+        process = self._process
         try:
             pickle.dump((pickle.dumps((solver, case, tol)), limit, memory), process.stdin)
             process.stdin.flush()
@@ -73,18 +76,6 @@ class ForkServer:
             for stream in (process.stdin, process.stdout):
                 with contextlib.suppress(BrokenPipeError, ValueError):
                     stream.close()
-
-    def _started(self) -> Any:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "nerm.experiments.compare.fork_server"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-                start_new_session=True,  # an interrupt from the keyboard is the caller's business
-            )
-        return self._process
 
 
 def main() -> None:
@@ -158,9 +149,8 @@ def _listen(receiver: Connection, limit: float) -> tuple[Facts, Facts | None]:
 def _lateness(phase: str, limit: float) -> Facts:
     if phase == "solving":
         return {"status": "time limit", "seconds": limit, "reason": f"killed after {limit:g} s"}
-    if phase == "preparing":
-        return {"status": "error", "reason": f"making the problem took more than {PREPARING:g} s"}
-    return {"status": "error", "reason": f"nerm's certificate took more than {JUDGING:g} s"}
+    what, most = ("making the problem", PREPARING) if phase == "preparing" else ("nerm's certificate", JUDGING)
+    return {"status": "error", "reason": f"{what} took more than {most:g} s"}
 
 
 def _death(code: int) -> str:
