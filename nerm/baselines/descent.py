@@ -9,19 +9,20 @@ import scipy.optimize
 
 from nerm.typing import Floats
 
+Total = Callable[[Floats], tuple[float, Floats]]
 
-def lbfgs(
-    value_and_gradient: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    n: int,
-    tol: float,
-    max_iter: int,
-    *,
-    memory: int,
-    bounds: Any = None,
-    callback: Callable[[Floats], None] | None = None,
-) -> Any:
+
+def lbfgs(total: Total, start: Floats, n: int, tol: float, max_iter: int, *, memory: int, **options: Any) -> Any:
     """Minimise a sum over n rows until no entry of the (projected) gradient of its mean exceeds tol.
+
+    Parameters
+    ----------
+    total
+        Returns the sum and its gradient.
+    start, memory
+        Where to begin, and how many steps L-BFGS remembers.
+    options
+        Passed to `scipy.optimize.minimize`: ``bounds``, ``callback``.
 
     Returns
     -------
@@ -30,10 +31,8 @@ def lbfgs(
     """
 
     def mean(point: Floats) -> tuple[float, Floats]:
-        value, gradient = value_and_gradient(point)
+        value, gradient = total(point)
         return value / n, gradient / n
 
-    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": memory, "gtol": tol, "ftol": 0.0}
-    return scipy.optimize.minimize(
-        mean, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=callback, options=options
-    )
+    limits = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": memory, "gtol": tol, "ftol": 0.0}
+    return scipy.optimize.minimize(mean, start, jac=True, method="L-BFGS-B", options=limits, **options)

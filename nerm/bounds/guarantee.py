@@ -239,6 +239,10 @@ class _Setting:
         return {**self.class_of_radius(B, beta, G), "delta": share}
 
 
+Bound = Callable[[_Setting], tuple[float, str]]  # its value, and what it assumes
+Size = Callable[[], float]
+
+
 class _NoBoundError(Exception):
     """A statement that cannot be made, and why."""
 
@@ -247,14 +251,7 @@ _WEIGHTED = "the theorem is about the plain mean, not about weights estimated fr
 _NO_TERM = "eta = 0: the problem has no neutrality term"
 
 
-def _stated(
-    s: _Setting,
-    quantity: str,
-    source: str,
-    bound: Callable[[_Setting], tuple[float, str]],
-    on_sample: Callable[[], float],
-    trivial: Callable[[], float],
-) -> Statement:
+def _stated(s: _Setting, quantity: str, source: str, bound: Bound, on_sample: Size, trivial: Size) -> Statement:
     """Return the statement, or that it cannot be made and why: one that fails must not silence the others."""
     seen = float("nan")
     try:

@@ -33,15 +33,7 @@ if TYPE_CHECKING:
 @delta_option
 @table_options
 @common
-def audit(
-    console: Console,
-    data: str,
-    score: str | None,
-    prediction: str | None,
-    threshold: float,
-    delta: float,
-    **options: Any,
-) -> None:
+def audit(console: Console, data: str, score: str | None, prediction: str | None, **options: Any) -> None:
     """Report on the neutrality of predictions, whoever made them.
 
     Needs a file with the true target, the viewpoint, and a score or a decision a row. The bounds hold if the rows are
@@ -57,10 +49,10 @@ def audit(
 
     roles = {name: options[name] for name in ("target", "viewpoint", "positive", "favoured")}
     task = make_task(read(data, options), **roles, missing=(*MISSING, *options["missing"]))
-    scores = _scores(task, score, threshold) if score is not None else _decisions(task, str(prediction))
+    scores = _scores(task, score, options["threshold"]) if score is not None else _decisions(task, str(prediction))
     console.notes(task.notes)
     plain, tables = measured(task, scores, f"{len(task):,} rows")
-    statements = []
+    statements, delta = [], options["delta"]
     for quantity, measure, bound in HELD_OUT:
         value, most = abs(measure(scores, task.v)), bound(scores, task.v, delta=delta)
         note = "i.i.d. rows, not used before"

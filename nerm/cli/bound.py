@@ -20,7 +20,7 @@ from nerm.cli.options import epilog_of, fit_options, request_of, study_options
 @click.argument("data", metavar="DATA.csv")
 @fit_options
 @study_options
-def bound(console: Console, data: str, eta: float, test: float, **options: Any) -> int:
+def bound(console: Console, data: str, **options: Any) -> int:
     """Fit, and state every bound with what it assumes.
 
     The theorems bound the relaxed risk C_psi and need --weights uniform; only held-out rows bound C_sgn and the
@@ -32,7 +32,7 @@ def bound(console: Console, data: str, eta: float, test: float, **options: Any) 
     from nerm.report import fit_table
 
     with console.progress("Fitting"):
-        fitted = fit_table(task, settings, eta, test)
+        fitted = fit_table(task, settings, options["eta"], options["test"])
     found = fit_json(fitted)
     console.notes([*task.notes, *found["notes"]])
     statements = statements_of(fitted)

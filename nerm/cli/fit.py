@@ -33,16 +33,7 @@ REMEMBERED = ("eta", "lam", "lam_form", "weights", "objective", "rows", "seed", 
 @click.option("--bounds", is_flag=True, help="Show what is guaranteed beyond these rows.")
 @report_option
 @study_options
-def fit(
-    console: Console,
-    data: str,
-    eta: float,
-    out: str | None,
-    test: float,
-    bounds: bool,
-    report: str | None,
-    **options: Any,
-) -> int:
+def fit(console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any) -> int:
     """Fit a neutral classifier to a table.
 
     Numbers are scaled, words coded as 0/1 columns, missing values kept as a value of their own; what was done is told
@@ -55,7 +46,7 @@ def fit(
     from nerm.report import fit_table
 
     with console.progress("Fitting"):
-        fitted = fit_table(task, settings, eta, test)
+        fitted = fit_table(task, settings, options["eta"], options["test"])
     found = fit_json(fitted)
     console.notes([*task.notes, *found["notes"]])
     statuses = {found["solver"]: found["status"]}
@@ -66,7 +57,7 @@ def fit(
 
         with console.progress("Trade-off") as progress:
             study = run_study(task, settings, fit=fitted, progress=progress)
-        write_text(report, render_page(study, f"nerm fit {data} … --eta {eta:g}"), "--report")
+        write_text(report, render_page(study, f"nerm fit {data} … --eta {options['eta']:g}"), "--report")
         statuses |= statuses_of(study)
     plain, tables = measured(fitted.measured, fitted.scores, found["measured_on"])
     found |= {**plain, "task_notes": list(task.notes), "bounds": []}

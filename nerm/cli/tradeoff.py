@@ -32,15 +32,7 @@ from nerm.errors import InvalidInputError
 @click.option("--figure", metavar="FILE.svg", help="Write the figure here.")
 @report_option
 @study_options
-def tradeoff(
-    console: Console,
-    data: str,
-    etas: str | None,
-    methods: str,
-    figure: str | None,
-    report: str | None,
-    **options: Any,
-) -> int:
+def tradeoff(console: Console, data: str, figure: str | None, report: str | None, **options: Any) -> int:
     """Show the front between quality and neutrality.
 
     Fits the model for every weight, measures on rows it has not seen, and points at the most neutral one (judged on
@@ -49,6 +41,7 @@ def tradeoff(
     check_places(inputs_of(data, options), {"--figure": figure, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
         raise InvalidInputError("--figure must end in .svg", repr(figure), "Rename it; browsers and editors open SVG")
+    etas = options.pop("etas")
     if etas is not None:
         options["etas"] = _grid(etas)
     task, settings = request_of(data, options)
@@ -56,7 +49,7 @@ def tradeoff(
     from nerm.report import run_study
 
     with console.progress("Trade-off") as progress:
-        study = run_study(task, settings, progress=progress, every_method=methods == "all")
+        study = run_study(task, settings, progress=progress, every_method=options["methods"] == "all")
     console.notes(study.notes)
     return show_study(console, study, f"nerm tradeoff {data} …", {"figure": figure, "report": report})
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import fit_of, svm_objective
-from nerm.experiments.records import Row
+from nerm.experiments.records import Records, Row
 from nerm.experiments.running import Job, Workers, record_all
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
@@ -98,7 +98,7 @@ def convergence(
         place = {"n": size, "repetition": repetition, "fold": fold}
         places = tuple({**place, "eta": eta} for eta in grid)
         jobs.append(Job(places, _errors, (settings, size, repetition, fold)))
-    return record_all(jobs, {"": None}, workers, results, settings, COLUMNS, KEYS, "convergence", progress)
+    return record_all(jobs, {"": None}, workers, Records(results, settings, COLUMNS, KEYS), "convergence", progress)
 
 
 def _errors(_: None, settings: Row, n: int, repetition: int, fold: int) -> Iterator[Row]:

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ Key = tuple[str, ...]
 Cells = list[str]
 
 
+@dataclass(eq=False)
 class Records:
     """Rows of an experiment, in memory and, where a path is given, in a file that survives a kill.
 
-    Parameters
+    Attributes
     ----------
-    path
+    results
         A .csv file, or None.
     settings
         What makes this experiment another than others; JSON can hold it.
@@ -42,29 +44,24 @@ class Records:
     sizes
         How many rows each task has, in the order of the table, so that a half-written one is recognised. None: one row
         each, in sorted order, and what the file has of other tasks stays.
-
-    Attributes
-    ----------
     cells
         The rows of each finished task as they stand in the file, the seconds last.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        settings: Mapping[str, Any],
-        columns: Sequence[str],
-        keys: Sequence[str],
-        sizes: Mapping[Key, int] | None = None,
-    ) -> None:
-        self.settings, self.columns, self.keys, self.sizes = dict(settings), list(columns), list(keys), sizes
-        self.cells: dict[Key, list[Cells]] = {}
-        self._file: Any = None
-        self.path = None if path is None else Path(path)
+    results: str | os.PathLike[str] | None
+    settings: Mapping[str, Any]
+    columns: Sequence[str]
+    keys: Sequence[str]
+    sizes: Mapping[Key, int] | None = None
+    cells: dict[Key, list[Cells]] = field(default_factory=dict, init=False)
+    _file: Any = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.path = None if self.results is None else Path(self.results)
         if self.path is not None:
             if self.path.suffix != ".csv":
                 raise InvalidInputError(
-                    "'results' must name a .csv file", repr(str(path)), "Give results='tradeoff.csv', for instance"
+                    "'results' must name a .csv file", repr(str(self.path)), "Give results='tradeoff.csv', for instance"
                 )
             self.times_path = self.path.with_name(f"{self.path.stem}-times.csv")
 

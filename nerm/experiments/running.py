@@ -99,15 +99,7 @@ class Workers:
 
 
 def record_all(
-    jobs: Sequence[Job],
-    shared: Mapping[str, Any],
-    workers: Workers,
-    results: Any,
-    settings: Mapping[str, Any],
-    columns: Sequence[str],
-    keys: Sequence[str],
-    title: str,
-    progress: bool | None,
+    jobs: Sequence[Job], shared: Row, workers: Workers, records: Records, title: str, progress: bool | None
 ) -> Any:
     """Run the jobs that are not recorded yet, record each as it comes, and return the table in the order of `jobs`.
 
@@ -115,14 +107,14 @@ def record_all(
     ----------
     jobs, shared, workers
         As for `run`. Folds take turns among data sets and methods, so that the time left is estimated from all of them.
-    results, settings, columns, keys
-        As for `Records`.
+    records
+        Where to; how many rows each job has is told to it here.
     title, progress
         What a bar shows, and whether there is one; by default on a terminal only.
     """
-    by_key = {tuple(str(job.places[0][name]) for name in keys): job for job in jobs}
-    sizes = {key: len(job.places) for key, job in by_key.items()}
-    with Records(results, settings, columns, keys, sizes).opened() as records:
+    by_key = {tuple(str(job.places[0][name]) for name in records.keys): job for job in jobs}
+    records.sizes = {key: len(job.places) for key, job in by_key.items()}
+    with records.opened():
         turns = sorted(by_key, key=lambda key: [by_key[key].places[0].get(name, 0) for name in ("repetition", "fold")])
         todo = {key: by_key[key] for key in turns if key not in records.cells}
         with progress_bar(title, len(jobs), len(jobs) - len(todo), progress) as step:

@@ -15,7 +15,7 @@ import numpy as np
 from nerm.errors import InvalidInputError
 from nerm.experiments.coded_data import CodedData, as_coded_data
 from nerm.experiments.methods import METHODS, Method, resolve, sweep
-from nerm.experiments.records import Row
+from nerm.experiments.records import Records, Row
 from nerm.experiments.running import Job, Workers, record_all
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
@@ -121,7 +121,7 @@ def tradeoff(
     signs = np.array([1.0, 1.0, -1.0, -1.0])
     measures = _report(signs, signs, signs[[0, 2, 1, 3]])  # for their names
     columns = (*KEYS, "eta", "lam", *measures, "status", "reason")
-    return record(jobs, results=results, settings=settings, columns=columns, keys=KEYS, title="trade-off")
+    return record(jobs, records=Records(results, settings, columns, KEYS), title="trade-off")
 
 
 def _as_lams(lam: Any) -> tuple[float, ...]:
@@ -178,7 +178,7 @@ def _tune(
         jobs.append(Job((place,), _measured, (common, _auc, method, lam, TUNING, fold), name))
     path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
     settings, columns = {"experiment": "tradeoff tuning", **common}, (*TUNING_KEYS, "auc", "status", "reason")
-    table = record(jobs, results=path, settings=settings, columns=columns, keys=TUNING_KEYS, title="choice of lambda")
+    table = record(jobs, records=Records(path, settings, columns, TUNING_KEYS), title="choice of lambda")
     best: Lambdas = {}
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()

@@ -175,9 +175,9 @@ def run_study(
         part, scores, failed = _held_out_scores(rows, pairs, methods, progress)
         X_test = rows.parts("one-hot", *pairs[0])[1]
         neutral = [model.score(X_test) for model in models]
-    judged = np.flatnonzero(part >= 0)
+    judged = task.rows(part >= 0)
     recipe, _, notes = rows.coded(shown)
-    points = _points(rows, shown, judged, models, neutral, part[judged], settings)
+    points = _points(rows, shown, part, models, neutral, settings)
     return Study(
         task=task,
         recipe=recipe,
@@ -185,7 +185,7 @@ def run_study(
         formula=str(settings.objective(settings.lam)).replace("+ max(", "+ η max("),
         how_measured=_how_measured(task, pairs),
         points=points,
-        others=tuple(OtherMethod(*key, _measures(task.rows(judged), values)) for key, values in scores.items()),
+        others=tuple(OtherMethod(*key, _measures(judged, values)) for key, values in scores.items()),
         chosen=_choice(points, settings) if choose is None else etas.index(choose),
         notes=(*task.notes, *notes, *dict.fromkeys(failed), *same_decisions(points[0].decisions.positive)),
         seconds=time.perf_counter() - started,
@@ -244,17 +244,11 @@ def _measures(task: TableTask, scores: Floats) -> dict[str, float]:
 
 
 def _points(
-    rows: TaskRows,
-    shown: Ints,
-    judged: Ints,
-    models: Sequence[FittedModel],
-    scores: Sequence[Floats],
-    part: Ints,
-    settings: Settings,
+    rows: TaskRows, shown: Ints, part: Ints, models: Sequence[FittedModel], scores: Sequence[Floats], settings: Settings
 ) -> tuple[Point, ...]:
-    """Return one point a weight: models fitted on the rows `shown`, measured by scores of the rows `judged`."""
+    """Return one point a weight: models fitted on the rows `shown`, measured by scores of the rows in a part."""
     _, X, _ = rows.coded(shown)
-    fitted, held = rows.task.rows(shown), rows.task.rows(judged)
+    fitted, held, part = rows.task.rows(shown), rows.task.rows(part >= 0), part[part >= 0]
     return tuple(
         Point(
             model=model,
