@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,8 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self.violation_, self.gradient_norm_ = found.violation, found.gradient_norm
         self.n_iter_, self.converged_ = found.steps, found.converged
         self.multipliers_ = found.multipliers * n
-        names: list[Any] = ["q_0 = q_1"] if eta == 0 else self._names()
+        # Class by class, group by group, as the constraints stand.
+        names = ["q_0 = q_1"] if eta == 0 else list(product(self.classes_.tolist(), self.groups_.tolist()))
         self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]
         if not self.converged_:
             self._warn(
@@ -129,10 +131,6 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome; the viewpoint is not needed."""
         return self._known_matrix(X) @ self.coef_ + self.intercept_
-
-    def _names(self) -> list[tuple[Any, Any]]:
-        """Return (class, group) in the order of the constraints: class by class, group by group."""
-        return [(label, group) for label in self.classes_.tolist() for group in self.groups_.tolist()]
 
     def _belonging(self, viewpoint: Any, X: Any, n: int, positive: Bools) -> Floats:
         """Return P(v=+1|x_i): 0 or 1 for a two-valued viewpoint, else the model's probabilities."""

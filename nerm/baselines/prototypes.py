@@ -37,23 +37,14 @@ class Prototypes:
 
     def bounds(self) -> Bounds:
         """Return the box: w in [EDGE, 1 - EDGE], alpha >= 0."""
-        low, high = np.full(self.K * self.d + self.K + 2 * self.d, -np.inf), np.inf
-        upper = np.full_like(low, high)
-        at = self.K * self.d
-        low[at : at + self.K], upper[at : at + self.K] = EDGE, 1.0 - EDGE
-        low[at + self.K :] = 0.0
-        return Bounds(low, upper)
+        sizes = (self.K * self.d, self.K, 2 * self.d)
+        return Bounds(np.repeat([-np.inf, EDGE, 0.0], sizes), np.repeat([np.inf, 1.0 - EDGE, np.inf], sizes))
 
     def start(self, random: np.random.RandomState) -> Floats:
         """Return a start: each prototype the mean of a few random rows, w their share of positives, alpha = 1."""
-        few = min(10, self.n)
-        rows = random.randint(self.n, size=(self.K, few))
-        members = sp.csr_matrix(
-            (np.full(rows.size, 1.0 / few), (np.repeat(np.arange(self.K), few), rows.ravel())), shape=(self.K, self.n)
-        )
-        means = members @ self.X
-        P = means.toarray() if sp.issparse(means) else np.asarray(means)
-        return np.concatenate([P.ravel(), np.clip(members @ self.y, 0.05, 0.95), np.ones(2 * self.d)])
+        rows = random.randint(self.n, size=(self.K, min(10, self.n)))
+        P = np.vstack([np.asarray(self.X[few].mean(axis=0)) for few in rows])
+        return np.concatenate([P.ravel(), np.clip(self.y[rows].mean(axis=1), 0.05, 0.95), np.ones(2 * self.d)])
 
     @staticmethod
     def assign(X: Matrix, favoured: Bools, P: Floats, alpha: Floats) -> Floats:

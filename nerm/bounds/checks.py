@@ -42,6 +42,11 @@ def as_intercept_radius(radius: Any) -> float:
     )
 
 
+def as_margin_bound(bound: Any) -> float:
+    """Return the largest `|f|`, or `|v f|`, of the class."""
+    return as_nonnegative(bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
+
+
 def as_viewpoint(viewpoint: Any, n: int) -> Floats:
     """Return the viewpoint, or ones (the class F itself) for None."""
     return np.ones(n) if viewpoint is None else as_vector(viewpoint, n, "viewpoint")

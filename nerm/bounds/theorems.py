@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.bounds.checks import as_delta, as_rows, check_nonnegative, slope_and_range
+from nerm.bounds.checks import as_delta, as_margin_bound, as_rows, check_nonnegative, slope_and_range
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.metrics import relaxed_neutrality_risk
 from nerm.typing import Floats
@@ -135,10 +135,7 @@ def _excess(
     if kind not in KINDS:
         raise UnknownNameError("'kind'", kind, KINDS)
     size = as_nonnegative(complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|")
-    bound = as_nonnegative(
-        margin_bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v"
-    )
-    slope, width = slope_and_range(function, bound, name)
+    slope, width = slope_and_range(function, as_margin_bound(margin_bound), name)
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
     deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
     return 2.0 * slope * size + factor * width * deviation
@@ -153,7 +150,7 @@ def _scores(scores: Any) -> Floats:
 
 def _check_inside(values: Floats, bound: Any, what: str) -> None:
     """Refuse a hypothesis that the class cannot contain; rounding is forgiven."""
-    limit = as_nonnegative(bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
+    limit = as_margin_bound(bound)
     i = int(np.abs(values).argmax())
     if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:
         raise InvalidInputError(

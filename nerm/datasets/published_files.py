@@ -28,12 +28,9 @@ def homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
 
 def find(name: str, file: str, data_home: str | os.PathLike[str] | None) -> Path | None:
     """Return where the file is, in ``<home>/<name>/`` or ``<home>/``, plain or with ``.gz``, or None."""
-    for home in homes(data_home):
-        for folder in (home / name, home):
-            for candidate in (folder / file, folder / f"{file}.gz"):
-                if candidate.is_file():
-                    return candidate
-    return None
+    folders = [folder for home in homes(data_home) for folder in (home / name, home)]
+    candidates = [folder / one for folder in folders for one in (file, f"{file}.gz")]
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -113,13 +113,9 @@ def load_model(path: Any) -> TableModel:
             "Fit it with nerm fit --out",
         )
     try:
-        return TableModel(
-            Recipe.from_dict(content["recipe"]),
-            content["estimator"],
-            Role(**content["target"]),
-            Role(**content["viewpoint"]),
-            content["facts"],
-        )
+        target, viewpoint = (Role(**content[name]) for name in ("target", "viewpoint"))
+        recipe = Recipe.from_dict(content["recipe"])
+        return TableModel(recipe, content["estimator"], target, viewpoint, content["facts"])
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(
             f"{str(path)!r} must hold a recipe, an estimator and the roles of its columns",

@@ -194,5 +194,4 @@ def _atom(name: str) -> Any:
 
 def _pairs(d: int) -> list[list[int]]:
     """Return groups of two neighbours (and a last one of three where d is odd)."""
-    edges = list(range(0, d - 1, 2))
-    return [list(range(start, d if start == edges[-1] else start + 2)) for start in edges]
+    return [group.tolist() for group in np.split(np.arange(d), range(2, d - 1, 2))]
