@@ -164,6 +164,10 @@ def large(n: int = 60000) -> tuple[Any, np.ndarray, np.ndarray]:
     return X, f + 0.5 * s - np.median(f) + random.logistic(size=n) > 0, s
 
 
+def jacobian(problem: Any, w: np.ndarray) -> np.ndarray:
+    return problem.jacobian(problem.X @ w, np.ones(len(problem.A), dtype=bool))
+
+
 def slsqp(problem: Any) -> np.ndarray:
     import scipy.optimize
 
@@ -171,10 +175,10 @@ def slsqp(problem: Any) -> np.ndarray:
     rule = {
         "type": "eq" if problem.equality else "ineq",
         "fun": lambda w: side * problem.constraints(w),
-        "jac": lambda w: side * problem.constraint_jacobian(w),
+        "jac": lambda w: side * jacobian(problem, w),
     }
     return scipy.optimize.minimize(
-        lambda w: (problem.objective(w), problem.objective_gradient(w)),
+        lambda w: (problem.objective(w), problem.gradient(w, problem.X @ w, np.zeros(problem.n))),
         np.zeros(problem.X.shape[1]),
         jac=True,
         method="SLSQP",
@@ -195,7 +199,7 @@ def lagrangian_lbfgs(problem: Any) -> np.ndarray:
     def augmented(w: np.ndarray) -> tuple[float, np.ndarray]:
         m = pushed(w)
         value = problem.objective(w) + (m @ m - mu @ mu) / (2 * rho)
-        return value, problem.objective_gradient(w) + m @ problem.constraint_jacobian(w)
+        return value, problem.gradient(w, problem.X @ w, m @ problem.A)
 
     for _ in range(30):
         options = {"maxiter": 1000, "gtol": 1e-7, "ftol": 0.0, "maxcor": 30}

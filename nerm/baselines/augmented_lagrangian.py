@@ -79,13 +79,12 @@ def _newton(
         p, slope = expit(z), expit(z) * expit(-z)
         m = pushed(p) if rho > 0 else np.zeros_like(mu)
         pull = m @ problem.A
-        gradient = problem.X.T @ ((p - problem.y) / problem.n + pull * slope) + problem.ridge * w
+        gradient = problem.gradient(w, z, pull)
         norm = float(np.abs(gradient).max())
         if norm <= tol or steps >= max_steps:
             return w, m, norm, steps
-        jacobian = (problem.X.T @ (problem.A[m != 0] * slope).T).T
         bend = slope / problem.n + pull * slope * (1 - 2 * p)
-        direction = -_solve(problem, bend, rho, jacobian, gradient)
+        direction = -_solve(problem, bend, rho, problem.jacobian(z, m != 0), gradient)
         descent, step = float(gradient @ direction), 1.0
         along = problem.X @ direction
         while True:

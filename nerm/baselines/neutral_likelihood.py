@@ -44,18 +44,18 @@ class NeutralLikelihood:
         losses = np.logaddexp(0.0, np.where(self.y > 0, -scores, scores))
         return float(losses.mean() + 0.5 * (self.ridge @ w**2))
 
-    def objective_gradient(self, w: Floats) -> Floats:
-        """Return the gradient of F."""
-        return self.X.T @ (expit(self.X @ w) - self.y) / self.n + self.ridge * w
+    def gradient(self, w: Floats, scores: Floats, pull: Floats) -> Floats:
+        """Return the gradient of F + m . c when X w and m A = pull are known."""
+        slope = expit(scores) * expit(-scores)
+        return self.X.T @ ((expit(scores) - self.y) / self.n + pull * slope) + self.ridge * w
 
     def constraints(self, w: Floats) -> Floats:
         """Return c(w): to be <= 0, or = 0 at eta = 0."""
         return self.A @ expit(self.X @ w) + self.offset
 
-    def constraint_jacobian(self, w: Floats) -> Floats:
-        """Return the gradients of the constraints, one a row."""
-        z = self.X @ w
-        return (self.X.T @ (self.A * (expit(z) * expit(-z))).T).T
+    def jacobian(self, scores: Floats, chosen: Bools) -> Floats:
+        """Return the gradients of the chosen constraints, one a row, when X w is known."""
+        return (self.X.T @ (self.A[chosen] * (expit(scores) * expit(-scores))).T).T
 
     def weighted_gram(self, weights: Floats) -> Floats:
         """Return X' diag(weights) X, dense."""

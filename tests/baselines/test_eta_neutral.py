@@ -62,12 +62,16 @@ def test_derivatives_agree_with_finite_differences(eta, sparse):
     table = constraints(w)
     expected = [(table[1, 1] - table[1, 0])] if eta == 0 else table.ravel()
     np.testing.assert_allclose(problem.constraints(w), expected, atol=1e-12)
-    h = 1e-6
+    h, z, nothing = 1e-6, extended @ w, np.zeros(len(y))
+    every = np.ones(len(expected), dtype=bool)
     for k, step in enumerate(h * np.eye(4)):
         difference = (objective(w + step) - objective(w - step)) / (2 * h * len(y))
-        assert problem.objective_gradient(w)[k] == pytest.approx(difference, abs=1e-6)
+        assert problem.gradient(w, z, nothing)[k] == pytest.approx(difference, abs=1e-6)
         change = (problem.constraints(w + step) - problem.constraints(w - step)) / (2 * h)
-        np.testing.assert_allclose(problem.constraint_jacobian(w)[:, k], change, atol=1e-6)
+        np.testing.assert_allclose(problem.jacobian(z, every)[:, k], change, atol=1e-6)
+        for chosen, slope in enumerate(change):
+            pushed = problem.gradient(w, z, problem.A[chosen])[k]
+            assert pushed == pytest.approx(difference + slope, abs=1e-6)
     weights = np.random.default_rng(3).random(len(y))
     dense = extended.toarray() if sparse else extended
     np.testing.assert_allclose(problem.weighted_gram(weights), dense.T @ np.diag(weights) @ dense, atol=1e-10)

@@ -29,8 +29,6 @@ SHOWN = (*COLUMNS[:7], "seconds", *COLUMNS[7:])
 KEYS = ("problem", "case", "solver", "version", "tol")
 STATUS = COLUMNS.index("status")
 TOLS = (1e-3, 1e-5, 1e-7)
-#: What can become of a run. Only the first is a success; the last is not held against a solver.
-STATUSES = ("solved", "inaccurate", "no answer", "error", "crashed", "time limit", "not taken")
 
 
 def compare_solvers(
@@ -73,7 +71,8 @@ def compare_solvers(
     DataFrame
         With the columns problem, family, n, d, solver, version, tol; `seconds` spent by the solver (building its model
         included, nerm's certificate not); `peak_mb`, by how much the process grew meanwhile; `claim`, the solver's own
-        words; `status`: solved, inaccurate, no answer, error, crashed, time limit or not taken; `certified_gap`,
+        words; `status`: solved (the only success), inaccurate, no answer, error, crashed, time limit or not taken
+        (not held against a solver); `certified_gap`,
         recomputed by nerm; `correct_claim`: 1 or 0 where the solver claims success (0 too for "infeasible" or
         "unbounded", which these problems never are), else nan; `reason` in words; `case`, a fingerprint.
         ``table.attrs`` has the time limit.
