@@ -205,11 +205,11 @@ CASES = [
     (lambda: on().solve(["a"]), "'solver' must be one of 'auto', "),
     (lambda: on().solve("osqp", no_such_option=1), "every option must be one of osqp's own. Got ['no_such_option']"),
     (lambda: on().solve("highs", no_such_option=1), "every option must be one of highs's own. Got ['no_such_option']"),
-    (lambda: on().solve("primal-qp", no_such_option=1), "every option must be one of clarabel's own, or 'qp_solver'."),
+    (lambda: on().solve("primal-qp", no_such_option=1), "every option must be one of clarabel's own. Got ['no_such_option']"),
     (lambda: on().solve("interior-point", max_iterations="a"), "'max_iterations' must be a finite positive number."),
     (
         lambda: on(objective=0 * Risk(Hinge()) + SquaredL2()).solve("smo"),
-        "Got a problem with 1 risks, 0 of positive weight.",
+        "Got a problem with no risk of positive weight.",
     ),
     (lambda: nerm.GroupL2(3), "'groups' must be labels or lists of columns. Got 3."),
     (lambda: nerm.GroupL2([[0.5, 1], [2]]), "'groups' must be lists of whole column numbers, or one label a column."),
