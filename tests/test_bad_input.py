@@ -205,7 +205,10 @@ CASES = [
     (lambda: on().solve(["a"]), "'solver' must be one of 'auto', "),
     (lambda: on().solve("osqp", no_such_option=1), "every option must be one of osqp's own. Got ['no_such_option']"),
     (lambda: on().solve("highs", no_such_option=1), "every option must be one of highs's own. Got ['no_such_option']"),
-    (lambda: on().solve("primal-qp", no_such_option=1), "every option must be one of clarabel's own. Got ['no_such_option']"),
+    (
+        lambda: on().solve("primal-qp", no_such_option=1),
+        "every option must be one of clarabel's own. Got ['no_such_option']",
+    ),
     (lambda: on().solve("interior-point", max_iterations="a"), "'max_iterations' must be a finite positive number."),
     (
         lambda: on(objective=0 * Risk(Hinge()) + SquaredL2()).solve("smo"),

@@ -40,6 +40,7 @@ def random_multipliers(rng, problem):
     )
 
 
+@pytest.mark.long
 @given(
     st.integers(0, 10**6),
     st.sampled_from(ATOMS),
@@ -210,6 +211,7 @@ def test_the_certificate_imports_no_solver():
                 assert "modelling" not in name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", [1.0, 0.7, 2 / 3, 1e-2, 1e-5])
 def test_numeric_conjugates_never_lift_the_bound(weight):
     """A scaled hinge as a user writes it: the bound stays below the optimum of the textbook QP."""

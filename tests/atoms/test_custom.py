@@ -26,6 +26,7 @@ def test_contract_with_everything_derived(name):
     check_margin_function(nerm.margin_function(EXPRESSIONS[name], name=name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_solves_and_is_certified_as_loss_and_as_surrogate(name):
     X, y, v = make_data(3)

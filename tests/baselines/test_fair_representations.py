@@ -105,6 +105,7 @@ def test_transform_gives_the_weights_on_prototypes_and_predictions_follow_them()
     assert model.score(X, y, viewpoint=s) > 0.7
 
 
+@pytest.mark.long
 def test_a_large_parity_weight_makes_the_groups_use_prototypes_alike():
     X, y, s = mixed_data(4, n=150)
     gaps = []

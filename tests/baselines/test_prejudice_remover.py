@@ -92,6 +92,7 @@ def test_sparse_is_dense_and_labels_may_be_words():
     assert words.score(X, np.where(y, "yes", "no"), viewpoint=np.where(s, "m", "f")) == dense.score(X, y, viewpoint=s)
 
 
+@pytest.mark.long
 def test_cold_and_warm_starts_meet(adult):
     data = adult[1]
     chosen = slice(0, 4000)

@@ -79,6 +79,7 @@ def test_what_was_not_certified_is_not_success(nerm, data, command):
     assert json.loads(ran.out)["status"] == "inaccurate"
 
 
+@pytest.mark.long
 def test_an_uncertified_study(nerm, data, tmp_path, monkeypatch):
     """One point that was not certified decides the exit code of every command that makes a study."""
     from dataclasses import replace

@@ -61,6 +61,7 @@ def test_more_weight_is_more_neutral_and_the_plain_model_is_an_svm(nerm, data):
     assert plain["others"][0]["method"] == "logistic regression"
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_result(nerm, data):
     runs = [json.loads(nerm("fit", data, *ROLES, "--seed", seed, "--json").out) for seed in (3, 3, 4)]
     assert runs[0]["measures"] == runs[1]["measures"]
@@ -109,6 +110,7 @@ def test_an_answer_that_was_not_certified_has_its_own_exit_code(nerm, data):
     assert json.loads(ran.out)["status"] == "inaccurate"
 
 
+@pytest.mark.long
 def test_a_report_shows_the_model_that_was_fitted_and_no_weight_is_solved_twice(nerm, data, tmp_path, monkeypatch):
     from nerm.estimators import NERMClassifier
     from nerm.problem import Problem

@@ -9,6 +9,8 @@ import pytest
 from nerm import experiments
 from tests.cli.test_bad_input import refused
 
+pytestmark = pytest.mark.long
+
 TINY = ("--repetitions", 1, "--folds", 2)
 FEW = ("--datasets", "diabetes", "--methods", "neutral-svm, lr", "--lam", "10", *TINY)
 

@@ -10,6 +10,8 @@ import nerm
 from nerm import L1, ElasticNet, Hinge, Logistic, Neutrality, Risk, SquaredL2
 from tests.conftest import make_data
 
+pytestmark = pytest.mark.long
+
 ATOMS = [Hinge(), Logistic(), nerm.SquaredHinge(), nerm.Exponential(), nerm.Pinball(0.5)]
 
 

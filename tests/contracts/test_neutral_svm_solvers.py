@@ -9,6 +9,8 @@ import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
 from tests.conftest import make_data
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("kernel", [None, "rbf", "precomputed"])
 @pytest.mark.parametrize("name", ["smo", "dual-qp", "primal-qp"])

@@ -44,6 +44,7 @@ def same_partition(codes, values):
 numbers = st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 10.0, float("nan")]), min_size=1, max_size=40)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(numbers, st.integers(0, 6))
 def test_bins_of_numbers_agree_with_the_literal_rule(column, at_most):

@@ -34,6 +34,7 @@ def test_the_same_sample_or_a_new_one():
     assert not np.allclose(fixed.risk_train, drawn.risk_train)
 
 
+@pytest.mark.long
 def test_two_workers_and_a_cut_file_give_the_same_bytes(tmp_path):
     options = {"n": [40, 80], "etas": [0.1, 1.0], "repetitions": 1, "folds": 2}
     convergence(**options, results=tmp_path / "one.csv")

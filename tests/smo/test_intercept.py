@@ -36,6 +36,7 @@ def test_the_published_variant(seed):
     assert values[-1] <= min(values) * (1 + 1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("surrogate", [Identity(), Pinball(tau=0.5)])
 @pytest.mark.parametrize("seed", range(6))
 def test_other_atoms_also_where_the_sides_cross_beyond_every_bend(seed, surrogate):

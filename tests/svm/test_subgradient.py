@@ -70,6 +70,7 @@ def test_it_converges_and_certifies_itself(eta, tol):
     assert m.dual <= optimum * (1 + 1e-9)
 
 
+@pytest.mark.long
 def test_the_gap_shrinks_and_is_reported():
     X, y, v = synthetic(80, d=4, seed=3)
     model = subgradient_method(X, y, v, 1.0, 1.0, tol=0.0, max_iter=1000)
