@@ -60,6 +60,31 @@ def test_agrees_or_says_so(name):
         assert share == 1.0
 
 
+EASY = {
+    "hinge": (Risk(Hinge()) + 0.3 * SquaredL2() + 0.5 * Neutrality(Hinge()), None),
+    "squared hinge": (Risk(nerm.SquaredHinge()) + 0.3 * SquaredL2() + 0.5 * Neutrality(Hinge()), None),
+    "l1": (Risk(Hinge()) + 0.05 * nerm.L1() + 0.5 * Neutrality(Hinge()), None),
+    "rbf": (Risk(Hinge()) + 0.3 * SquaredL2() + 0.5 * Neutrality(Hinge()), "rbf"),
+}
+# ProxQP calls feasible problems infeasible where the quadratic part is singular or scaled unevenly.
+BEYOND = {"proxqp": ("squared hinge", "l1")}
+
+
+@pytest.mark.parametrize("name", nerm.solvers.available())
+def test_solves_what_it_can(name):
+    """Whoever takes a small, well-conditioned problem certifies it: a solver that solves nothing is not one."""
+    solver, taken = nerm.solvers.available()[name], 0
+    for kind, (objective, kernel) in EASY.items():
+        for seed in range(3):
+            X, y, v = make_data(seed, n=30, d=3)
+            problem = objective.on(X, y, viewpoint=v, kernel=kernel)
+            if solver.obstacle(problem) is None and kind not in BEYOND.get(name, ()):
+                taken += 1
+                solution = problem.solve(name, tol=1e-3 if name == "subgradient" else 1e-4)
+                assert solution.status == "optimal", (kind, seed, solution)
+    assert taken >= 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_agrees_or_says_so_on_a_hundred_problems(name, record_property):
