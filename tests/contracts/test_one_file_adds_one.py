@@ -93,7 +93,7 @@ def test_a_loss(copied):
         "X, y, v = rng.normal(size=(60, 3)), np.tile([-1, 1], 30), np.repeat([-1, 1], 30)\n"
         "objective = nerm.Risk(SoftPlus()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())\n"
         "problem = objective.on(X, y, viewpoint=v)\n"
-        "print(problem.solve('clarabel').status, problem.solve().stats.solver)  # its curvature is all the engine needs\n"
+        "print(problem.solve('clarabel').status, problem.solve().stats.solver)\n"
         "nerm.NERMClassifier(loss='soft-plus', eta=0.0).fit(X, y)\n"
     )
     assert said.split() == ["optimal", "interior-point"]
