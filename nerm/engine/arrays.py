@@ -113,8 +113,10 @@ class Arrays:
     ----------
     singles, terms
         The numbers of blocks that are a term of their own, which come first, and of terms that are two blocks.
-    mass
-        (J,) the weight of all rows, settled ones too.
+    mass, total
+        (J,) the weight of all rows, and of those that are left.
+    moving, ends
+        (J,) the weight of rows whose u moves on its own, and the same for each end of its domain, which has a barrier.
     pull, settled
         What rows that have left add to every block: the forces (X, 1)'(B t u), (J, d + 1), and sum B phi*(u), (J,).
     """
@@ -134,6 +136,8 @@ class Arrays:
         self.singles = sum(block.side == 0 for block in blocks)
         self.terms = (len(blocks) - self.singles) // 2
         self.total = data.weights.sum(axis=1)
+        self.moving = (self.kinds == MOVING) * self.total
+        self.ends = self.moving * (np.isfinite(self.low).astype(int) + np.isfinite(self.high))
         self.smooth = [j for j, kind in enumerate(self.kinds) if kind == SMOOTH]
         n = features.shape[0]
         self._vectors, self._density, self._h = fours(2 + self.terms, n), np.zeros(n), np.zeros((1, n))
@@ -151,11 +155,6 @@ class Arrays:
     def n_rows(self) -> int:
         """The number of rows that are left."""
         return int(self.features.shape[0])
-
-    def barriers(self) -> Floats:
-        """Return for each block the number of ends of its domain that carry a barrier."""
-        ends = np.isfinite(self.low).astype(int) + np.isfinite(self.high)
-        return np.where(self.kinds == MOVING, ends, 0)
 
     def sides(self, values: Floats) -> Floats:
         """Return the entries of the sides, (K, 2), of one entry a block, (J,)."""
@@ -176,14 +175,13 @@ class Arrays:
         """Return sum_i B_i phi(t_i f_i) for each block, phi replaced by its affine part on rows that have settled."""
 
         def work(start: int, stop: int) -> Floats:
-            sums = np.asarray(passes.values(tuple(self.data), scores, start, stop))
+            sums: Floats = passes.values(tuple(self.data), scores, start, stop)
             for j in self.smooth:
-                part = slice(start, stop)
-                m = self.data.targets[j, part] * scores[part]
-                sums[j] = self.data.weights[j, part] @ self.blocks[j].atom.value(m)
+                m = self.data.targets[j, start:stop] * scores[start:stop]
+                sums[j] = self.data.weights[j, start:stop] @ self.blocks[j].atom.value(m)
             return sums
 
-        return np.asarray(np.sum(self.features.workers.run(work), axis=0) + self._beyond(coef, intercept))
+        return self.features.workers.add_up(work) + self._beyond(coef, intercept)
 
     def _beyond(self, coef: Floats, intercept: float) -> Floats:
         """Return what the rows that have settled add to the value of each block."""
@@ -191,16 +189,15 @@ class Arrays:
 
     def linearise(self, state: State, nu: Floats) -> Linearisation:
         """Return the Newton system at a state; nu has one entry a block. Smooth functions get u and kappa here."""
-        vectors, density = self._vectors, self._density
+        vectors, given = self._vectors, self._given(state)
 
         def work(start: int, stop: int) -> Floats:
             values = [self._smooth(j, state, slice(start, stop)) for j in self.smooth]
-            given = *self._given(state), nu, state.scores, vectors, density
-            sums = np.asarray(passes.linearise(*given, start, stop))
+            sums: Floats = passes.linearise(*given, nu, state.scores, vectors, self._density, start, stop)
             sums[self.smooth, 2] = values
             return sums
 
-        products, power, primal, conjugate, curve = np.sum(self.features.workers.run(work), axis=0).T
+        products, power, primal, conjugate, curve = self.features.workers.add_up(work).T
         conjugate[self.smooth] = (power - primal)[self.smooth]  # there phi(m) + phi*(u) = u m
         few = vectors[: 2 + self.terms]
         columns = np.vstack([self.features.columns(vectors)[:, : len(few)], few.sum(axis=1)])
@@ -209,7 +206,7 @@ class Arrays:
         beyond = self._beyond(state.coef, state.intercept)
         value = power - conjugate + products + beyond  # from m = linear + quadratic u + p^+ - p^-
         conjugate += self.settled
-        return Linearisation(columns, density, products, value, primal + beyond, conjugate, curve - products)
+        return Linearisation(columns, self._density, products, value, primal + beyond, conjugate, curve - products)
 
     def _smooth(self, j: int, state: State, part: slice) -> float:
         """Set u = phi'(m) and kappa = phi''(m); return sum B phi(m)."""
@@ -220,20 +217,18 @@ class Arrays:
 
     def direct(self, state: State, nu: Floats, df: Floats, *, corrected: bool) -> Floats:
         """Set du along df; return the weight of rows by the longest step that they allow."""
-        given = *self._given(state), nu, df, corrected
-        return np.asarray(np.sum(self.features.workers.run(lambda *part: passes.direct(*given, *part)), axis=0))
+        given = self._given(state)
+        return self.features.workers.add_up(lambda *part: passes.direct(*given, nu, df, corrected, *part))
 
     def correct(self, state: State, nu: Floats, dnu: Floats, target: float, limit: float) -> tuple[Floats, Floats]:
         """Return the corrected right-hand side, (X, 1)'h, and the changes of the blocks' values."""
         given = *self._given(state), nu, dnu, target, limit, self._h[0]
-        changes = self.features.workers.run(lambda *part: passes.correct(*given, *part))
-        h = np.append(self.features.columns(self._h)[:, 0], self._h.sum())
-        return h, np.asarray(np.sum(changes, axis=0))
+        changes = self.features.workers.add_up(lambda *part: passes.correct(*given, *part))
+        return np.append(self.features.columns(self._h)[:, 0], self._h.sum()), changes
 
     def longest_step(self, state: State, nu: Floats) -> float:
         """Return the longest step along the direction that is safe for every row."""
-        given = *self._given(state), nu
-        return float(min(self.features.workers.run(lambda *part: passes.longest_step(*given, *part))))
+        return float(min(self.features.workers.run(lambda *part: passes.longest_step(*self._given(state), nu, *part))))
 
     def advance(self, state: State, step: float, keep: float, curved_keep: float) -> None:
         """Move the duals of every row along the direction; the scores are those after the step."""

@@ -52,12 +52,12 @@ def condense(arrays: Arrays, scores: Floats, distance: float, most: float) -> Co
     """
     data, count = arrays.data, len(arrays.blocks)
     u, stays, forces = np.zeros(data.weights.shape), np.zeros(arrays.n_rows, dtype=bool), fours(count, arrays.n_rows)
-    sums = arrays.features.workers.run(lambda *part: _settle(tuple(data), scores, distance, u, stays, forces, *part))
+    sums = arrays.features.workers.add_up(lambda *part: _settle(tuple(data), scores, distance, u, stays, forces, *part))
     rows = np.flatnonzero(stays)
     if not 0 < len(rows) <= most * arrays.n_rows:
         return None
     pull = np.column_stack([arrays.features.columns(forces).T, forces.sum(axis=1)])[:count]
-    return Condensed(arrays.fewer(rows, pull, np.sum(sums, axis=0)), rows, u)
+    return Condensed(arrays.fewer(rows, pull, sums), rows, u)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -109,9 +109,7 @@ def optimum(method: PredictorCorrector, state: State, tol: float, limit: int) ->
     state = outcome.state  # it can be run on
     here = method.evaluate(state.coef, state.intercept, state.scores)
     outcome = outcome.then(on_few_rows(method, here, outcome.miss, tol, limit - outcome.iterations), tol)
-    if outcome.converged:
-        return outcome
-    return outcome.then(method.run(state, tol, limit - outcome.iterations), tol)
+    return outcome if outcome.converged else outcome.then(method.run(state, tol, limit - outcome.iterations), tol)
 
 
 def on_few_rows(method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int) -> Outcome:
@@ -142,22 +140,22 @@ def _descend(
     method: PredictorCorrector, small: Condensed, here: Outcome, miss: float, barrier: float, tol: float, limit: int
 ) -> Outcome:
     """Solve a small problem, on fewer rows still whenever more have settled; return the answer on all rows."""
-    tuning, coef, intercept, iterations = method.tuning, here.coef, here.intercept, 0
+    tuning, iterations = method.tuning, 0
+    inner = method.on(small.arrays)
+    state, until = inner.start(here.coef, here.intercept, barrier), tuning.further * miss
     while True:
-        inner = method.on(small.arrays)
-        until = tuning.further * miss if small.arrays.n_rows >= tuning.fewest else 0.0
-        found = inner.run(inner.start(coef, intercept, barrier), tuning.slack * tol, limit - iterations, until=until)
+        until = until if inner.arrays.n_rows >= tuning.fewest else 0.0
+        found = inner.run(state, tuning.slack * tol, limit - iterations, until=until)
         iterations += found.iterations
         if found.miss is None or found.state is None:
             break
-        state, miss = found.state, found.miss
-        smaller = condense(small.arrays, state.scores, tuning.reach * miss, tuning.most)
+        state, until = found.state, tuning.further * found.miss
+        smaller = condense(inner.arrays, state.scores, tuning.reach * found.miss, tuning.most)
         if smaller is None:
-            found = found.then(inner.run(state, tuning.slack * tol, limit - iterations), tol)
-            iterations += found.iterations
-            break
-        coef, intercept, barrier = state.coef, state.intercept, barrier_of(miss, tuning)
-        small = smaller.within(small)
+            until = 0.0  # goes on where it stood
+        else:
+            small, inner = smaller.within(small), method.on(smaller.arrays)
+            state = inner.start(state.coef, state.intercept, barrier_of(found.miss, tuning))
     answer = method.evaluate(found.coef, found.intercept)
     answer.iterations = iterations
     if found.u is not None and found.nu is not None:

@@ -25,15 +25,15 @@ FAR = 100.0  # standard deviations between a column and 0 from which on it is sh
 class Given:
     """The features as they are, less an offset that the intercept takes up: X w + b = (X - 1 offset') w + b'."""
 
-    offset: Floats | None = None
+    offset: Floats
 
     def inside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Add offset'w to the intercept."""
-        return coef, intercept + (0.0 if self.offset is None else float(self.offset @ coef))
+        return coef, intercept + float(self.offset @ coef)
 
     def outside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Take offset'w from the intercept."""
-        return coef, intercept - (0.0 if self.offset is None else float(self.offset @ coef))
+        return coef, intercept - float(self.offset @ coef)
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def choose(X: Any, *, intercept: bool) -> tuple[Coordinates, Any]:
     if d > n and d >= WIDE:
         factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), _squares(X), ROUNDING)
         return RowSpace(X, factor), factor.Z
-    offset = None if sp.issparse(X) or not intercept else _offset(X)
-    return Given(offset), X if offset is None else X - offset
+    offset = np.zeros(d) if sp.issparse(X) or not intercept else _offset(X)
+    return Given(offset), X - offset if offset.any() else X
 
 
 def _dense(matrix: Any) -> Floats:
@@ -82,9 +82,8 @@ def _squares(X: Any) -> Floats:
     return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
-def _offset(X: Floats) -> Floats | None:
-    """Return the means of columns so far from 0 that the intercept would drown in them, 0 elsewhere, or None."""
+def _offset(X: Floats) -> Floats:
+    """Return the means of columns so far from 0 that the intercept would drown in them, 0 elsewhere."""
     sample = X[:: max(1, len(X) // 2000)]
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
-    far = np.abs(mean) > FAR * spread
-    return np.where(far, mean, 0.0) if far.any() else None
+    return np.where(np.abs(mean) > FAR * spread, mean, 0.0)

@@ -111,25 +111,24 @@ class Engine:
     def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
         """Solve from the last solutions on the rows near a kink, then on all, then from nothing, until one succeeds."""
         outcome = guess = self._guess(method)
-        if outcome is not None and outcome.primal < HUGE:
-            outcome = on_few_rows(method, outcome, self._miss, tol, limit)
+        if guess.primal < HUGE:
+            outcome = on_few_rows(method, guess, self._miss, tol, limit)
             if not outcome.converged:
                 at = method.start(outcome.coef, outcome.intercept, barrier_of(self._miss, self.tuning))
                 outcome = outcome.then(optimum(method, at, tol, limit - outcome.iterations), tol)
-        if outcome is None or not outcome.converged:
+        if not outcome.converged:
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
-            again = optimum(method, cold, tol, limit - (0 if outcome is None else outcome.iterations))
-            outcome = again if outcome is None else outcome.then(again, tol)
-        found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores, outcome.values)
-        miss = self.tuning.first_miss if guess is None else float(np.abs(found.scores - guess.scores).mean())
+            outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
+        found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
+        miss = float(np.abs(found.scores - guess.scores).mean()) if guess.primal < HUGE else self.tuning.first_miss
         self._past = [*self._past[-1:], (_place(method), found)]
         self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
         return outcome
 
-    def _guess(self, method: PredictorCorrector) -> Outcome | None:
+    def _guess(self, method: PredictorCorrector) -> Outcome:
         """Return the last solution, or the straight line in log weights through the last two where that is better."""
         if not self._past:
-            return None
+            return Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)
         (before, older), (last, newer), here = self._past[0], self._past[-1], _place(method)
         near = method.evaluate(newer.coef, newer.intercept, newer.scores)
         if not self.tuning.extrapolates or not before.shape == last.shape == here.shape or not (last - before).any():
@@ -176,9 +175,8 @@ class Engine:
         tolerance.
         """
         fewest, most = self.tuning.stretch_rows
-        worth = fewest <= self.features.shape[0] <= most
-        count = min(self.workers.count, len(points) // self.tuning.stretch) if worth else 1
-        if count <= 1:
+        count = min(self.workers.count, len(points) // self.tuning.stretch)
+        if count <= 1 or not fewest <= self.features.shape[0] <= most:
             return [self.solve(*point, tol, max_iterations=max_iterations) for point in points]
         edges, engines = [len(points) * i // count for i in range(count + 1)], [copy(self) for _ in range(count)]
 

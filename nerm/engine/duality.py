@@ -95,7 +95,5 @@ def dual_bound(arrays: Arrays, u: Floats, nu: Floats, lam: float, *, intercept: 
     if feasible is None:
         return -np.inf, u
     g = arrays.features.columns(force(arrays, feasible, nu)[None, :])[:, 0] + nu @ arrays.pull[:, :-1]
-    stars = [
-        w @ block.atom.conjugate(u) for w, block, u in zip(arrays.data.weights, arrays.blocks, feasible, strict=True)
-    ]
+    stars = [arrays.data.weights[j] @ block.atom.conjugate(feasible[j]) for j, block in enumerate(arrays.blocks)]
     return float(-(nu @ (arrays.settled + stars)) - (g @ g) / (2 * lam)), feasible

@@ -34,25 +34,23 @@ class Features:
         self.sparse, self.shape, self.workers, self.passes = sp.issparse(X), X.shape, workers, 0
         self.X = X if self.sparse else np.ascontiguousarray(X, dtype=float)
         self._arrays = (X.indptr, X.indices, X.data) if self.sparse else (self.X,)
+        products: Any = (_times, _columns, _gram) if self.sparse else (_dense_times, _dense_columns, _dense_gram)
+        self._times, self._columns, self._gram = products
 
     def times(self, w: Floats) -> Floats:
         """Return X w."""
         self.passes += 1
-        kernel, out = _times if self.sparse else _dense_times, np.empty(self.shape[0])
-        self.workers.run(lambda start, stop: kernel(*self._arrays, w, out, start, stop))
+        out = np.empty(self.shape[0])
+        self.workers.run(lambda *part: self._times(*self._arrays, w, out, *part))
         return out
 
     def columns(self, V: Floats) -> Floats:
         """Return X' V', V of shape (few, n)."""
-        kernel = _columns if self.sparse else _dense_columns
-        parts = self.workers.run(lambda start, stop: kernel(*self._arrays, V, self.shape[1], start, stop))
-        return np.asarray(np.sum(parts, axis=0))
+        return self.workers.add_up(lambda *part: self._columns(*self._arrays, V, self.shape[1], *part))
 
     def gram(self, density: Floats) -> Floats:
         """Return the upper triangle of (X, 1)' diag(density) (X, 1), below which there may be anything."""
-        kernel: Any = _gram if self.sparse else _dense_gram
-        parts = self.workers.run(lambda start, stop: kernel(*self._arrays, density, self.shape[1], start, stop))
-        return np.asarray(np.sum(parts, axis=0))
+        return self.workers.add_up(lambda *part: self._gram(*self._arrays, density, self.shape[1], *part))
 
     def some(self, rows: Ints) -> Features:
         """Return these rows of X."""
@@ -111,25 +109,12 @@ def _gram(indptr, indices, data, density, d, start, stop):  # type: ignore[no-un
     return out
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _dense_times(X, w, out, start, stop):  # type: ignore[no-untyped-def]
-    for i in range(start, stop):
-        total = 0.0
-        for p in range(X.shape[1]):
-            total += X[i, p] * w[p]
-        out[i] = total
+def _dense_times(X: Floats, w: Floats, out: Floats, start: int, stop: int) -> None:
+    out[start:stop] = X[start:stop] @ w
 
 
-@numba.njit(cache=True, nogil=True)
-def _dense_columns(X, V, d, start, stop):  # type: ignore[no-untyped-def]
-    """Read X once for all lines of V; BLAS is slow on products this thin."""
-    out = np.zeros((V.shape[0], d))
-    for i in range(start, stop):
-        for k in range(V.shape[0]):
-            x = V[k, i]
-            for p in range(d):
-                out[k, p] += x * X[i, p]
-    return out.T
+def _dense_columns(X: Floats, V: Floats, d: int, start: int, stop: int) -> Floats:
+    return np.asarray((V[:, start:stop] @ X[start:stop]).T)
 
 
 def _dense_gram(X: Floats, density: Floats, d: int, start: int, stop: int) -> Floats:

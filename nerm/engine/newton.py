@@ -46,13 +46,11 @@ class NewtonSystem:
     def solve(self, rhs: Floats, term_rhs: Floats) -> tuple[Floats, Floats]:
         """Return ((dw, db) or dw, dnu)."""
         step = self._apply(rhs[: self._size])
-        if not len(term_rhs):
-            return step, np.zeros(0)
-        rhs = term_rhs + self._e.T @ step
-        if len(rhs) == 1 and self._small[0, 0] > 0:
-            dnu = rhs / self._small[0, 0]
+        term_rhs = term_rhs + self._e.T @ step
+        if len(term_rhs) == 1 and self._small[0, 0] > 0:
+            dnu = term_rhs / self._small[0, 0]
         else:
-            dnu = np.linalg.lstsq(self._small, rhs, rcond=None)[0]
+            dnu = np.linalg.lstsq(self._small, term_rhs, rcond=None)[0] if len(term_rhs) else term_rhs
         return step - self._inverse_e @ dnu, dnu
 
 

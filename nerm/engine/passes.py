@@ -116,13 +116,12 @@ def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return sum B phi(m) of every block that is not smooth."""
+    """Return sum B phi(m) of every block; those of smooth ones are left to the caller."""
     table = data[2]
     sums, part = np.zeros(table.shape[0]), slice(start, stop)
     for j in range(len(sums)):
-        if table[j, KIND] != SMOOTH:
-            a, q, lo, hi, _, _ = _ends(table, j)
-            sums[j] = _value(data[0][j, part], data[1][j, part], scores[part], a, q, lo, hi)
+        a, q, lo, hi, _, _ = _ends(table, j)
+        sums[j] = _value(data[0][j, part], data[1][j, part], scores[part], a, q, lo, hi)
     return sums
 
 
@@ -222,20 +221,19 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
                 continue
             a, q, lo, hi, has_lo, has_hi = _ends(table, j)
             t, _, u, pp, pm, _, du, up, down = _rows(data, duals, move, j, part)
-            keep = keeps[j]
             if has_hi:
                 for i in range(len(f)):
                     rise = up[i] - pp[i] + pp[i] * du[i] / max(hi - u[i], TINY)
-                    up[i] = max(pp[i] + step * rise, keep * pp[i])
+                    up[i] = max(pp[i] + step * rise, keeps[j] * pp[i])
             if has_lo:
                 for i in range(len(f)):
                     rise = down[i] - pm[i] - pm[i] * du[i] / max(u[i] - lo, TINY)
-                    down[i] = max(pm[i] + step * rise, keep * pm[i])
+                    down[i] = max(pm[i] + step * rise, keeps[j] * pm[i])
             for i in range(len(f)):
-                highest = hi - keep * max(hi - u[i], TINY) if has_hi else np.inf
-                lowest = lo + keep * max(u[i] - lo, TINY) if has_lo else -np.inf
+                highest = hi - keeps[j] * max(hi - u[i], TINY) if has_hi else np.inf
+                lowest = lo + keeps[j] * max(u[i] - lo, TINY) if has_lo else -np.inf
                 u[i] = max(min(u[i] + step * du[i], highest), lowest)
-            _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi)
+            _fit(t, f, u, pp, pm, up, down, a, q, keeps[j], has_lo, has_hi)
 
 
 @numba.njit(**options)

@@ -90,9 +90,7 @@ class PredictorCorrector:
     def __init__(self, arrays: Arrays, factors: Floats, lam: float, tuning: Tuning, *, intercept: bool) -> None:
         self.arrays, self.factors, self.lam, self.tuning, self.intercept = arrays, factors, lam, tuning, intercept
         self.eta = factors[arrays.singles :: 2]
-        self.ends = arrays.barriers() * arrays.total
         self.side_unit = tuning.side_barrier * arrays.sides(factors * arrays.mass)
-        self.moving = (arrays.kinds == passes.MOVING) * arrays.total
 
     def on(self, arrays: Arrays) -> PredictorCorrector:
         """Return the same method on fewer rows."""
@@ -104,11 +102,10 @@ class PredictorCorrector:
 
     def start(self, coef: Floats, intercept: float, barrier: float) -> State:
         """Return all rows and sides on the central path of the scores of (coef, intercept)."""
-        scores = self.scores(coef, intercept)
-        sides = self.arrays.sides(self.arrays.values(scores, coef, intercept))
-        nu = _central_sides(sides, self.eta, barrier * self.side_unit[:, 0])
-        duals = self.arrays.centre(scores, barrier)
-        return State(coef.copy(), intercept, scores, nu, barrier * self.side_unit / nu, duals)
+        here = self.evaluate(coef, intercept)
+        nu = _central_sides(self.arrays.sides(here.values), self.eta, barrier * self.side_unit[:, 0])
+        duals = self.arrays.centre(here.scores, barrier)
+        return State(coef.copy(), intercept, here.scores, nu, barrier * self.side_unit / nu, duals)
 
     def scores(self, coef: Floats, intercept: float) -> Floats:
         """Return X w + b."""
@@ -116,12 +113,10 @@ class PredictorCorrector:
             return np.full(self.arrays.n_rows, intercept)
         return self.arrays.features.times(coef) + intercept
 
-    def evaluate(
-        self, coef: Floats, intercept: float, scores: Floats | None = None, values: Floats | None = None
-    ) -> Outcome:
-        """Return a hypothesis, whose scores and sums may be known already, with its primal value."""
+    def evaluate(self, coef: Floats, intercept: float, scores: Floats | None = None) -> Outcome:
+        """Return a hypothesis, whose scores may be known already, with its primal value."""
         scores = self.scores(coef, intercept) if scores is None else scores
-        values = self.arrays.values(scores, coef, intercept) if values is None else values
+        values = self.arrays.values(scores, coef, intercept)
         primal = primal_value(self.arrays, values, self.factors, coef, self.lam)
         return Outcome(coef, intercept, scores, values, primal)
 
@@ -140,8 +135,9 @@ class PredictorCorrector:
         best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
         bold, record, since, first_value, move = tuning.share > 0, np.inf, 0, 0.0, np.inf
         for best.iterations in range(limit + 1):
-            lin = self.arrays.linearise(state, self.each(state.nu))
-            gap = self._keep(state, lin, best, tol)
+            nu = self.each(state.nu)
+            lin = self.arrays.linearise(state, nu)
+            gap = self._keep(state, lin, nu, best, tol)
             first_value = max(first_value, best.primal)
             if best.converged or not np.isfinite(gap) or 0 <= best.primal <= tuning.vanished * first_value:
                 break
@@ -153,23 +149,21 @@ class PredictorCorrector:
                 bold, record, since = False, np.inf, 0
                 best.state = state = self.start(best.coef, best.intercept, tuning.restart)
                 continue
-            before, move = move, self._step(state, lin, best, tol, gap, bold=bold)
-            if best.converged:
-                break
+            before, move = move, self._step(state, lin, nu, bold=bold)
             if move < until and move < tuning.falling * before < np.inf:
                 best.iterations += 1
                 best.miss = max(share * way for share, way in zip(tuning.miss_per_move, (move, before), strict=True))
                 break
         return best
 
-    def _keep(self, state: State, lin: Linearisation, best: Outcome, tol: float) -> float:
+    def _keep(self, state: State, lin: Linearisation, nu: Floats, best: Outcome, tol: float) -> float:
         """Update the best bounds; return an estimate of the gap of this iterate (exact once it may be small enough)."""
         primal = primal_value(self.arrays, lin.primal, self.factors, state.coef, self.lam)
         if primal < best.primal:
             best.coef, best.intercept, best.scores = state.coef, state.intercept, state.scores
             best.values, best.primal = lin.primal, primal
         g = lin.columns[:-1, 0]
-        gap = primal + float(self.each(state.nu) @ lin.conjugate + (g @ g) / (2 * self.lam))
+        gap = primal + float(nu @ lin.conjugate + (g @ g) / (2 * self.lam))
         if np.isfinite(gap) and gap <= 2 * tol * abs(primal):
             dual = self.bound(state.duals.u, state.nu, best)
             gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
@@ -183,18 +177,16 @@ class PredictorCorrector:
             best.dual, best.u, best.nu = dual, u, nu.copy()
         return dual
 
-    def _step(self, state: State, lin: Linearisation, best: Outcome, tol: float, gap: float, *, bold: bool) -> float:
+    def _step(self, state: State, lin: Linearisation, nu: Floats, *, bold: bool) -> float:
         """One predictor-corrector step, in place; return the mean change of the scores that it would make in full."""
-        arrays, tuning, nu = self.arrays, self.tuning, self.each(state.nu)
+        arrays, tuning = self.arrays, self.tuning
         products = state.nu * state.sigma
-        count = self.ends @ nu + self.side_unit.sum() + 1e-300
+        count = self.arrays.ends @ nu + self.side_unit.sum() + 1e-300
         mu = (float(nu @ lin.products) + float(products.sum())) / count
         direction = self._system(state, lin)
         *_, df, dnu, dsigma = direction(lin.columns[:, 1], lin.change, -products)
         histogram = arrays.direct(state, nu, df, corrected=False)
-        if gap <= tuning.near * tol * abs(best.primal) and self._is_enough(state, dnu, best, tol):
-            return 0.0
-        left_behind = tuning.share * float(nu @ self.moving)
+        left_behind = tuning.share * float(nu @ arrays.moving)
         affine = min(1.0, _quantile(histogram, left_behind), _room(state.nu, dnu), _room(state.sigma, dsigma))
         target = max((1 - affine) ** 3, 1e-3) * mu
         piece_dnu = np.concatenate([np.zeros(arrays.singles), dnu.ravel()])
@@ -205,11 +197,13 @@ class PredictorCorrector:
         safe = 1 - tuning.safe_keep
         step = _quantile(histogram, left_behind) if bold else safe * arrays.longest_step(state, nu)
         step = min(1.0, step, safe * min(_room(state.nu, dnu), _room(state.sigma, dsigma)))
+
+        def hypothesis(s: float) -> tuple[Floats, float, Floats]:
+            return state.coef + s * dw, state.intercept + s * db, state.scores + s * df
+
         if arrays.smooth:
-            step = self._searched(state, lin, dw, db, df, dnu, step)
-        state.coef = state.coef + step * dw
-        state.intercept += step * db
-        state.scores = state.scores + step * df
+            step = self._searched(hypothesis, self.each(state.nu + step * dnu), lin.primal, step)
+        state.coef, state.intercept, state.scores = hypothesis(step)
         state.nu = state.nu + step * dnu
         state.sigma = state.sigma + step * dsigma
         keeps = (tuning.keep, tuning.curved_keep) if bold else (0.5 * tuning.safe_keep, 0.5 * tuning.safe_keep)
@@ -228,39 +222,25 @@ class PredictorCorrector:
             t = side / state.nu + arrays.sides(lin.value + change) + state.sigma
             z, x = system.solve(base - h, t[:, 0] - t[:, 1])
             db = float(z[-1]) if self.intercept else 0.0
-            dnu = np.column_stack([x, -x])
+            dnu = np.outer(x, (1.0, -1.0))
             return z[:d], db, arrays.features.times(z[:d]) + db, dnu, (side - state.sigma * dnu) / state.nu
 
         return direction
 
-    def _is_enough(self, state: State, dnu: Floats, best: Outcome, tol: float) -> bool:
-        """Try the multipliers after a full affine step, held to their domains, as a bound."""
-        arrays = self.arrays
-        plus = np.clip(state.nu[:, 0] + dnu[:, 0], 0.0, self.eta)
-        u = np.clip(state.duals.u + arrays.move.du, arrays.low[:, None], arrays.high[:, None])
-        self.bound(u, np.column_stack([plus, self.eta - plus]), best)
-        best.converged = best.gap_within(tol)
-        return best.converged
-
     def _searched(
-        self, state: State, lin: Linearisation, dw: Floats, db: float, df: Floats, dnu: Floats, step: float
+        self, hypothesis: Callable[[float], tuple[Floats, float, Floats]], nu: Floats, values: Floats, step: float
     ) -> float:
         """Halve the step of a smooth problem until the Lagrangian is not huge and does not rise.
 
         The direction is Newton's for loss + regularizer + nu S with the *new* nu, which is therefore held fixed here.
         Beside hinge-like blocks, whose direction is another, a smooth one is only kept from running away.
         """
-        arrays, nu = self.arrays, self.each(state.nu + step * dnu)
-
-        def lagrangian(s: float) -> float:
-            w = state.coef + s * dw
-            values = arrays.values(state.scores + s * df, w, state.intercept + s * db)
-            return float(0.5 * self.lam * (w @ w) + nu @ values)
-
-        here = 0.5 * self.lam * (state.coef @ state.coef) + nu @ lin.primal
-        highest = here + (0.1 if self.moving.any() else 1e-12) * abs(here)
+        w, _, _ = hypothesis(0.0)
+        here = 0.5 * self.lam * (w @ w) + nu @ values
+        highest = here + (0.1 if self.arrays.moving.any() else 1e-12) * abs(here)
         for halvings in range(60):
-            value = lagrangian(step)
+            w, b, f = hypothesis(step)
+            value = 0.5 * self.lam * (w @ w) + nu @ self.arrays.values(f, w, b)
             if value <= highest or (halvings >= self.tuning.halvings and value < HUGE):
                 break
             step *= 0.5
@@ -288,5 +268,4 @@ def _quantile(histogram: Floats, weight: float) -> float:
 
 def _room(x: Floats, dx: Floats) -> float:
     """Return the longest step that keeps x + step dx >= 0."""
-    falling = dx < 0
-    return float(np.min(-x[falling] / dx[falling])) if falling.any() else np.inf
+    return min((-a / b for a, b in zip(x.ravel().tolist(), dx.ravel().tolist(), strict=True) if b < 0), default=np.inf)

@@ -12,7 +12,10 @@ from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from nerm.typing import Floats
 
 T = TypeVar("T")
 
@@ -68,6 +71,11 @@ class RowThreads:
             return [work(*part) for part in self.ranges]
         others = [self._pool.submit(work, *part) for part in self.ranges[1:]]
         return [work(*self.ranges[0]), *(other.result() for other in others)]
+
+    def add_up(self, work: Callable[[int, int], Floats]) -> Floats:
+        """Return the sum of work(start, stop) over the ranges."""
+        parts = self.run(work)
+        return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
 
 def cores() -> int:

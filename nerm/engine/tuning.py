@@ -24,8 +24,6 @@ class Tuning:
         Barrier of nu sigma against that of u p, per factor times weight of a term.
     second_order
         Bound on second-order terms of a bold step, in units of the mean product.
-    near
-        Times the tolerance: the gap from which on the affine step's multipliers are tried as a bound.
     patience, safe_patience
         Iterations without halving the gap before the common step takes over, and before it gives up.
     restart
@@ -72,7 +70,6 @@ class Tuning:
     safe_keep: float = 0.005
     side_barrier: float = 0.1
     second_order: float = 10.0
-    near: float = 50.0
     patience: int = 6
     safe_patience: int = 20
     restart: float = 0.1

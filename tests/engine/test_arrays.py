@@ -35,7 +35,7 @@ def test_rows_without_weight_have_no_target():
     assert (arrays.data.targets[arrays.data.weights == 0] == 0).all()
     assert arrays.mass == pytest.approx([block.weights.sum() for block in case.blocks])
     assert (arrays.singles, arrays.terms) == (2, 2)
-    assert arrays.barriers().tolist() == [2, 0, 2, 2, 0, 0]
+    assert (arrays.ends / arrays.total).tolist() == [2, 0, 2, 2, 0, 0]
 
 
 @pytest.mark.parametrize("sparse", [False, True])

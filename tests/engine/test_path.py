@@ -184,11 +184,9 @@ def test_a_second_solve_starts_from_the_first_and_tells_its_passes():
     assert case.primal(finer.coef, finer.intercept) - case.dual(finer) <= 1.01e-9 * finer.primal
 
 
-@pytest.mark.parametrize(
-    "device", ["extrapolates", "further", "fewest", "near", "share", "second_order", "curved_keep"]
-)
+@pytest.mark.parametrize("device", ["extrapolates", "further", "fewest", "share", "second_order", "curved_keep"])
 def test_every_device_can_be_switched_off(device):
-    off = {"extrapolates": False, "further": 0.0, "fewest": np.inf, "near": 0.0, "share": 0.0, "second_order": np.inf}
+    off = {"extrapolates": False, "further": 0.0, "fewest": np.inf, "share": 0.0, "second_order": np.inf}
     tuning = replace(Tuning(), **{device: off.get(device, 0.2)})
     X, y, v = many(2500, 21)
     one = np.ones(len(y))
