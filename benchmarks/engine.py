@@ -195,9 +195,7 @@ def path(case: Case, n: int, lam: float, limit: float) -> Row:
         return row
     cold, seconds = np.array(row["cold"]), row["seconds"]
     row["ratio"] = seconds / np.median(cold)
-    print(
-        f"path {seconds:.3f} s, gap {row['worst_gap']:.1e}, {row['passes']} passes, iterations: {row['iterations']}"
-    )
+    print(f"path {seconds:.3f} s, gap {row['worst_gap']:.1e}, {row['passes']} passes, iterations: {row['iterations']}")
     print(
         f"each alone, cold: median {np.median(cold):.3f} s, from {cold.min():.3f} to {cold.max():.3f}, "
         f"together {cold.sum():.3f} s, worst gap {row['worst_cold_gap']:.1e}, iterations {row['cold_iterations']}"

@@ -15,8 +15,7 @@ A new measure is one new function below ``@_measure(note)``, whose arguments are
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -198,9 +197,8 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
     return float(max(plus, minus) / w.sum())
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """Quality and neutrality side by side, as numbers; prints as a table.
+class Report(Mapping[str, float]):
+    """Quality and neutrality side by side, as numbers by name; prints as a table, and many of them make a DataFrame.
 
     Each measure is an attribute too: ``report.accuracy``. `neutrality_risk_if_independent` is `|E sign v| |E sign f|`:
     what C_sgn would be if predictions of the same rate were independent of the viewpoint. C_sgn is uncentred, so that
@@ -226,9 +224,17 @@ class Report:
     'some row must have viewpoint -1 and y = +1'
     """
 
-    n: int
-    measures: dict[str, float] = field(hash=False)
-    undefined: dict[str, str] = field(default_factory=dict, hash=False)
+    def __init__(self, n: int, measures: dict[str, float], undefined: dict[str, str] | None = None) -> None:
+        self.n, self.measures, self.undefined = n, measures, undefined or {}
+
+    def __getitem__(self, name: str) -> float:
+        return self.as_dict()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.as_dict())
+
+    def __len__(self) -> int:
+        return 1 + len(self.measures)
 
     def __getattr__(self, name: str) -> float:
         measures: dict[str, float] = vars(self).get("measures", {})
