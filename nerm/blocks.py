@@ -60,8 +60,13 @@ class Block:
         """Return sum_i weights_i atom(targets_i f_i); a weight of 0 silences even an infinite value."""
         counted = self.weights > 0
         if counted.all():
-            return float(self.weights @ self.atom.value(self.targets * scores))
-        return float(self.weights[counted] @ self.atom.value(self.targets[counted] * scores[counted]))
+            return weigh(self.weights, self.atom.value(self.targets * scores))
+        return weigh(self.weights[counted], self.atom.value(self.targets[counted] * scores[counted]))
+
+
+def weigh(weights: Floats, values: Floats) -> float:
+    """Return sum_i weights_i values_i, added in pairs: more exact than BLAS, and without waiting for its threads."""
+    return float(np.sum(weights * values))
 
 
 def make_blocks(

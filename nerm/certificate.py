@@ -24,7 +24,7 @@ import numpy as np
 
 from nerm.atoms.regularizer import Norm, Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.blocks import Block, forces, given_weights, scaled_weights, shares
+from nerm.blocks import Block, forces, given_weights, scaled_weights, shares, weigh
 from nerm.errors import InvalidInputError
 from nerm.multipliers import Multipliers
 from nerm.recovery import candidates
@@ -155,7 +155,7 @@ def dual_point(problem: Problem, multipliers: Multipliers) -> tuple[float, Multi
             return -np.inf, None
     weights = scaled_weights(problem, feasible.thetas)
     separable = sum(
-        float(w @ block.atom.conjugate(-row))
+        weigh(w, block.atom.conjugate(-row))
         for w, block, row in zip(weights, problem.blocks, feasible.rows, strict=True)
     )
     return -separable / problem.divisor - omega, feasible
@@ -195,7 +195,7 @@ def _balance(problem: Problem, multipliers: Multipliers) -> bool:
         # Lower the sum: multipliers with positive coefficient go down, the others up.
         directions = [-np.sign(excess) * np.sign(a) for a in pulls]
         rooms = [room_of(block, row, d) for block, row, d in zip(blocks, rows, directions, strict=True)]
-        capacity = sum(float(np.abs(a) @ room) for a, room in zip(pulls, rooms, strict=True))
+        capacity = sum(weigh(np.abs(a), room) for a, room in zip(pulls, rooms, strict=True))
         if capacity <= 0:
             continue
         share = min(1.0, abs(excess) / capacity)
@@ -208,7 +208,7 @@ def _balance(problem: Problem, multipliers: Multipliers) -> bool:
 def _excess(pulls: list[Floats], rows: Floats) -> tuple[float, float]:
     """Return sum c, and the size of the summands before they cancel: what its rounding is relative to."""
     c = sum(a * row for a, row in zip(pulls, rows, strict=True))
-    return float(np.sum(c)), sum(float(np.abs(a) @ np.abs(row)) for a, row in zip(pulls, rows, strict=True))
+    return float(np.sum(c)), sum(weigh(np.abs(a), np.abs(row)) for a, row in zip(pulls, rows, strict=True))
 
 
 def _room(block: Block, row: Floats, direction: Floats) -> Floats:

@@ -89,7 +89,7 @@ def distinct_rows(X: Matrix, extra: Floats, *, canonical: bool = False) -> Rows:
     index, first = groups(keys, *layout, words)
     if not canonical:
         return Rows(first, index)
-    order = np.argsort(keys[first], kind="stable")
+    order = np.argsort(keys[first])
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return Rows(first[order], place[index])
