@@ -20,7 +20,7 @@ import numpy as np
 
 from nerm.engine.arrays import Arrays, State, fours
 from nerm.engine.duality import dual_bound, is_balanced
-from nerm.engine.passes import AFFINE, HIGH, KIND, LINEAR, LOW, QUADRATIC, SMOOTH
+from nerm.engine.passes import AFFINE, HIGH, KIND, LINEAR, LOW, MOVING, QUADRATIC, options
 from nerm.engine.predictor_corrector import Outcome, PredictorCorrector
 from nerm.engine.tuning import Tuning
 from nerm.typing import Floats, Ints
@@ -35,10 +35,9 @@ class Condensed:
     u: Floats
 
     def on_all_rows(self, u: Floats) -> Floats:
-        """Return the multipliers of all rows from those of the rows kept."""
-        whole = self.u.copy()
-        whole[:, self.rows] = u
-        return whole
+        """Put the multipliers of the rows kept in their place and return those of all rows."""
+        self.u[:, self.rows] = u
+        return self.u
 
     def within(self, larger: Condensed) -> Condensed:
         """Return a problem condensed from a condensed one as condensed from the whole."""
@@ -60,36 +59,33 @@ def condense(arrays: Arrays, scores: Floats, distance: float, most: float) -> Co
     return Condensed(arrays.fewer(rows, pull, sums), rows, u)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**options)
 def _settle(data, scores, distance, u, stays, forces, start, stop):  # type: ignore[no-untyped-def]
     """Set u and B t u of rows beyond all kinks; return their sum B phi*(u) of each block.
 
     A row stays if in some block its margin is within |t| distance of a kink.
     """
     targets, weights, table = data
-    count = table.shape[0]
-    sums = np.zeros(count)
-    for j in range(count):
-        a, q, lo, hi = table[j, LINEAR], table[j, QUADRATIC], table[j, LOW], table[j, HIGH]
-        kind = table[j, KIND]
+    part, sums = slice(start, stop), np.zeros(table.shape[0])
+    f, stay = scores[part], stays[part]
+    for j in range(len(sums)):
+        a, q, lo, hi, kind = table[j, LINEAR], table[j, QUADRATIC], table[j, LOW], table[j, HIGH], table[j, KIND]
         low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
-        for i in range(start, stop):
-            t = targets[j, i]
-            width = abs(t) * distance
-            if kind == AFFINE or weights[j, i] == 0.0:
-                u[j, i] = min(max(0.0, lo), hi)
-            elif kind != SMOOTH and t * scores[i] <= low_kink - width:
-                u[j, i] = lo
-            elif kind != SMOOTH and t * scores[i] >= high_kink + width:
-                u[j, i] = hi
-            else:
-                stays[i] = True
-    for j in range(count):
-        a, q = table[j, LINEAR], table[j, QUADRATIC]
-        for i in range(start, stop):
-            if not stays[i]:
-                forces[j, i] = weights[j, i] * targets[j, i] * u[j, i]
-                sums[j] += weights[j, i] * (a + 0.5 * q * u[j, i]) * u[j, i]
+        t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
+        for i in range(len(f)):
+            width = abs(t[i]) * distance
+            below = t[i] * f[i] <= low_kink - width and kind == MOVING
+            above = t[i] * f[i] >= high_kink + width and kind == MOVING
+            x[i] = lo if below else hi if above else inside
+            stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
+    for j in range(len(sums)):
+        t, B, x, force = targets[j, part], weights[j, part], u[j, part], forces[j, part]
+        a, half, total = table[j, LINEAR], 0.5 * table[j, QUADRATIC], 0.0
+        for i in range(len(f)):
+            weight = 0.0 if stay[i] else B[i]
+            force[i] = weight * t[i] * x[i]
+            total += weight * (a + half * x[i]) * x[i]
+        sums[j] = total
     return sums
 
 
