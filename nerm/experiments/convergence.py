@@ -18,6 +18,7 @@ from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
 
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10000)
+DIGITS = 12  # of a measured number: the last ones are rounding, which another process may do in another order
 PARTS = ("risk", "neutrality", "zero_one", "sign_neutrality")
 MEASURES = tuple(f"{part}_{where}" for part in PARTS for where in ("train", "test", "error"))
 KEYS = ("n", "repetition", "fold")
@@ -121,22 +122,23 @@ def _errors(_: None, settings: Row, n: int, repetition: int, fold: int) -> Itera
         row: Row = {"seconds": fit.seconds, "reason": fit.reason, "status": "ok" if fit.converged else "not converged"}
         for name in PARTS:
             row |= {f"{name}_train": on_train[name], f"{name}_test": on_test[name]}
-            row[f"{name}_error"] = abs(on_test[name] - on_train[name])
+            row[f"{name}_error"] = round(abs(on_test[name] - on_train[name]), DIGITS)
         yield row
 
 
 def measure(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
-    """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn of these scores."""
+    """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn of these scores, to DIGITS places."""
     from nerm.atoms import Hinge
     from nerm.metrics import neutrality_risk, relaxed_neutrality_risk
     from nerm.signs import sign
 
-    return {
+    found = {
         "risk": float(Hinge().value(y * scores).mean()),
         "neutrality": relaxed_neutrality_risk(scores, viewpoint, Hinge()),
         "zero_one": float((sign(scores) != y).mean()),
         "sign_neutrality": neutrality_risk(scores, viewpoint),
     }
+    return {name: round(value, DIGITS) for name, value in found.items()}
 
 
 def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
