@@ -15,7 +15,8 @@ from sklearn.svm import SVC
 
 import nerm
 from nerm import Hinge, Multipliers, Neutrality, Risk, SquaredL2, atoms
-from nerm.certificate import dual_bound, repaired
+from nerm.certificate import dual_bound
+from nerm.feasibility import repaired
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 
@@ -87,7 +88,8 @@ def test_a_perturbed_solution_is_never_called_optimal(seed, size):
 def test_repaired_multipliers_are_feasible(seed):
     X, y, v = make_data(seed % 5, n=30, real_viewpoint=True)
     problem = (Risk(Hinge()) + 0.1 * SquaredL2() + 2 * Neutrality(nerm.Pinball(0.5))).on(X, y, viewpoint=v)
-    m = repaired(problem, random_multipliers(np.random.default_rng(seed), problem))
+    m, reason = repaired(problem, random_multipliers(np.random.default_rng(seed), problem))
+    assert reason == ""
     assert ((m.alpha >= 0) & (m.alpha <= 1)).all()
     assert ((m.beta_plus >= -0.5) & (m.beta_plus <= 1)).all()
     c = m.alpha * y + 2 * v * (m.theta * m.beta_plus - (1 - m.theta) * m.beta_minus)
@@ -100,7 +102,7 @@ def test_the_bound_is_the_textbook_dual(data):
     n, mu, eta = len(y), 0.3, 1.7
     problem = (Risk(Hinge()) + mu * SquaredL2() + eta * Neutrality(Hinge())).on(X, y, viewpoint=v)
     rng = np.random.default_rng(1)
-    m = repaired(problem, Multipliers(rng.random((3, n)), np.array([0.3])))
+    m, _ = repaired(problem, Multipliers(rng.random((3, n)), np.array([0.3])))
     nu_plus, nu_minus = eta * m.theta, eta * (1 - m.theta)
     a = m.alpha * y + (nu_plus * m.beta_plus - nu_minus * m.beta_minus) * v
     lam = mu * n
@@ -176,6 +178,7 @@ def test_no_regularizer_means_a_loose_bound_and_no_wrong_claim(data):
     solution = problem.solve()
     assert solution.status == "inaccurate"
     assert solution.certificate.dual <= solution.objective.total
+    assert solution.certificate.reason
 
 
 def test_relative_gap_at_the_edges():
@@ -193,9 +196,18 @@ def test_relative_gap_at_the_edges():
     assert Certificate(1e-10, 0.0, scale=1.0).relative_gap > 1e-6
 
 
+def test_a_reason_is_shown_and_kept():
+    loose = nerm.Certificate(1.0, 0.5, 1.0, "the multipliers are far")
+    assert str(loose).endswith("(the multipliers are far)")
+    assert loose.times(2.0).reason == loose.reason
+    assert (loose + nerm.Certificate(1.0, 1.0)).reason == loose.reason
+    assert (loose + loose).reason == loose.reason
+    assert (loose + nerm.Certificate(1.0, -np.inf, 1.0, "no centre")).reason == "the multipliers are far; no centre"
+
+
 def test_the_certificate_imports_no_solver():
     allowed = {"numpy", "nerm", "__future__", "dataclasses", "typing", "collections"}
-    for module in ("certificate", "recovery", "blocks", "multipliers"):
+    for module in ("certificate", "feasibility", "conjugates", "recovery", "blocks", "multipliers"):
         tree = ast.parse((Path(nerm.__file__).parent / f"{module}.py").read_text())
         for node in ast.walk(tree):
             names = (
