@@ -35,6 +35,7 @@ from nerm.estimators import NeutralSVC as NeutralSVC
 from nerm.multipliers import Multipliers as Multipliers
 from nerm.objective import Neutrality as Neutrality
 from nerm.objective import Risk as Risk
+from nerm.objective import equalized_odds as equalized_odds
 from nerm.problem import Problem as Problem
 from nerm.saving import load as load
 from nerm.solution import Solution as Solution

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
@@ -100,7 +100,9 @@ class Algebra(ABC):
 
 
 class Term(Algebra):
-    """One summand of an objective, without its weight."""
+    """One summand of an objective, without its weight; `kind` is "risk", "neutrality" or "regularizer"."""
+
+    kind: ClassVar[str]
 
     def _weighted(self) -> tuple[WeightedTerm, ...]:
         return (WeightedTerm(1.0, self),)

@@ -40,7 +40,8 @@ class Block:
     term : int
         The number of its term in `problem.objective.terms`.
     side : {0, 1, -1}
-        0 where the term is this block alone; +1 and -1 for C+ and C-, of which the larger counts.
+        0 where the term is this block alone, as a risk or a one-sided neutrality term; +1 and -1 for C+ and C-, of
+        which the larger counts.
 
     """
 
@@ -72,13 +73,13 @@ def weigh(weights: Floats, values: Floats) -> float:
 def make_blocks(
     objective: Objective, rows: Rows, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
 ) -> tuple[Block, ...]:
-    """Return the blocks of an objective on data: those that are alone in their term first, then pairs of sides."""
+    """Return the blocks of an objective on data: the risks, one-sided neutrality terms, then pairs of sides."""
     blocks = [
         Block(atom, rows.add_up(weights), targets[rows.first], number, side)
         for number, weighted in enumerate(objective.terms)
         for atom, weights, targets, side in weighted.term.sums(y, viewpoints, sample_weight)
     ]
-    return tuple(sorted(blocks, key=lambda block: block.side != 0))
+    return tuple(sorted(blocks, key=lambda block: (block.side != 0, objective.terms[block.term].term.kind != "risk")))
 
 
 def given_weights(problem: Problem) -> list[Floats]:

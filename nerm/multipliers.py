@@ -22,9 +22,12 @@ class Multipliers:
     Attributes
     ----------
     rows : (number of blocks, n) array
-        One row a block, in the order of `problem.blocks`: the risks, then C+ and C- of each neutrality term.
+        One row a block, in the order of `problem.blocks`: the risks, the one-sided neutrality terms, then C+ and C- of
+        each neutrality term of two sides.
     thetas : (K,) array
-        The weight of C+ in max(C+, C-) = max over theta of theta C+ + (1 - theta) C-, for each neutrality term.
+        The weight of C+ in max(C+, C-) = max over theta of theta C+ + (1 - theta) C-, for each term of two sides.
+    one_sided : int
+        How many neutrality terms have one side.
 
     >>> import nerm
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
@@ -39,6 +42,7 @@ class Multipliers:
 
     rows: Floats
     thetas: Floats
+    one_sided: int = 0
 
     @property
     def _alone(self) -> int:
@@ -47,7 +51,12 @@ class Multipliers:
     @property
     def alphas(self) -> Floats:
         """Multipliers of the risks, one row each."""
-        return self.rows[: self._alone]
+        return self.rows[: self._alone - self.one_sided]
+
+    @property
+    def betas(self) -> Floats:
+        """Multipliers of the one-sided neutrality terms, one row each."""
+        return self.rows[self._alone - self.one_sided : self._alone]
 
     @property
     def betas_plus(self) -> Floats:
@@ -79,9 +88,9 @@ class Multipliers:
         """The weight of C+; one number a term unless there is exactly one."""
         return float(self.thetas[0]) if len(self.thetas) == 1 else self.thetas
 
-    def spread(self, rows: Rows) -> Multipliers:
+    def spread(self, rows: Rows, one_sided: int) -> Multipliers:
         """Return the multipliers of the given rows from those of the distinct ones."""
-        return replace(self, rows=rows.spread(self.rows))
+        return replace(self, rows=rows.spread(self.rows), one_sided=one_sided)
 
     def merged(self, rows: Rows, weights: list[Floats]) -> Multipliers:
         """Return the multipliers of the distinct rows from those of the given ones with these weights.

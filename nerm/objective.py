@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from nerm.typing import Floats
 from nerm.validation import as_floats
 from nerm.weights import NAMES
 
-__all__ = ["Neutrality", "Objective", "Risk", "Term", "WeightedTerm"]
+__all__ = ["Neutrality", "Objective", "Risk", "Term", "WeightedTerm", "equalized_odds"]
+
+#: What a neutrality term punishes, and theta, the weight of C+ in theta C+ + (1 - theta) C-, where it is fixed.
+SIDES = {"both": None, "agreement": 0.0, "disagreement": 1.0}
 
 
 def _check_margin_function(atom: Any, where: str) -> None:
@@ -43,6 +46,7 @@ class Risk(Term):
     0.6931
     """
 
+    kind: ClassVar[str] = "risk"
     loss: MarginFunction
 
     def __post_init__(self) -> None:
@@ -79,11 +83,18 @@ class Neutrality(Term):
     to
         The name of the viewpoint, needed when a problem has several.
     weights
-        u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity), ``"equal_opportunity"``, or an (n,) array.
+        u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity), ``"equal_opportunity"``,
+        ``"predictive_equality"``, or an (n,) array.
+    side
+        ``"both"``, the paper's max; ``"agreement"``, C- alone, punishes only following the viewpoint;
+        ``"disagreement"``, C+ alone, only opposing it. One side is a risk with labels -v or v: as its weight grows, f
+        passes neutrality and ends on the other side, so every level of neutrality can be had.
 
     >>> from nerm import Hinge, Identity, Risk
     >>> 2 * Neutrality(Hinge(), to="sex")
     2 * Neutrality(Hinge(), to='sex')
+    >>> print(2 * Neutrality(Hinge(), side="agreement"))
+    minimise 2 mean hinge(-v f)
 
     With the identity it is the covariance criterion `|mean(v f)|`:
 
@@ -95,6 +106,8 @@ class Neutrality(Term):
     surrogate: MarginFunction
     to: str | None = None
     weights: Any = "uniform"
+    side: str = "both"
+    kind: ClassVar[str] = "neutrality"
 
     def __post_init__(self) -> None:
         _check_margin_function(self.surrogate, "Neutrality")
@@ -110,10 +123,12 @@ class Neutrality(Term):
                 weights.setflags(write=False)
         if self.to is not None and not isinstance(self.to, str):
             raise InvalidInputError("'to' must be the name of a viewpoint", repr(self.to), "Pass a string")
+        if not isinstance(self.side, str) or self.side not in SIDES:
+            raise UnknownNameError("'side' of a neutrality term", self.side, SIDES)
 
     def _key(self) -> tuple[object, ...]:
         weights = self.weights if isinstance(self.weights, str) else self.weights.tobytes()
-        return self.surrogate, self.to, weights
+        return type(self), self.surrogate, self.to, weights, self.side
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Neutrality) and self._key() == other._key()
@@ -124,12 +139,21 @@ class Neutrality(Term):
     def __repr__(self) -> str:
         to = "" if self.to is None else f", to={self.to!r}"
         weights = self.weights if isinstance(self.weights, str) else "array"
-        return f"Neutrality({self.surrogate!r}{to}" + ("" if weights == "uniform" else f", weights={weights!r}") + ")"
+        weights = "" if weights == "uniform" else f", weights={weights!r}"
+        side = "" if self.side == "both" else f", side={self.side!r}"
+        return f"Neutrality({self.surrogate!r}{to}{weights}{side})"
+
+    @property
+    def theta(self) -> float | None:
+        """The weight of C+ where the side fixes it; None where the larger of both sides counts."""
+        return SIDES[self.side]
 
     def sums(self, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats) -> tuple[Any, ...]:
-        """Return its two sides."""
+        """Return its two sides, or the one that it is."""
         v = viewpoints[viewpoint_of(self, viewpoints)]
         u = neutrality_weights.resolve(self.weights, y, v)
+        if self.theta is not None:
+            return ((self.surrogate, u, (2 * self.theta - 1) * v, 0),)
         return tuple((self.surrogate, u, side * v, side) for side in (1, -1))
 
     def formula(self, mean: str = "mean") -> str:
@@ -137,13 +161,31 @@ class Neutrality(Term):
         v = "v" if self.to is None else self.to
         mean = mean if isinstance(self.weights, str) and self.weights == "uniform" else f"weighted {mean}"
         psi = _label(self.surrogate)
+        if self.theta is not None:
+            return f"{mean} {psi}({'' if self.theta else '-'}{v} f)"
         return f"max({mean} {psi}({v} f), {mean} {psi}(-{v} f))"
 
     def latex_formula(self) -> str:
         """Return the term as LaTeX."""
         v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
         u = "" if isinstance(self.weights, str) and self.weights == "uniform" else r"u_i "
-        return r"\max_{\pm}\ \frac1n\sum_i " + u + self.surrogate.latex(rf"\pm {v} f(x_i)", rf"\mp {v} f(x_i)")
+        larger = r"\max_{\pm}\ " if self.theta is None else ""
+        signs = {None: (r"\pm ", r"\mp "), 0.0: ("- ", "+ "), 1.0: ("", "- ")}[self.theta]
+        margins = [f"{sign}{v} f(x_i)" for sign in signs]
+        return larger + r"\frac1n\sum_i " + u + self.surrogate.latex(*margins)
+
+
+def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str = "both") -> Objective:
+    """Return the two terms of equalized odds: neutral among y = +1 and among y = -1.
+
+    Equal true positive rates are equal opportunity, equal false positive rates predictive equality; each term has the
+    weight 1.
+
+    >>> from nerm import Hinge
+    >>> equalized_odds(Hinge())
+    Neutrality(Hinge(), weights='equal_opportunity') + Neutrality(Hinge(), weights='predictive_equality')
+    """
+    return Neutrality(surrogate, to, "equal_opportunity", side) + Neutrality(surrogate, to, "predictive_equality", side)
 
 
 def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Floats]) -> str:

@@ -127,6 +127,12 @@ class Problem:
         """The weights of the terms of two sides, one theta each, in their order."""
         return self.factors[[block.side == 1 for block in self.blocks]]
 
+    @property
+    def one_sided(self) -> int:
+        """How many neutrality terms are one block alone."""
+        kinds = [self.objective.terms[block.term].term.kind for block in self.blocks if block.side == 0]
+        return kinds.count("neutrality")
+
     @cached_property
     def regularizers(self) -> tuple[tuple[float, Regularizer], ...]:
         """The regularizers with their weights."""
@@ -174,17 +180,16 @@ class Problem:
         sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
         terms = []
         for number, weighted in enumerate(self.objective.terms):
-            label, weight = repr(weighted.term), weighted.weight
-            if isinstance(weighted.term, Regularizer):
-                value = self.regularizer_value(weighted.term, coef)
-                terms.append(TermValue(label, "regularizer", weight, value))
-                continue
-            kind = "neutrality" if isinstance(weighted.term, Neutrality) else "risk"
-            if (number, 0) in sums:
-                terms.append(TermValue(label, kind, weight, sums[number, 0]))
+            term = weighted.term
+            sides: tuple[float | None, float | None, float | None] = (None, None, None)
+            if isinstance(term, Regularizer):
+                value = self.regularizer_value(term, coef)
+            elif (number, 0) in sums:
+                value, sides = sums[number, 0], (None, None, getattr(term, "theta", None))
             else:
                 plus, minus = sums[number, 1], sums[number, -1]
-                terms.append(TermValue(label, kind, weight, max(plus, minus), plus, minus))
+                value, sides = max(plus, minus), (plus, minus, None)
+            terms.append(TermValue(repr(term), term.kind, weighted.weight, value, *sides))
         # A weight of 0 switches a term off, also where its value overflows.
         total = sum(t.weight * t.value for t in terms if t.weight)
         return ObjectiveValue(float(total), tuple(terms))

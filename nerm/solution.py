@@ -185,12 +185,17 @@ class Solution:
 
     @property
     def thetas(self) -> dict[str, float]:
-        """By viewpoint, the weight of C+ in max(C+, C-); nan where eta is 0 or no multipliers are known."""
-        return {
-            viewpoint_of(weighted.term, self.problem.viewpoints): float("nan") if value.theta is None else value.theta
-            for weighted, value in zip(self.problem.objective.terms, self.objective.terms, strict=True)
-            if isinstance(weighted.term, Neutrality)
-        }
+        """By viewpoint, the weight of C+ in its term; nan where eta is 0 or no multipliers are known.
+
+        Where several terms are about one viewpoint, those after the first go by their own text.
+        """
+        found: dict[str, float] = {}
+        for weighted, value in zip(self.problem.objective.terms, self.objective.terms, strict=True):
+            if isinstance(weighted.term, Neutrality):
+                name = viewpoint_of(weighted.term, self.problem.viewpoints)
+                theta = float("nan") if value.theta is None else value.theta
+                found[name if name not in found else repr(weighted.term)] = theta
+        return found
 
     def fit_facts(self, to: str | None = None) -> FitFacts:
         """Return what `nerm.bounds.guarantee` needs to know of this solution, about one viewpoint."""
@@ -235,7 +240,7 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
         coef=coef,
         intercept=intercept,
         objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
-        multipliers=None if multipliers is None else multipliers.spread(problem.rows),
+        multipliers=None if multipliers is None else multipliers.spread(problem.rows, problem.one_sided),
         certificate=certificate,
         stats=replace(
             stats,

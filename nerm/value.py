@@ -19,7 +19,9 @@ class TermValue:
     weight, value : float
         Its weight, and its value without the weight.
     plus, minus : float or None
-        C+ and C- of a neutrality term.
+        C+ and C- of a neutrality term of two sides.
+    theta : float or None
+        The weight of C+ in a neutrality term; None where it is not known.
 
     """
 
@@ -52,11 +54,16 @@ class ObjectiveValue:
         return self.total
 
     def with_thetas(self, thetas: Iterable[float]) -> ObjectiveValue:
-        """Return the value with a theta for each neutrality term, in their order."""
+        """Return the value with a theta for each neutrality term of two sides, in their order."""
         known = iter(thetas)
         return replace(
             self, terms=tuple(t if t.plus is None else replace(t, theta=float(next(known))) for t in self.terms)
         )
+
+    @property
+    def thetas(self) -> list[float]:
+        """The theta of each neutrality term of two sides, in their order; nan where it is not known."""
+        return [float("nan") if t.theta is None else t.theta for t in self.terms if t.plus is not None]
 
     def _sum(self, kind: str) -> float:
         return sum(t.weight * t.value for t in self.terms if t.kind == kind)

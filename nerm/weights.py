@@ -77,6 +77,23 @@ def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None)
     return _balance(v, sample_weight, _labels(y, len(v)) > 0, " and y = +1")
 
 
+def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
+    """Return u_i = n / (2 n_{v_i, -1}) where y_i = -1 and 0 elsewhere, (n,): neutral among those who should get no.
+
+    Parameters
+    ----------
+    y, viewpoint, sample_weight : array-like of shape (n,)
+        As for `equal_opportunity_weights`.
+
+    Examples
+    --------
+    >>> predictive_equality_weights([-1, -1, -1, 1], [1, 1, -1, -1])
+    array([1., 1., 2., 0.])
+    """
+    v = _signs(viewpoint)
+    return _balance(v, sample_weight, _labels(y, len(v)) < 0, " and y = -1")
+
+
 def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Turn a name of `NAMES`, an array or None (uniform) into neutrality weights, (n,).
 

@@ -31,6 +31,7 @@ class Regularizer(Term):
     """
 
     name: ClassVar[str] = ""
+    kind: ClassVar[str] = "regularizer"
 
     @abstractmethod
     def value(self, w: Floats) -> float:

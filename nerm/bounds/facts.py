@@ -131,7 +131,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
         viewpoint=v,
         loss=risk.loss,
         surrogate=term.surrogate,
-        eta=eta / weight,
+        eta=eta / weight if term.theta is None else 0.0,  # the optimum's bound rests on max(C+, C-) >= psi(0)
         coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(coef))),
         intercept=intercept,
         diagonal=problem.rows.spread(problem.hypothesis.squared_row_norms()),
@@ -174,9 +174,10 @@ def _lam(problem: Problem, weight: float) -> float | None:
     """Return lam = n mu for Omega = (mu/2)||w||^2, None where no radius follows from it.
 
     The radius of a free intercept rests on the viewpoint of every term; with several, FitFacts shows only one of them.
+    One side of a neutrality term can fall below psi(0), so with such a term none follows.
     """
     if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
         return None
-    if problem.intercept and (problem.etas > 0).sum() > 1:
+    if problem.one_sided or (problem.intercept and (problem.etas > 0).sum() > 1):
         return None
     return problem.divisor * sum(mu for mu, _ in problem.regularizers) / weight

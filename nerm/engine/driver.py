@@ -23,7 +23,7 @@ from nerm.multipliers import Multipliers
 from nerm.solution import Answer
 from nerm.typing import Floats, Matrix
 
-NOTHING = 1e-30  # of the risks' weight: a neutrality term that weighs less does nothing
+NOTHING = 1e-30  # of the weight of all blocks alone: a block that weighs less does nothing
 TUNING = Tuning()
 
 
@@ -103,7 +103,7 @@ class Engine:
         """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         alone = np.array([block.side == 0 for block in self.blocks])
-        acting = np.flatnonzero(alone | (masses > NOTHING * masses[alone].sum())).tolist()
+        acting = np.flatnonzero(masses >= NOTHING * masses[alone].sum()).tolist()
         if acting != self._acting:
             self._arrays, self._acting = Arrays([self.blocks[j] for j in acting], self.features), acting
         return PredictorCorrector(self._arrays, factors[acting], lam, self.tuning, intercept=self.intercept)

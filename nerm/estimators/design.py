@@ -105,8 +105,12 @@ def solved(problem: Problem, design: Design) -> Solution:
     else:
         reduced = problem.with_labels(problem.y, acting, problem.sample_weight)
         solution = reduced.solve(design.solver, design.tol)
-        known = iter(solution.thetas.values())
-        thetas = [next(known) if t.weight else np.nan for t in terms if isinstance(t.term, Neutrality)]
+        known = iter(solution.objective.thetas)
+        thetas = [
+            next(known) if t.weight else np.nan
+            for t in terms
+            if isinstance(t.term, Neutrality) and t.term.theta is None
+        ]
         value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
         solution = replace(solution, problem=problem, objective=value)
     _insist(solution)
@@ -145,7 +149,7 @@ def pruned(solution: Solution) -> Solution:
             return replace(
                 solution,
                 coef=coef,
-                objective=value.with_thetas(solution.thetas.values()),
+                objective=value.with_thetas(solution.objective.thetas),
                 certificate=replace(solution.certificate, primal=value.total),
             )
     return solution

@@ -145,7 +145,7 @@ def _names(model: Any, given: Sequence[str] | None) -> list[str]:
 
 def _neutrality(term: TermValue) -> str:
     if term.plus is None:
-        return ""
+        return "" if term.theta is None else "C+ alone" if term.theta else "C- alone"
     theta = "" if term.theta is None or np.isnan(term.theta) else f", theta {term.theta:.3f}"
     return f"C+ {term.plus:.6g}, C- {term.minus:.6g}{theta}"
 

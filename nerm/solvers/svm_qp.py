@@ -29,6 +29,8 @@ class NeutralSVMSolver(OwnSolver):
 
     def obstacle(self, problem: Problem) -> str | None:
         """Name the first thing that a neutral SVM does not have."""
+        if problem.one_sided:
+            return "a neutrality term of one side"
         risks = [factor for factor, block in zip(problem.factors, problem.blocks, strict=True) if block.side == 0]
         if len(risks) != 1 or not risks[0] > 0:
             return f"{len(risks)} risks, {sum(factor > 0 for factor in risks)} of positive weight"
