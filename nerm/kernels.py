@@ -372,6 +372,6 @@ def _variance(X: Matrix, sample_weight: Floats | None) -> float:
 
 def _row_squares(X: Any) -> Floats:
     """Return ||x_i||^2 for dense or sparse rows."""
-    if sp.issparse(X):
-        return np.asarray(X.power(2).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))
+    from sklearn.utils.extmath import row_norms
+
+    return np.asarray(row_norms(X, squared=True))

@@ -334,23 +334,23 @@ def bind(
 ) -> Problem:
     """Check everything once, own it, merge equal rows, and return the problem (the work behind `Objective.on`).
 
-    What the estimators ask for beyond that: sums are divided by `divisor` instead of the number of rows; rows that
-    differ in `apart`, an array (n,) of labels to come, are not merged even where they are equal in (x, y, v), and the
-    distinct rows are put into an order of their own, so that the given order leaves no trace; X is `checked`, known to
-    be a finite float matrix, dense or CSR.
+    What the estimators ask for beyond that: sums are divided by `divisor` instead of the number of rows; rows are
+    merged by (x, apart, v), where `apart`, an array (n,), tells more classes apart than y, and the distinct rows are
+    put into an order of their own, so that the given order leaves no trace; X and y are `checked`, known to be a finite
+    float matrix, dense or CSR, and a vector of both -1 and +1.
     """
     _check_terms(objective)
     matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
     n = matrix.shape[0]
     resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
-    labels, classes = as_labels(y, n)
+    labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
     views = {name: _own(v) for name, v in viewpoints_room.resolve(viewpoint, X, n).items()}
     _check_viewpoints(objective, views)
     weight = _own(as_weights(sample_weight, n, "sample_weight"))
     if resolved is not None and resolved.name == "precomputed":
         rows = as_given(n)
     else:
-        keys = [labels, *views.values()] + ([] if apart is None else [np.asarray(apart, dtype=float)])
+        keys = [labels if apart is None else apart, *views.values()]
         rows = distinct_rows(matrix, np.stack(keys), canonical=apart is not None)
     problem = Problem(
         objective=objective,

@@ -45,7 +45,7 @@ class Rows:
 
     def spread(self, values: Floats) -> Floats:
         """Return values of the distinct rows, (..., m), on the given ones, (..., n)."""
-        return values[..., self.index]
+        return values.take(self.index, axis=-1)  # many times faster than values[..., index]
 
     def place(self, coef: Floats) -> Floats:
         """Return kernel coefficients of the distinct rows on the given ones: each on its first, zeros elsewhere."""
@@ -86,10 +86,10 @@ def distinct_rows(X: Matrix, extra: Floats, *, canonical: bool = False) -> Rows:
         layout = np.arange(0, n * d + 1, d, dtype=np.int64), np.empty(0, dtype=np.int32), _bits(X).ravel()
     words = _bits(extra)
     keys = hashes(*layout, words)
-    index, first = groups(keys, *layout, words)
+    index, first, placed = groups(keys, *layout, words)
     if not canonical:
         return Rows(first, index)
-    order = np.argsort(keys[first])
+    order = placed[np.argsort(keys[first[placed]], kind="stable")]  # at once, since they nearly are in order
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return Rows(first[order], place[index])

@@ -119,8 +119,7 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
     if values is None:
         return np.ones(n)
     weights = as_floats(values, name, "Pass one nonnegative number for each row")
-    weights = np.full(n, float(weights)) if weights.ndim == 0 else as_vector(weights, n, name)
-    check_finite(weights, name)
+    weights = as_vector(np.full(n, float(weights)) if weights.ndim == 0 else weights, n, name)
     if (weights < 0).any():
         raise InvalidInputError(
             f"{name!r} must be nonnegative", f"{weights.min():g} {_where(weights < 0)}", "Use 0 to leave a row out"

@@ -107,7 +107,7 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
     nerm.errors.UnknownNameError: 'weights' must be one of 'balanced', 'equal_opportunity', ... Got 'fair'. ...
     """
     if not isinstance(weights, str):
-        return as_weights(weights, len(_signs(viewpoint)), "weights")
+        return as_weights(weights, np.size(viewpoint), "weights")
     if weights not in NAMES:
         raise UnknownNameError(
             "'weights'", weights, NAMES, "Use one of these names, or an array of nonnegative numbers"

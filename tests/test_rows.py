@@ -63,9 +63,10 @@ def test_rows_of_one_hash_are_still_told_apart():
     X, extra = table(4, n=50, d=2)
     bits = (X + 0.0).view(np.uint64).ravel()
     ends = np.arange(0, 101, 2)
-    index, first = groups(
+    index, first, placed = groups(
         np.zeros(50, dtype=np.uint64), ends, np.empty(0, np.int32), bits, np.ascontiguousarray(extra).view(np.uint64)
     )
     expected = distinct_rows(X, extra)
     np.testing.assert_array_equal(index, expected.index)
     np.testing.assert_array_equal(first, expected.first)
+    assert sorted(placed) == list(range(len(first)))

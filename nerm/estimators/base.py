@@ -150,9 +150,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def _codes(self, labels: Array, s: Array) -> tuple[Array, Array]:
         """Return the classes and the class number of each row; two classes at least must have weight."""
-        classes = np.unique(labels)
-        codes = np.searchsorted(classes, labels)
-        present = np.unique(codes[s > 0])
+        classes, codes = np.unique(labels, return_inverse=True)
+        present = np.flatnonzero(np.bincount(codes[s > 0]))
         if len(present) < 2:
             raise InvalidInputError(
                 "'y' must hold at least two classes",
