@@ -83,7 +83,7 @@ def groups(keys, indptr, indices, bits, extra):  # type: ignore[no-untyped-def]
             slot = (slot + 1) & (size - 1)
     placed = np.empty(size, np.int64)
     seen = 0
-    for slot in range(size):
-        placed[seen] = table[slot]
-        seen += table[slot] >= 0
+    for g in table:
+        placed[seen] = g
+        seen += int(g >= 0)
     return group, first[:count].copy(), placed[:count]

@@ -81,7 +81,7 @@ def distinct_rows(X: Matrix, extra: Floats, *, canonical: bool = False) -> Rows:
 
     n, d = X.shape
     if sp.issparse(X):
-        layout = X.indptr, X.indices, _bits(X.data)
+        layout = X.indptr, X.indices, X.data.view(np.uint64)  # no zeros, so no -0.0
     else:
         layout = np.arange(0, n * d + 1, d, dtype=np.int64), np.empty(0, dtype=np.int32), _bits(X).ravel()
     words = _bits(extra)
