@@ -5,8 +5,10 @@
     python benchmarks/before_after.py ../before onehot path --repeat 9
 
 Each checkout lives in a process of its own, which warms up on a small problem of the case and then solves it again and
-again, alternating with the other, so that a noisy machine is noisy to both. A ratio is the median of this checkout's
-times over the median of the other's; an answer that is not certified within its tolerance has no time.
+again, alternating with the other, so that a noisy machine is noisy to both. Before each run there is a pause: threads
+of BLAS wait for more work on a core of their own, up to 0.1 s after one checkout has finished, and would take it from
+the other. A ratio is the median of this checkout's times over the median of the other's; an answer that is not
+certified within its tolerance has no time.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from statistics import median
 from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
+PAUSE = 0.3  # seconds until the other checkout leaves the cores alone
 
 
 def cases() -> dict[str, Callable[[float], Callable[[], float]]]:
@@ -120,6 +123,7 @@ class Checkout:
     def ask(self, *words: Any) -> tuple[float, float]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        time.sleep(PAUSE)
         self.process.stdin.write(json.dumps(words) + "\n")
         self.process.stdin.flush()
         seconds, gap = json.loads(self.process.stdout.readline())
