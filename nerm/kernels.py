@@ -222,11 +222,9 @@ class Custom(Kernel):
         values = as_floats(self.function(X, Z), "kernel", "Return real numbers")
         expected = (X.shape[0], Z.shape[0])
         if values.shape != expected:
-            raise InvalidInputError(
-                f"a kernel must return one value for each pair of rows, here an array of shape {expected}",
-                f"shape {values.shape}",
-                "Return the matrix k(x_i, z_j) for all rows of its two arguments",
-            )
+            must = f"a kernel must return one value for each pair of rows, here an array of shape {expected}"
+            got = f"shape {values.shape}"
+            raise InvalidInputError(must, got, "Return the matrix k(x_i, z_j) for all rows of its two arguments")
         check_finite(values, "kernel", "Check the kernel for overflow or division by zero")
         return values
 
@@ -294,11 +292,8 @@ def resolve(kernel: Any) -> Kernel:
         return names()[kernel]()
     if callable(kernel):
         return Custom(kernel)
-    raise InvalidInputError(
-        "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None",
-        type(kernel).__name__,
-        'For a Gram matrix pass it as X with kernel="precomputed"',
-    )
+    must = "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None"
+    raise InvalidInputError(must, type(kernel).__name__, 'For a Gram matrix pass it as X with kernel="precomputed"')
 
 
 def check_gram(gram: Any, *, psd: bool = False) -> Floats:
@@ -327,11 +322,9 @@ def check_gram(gram: Any, *, psd: bool = False) -> Floats:
     asymmetry = float(np.abs(K - K.T).max(initial=0.0))
     if asymmetry > 1e-8 * scale:
         i, j = np.unravel_index(int(np.abs(K - K.T).argmax()), K.shape)
-        raise InvalidInputError(
-            "a Gram matrix must be symmetric",
-            f"K[{i}, {j}] = {K[i, j]:g} but K[{j}, {i}] = {K[j, i]:g}",
-            "Check the kernel, or symmetrise it with (K + K.T) / 2",
-        )
+        must = "a Gram matrix must be symmetric"
+        got = f"K[{i}, {j}] = {K[i, j]:g} but K[{j}, {i}] = {K[j, i]:g}"
+        raise InvalidInputError(must, got, "Check the kernel, or symmetrise it with (K + K.T) / 2")
     K = (K + K.T) / 2 if asymmetry else K
     return _projected(K, scale) if psd and not _is_psd(K, scale) else K
 
@@ -349,11 +342,9 @@ def _projected(K: Floats, scale: float) -> Floats:
     """Return the nearest positive semidefinite matrix; refuse if it is farther away than rounding explains."""
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * scale * len(K):
-        raise InvalidInputError(
-            "a Gram matrix must be positive semidefinite for the problem to be convex",
-            f"a smallest eigenvalue of {values[0]:g}",
-            "Use another kernel or other parameters (the sigmoid kernel is indefinite on most data)",
-        )
+        must = "a Gram matrix must be positive semidefinite for the problem to be convex"
+        do = "Use another kernel or other parameters (the sigmoid kernel is indefinite on most data)"
+        raise InvalidInputError(must, f"a smallest eigenvalue of {values[0]:g}", do)
     kept = values > 0
     root = vectors[:, kept] * np.sqrt(values[kept])
     return np.asarray(root @ root.T)

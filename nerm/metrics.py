@@ -353,11 +353,8 @@ def _score(
 ) -> float:
     """Return `|metric|`; a function of this module, so that scorers travel to worker processes."""
     if viewpoint is None:
-        raise InvalidInputError(
-            "a neutrality scorer must be given the viewpoint",
-            "none",
-            "Pass params={'viewpoint': v} to cross_validate, or viewpoint=v to GridSearchCV.fit",
-        )
+        do = "Pass params={'viewpoint': v} to cross_validate, or viewpoint=v to GridSearchCV.fit"
+        raise InvalidInputError("a neutrality scorer must be given the viewpoint", "none", do)
     viewpoint = _two_sided(viewpoint)
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
@@ -374,11 +371,9 @@ def _two_sided(viewpoint: Any) -> Any:
     values = values.astype(str) if values.dtype.kind == "O" else values
     groups = np.unique(values)
     if len(groups) != 2:
-        raise InvalidInputError(
-            "a neutrality scorer must be given numbers of both signs, or two groups",
-            f"{len(groups)} values, first {groups[:1].tolist()[0]!r}",
-            "Code the viewpoint as -1 and +1, so that every fold can be read",
-        )
+        must = "a neutrality scorer must be given numbers of both signs, or two groups"
+        got = f"{len(groups)} values, first {groups[:1].tolist()[0]!r}"
+        raise InvalidInputError(must, got, "Code the viewpoint as -1 and +1, so that every fold can be read")
     return np.where(values == groups[1], 1.0, -1.0)
 
 
@@ -416,11 +411,9 @@ def _rate_difference(f: Floats, v: Floats, w: Floats, among: Bools, condition: s
     for value, group in ((-1, among & (v <= 0)), (1, among & (v > 0))):
         total = w[group].sum()
         if total == 0:
-            raise _UndefinedError(
-                f"some row must have viewpoint {value:+d}{condition}",
-                f"none among {len(f)} rows",
-                "Use data where both groups are seen, or another measure",
-            )
+            must = f"some row must have viewpoint {value:+d}{condition}"
+            got = f"none among {len(f)} rows"
+            raise _UndefinedError(must, got, "Use data where both groups are seen, or another measure")
         rates[value] = w[group & (f > 0)].sum() / total
     return float(rates[1] - rates[-1])
 

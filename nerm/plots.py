@@ -273,11 +273,9 @@ def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: 
     etas = _etas(solutions)
     given = [part is not None for part in (X, y, viewpoint)]
     if any(given) and not all(given):
-        raise InvalidInputError(
-            "'X', 'y' and 'viewpoint' must be given together",
-            ", ".join(name for name, here in zip(("X", "y", "viewpoint"), given, strict=True) if here),
-            "Give all three for the panel of measures, or none",
-        )
+        must = "'X', 'y' and 'viewpoint' must be given together"
+        got = ", ".join(name for name, here in zip(("X", "y", "viewpoint"), given, strict=True) if here)
+        raise InvalidInputError(must, got, "Give all three for the panel of measures, or none")
     axes = grid(axes, 3 + all(given), 2 if all(given) else 3, (4.0, 3.0))
     terms = [solution.objective.terms for solution in solutions]
     labels = {"risk": "risk", "regularizer": "regularizer Ω", "neutrality": "neutrality, max($C^+$, $C^-$)"}
@@ -358,11 +356,8 @@ def _etas(solutions: Sequence[Any]) -> Floats:
     terms = [getattr(getattr(s, "objective", None), "terms", ()) for s in solutions]
     weights = [[t.weight for t in each if t.kind == "neutrality"] for each in terms]
     if not weights or not all(weights):
-        raise InvalidInputError(
-            "'solutions' must be a path of solutions with a neutrality term",
-            repr(solutions)[:60],
-            "Use problem.path([0, 1])",
-        )
+        must = "'solutions' must be a path of solutions with a neutrality term"
+        raise InvalidInputError(must, repr(solutions)[:60], "Use problem.path([0, 1])")
     return np.array([sum(each) for each in weights])
 
 

@@ -173,11 +173,9 @@ class _Writer:
         if _estimators().get(cls.__name__) is cls:
             return {"$estimator": cls.__name__, **self._estimator(thing)}
         what = getattr(thing, "label", None) or getattr(thing, "__name__", None) or repr(thing)
-        raise InvalidInputError(
-            "what is saved must be made of arrays and nerm's own atoms and kernels",
-            f"{what!r} ({cls.__name__}), which is code",
-            "Keep the code that made it, and save its coefficients with numpy.savez",
-        )
+        must = "what is saved must be made of arrays and nerm's own atoms and kernels"
+        got = f"{what!r} ({cls.__name__}), which is code"
+        raise InvalidInputError(must, got, "Keep the code that made it, and save its coefficients with numpy.savez")
 
     def _fields(self, record: Any) -> dict[str, Any]:
         from nerm.problem import Problem

@@ -106,9 +106,6 @@ def _by_stratum(strata: Sequence[Array], seed: Seed) -> Ints:
 def as_count(value: Any, name: str, at_least: int = 1, do: str = "") -> int:
     """Return a whole number, checked."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
-        raise InvalidInputError(
-            f"{name!r} must be a whole number, at least {at_least}",
-            repr(value),
-            do or f"Give {name}={max(at_least, 5)}",
-        )
+        must = f"{name!r} must be a whole number, at least {at_least}"
+        raise InvalidInputError(must, repr(value), do or f"Give {name}={max(at_least, 5)}")
     return int(value)

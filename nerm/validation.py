@@ -32,17 +32,12 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
     else:
         matrix = as_floats(X, name, "Encode categories as numbers")
     if matrix.ndim != 2:
-        raise InvalidInputError(
-            f"{name!r} must be two-dimensional, one row a sample",
-            "None" if X is None else f"an array of shape {matrix.shape}",
-            "Reshape it, for instance X.reshape(-1, 1) for a single feature",
-        )
+        must = f"{name!r} must be two-dimensional, one row a sample"
+        got = "None" if X is None else f"an array of shape {matrix.shape}"
+        raise InvalidInputError(must, got, "Reshape it, for instance X.reshape(-1, 1) for a single feature")
     if 0 in matrix.shape:
-        raise InvalidInputError(
-            f"{name!r} must have at least one row and one column",
-            f"shape {matrix.shape}",
-            "Check how the data were loaded or filtered",
-        )
+        must = f"{name!r} must have at least one row and one column"
+        raise InvalidInputError(must, f"shape {matrix.shape}", "Check how the data were loaded or filtered")
     check_finite(matrix, name)
     return matrix
 
@@ -105,11 +100,8 @@ def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
     if vector.ndim == 2 and 1 in vector.shape:
         vector = vector.ravel()
     if vector.shape != (n,):
-        raise InvalidInputError(
-            f"{name!r} must have one entry for each of the {n} {of}",
-            f"shape {vector.shape}",
-            f"Pass a vector of length {n}",
-        )
+        must = f"{name!r} must have one entry for each of the {n} {of}"
+        raise InvalidInputError(must, f"shape {vector.shape}", f"Pass a vector of length {n}")
     check_finite(vector, name)
     return vector
 
@@ -148,11 +140,9 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.shape != (n,):
-        raise InvalidInputError(
-            f"{name!r} must have one label for each of the {n} rows",
-            f"shape {labels.shape}" if labels.ndim else type(y).__name__,
-            f"Pass a vector of length {n}",
-        )
+        must = f"{name!r} must have one label for each of the {n} rows"
+        got = f"shape {labels.shape}" if labels.ndim else type(y).__name__
+        raise InvalidInputError(must, got, f"Pass a vector of length {n}")
     if labels.dtype.kind == "c":
         raise InvalidInputError(f"{name!r} must hold labels, not complex numbers", str(labels[0]), "Use its real part")
     if labels.dtype.kind == "f":
@@ -164,11 +154,9 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     try:
         classes = np.unique(labels)
     except TypeError:
-        raise InvalidInputError(
-            f"{name!r} must hold labels of one type",
-            f"mixed types, first {labels[0]!r}",
-            "Convert the labels, or drop missing ones",
-        ) from None
+        must = f"{name!r} must hold labels of one type"
+        got = f"mixed types, first {labels[0]!r}"
+        raise InvalidInputError(must, got, "Convert the labels, or drop missing ones") from None
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
         what = "a single class" if len(classes) == 1 else f"{len(classes)} classes"

@@ -53,22 +53,17 @@ class Column:
             return self._position_of_name(X, self.key)
         count = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
         if not -count <= self.key < count:
-            raise InvalidInputError(
-                f"a viewpoint column must be one of the {count} columns of X",
-                f"position {self.key}",
-                f"Use 0 to {count - 1}",
-            )
+            must = f"a viewpoint column must be one of the {count} columns of X"
+            raise InvalidInputError(must, f"position {self.key}", f"Use 0 to {count - 1}")
         return int(self.key) % count
 
     @staticmethod
     def _position_of_name(X: Any, name: str) -> int:
         names = [str(c) for c in getattr(X, "columns", ())]
         if not names:
-            raise InvalidInputError(
-                "a viewpoint column can be named only if X has column names",
-                f"{name!r} and {type(X).__name__}",
-                "Pass X as a DataFrame, or give the position of the column",
-            )
+            must = "a viewpoint column can be named only if X has column names"
+            got = f"{name!r} and {type(X).__name__}"
+            raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the position of the column")
         if name not in names:
             known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
             raise InvalidInputError(f"a viewpoint column must be one of {known}", repr(name), "Check its spelling")
@@ -116,11 +111,9 @@ class Learned:
 
         _check_instance(self.estimator, "estimator")
         if len(np.unique(np.asarray(self.labels))) < 2:
-            raise InvalidInputError(
-                "the labels of a learned viewpoint must take at least two values",
-                f"{np.asarray(self.labels).ravel()[:1].tolist()} only",
-                "Label rows of both kinds",
-            )
+            must = "the labels of a learned viewpoint must take at least two values"
+            got = f"{np.asarray(self.labels).ravel()[:1].tolist()} only"
+            raise InvalidInputError(must, got, "Label rows of both kinds")
         return clone(self.estimator).fit(self.X, self.labels)
 
 
@@ -144,18 +137,12 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
     resolved = {}
     for name, given, label in _by_name(viewpoint):
         if isinstance(given, Column) and given.drop:
-            raise InvalidInputError(
-                "a problem must be given the columns that it is to use",
-                f"{given!r}",
-                "Drop the column from X yourself and pass it as an array; estimators can do it for you",
-            )
+            do = "Drop the column from X yourself and pass it as an array; estimators can do it for you"
+            raise InvalidInputError("a problem must be given the columns that it is to use", f"{given!r}", do)
         values, of = _evaluate(given, X, label)
         if _is_hypothesis(given) and np.ndim(values) == 2 and not callable(given):
-            raise InvalidInputError(
-                f"{label!r} must predict two classes",
-                f"an estimator with {np.shape(values)[1]} classes",
-                "Pass one viewpoint a class",
-            )
+            got = f"an estimator with {np.shape(values)[1]} classes"
+            raise InvalidInputError(f"{label!r} must predict two classes", got, "Pass one viewpoint a class")
         resolved[name] = as_vector(values, n, of)
     return resolved
 
@@ -202,11 +189,9 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
 def _check_varies(name: str, values: Array) -> None:
     if (values == values[0]).all():
         shown = f"{values[0]:g}" if values.dtype.kind == "f" else repr(values[:1].tolist()[0])
-        raise InvalidInputError(
-            f"{name!r} must take at least two values",
-            f"{shown} in each of the {len(values)} rows",
-            "A constant viewpoint says nothing about neutrality: choose another or fit without one",
-        )
+        must = f"{name!r} must take at least two values"
+        do = "A constant viewpoint says nothing about neutrality: choose another or fit without one"
+        raise InvalidInputError(must, f"{shown} in each of the {len(values)} rows", do)
 
 
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
@@ -271,11 +256,8 @@ def _evaluate(given: Any, X: Any, name: str) -> tuple[Any, str]:
 
 def _check_instance(given: Any, name: str) -> None:
     if isinstance(given, type):
-        raise InvalidInputError(
-            f"{name!r} must be an array, a callable or a fitted estimator",
-            f"the class {given.__name__}",
-            "Make an instance and fit it",
-        )
+        must = f"{name!r} must be an array, a callable or a fitted estimator"
+        raise InvalidInputError(must, f"the class {given.__name__}", "Make an instance and fit it")
 
 
 def _estimated(estimator: Any, X: Any, name: str) -> Floats:
@@ -286,11 +268,9 @@ def _estimated(estimator: Any, X: Any, name: str) -> Floats:
     try:
         check_is_fitted(estimator)
     except NotFittedError:
-        raise InvalidInputError(
-            f"{name!r} must be a fitted estimator",
-            f"{type(estimator).__name__} that is not fitted",
-            "Call its fit(X, viewpoint_labels) first, or pass nerm.viewpoint.Learned(estimator, X, labels)",
-        ) from None
+        must = f"{name!r} must be a fitted estimator"
+        do = "Call its fit(X, viewpoint_labels) first, or pass nerm.viewpoint.Learned(estimator, X, labels)"
+        raise InvalidInputError(must, f"{type(estimator).__name__} that is not fitted", do) from None
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(X))
     if hasattr(estimator, "predict_proba"):
@@ -330,11 +310,9 @@ def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, 
     if values.dtype.kind == "f":
         return {name: values}
     if len(seen) > MOST_VALUES:
-        raise InvalidInputError(
-            f"{of!r} must have at most {MOST_VALUES} different values to be read as groups",
-            f"{len(seen)}",
-            "Convert it to float to use it as a real-valued viewpoint, or merge values",
-        )
+        must = f"{of!r} must have at most {MOST_VALUES} different values to be read as groups"
+        got = f"{len(seen)}"
+        raise InvalidInputError(must, got, "Convert it to float to use it as a real-valued viewpoint, or merge values")
     return {f"{name}={value}": np.where(values == value, 1.0, -1.0) for value in seen.tolist()}
 
 

@@ -82,37 +82,26 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         for g, group in enumerate(self.groups_.tolist()):
             for c, label in enumerate(self.classes_.tolist()):
                 if not ((favoured == bool(g)) & (positive == bool(c))).any():
-                    raise InvalidInputError(
-                        "Each group of 'viewpoint' must have rows of both classes",
-                        f"group {group!r} without a row of class {label!r}",
-                        "Use more rows, stratify the folds by group and class, or leave this viewpoint out",
-                    )
+                    must = "Each group of 'viewpoint' must have rows of both classes"
+                    do = "Use more rows, stratify the folds by group and class, or leave this viewpoint out"
+                    raise InvalidInputError(must, f"group {group!r} without a row of class {label!r}", do)
 
     def _known_groups(self, viewpoint: Any, n: int) -> Bools:
         """Return True for the favoured group at prediction; one group alone is fine, a new one is not."""
         if viewpoint is None:
-            raise InvalidInputError(
-                f"'viewpoint' must be given to {type(self).__name__} for predictions, which differ by group",
-                "none",
-                "Call predict(X, viewpoint=s)",
-            )
+            must = f"'viewpoint' must be given to {type(self).__name__} for predictions, which differ by group"
+            raise InvalidInputError(must, "none", "Call predict(X, viewpoint=s)")
         groups = np.asarray(viewpoint).ravel()
         if groups.shape != (n,):
-            raise InvalidInputError(
-                f"'viewpoint' must have one entry for each of the {n} rows",
-                f"shape {groups.shape}",
-                f"Pass a vector of length {n}",
-            )
+            must = f"'viewpoint' must have one entry for each of the {n} rows"
+            raise InvalidInputError(must, f"shape {groups.shape}", f"Pass a vector of length {n}")
         first, second = self.groups_.tolist()
         favoured = groups == second
         strange = ~favoured & (groups != first)
         if strange.any():
             k = int(np.flatnonzero(strange)[0])
-            raise InvalidInputError(
-                f"'viewpoint' must hold the groups seen in fit, {first!r} and {second!r}",
-                f"{groups.tolist()[k]!r} at index {k}",
-                "Code the groups as in fit",
-            )
+            must = f"'viewpoint' must hold the groups seen in fit, {first!r} and {second!r}"
+            raise InvalidInputError(must, f"{groups.tolist()[k]!r} at index {k}", "Code the groups as in fit")
         return favoured
 
     def _check_columns(self, X: Any) -> None:
@@ -122,11 +111,9 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
             return
         for j, (name, known) in enumerate(zip(map(str, X.columns), seen, strict=True)):
             if name != known:
-                raise InvalidInputError(
-                    "'X' must have the columns seen in fit, in the same order",
-                    f"{name!r} where {known!r} was, at position {j}",
-                    "Reorder the columns with X[list(model.feature_names_in_)]",
-                )
+                must = "'X' must have the columns seen in fit, in the same order"
+                got = f"{name!r} where {known!r} was, at position {j}"
+                raise InvalidInputError(must, got, "Reorder the columns with X[list(model.feature_names_in_)]")
 
     def _known_matrix(self, X: Any) -> Matrix:
         """Return X at prediction, with as many columns as in fit, of the same names."""
@@ -134,11 +121,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._check_columns(X)
         matrix = as_matrix(X)
         if matrix.shape[1] != self.n_features_in_:
-            raise InvalidInputError(
-                f"'X' must have the {self.n_features_in_} columns seen in fit",
-                f"{matrix.shape[1]} columns",
-                "Code the rows as in fit",
-            )
+            must = f"'X' must have the {self.n_features_in_} columns seen in fit"
+            raise InvalidInputError(must, f"{matrix.shape[1]} columns", "Code the rows as in fit")
         return matrix
 
     def _warn(self, residual: str, do: str) -> None:

@@ -16,11 +16,9 @@ from nerm.typing import Bools, Floats, Ints
 def _columns(X: Any) -> list[Any]:
     """Return the columns of a DataFrame or of a two-dimensional array."""
     if sp.issparse(X):
-        raise InvalidInputError(
-            "'X' must be a dense nominal table (codes or categories)",
-            f"a sparse matrix of shape {X.shape}",
-            "Pass the nominal coding, not the one-hot one",
-        )
+        must = "'X' must be a dense nominal table (codes or categories)"
+        got = f"a sparse matrix of shape {X.shape}"
+        raise InvalidInputError(must, got, "Pass the nominal coding, not the one-hot one")
     return [column for _, column in as_frame(X).items()]
 
 
@@ -40,11 +38,8 @@ class NominalCodes:
         """Return the n × d matrix of numbers."""
         columns = _columns(X)
         if len(columns) != len(self.levels):
-            raise InvalidInputError(
-                f"'X' must have the {len(self.levels)} columns seen in fit",
-                f"{len(columns)} columns",
-                "Code the rows as in fit",
-            )
+            must = f"'X' must have the {len(self.levels)} columns seen in fit"
+            raise InvalidInputError(must, f"{len(columns)} columns", "Code the rows as in fit")
         places = np.column_stack([levels.codes(column) for levels, column in zip(self.levels, columns, strict=True)])
         missing = np.column_stack([column.isna() for column in columns])
         numbers = np.where(missing, self.sizes + 1, np.where(places < 0, self.sizes, places))

@@ -92,11 +92,8 @@ class PrejudiceRemover(GroupClassifier):
         if self.warm_start and "coef_" in vars(self):
             before = np.column_stack([vars(self)["coef_"], vars(self)["intercept_"]])
             if before.shape != start.shape:
-                raise InvalidInputError(
-                    f"'X' must keep its {before.shape[1] - 1} columns when warm_start is True",
-                    f"{d} columns",
-                    "Use warm_start=False for other data",
-                )
+                must = f"'X' must keep its {before.shape[1] - 1} columns when warm_start is True"
+                raise InvalidInputError(must, f"{d} columns", "Use warm_start=False for other data")
             start = before
         problem = Prejudice(matrix, positive, favoured, eta, lam)
         steps = count(1)

@@ -15,11 +15,8 @@ from nerm.validation import as_nonnegative, as_vector
 def as_delta(delta: Any) -> float:
     """Return a confidence parameter strictly between 0 and 1."""
     if not isinstance(delta, float | int | np.floating) or not 0.0 < delta < 1.0:
-        raise InvalidInputError(
-            "'delta' must be strictly between 0 and 1",
-            repr(delta),
-            "The bound holds with probability 1 - delta: use 0.05, for instance",
-        )
+        must = "'delta' must be strictly between 0 and 1"
+        raise InvalidInputError(must, repr(delta), "The bound holds with probability 1 - delta: use 0.05, for instance")
     return float(delta)
 
 
@@ -78,21 +75,16 @@ def check_nonnegative(function: Any, name: str) -> None:
     values = np.asarray(function.value(np.array([-100.0, -10.0, -1.0, 0.0, 1.0, 10.0, 100.0])), dtype=float)
     lowest = min(float(values.min()), float(getattr(function.facts, "minimum", 0.0)))
     if lowest < 0:
-        raise InvalidInputError(
-            f"{name!r} must be nonnegative",
-            f"{function!r}, which goes down to {lowest:g}",
-            "Use the hinge, for instance",
-        )
+        must = f"{name!r} must be nonnegative"
+        raise InvalidInputError(must, f"{function!r}, which goes down to {lowest:g}", "Use the hinge, for instance")
 
 
 def _values(function: Any, points: Floats, name: str) -> Floats:
     values = np.asarray(function.value(points), dtype=float)
     if not np.isfinite(values).all():
-        raise InvalidInputError(
-            f"{name!r} must be finite on the values of the class",
-            f"{function!r}, infinite on [{points[0]:g}, {points[-1]:g}]",
-            "Use a smaller class, or a Lipschitz function such as the hinge",
-        )
+        must = f"{name!r} must be finite on the values of the class"
+        got = f"{function!r}, infinite on [{points[0]:g}, {points[-1]:g}]"
+        raise InvalidInputError(must, got, "Use a smaller class, or a Lipschitz function such as the hinge")
     return values
 
 

@@ -156,11 +156,8 @@ def _diagonal(gram: Any) -> Floats:
     values = np.asarray(gram, dtype=float)
     diagonal = np.diag(kernels.check_gram(values)).copy() if values.ndim == 2 else values
     if diagonal.ndim != 1 or diagonal.size == 0:
-        raise InvalidInputError(
-            "'gram' must be a square matrix or its diagonal",
-            f"shape {values.shape}",
-            "Pass k(x_i, x_j), or k(x_i, x_i)",
-        )
+        must = "'gram' must be a square matrix or its diagonal"
+        raise InvalidInputError(must, f"shape {values.shape}", "Pass k(x_i, x_j), or k(x_i, x_i)")
     check_finite(diagonal, "gram", "The class must have finite complexity: check the kernel for overflow")
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))

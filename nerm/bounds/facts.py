@@ -81,11 +81,8 @@ def facts_of_model(model: Any) -> FitFacts:
     fitted = model.solve() if isinstance(model, Problem) else model
     facts = fitted.fit_facts() if callable(getattr(fitted, "fit_facts", None)) else None
     if not isinstance(facts, FitFacts):
-        raise InvalidInputError(
-            "'model' must be a nerm.bounds.FitFacts or have a method fit_facts() that returns one",
-            type(model).__name__,
-            "Pass a fitted nerm model, or build FitFacts from arrays",
-        )
+        must = "'model' must be a nerm.bounds.FitFacts or have a method fit_facts() that returns one"
+        raise InvalidInputError(must, type(model).__name__, "Pass a fitted nerm model, or build FitFacts from arrays")
     return facts
 
 
@@ -115,11 +112,8 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     problem = solution.problem
     risks = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Risk)]
     if len(risks) != 1 or not risks[0][0] > 0:
-        raise InvalidInputError(
-            "a guarantee must be about one risk of positive weight",
-            f"{len(risks)} risk terms",
-            "Use an objective with a single Risk",
-        )
+        must = "a guarantee must be about one risk of positive weight"
+        raise InvalidInputError(must, f"{len(risks)} risk terms", "Use an objective with a single Risk")
     ((weight, risk),) = risks
     eta, term = _term(problem, to)
     v = problem.viewpoints[viewpoint_of(term, problem.viewpoints)]
@@ -147,18 +141,13 @@ def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
     """Return the neutrality term of this viewpoint and its weight."""
     terms = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Neutrality)]
     if not terms:
-        raise InvalidInputError(
-            "a guarantee about neutrality must have a viewpoint",
-            "a problem without a neutrality term",
-            "Add Neutrality(...), or pass viewpoint= to fit",
-        )
+        must = "a guarantee about neutrality must have a viewpoint"
+        got = "a problem without a neutrality term"
+        raise InvalidInputError(must, got, "Add Neutrality(...), or pass viewpoint= to fit")
     if to is None:
         if len(terms) > 1:
-            raise InvalidInputError(
-                "a guarantee must be about one viewpoint",
-                f"{len(terms)} neutrality terms",
-                f"Choose one: fit_facts(to={next(iter(problem.viewpoints))!r})",
-            )
+            do = f"Choose one: fit_facts(to={next(iter(problem.viewpoints))!r})"
+            raise InvalidInputError("a guarantee must be about one viewpoint", f"{len(terms)} neutrality terms", do)
         return terms[0]
     if to not in problem.viewpoints:
         raise UnknownNameError("'to'", to, problem.viewpoints, "Name a viewpoint that was given")

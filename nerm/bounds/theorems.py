@@ -116,11 +116,9 @@ def optimal_neutrality_bound(
     if not any(given):
         return value
     if not all(given):
-        raise InvalidInputError(
-            "Theorem 3 must have all of 'n', 'complexity' and 'margin_bound'",
-            f"{sum(given)} of 3",
-            "Give all of them, or none for the corollary about the sample",
-        )
+        must = "Theorem 3 must have all of 'n', 'complexity' and 'margin_bound'"
+        got = f"{sum(given)} of 3"
+        raise InvalidInputError(must, got, "Give all of them, or none for the corollary about the sample")
     return value + _excess(surrogate, "surrogate", as_rows(n), complexity, margin_bound, delta, kind, events=2)
 
 
@@ -153,8 +151,6 @@ def _check_inside(values: Floats, bound: Any, what: str) -> None:
     limit = as_margin_bound(bound)
     i = int(np.abs(values).argmax())
     if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:
-        raise InvalidInputError(
-            f"{what} must not exceed 'margin_bound', {limit:g}, for f to be in the class",
-            f"{abs(values[i]):g} at index {i}",
-            "Use the bound (B R + beta, times G for neutrality) of a class that contains f",
-        )
+        must = f"{what} must not exceed 'margin_bound', {limit:g}, for f to be in the class"
+        do = "Use the bound (B R + beta, times G for neutrality) of a class that contains f"
+        raise InvalidInputError(must, f"{abs(values[i]):g} at index {i}", do)

@@ -70,11 +70,9 @@ def _scores(task: TableTask, column: str, threshold: float) -> Floats:
     numbers = numbers_in(task.table[column])
     if np.isnan(numbers).any():
         i = int(np.flatnonzero(np.isnan(numbers))[0])
-        raise InvalidInputError(
-            f"the score {column!r} must be a number in every row",
-            f"{task.table[column][i]!r} in line {int(task.table.lines[i])}",
-            "Correct it, or use --prediction for decisions in words",
-        )
+        must = f"the score {column!r} must be a number in every row"
+        got = f"{task.table[column][i]!r} in line {int(task.table.lines[i])}"
+        raise InvalidInputError(must, got, "Correct it, or use --prediction for decisions in words")
     return numbers - threshold
 
 
@@ -83,9 +81,7 @@ def _decisions(task: TableTask, column: str) -> Floats:
     known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
     for word, line in zip(task.table[column].tolist(), task.table.lines, strict=True):
         if word not in known:
-            raise InvalidInputError(
-                f"the decision {column!r} must be a value of {task.target.column!r}",
-                f"{word!r} in line {int(line)}",
-                "Use the words of the target, or --score for numbers",
-            )
+            must = f"the decision {column!r} must be a value of {task.target.column!r}"
+            got = f"{word!r} in line {int(line)}"
+            raise InvalidInputError(must, got, "Use the words of the target, or --score for numbers")
     return task.target.signs(task.table[column])

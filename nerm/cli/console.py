@@ -207,8 +207,5 @@ def refusing_unwritable(path: str | os.PathLike[str], option: str) -> Iterator[N
     try:
         yield
     except OSError as error:
-        raise InvalidInputError(
-            f"{option} must be a file that can be written",
-            f"{error.strerror} for {str(path)!r}",
-            "Choose another place",
-        ) from None
+        must = f"{option} must be a file that can be written"
+        raise InvalidInputError(must, f"{error.strerror} for {str(path)!r}", "Choose another place") from None

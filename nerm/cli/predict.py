@@ -42,11 +42,8 @@ def predict(console: Console, model: str, data: str, out: str | None, keep: str 
     kept = table.names if keep == "all" else [name.strip() for name in keep.split(",")] if keep else []
     for name in kept:
         if name in OWN:
-            raise InvalidInputError(
-                f"--keep must not name a column that predict writes itself ({', '.join(OWN)})",
-                repr(name),
-                "Rename it in the data, or name the columns to keep without it",
-            )
+            must = f"--keep must not name a column that predict writes itself ({', '.join(OWN)})"
+            raise InvalidInputError(must, repr(name), "Rename it in the data, or name the columns to keep without it")
     columns = {name: table[name] for name in kept}
     scores, notes = fitted.scores(table)
     if table.skipped:

@@ -23,11 +23,8 @@ def as_frame(X: Any) -> Any:
 
     values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if values.ndim != 2 or 0 in values.shape:
-        raise InvalidInputError(
-            "'X' must be a table with at least one row and one column",
-            f"shape {values.shape}",
-            "Pass a DataFrame or a two-dimensional array",
-        )
+        must = "'X' must be a table with at least one row and one column"
+        raise InvalidInputError(must, f"shape {values.shape}", "Pass a DataFrame or a two-dimensional array")
     if isinstance(values, pd.DataFrame):
         return values
     frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
@@ -153,11 +150,9 @@ class Discretize(TableTransformer):
         strange = np.isnan(numbers) & series.notna().to_numpy() & (series.astype(object) != "?").to_numpy()
         if strange.any():
             k = int(np.flatnonzero(strange)[0])
-            raise InvalidInputError(
-                f"Column {series.name!r} must be numeric, as in fit",
-                f"{series.iloc[k]!r} at row {k}",
-                "Correct the value, or mark it as missing with '?' or NaN",
-            )
+            must = f"Column {series.name!r} must be numeric, as in fit"
+            got = f"{series.iloc[k]!r} at row {k}"
+            raise InvalidInputError(must, got, "Correct the value, or mark it as missing with '?' or NaN")
         bins = np.searchsorted(cuts, numbers, side="left").astype(float)
         bins[np.isnan(numbers)] = np.nan
         return pd.Series(bins, index=series.index)

@@ -29,34 +29,25 @@ def read_dutch(path: str | os.PathLike[str] | None) -> Any:
     DataFrame
     """
     if path is None:
-        raise InvalidInputError(
-            "'path' must name the ARFF file of the Dutch census ('dutch' cannot be downloaded)",
-            "no path",
-            "Get dutch_census_2001.arff under IPUMS's terms and call load('dutch', path=…)",
-        )
+        must = "'path' must name the ARFF file of the Dutch census ('dutch' cannot be downloaded)"
+        do = "Get dutch_census_2001.arff under IPUMS's terms and call load('dutch', path=…)"
+        raise InvalidInputError(must, "no path", do)
     where = Path(path).expanduser()
     if not where.is_file():
-        raise DataUnavailableError(
-            "'path' must name the ARFF file of the Dutch census",
-            f"no file at {where}",
-            "Get dutch_census_2001.arff under IPUMS's terms and pass where it is",
-        )
+        do = "Get dutch_census_2001.arff under IPUMS's terms and pass where it is"
+        raise DataUnavailableError("'path' must name the ARFF file of the Dutch census", f"no file at {where}", do)
     frame = _parse(where)
     columns = PUBLISHED["dutch"]["columns"]
     missing = [column for column in columns if column not in frame.columns]
     if missing:
-        raise InvalidInputError(
-            f"{where} must have the {len(columns)} columns of dutch_census_2001.arff",
-            f"a file without {', '.join(map(repr, missing))}",
-            "Check that it is the Dutch census file and that its columns keep their names",
-        )
+        must = f"{where} must have the {len(columns)} columns of dutch_census_2001.arff"
+        do = "Check that it is the Dutch census file and that its columns keep their names"
+        raise InvalidInputError(must, f"a file without {', '.join(map(repr, missing))}", do)
     occupations = sorted(set(frame["occupation"].dropna()))
     if occupations != ["2_1", "5_4_9"]:
-        raise InvalidInputError(
-            f"'occupation' in {where} must hold the two classes '2_1' and '5_4_9'",
-            ", ".join(map(repr, occupations[:5])) or "no class",
-            "Use the file whose target is already reduced to these two",
-        )
+        must = f"'occupation' in {where} must hold the two classes '2_1' and '5_4_9'"
+        got = ", ".join(map(repr, occupations[:5])) or "no class"
+        raise InvalidInputError(must, got, "Use the file whose target is already reduced to these two")
     return frame[columns]
 
 
@@ -69,11 +60,9 @@ def _parse(where: Path) -> Any:
         text = read_bytes(where).decode("utf-8")
         data, _ = arff.loadarff(io.StringIO(text))
     except (arff.ArffError, ValueError, IndexError, StopIteration, NotImplementedError) as error:
-        raise InvalidInputError(
-            f"{where} must be a whole ARFF file",
-            f"one that cannot be read ({type(error).__name__}: {error})",
-            "The file may be truncated: copy it again",
-        ) from error
+        must = f"{where} must be a whole ARFF file"
+        got = f"one that cannot be read ({type(error).__name__}: {error})"
+        raise InvalidInputError(must, got, "The file may be truncated: copy it again") from error
     if len(data) == 0:
         raise InvalidInputError(
             f"{where} must hold at least one row", "none", "The file may be truncated: copy it again"

@@ -41,11 +41,8 @@ def read_bytes(path: Path) -> bytes:
     try:
         return gzip.decompress(content)
     except (EOFError, OSError, zlib.error) as error:
-        raise InvalidInputError(
-            f"{path} must be a whole gzip file",
-            f"one that ends early or is damaged ({error})",
-            "Copy or download it again",
-        ) from None
+        got = f"one that ends early or is damaged ({error})"
+        raise InvalidInputError(f"{path} must be a whole gzip file", got, "Copy or download it again") from None
 
 
 def read_verified(path: Path, sha256: str) -> str:
@@ -53,11 +50,9 @@ def read_verified(path: Path, sha256: str) -> str:
     content = read_bytes(path)
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
-        raise InvalidInputError(
-            f"{path} must be the published file (sha256 {sha256[:12]}… unzipped)",
-            f"sha256 {found[:12]}… over {len(content)} bytes",
-            "The file is truncated or changed: download it again, or remove it to load from OpenML",
-        )
+        must = f"{path} must be the published file (sha256 {sha256[:12]}… unzipped)"
+        do = "The file is truncated or changed: download it again, or remove it to load from OpenML"
+        raise InvalidInputError(must, f"sha256 {found[:12]}… over {len(content)} bytes", do)
     return content.decode("utf-8")
 
 

@@ -135,11 +135,8 @@ def _names(model: Any, given: Sequence[str] | None) -> list[str]:
     known = getattr(model, "feature_names_in_", None) if given is None else given
     names = [f"x{j}" for j in range(model.n_features_in_)] if known is None else [str(name) for name in known]
     if len(names) != model.n_features_in_:
-        raise InvalidInputError(
-            f"'feature_names' must name the {model.n_features_in_} columns seen in fit",
-            f"{len(names)} names",
-            "In a pipeline pass pipe[:-1].get_feature_names_out()",
-        )
+        must = f"'feature_names' must name the {model.n_features_in_} columns seen in fit"
+        raise InvalidInputError(must, f"{len(names)} names", "In a pipeline pass pipe[:-1].get_feature_names_out()")
     return names
 
 

@@ -95,11 +95,8 @@ def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> Cod
     known = data.name, np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
     if data.coding == "one-hot":
         if "nominal" in codings:
-            raise InvalidInputError(
-                f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes",
-                "coding 'one-hot'",
-                "Load it with coding='raw', or leave those methods out",
-            )
+            must = f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
+            raise InvalidInputError(must, "coding 'one-hot'", "Load it with coding='raw', or leave those methods out")
         return CodedData(*known, matrix=sp.csr_matrix(data.X))
     if data.coding == "raw" and discretize == "training folds":
         return CodedData(*known, raw=as_frame(data.X))

@@ -170,11 +170,9 @@ def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
     import pandas as pd
 
     if not {"n", "eta", *(f"{e}_error" for e in errors)} <= set(table.columns):
-        raise InvalidInputError(
-            "'table' must come from nerm.experiments.convergence",
-            f"a table with the columns {', '.join(map(str, table.columns))}",
-            "Pass the table that convergence returned",
-        )
+        must = "'table' must come from nerm.experiments.convergence"
+        got = f"a table with the columns {', '.join(map(str, table.columns))}"
+        raise InvalidInputError(must, got, "Pass the table that convergence returned")
     found = []
     for error in errors:
         for eta, group in table.groupby("eta", sort=True):

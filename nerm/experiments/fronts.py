@@ -68,11 +68,9 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     """
     missing = {"dataset", "method", "eta", "status", quality, risk} - set(table.columns)
     if missing:
-        raise InvalidInputError(
-            "'table' must come from nerm.experiments.tradeoff",
-            f"a table without {', '.join(map(repr, sorted(missing)))}",
-            "Pass the table that tradeoff returned",
-        )
+        must = "'table' must come from nerm.experiments.tradeoff"
+        got = f"a table without {', '.join(map(repr, sorted(missing)))}"
+        raise InvalidInputError(must, got, "Pass the table that tradeoff returned")
     rows = table.assign(**{risk: table[risk].abs(), "failed": table["status"] == "failed"})
     groups = rows.groupby(["dataset", "method", "eta"], dropna=False, sort=True)
     means = groups.agg(

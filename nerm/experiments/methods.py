@@ -337,11 +337,8 @@ def from_estimator(
     if not hasattr(estimator, "get_params") or not (
         hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
     ):
-        raise InvalidInputError(
-            "'estimator' must be a scikit-learn classifier with decision_function or predict_proba",
-            repr(estimator),
-            "Pass an unfitted classifier",
-        )
+        must = "'estimator' must be a scikit-learn classifier with decision_function or predict_proba"
+        raise InvalidInputError(must, repr(estimator), "Pass an unfitted classifier")
     known = estimator.get_params()
     if eta is not None and eta not in known:
         raise UnknownNameError("'eta'", eta, known, "Name a parameter of the estimator")
@@ -378,10 +375,7 @@ def resolve(methods: str | Method | Sequence[str | Method], etas: Mapping[str, S
             raise UnknownNameError("a key of 'etas'", name, chosen)
         values = [float(v) for v in np.atleast_1d(np.asarray(grid, dtype=float))]
         if not chosen[name].etas or not values or not all(0 <= v < np.inf for v in values):
-            raise InvalidInputError(
-                "'etas' must hold a nonempty list of weights, at least 0, for a method that takes them",
-                f"{values} for {name!r}",
-                "Give etas={'neutral-svm': [0, 1]}, for instance",
-            )
+            must = "'etas' must hold a nonempty list of weights, at least 0, for a method that takes them"
+            raise InvalidInputError(must, f"{values} for {name!r}", "Give etas={'neutral-svm': [0, 1]}, for instance")
         chosen[name] = replace(chosen[name], etas=tuple(sorted(set(values))))
     return list(chosen.values())

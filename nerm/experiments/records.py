@@ -128,11 +128,9 @@ class Records:
             self._check({**_settings_in(self.path, content), "columns": columns})
             for number, cells in enumerate(lines, start=3):
                 if len(cells) != len(columns):
-                    raise InvalidInputError(
-                        f"every line of the results file '{self.path}' must have {len(columns)} entries",
-                        f"{len(cells)} on line {number}",
-                        "Delete that line, or start anew with another file",
-                    )
+                    must = f"every line of the results file '{self.path}' must have {len(columns)} entries"
+                    got = f"{len(cells)} on line {number}"
+                    raise InvalidInputError(must, got, "Delete that line, or start anew with another file")
                 self.cells.setdefault(tuple(cells[columns.index(name)] for name in self.keys), []).append(cells)
             if self.sizes is not None:
                 self.cells = {key: rows for key, rows in self.cells.items() if len(rows) == self.sizes.get(key)}
@@ -153,11 +151,9 @@ class Records:
         for name, ours in json.loads(json.dumps({**self.settings, "columns": self.columns})).items():
             if theirs.get(name) != ours:
                 what = name.replace("_", " ")
-                raise InvalidInputError(
-                    f"the results file '{self.path}' must be one of {what} {_short(ours)}",
-                    f"one of {what} {_short(theirs.get(name))}",
-                    "Give another file name: this one is left as it is",
-                )
+                must = f"the results file '{self.path}' must be one of {what} {_short(ours)}"
+                got = f"one of {what} {_short(theirs.get(name))}"
+                raise InvalidInputError(must, got, "Give another file name: this one is left as it is")
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
@@ -188,11 +184,9 @@ def _settings_in(path: Path, content: bytes) -> dict[str, Any]:
     try:
         return dict(json.loads(first.removeprefix(MARK))["settings"])
     except (ValueError, KeyError, TypeError):
-        raise InvalidInputError(
-            f"the file '{path}' must be a results file of nerm",
-            f"a first line that begins with {first[:30]!r}",
-            "Give another file name: this one is left as it is",
-        ) from None
+        must = f"the file '{path}' must be a results file of nerm"
+        got = f"a first line that begins with {first[:30]!r}"
+        raise InvalidInputError(must, got, "Give another file name: this one is left as it is") from None
 
 
 def _short(value: object) -> str:
@@ -238,8 +232,6 @@ def _lock(file: Any, path: Path) -> None:
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise InvalidInputError(
-            f"the results file '{path}' must not be in use",
-            "a file that another run is writing",
-            "Wait for that run, or give another file name",
-        ) from None
+        must = f"the results file '{path}' must not be in use"
+        got = "a file that another run is writing"
+        raise InvalidInputError(must, got, "Wait for that run, or give another file name") from None

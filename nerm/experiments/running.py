@@ -82,11 +82,8 @@ class Workers:
         if self.backend not in BACKENDS:
             raise UnknownNameError("'backend'", self.backend, BACKENDS)
         if isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, int) or self.n_jobs == 0 or self.n_jobs < -1:
-            raise InvalidInputError(
-                "'n_jobs' must be a positive whole number, or -1 for all cores",
-                repr(self.n_jobs),
-                "Give n_jobs=2, for instance",
-            )
+            must = "'n_jobs' must be a positive whole number, or -1 for all cores"
+            raise InvalidInputError(must, repr(self.n_jobs), "Give n_jobs=2, for instance")
         if self.client is not None and self.backend != "dask":
             raise InvalidInputError(
                 "'client' must be given with backend='dask' only", repr(self.backend), "Add backend='dask'"

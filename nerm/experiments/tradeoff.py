@@ -183,10 +183,8 @@ def _tune(
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()
         if means.empty:
-            raise InvalidInputError(
-                f"some lambda must give a fit of {family!r} on {name!r}",
-                f"{len(lams)} failures, for instance {rows.reason.iloc[0]!r}",
-                "Give lam=1.0, for instance, to leave the tuning out",
-            )
+            must = f"some lambda must give a fit of {family!r} on {name!r}"
+            got = f"{len(lams)} failures, for instance {rows.reason.iloc[0]!r}"
+            raise InvalidInputError(must, got, "Give lam=1.0, for instance, to leave the tuning out")
         best[name, family] = float(means.index[means >= means.max()].max())
     return best

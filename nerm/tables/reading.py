@@ -109,11 +109,9 @@ def read_text(path: Any) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(
-            f"{where.name!r} must be UTF-8 text",
-            f"byte 0x{content[error.start]:02x} in line {line}",
-            "Save it as UTF-8, for instance with: iconv -f LATIN1 -t UTF-8",
-        ) from None
+        must = f"{where.name!r} must be UTF-8 text"
+        got = f"byte 0x{content[error.start]:02x} in line {line}"
+        raise InvalidInputError(must, got, "Save it as UTF-8, for instance with: iconv -f LATIN1 -t UTF-8") from None
 
 
 def parse_table(
@@ -186,11 +184,9 @@ def _separator(given: str | None, body: str, source: str) -> str:
         return best
     if len(first.split()) > 1:
         return " "
-    raise InvalidInputError(
-        f"{source!r} must have at least two columns",
-        "one column" if len(body.splitlines()) > 1 else f"only {first[:40]!r}",
-        "Separate columns by commas, or name the separator with --separator",
-    )
+    must = f"{source!r} must have at least two columns"
+    got = "one column" if len(body.splitlines()) > 1 else f"only {first[:40]!r}"
+    raise InvalidInputError(must, got, "Separate columns by commas, or name the separator with --separator")
 
 
 def _records(body: str, mark: str, source: str) -> Iterator[tuple[int, list[str]]]:
@@ -222,11 +218,9 @@ def _check_names(names: list[str], source: str, *, given: bool) -> None:
     where = "--columns" if given else f"the header of {source!r}"
     blank = [j + 1 for j, name in enumerate(names) if not name]
     if blank:
-        raise InvalidInputError(
-            f"{where} must name every column",
-            f"no name for column {blank[0]}" + (f" (and {len(blank) - 1} more)" if len(blank) > 1 else ""),
-            "Add it, or use --no-header if the first line is data",
-        )
+        must = f"{where} must name every column"
+        got = f"no name for column {blank[0]}" + (f" (and {len(blank) - 1} more)" if len(blank) > 1 else "")
+        raise InvalidInputError(must, got, "Add it, or use --no-header if the first line is data")
     doubles = sorted({name for name in names if names.count(name) > 1})
     if doubles:
         raise InvalidInputError(
@@ -240,11 +234,9 @@ def _assembled(names: list[str], records: list[tuple[int, list[str]]], source: s
     if bad and (not skip_bad_rows or len(bad) == len(records)):
         line, fields = bad[0]
         share = 100 * len(bad) / len(records)
-        raise InvalidInputError(
-            f"every row of {source!r} must have {len(names)} fields, one a column",
-            f"{len(bad)} of {len(records)} rows ({share:.3g} %) with another number, first {fields} in line {line}",
-            "Correct them, name the columns with --columns, or leave such rows out with --skip-bad-rows",
-        )
+        got = f"{len(bad)} of {len(records)} rows ({share:.3g} %) with another number, first {fields} in line {line}"
+        do = "Correct them, name the columns with --columns, or leave such rows out with --skip-bad-rows"
+        raise InvalidInputError(f"every row of {source!r} must have {len(names)} fields, one a column", got, do)
     good = [(k, line, record) for k, (line, record) in enumerate(records, start=1) if len(record) == len(names)]
     if not good:
         raise InvalidInputError(f"{source!r} must hold at least one row", "only a header", "Check how it was written")

@@ -82,11 +82,9 @@ class Numeric:
         numbers = np.where(unknown, self.median, numbers_in(words))
         if np.isnan(numbers).any():
             i = int(np.flatnonzero(np.isnan(numbers))[0])
-            raise InvalidInputError(
-                f"column {self.name!r} of {table.source!r} must hold numbers, as the model was fitted on",
-                f"{words[i]!r} in line {int(table.lines[i])}",
-                "Correct it, or leave the field empty",
-            )
+            must = f"column {self.name!r} of {table.source!r} must hold numbers, as the model was fitted on"
+            got = f"{words[i]!r} in line {int(table.lines[i])}"
+            raise InvalidInputError(must, got, "Correct it, or leave the field empty")
         scaled = (numbers - self.mean) / self.scale
         if self.indicator:
             return sp.csr_matrix(np.column_stack([scaled, unknown])), None
@@ -183,11 +181,9 @@ class Recipe:
         """Return the (n, features) matrix of a table (dense, or CSR if mostly zeros) and notes on what was guessed."""
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
-            raise InvalidInputError(
-                f"{table.source!r} must have the columns that the model was fitted on",
-                f"no column {absent[0]!r}" + (f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else ""),
-                "Use a table like the one given to fit",
-            )
+            must = f"{table.source!r} must have the columns that the model was fitted on"
+            got = f"no column {absent[0]!r}" + (f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else "")
+            raise InvalidInputError(must, got, "Use a table like the one given to fit")
         coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
         matrix = sp.hstack([block for block, _ in coded], format="csr")
         entries = matrix.shape[0] * matrix.shape[1]
@@ -260,11 +256,9 @@ def learn_recipe(
         else:
             columns.append(Nominal.learn(name, known, some))
     if not columns:
-        raise InvalidInputError(
-            f"{table.source!r} must have an input column with more than one value",
-            "; ".join(f"{name!r}: {why}" for name, why in left_out.items()),
-            "Add columns to learn from",
-        )
+        must = f"{table.source!r} must have an input column with more than one value"
+        got = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+        raise InvalidInputError(must, got, "Add columns to learn from")
     notes += [f"{name!r} left out: {why}" for name, why in left_out.items()]
     return Recipe(tuple(columns), left_out, tuple(missing)), tuple(notes)
 

@@ -145,11 +145,9 @@ def make_task(
     view = role_of(table, viewpoint, favoured, "viewpoint", "--favoured")
     y, v = aim.signs(table[target]), view.signs(table[viewpoint])
     if (y == v).all() or (y == -v).all():
-        raise InvalidInputError(
-            "the target must not be the viewpoint in other words",
-            f"{target!r} and {viewpoint!r} with the same two groups of rows",
-            "Nothing can be learned that is neutral to it: use another viewpoint or target",
-        )
+        must = "the target must not be the viewpoint in other words"
+        do = "Nothing can be learned that is neutral to it: use another viewpoint or target"
+        raise InvalidInputError(must, f"{target!r} and {viewpoint!r} with the same two groups of rows", do)
     for name in leave_out:
         table[name]  # a name that is not there must be refused
     out = {target, *leave_out} | (set() if keep_viewpoint else {viewpoint})
@@ -172,11 +170,8 @@ def role_of(table: TextTable, name: str, positive: str | None, role: str, option
     if positive is not None and positive not in values:
         raise InvalidInputError(f"{option} must be a value of {name!r} ({shown})", repr(positive), "Use one of these")
     if positive is None and len(values) > 2:
-        raise InvalidInputError(
-            f"the {role} must have two values",
-            f"{len(values)} in {name!r}: {shown}",
-            f"Name one of them with {option} to set it against the rest",
-        )
+        do = f"Name one of them with {option} to set it against the rest"
+        raise InvalidInputError(f"the {role} must have two values", f"{len(values)} in {name!r}: {shown}", do)
     chosen = values[-1] if positive is None else positive
     others = [value for value in values if value != chosen]
     return Role(name, chosen, others[0] if len(others) == 1 else f"not {chosen}")
@@ -231,8 +226,6 @@ def _check_both_seen(task: TableTask, rows: Ints, name: str) -> None:
     """Refuse a split in which a class or a group is not seen at all."""
     for role, signs in ((task.target, task.y), (task.viewpoint, task.v)):
         if len(set(signs[rows].tolist())) < 2:
-            raise InvalidInputError(
-                f"the {name} rows must hold both values of {role.column!r}",
-                f"{len(task)} rows, of them {int((signs > 0).sum())} with {role.positive!r}",
-                "Use more rows, or another share with --test",
-            )
+            must = f"the {name} rows must hold both values of {role.column!r}"
+            got = f"{len(task)} rows, of them {int((signs > 0).sum())} with {role.positive!r}"
+            raise InvalidInputError(must, got, "Use more rows, or another share with --test")

@@ -107,18 +107,13 @@ def load_model(path: Any) -> TableModel:
         raise InvalidInputError("the model file must exist", f"no file {str(path)!r}", "Write one with nerm fit --out")
     content = saving.load(path)
     if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise InvalidInputError(
-            f"{str(path)!r} must be a model written by nerm fit",
-            f"a saved {type(content).__name__} without the recipe of its columns",
-            "Fit it with nerm fit --out",
-        )
+        got = f"a saved {type(content).__name__} without the recipe of its columns"
+        raise InvalidInputError(f"{str(path)!r} must be a model written by nerm fit", got, "Fit it with nerm fit --out")
     try:
         target, viewpoint = (Role(**content[name]) for name in ("target", "viewpoint"))
         recipe = Recipe.from_dict(content["recipe"])
         return TableModel(recipe, content["estimator"], target, viewpoint, content["facts"])
     except (KeyError, TypeError, AttributeError) as error:
-        raise InvalidInputError(
-            f"{str(path)!r} must hold a recipe, an estimator and the roles of its columns",
-            f"a file that lacks {error}" if isinstance(error, KeyError) else f"a damaged part ({error})",
-            "Fit it again with nerm fit --out",
-        ) from None
+        must = f"{str(path)!r} must hold a recipe, an estimator and the roles of its columns"
+        got = f"a file that lacks {error}" if isinstance(error, KeyError) else f"a damaged part ({error})"
+        raise InvalidInputError(must, got, "Fit it again with nerm fit --out") from None

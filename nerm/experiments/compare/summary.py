@@ -164,11 +164,9 @@ def labelled(table: Any) -> Any:
 def _ran(table: Any) -> Any:
     """Return the rows of solvers that took their problem, which are `solved`, and the `best` time there."""
     if not {"problem", "solver", "tol", "status", "seconds"} <= set(table.columns):
-        raise InvalidInputError(
-            "'table' must come from nerm.experiments.compare_solvers",
-            f"a table with the columns {', '.join(map(str, table.columns))}",
-            "Pass the table that compare_solvers returned",
-        )
+        must = "'table' must come from nerm.experiments.compare_solvers"
+        got = f"a table with the columns {', '.join(map(str, table.columns))}"
+        raise InvalidInputError(must, got, "Pass the table that compare_solvers returned")
     ran = labelled(table)[table["status"] != "not taken"]
     solved = ran["status"] == "solved"
     best = ran["seconds"].where(solved).groupby([ran["tol"], ran["problem"]]).transform("min")
