@@ -14,22 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
+from nerm.public import public_names
 from nerm.typing import Floats, Matrix
-from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite
-
-__all__ = [
-    "RBF",
-    "Custom",
-    "Kernel",
-    "Linear",
-    "Polynomial",
-    "Precomputed",
-    "Sigmoid",
-    "check_gram",
-    "names",
-    "resolve",
-]
+from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
 
 @dataclass(frozen=True)
@@ -287,8 +275,7 @@ def resolve(kernel: Any) -> Kernel:
             "'kernel' must be an instance", f"the class {kernel.__name__}", f"Write {kernel.__name__}()"
         )
     if isinstance(kernel, str):
-        if kernel not in names():
-            raise UnknownNameError("'kernel'", kernel, names())
+        check_known(kernel, "'kernel'", names())
         return names()[kernel]()
     if callable(kernel):
         return Custom(kernel)
@@ -366,3 +353,6 @@ def _row_squares(X: Any) -> Floats:
     from sklearn.utils.extmath import row_norms
 
     return np.asarray(row_norms(X, squared=True))
+
+
+__all__ = public_names(globals())

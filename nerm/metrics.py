@@ -23,7 +23,7 @@ import numpy as np
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
-from nerm.validation import as_labels, as_vector, as_weights
+from nerm.validation import as_labels, as_vector, as_weights, check_known
 
 __all__ = ["Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
 
@@ -331,8 +331,7 @@ def make_neutrality_scorer(
     """
     if isinstance(metric, str) and metric not in _neutrality_measures():
         raise UnknownNameError("'metric'", metric, _neutrality_measures(), "Use one of these, or a callable")
-    if response_method not in ("decision_function", "predict_proba"):
-        raise UnknownNameError("'response_method'", response_method, ("decision_function", "predict_proba"))
+    check_known(response_method, "'response_method'", ("decision_function", "predict_proba"))
     import sklearn
     from sklearn.metrics import make_scorer
 

@@ -11,21 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.figure_style import DASHES, MARKERS, OKABE_ITO, axes_or_new, finish, grid, style
+from nerm.public import public_names
 from nerm.typing import Floats
-
-__all__ = [
-    "DASHES",
-    "MARKERS",
-    "OKABE_ITO",
-    "coefficient_path",
-    "convergence_panel",
-    "eta_path",
-    "figure_1",
-    "figure_2",
-    "tradeoff_panel",
-]
+from nerm.validation import check_known
 
 NAMES = {"german": "German", "adult": "Adult", "bank": "Bank", "dutch": "Dutch census", "diabetes": "Diabetes"}
 AXIS = {
@@ -71,8 +61,7 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     """
     from nerm.experiments import slopes
 
-    if error not in ERRORS:
-        raise UnknownNameError("'error'", error, ERRORS)
+    check_known(error, "'error'", ERRORS)
     fitted = slopes(table, [error]).set_index("eta")
     ax = axes_or_new(ax)
     for k, (eta, group) in enumerate(table.groupby("eta", sort=True)):
@@ -169,8 +158,7 @@ def tradeoff_panel(
     known = table["dataset"].unique().tolist() if "dataset" in table else []
     if dataset is None and len(known) == 1:
         dataset = str(known[0])
-    if dataset is None or dataset not in known:
-        raise UnknownNameError("'dataset'", dataset, known)
+    check_known(dataset, "'dataset'", known)
     means = front(table[table["dataset"] == dataset], quality, risk).sort_values(quality)
     points = means[means["non_dominated"]]
     if points.empty:
@@ -203,7 +191,7 @@ def tradeoff_panel(
                 alpha=0.9,
                 label=METHODS[name].label if name in METHODS else name,
             )
-    ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk), title=NAMES.get(dataset, dataset))
+    ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk), title=NAMES.get(str(dataset), str(dataset)))
     ax.margins(0.08)
     finish(ax)
     return ax
@@ -386,3 +374,6 @@ def _name_zero(ax: Any, place: float) -> None:
     shown = [t for t in decades if low <= t <= high]
     ax.set_xticks([place, *shown], ["0", *(f"{t:g}" for t in shown)])
     ax.minorticks_off()
+
+
+__all__ = ["DASHES", "MARKERS", "OKABE_ITO", *public_names(globals())]

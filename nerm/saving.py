@@ -18,8 +18,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nerm import atoms, kernels
+from nerm.algebra import Objective, WeightedTerm
+from nerm.blocks import make_blocks
+from nerm.certificate import Certificate
 from nerm.errors import InvalidInputError
+from nerm.estimators import NERMClassifier, NeutralSVC
 from nerm.files import write_atomically
+from nerm.hypothesis import KernelHypothesis, LinearHypothesis
+from nerm.multipliers import Multipliers
+from nerm.objective import Neutrality, Risk
+from nerm.problem import Problem
+from nerm.rows import Rows
+from nerm.solution import Solution, Stats, Status
+from nerm.value import ObjectiveValue, TermValue
 
 FORMAT = "nerm"
 VERSION = 2  # 1: problems were saved with their rows as given, and not merged
@@ -87,37 +99,17 @@ def _member(number: int) -> str:
 
 
 @cache
-def _records() -> dict[str, type]:
-    """Return nerm's own records that a file may hold, by class name."""
-    from nerm.algebra import Objective, WeightedTerm
-    from nerm.certificate import Certificate
-    from nerm.hypothesis import KernelHypothesis, LinearHypothesis
-    from nerm.multipliers import Multipliers
-    from nerm.objective import Neutrality, Risk
-    from nerm.problem import Problem
-    from nerm.rows import Rows
-    from nerm.solution import Solution, Stats
-    from nerm.value import ObjectiveValue, TermValue
-
+def _classes() -> dict[str, Mapping[str, Any]]:
+    """Return what a file names, kind by kind: built-in atoms and kernels, nerm's own records, and classifiers."""
     records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
-    return {cls.__name__: cls for cls in (*records, *values)}
-
-
-@cache
-def _estimators() -> dict[str, type]:
-    """Return the classifiers that a file may hold, by class name."""
-    from nerm.estimators import NERMClassifier, NeutralSVC
-
-    return {cls.__name__: cls for cls in (NeutralSVC, NERMClassifier)}
-
-
-@cache
-def _registries() -> dict[str, Mapping[str, Any]]:
-    """Return the values that a file names instead of holding: built-in atoms and kernels."""
-    from nerm import atoms, kernels
-
-    return {"margin": atoms.margin_functions(), "regularizer": atoms.regularizers(), "kernel": kernels.names()}
+    return {
+        "margin": atoms.margin_functions(),
+        "regularizer": atoms.regularizers(),
+        "kernel": kernels.names(),
+        "record": {cls.__name__: cls for cls in (*records, *values)},
+        "estimator": {cls.__name__: cls for cls in (NeutralSVC, NERMClassifier)},
+    }
 
 
 class _Writer:
@@ -136,7 +128,7 @@ class _Writer:
         if isinstance(thing, np.generic):
             return self.encode(thing.item())
         if isinstance(thing, str):
-            return self._string(thing)
+            return {"$status": thing.value} if isinstance(thing, Status) else str(thing)
         if isinstance(thing, np.ndarray):
             return self._array(thing)
         if sp.issparse(thing):
@@ -150,11 +142,6 @@ class _Writer:
             return {"$dict": [[self.encode(key), self.encode(value)] for key, value in thing.items()]}
         return self._object(thing)
 
-    def _string(self, text: str) -> Any:
-        from nerm.solution import Status
-
-        return {"$status": text.value} if isinstance(text, Status) else str(text)
-
     def _array(self, array: np.ndarray) -> Any:
         if array.dtype.kind == "O":  # labels and column names; no pickle, so entry by entry
             return {"$objects": [self.encode(x) for x in array.ravel().tolist()], "shape": list(array.shape)}
@@ -165,36 +152,31 @@ class _Writer:
 
     def _object(self, thing: Any) -> Any:
         cls = type(thing)
-        for registry, known in _registries().items():
-            if known.get(getattr(cls, "name", "")) is cls:
-                return {f"${registry}": cls.name, "fields": self._fields(thing)}
-        if _records().get(cls.__name__) is cls:
-            return {"$record": cls.__name__, "fields": self._fields(thing)}
-        if _estimators().get(cls.__name__) is cls:
-            return {"$estimator": cls.__name__, **self._estimator(thing)}
+        for kind, known in _classes().items():
+            for name in (getattr(cls, "name", ""), cls.__name__):
+                if known.get(name) is cls:
+                    content = self._estimator(thing) if kind == "estimator" else self._record(thing)
+                    return {f"${kind}": name, **content}
         what = getattr(thing, "label", None) or getattr(thing, "__name__", None) or repr(thing)
         must = "what is saved must be made of arrays and nerm's own atoms and kernels"
         got = f"{what!r} ({cls.__name__}), which is code"
         raise InvalidInputError(must, got, "Keep the code that made it, and save its coefficients with numpy.savez")
 
-    def _fields(self, record: Any) -> dict[str, Any]:
-        from nerm.problem import Problem
-        from nerm.solution import Stats
-
+    def _record(self, record: Any) -> dict[str, Any]:
         values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
         if isinstance(record, Problem):
             del values["blocks"]  # they follow from the rest
         if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
             values["details"] = {k: v for k, v in values["details"].items() if isinstance(v, str | int | float)}
-        return {name: self.encode(value) for name, value in values.items()}
+        return {"fields": self._all(values)}
 
     def _estimator(self, model: Any) -> dict[str, Any]:
         params = model.get_params(deep=False)
         fitted = {k: v for k, v in vars(model).items() if k not in params and not k.startswith("_")}
-        return {
-            "params": {name: self.encode(value) for name, value in params.items()},
-            "fitted": {name: self.encode(value) for name, value in fitted.items()},
-        }
+        return {"params": self._all(params), "fitted": self._all(fitted)}
+
+    def _all(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.encode(value) for name, value in values.items()}
 
 
 class _Reader:
@@ -205,17 +187,15 @@ class _Reader:
         self._arrays: dict[int, np.ndarray] = {}
         self._tags: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
             "$float": lambda body, _: float(body),
-            "$status": lambda body, _: self._status(body),
+            "$status": lambda body, _: Status(body),
             "$array": lambda body, _: self._array(body),
             "$objects": lambda body, rest: self._objects(body, rest["shape"]),
             "$csr": lambda body, rest: sp.csr_matrix(tuple(self.decode(a) for a in body), shape=tuple(rest["shape"])),
             "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
             "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
-            "$record": lambda body, rest: self._record(_records()[body], self._all(rest["fields"])),
-            "$estimator": lambda body, rest: self._estimator(_estimators()[body], rest),
         }
-        for name, known in _registries().items():
-            self._tags[f"${name}"] = partial(self._registered, known)
+        for kind, known in _classes().items():
+            self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
 
     def decode(self, tree: Any) -> Any:
         """Return the thing behind some JSON."""
@@ -226,27 +206,15 @@ class _Reader:
         (tag,) = (key for key in tree if key.startswith("$"))
         return self._tags[tag](tree[tag], tree)
 
-    def _registered(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
-        return known[name](**self._all(rest["fields"]))
-
-    @staticmethod
-    def _record(cls: type, fields: dict[str, Any]) -> Any:
-        from nerm.blocks import make_blocks
-        from nerm.problem import Problem
-
-        if cls is Problem:
+    def _record(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
+        fields = self._all(rest["fields"])
+        if known[name] is Problem:
             names = ("objective", "rows", "y", "viewpoints", "sample_weight")
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
-        return cls(**fields)
+        return known[name](**fields)
 
     def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(value) for name, value in fields.items()}
-
-    @staticmethod
-    def _status(value: str) -> Any:
-        from nerm.solution import Status
-
-        return Status(value)
 
     def _array(self, number: int) -> np.ndarray:
         if number not in self._arrays:
@@ -259,10 +227,10 @@ class _Reader:
         array[:] = [self.decode(item) for item in items]
         return array.reshape(shape)
 
-    def _estimator(self, cls: type, body: dict[str, Any]) -> Any:
-        model = cls(**self._all(body["params"]))
-        for name, value in self._all(body["fitted"]).items():
-            if name.startswith("_") or not name.endswith("_"):
-                raise KeyError(name)
-            setattr(model, name, value)
+    def _estimator(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
+        model = known[name](**self._all(rest["params"]))
+        for fitted, value in self._all(rest["fitted"]).items():
+            if fitted.startswith("_") or not fitted.endswith("_"):
+                raise KeyError(fitted)
+            setattr(model, fitted, value)
         return model

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Collection, Sized
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.typing import Array, Bools, Floats
 from nerm.typing import Matrix as Matrix
 
@@ -190,3 +190,9 @@ def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
         got = repr(value) if not isinstance(value, Sized) else f"{type(value).__name__} {value!r}"[:60]
         raise InvalidInputError(f"{name!r} must be {what}", got, do)
     return number
+
+
+def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one of these names") -> None:
+    """Refuse a name that is not one of the known ones."""
+    if name not in known:
+        raise UnknownNameError(what, name, known, do)

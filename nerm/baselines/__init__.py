@@ -5,20 +5,13 @@ groups may be any two values, the larger one is the desired outcome and the favo
 ``objective_``, ``n_iter_`` and ``converged_`` say what was reached.
 """
 
-from nerm.baselines.cv2nb import CV2NB
-from nerm.baselines.eta_neutral import EtaNeutralLogisticRegression
-from nerm.baselines.fair_representations import LearningFairRepresentations
-from nerm.baselines.fairlearn_reduction import FairlearnReduction
-from nerm.baselines.naive_bayes import NominalNaiveBayes
-from nerm.baselines.prejudice_remover import PrejudiceRemover
-from nerm.baselines.sklego_parity import SklegoDemographicParity
+from nerm.baselines.cv2nb import CV2NB as CV2NB
+from nerm.baselines.eta_neutral import EtaNeutralLogisticRegression as EtaNeutralLogisticRegression
+from nerm.baselines.fair_representations import LearningFairRepresentations as LearningFairRepresentations
+from nerm.baselines.fairlearn_reduction import FairlearnReduction as FairlearnReduction
+from nerm.baselines.naive_bayes import NominalNaiveBayes as NominalNaiveBayes
+from nerm.baselines.prejudice_remover import PrejudiceRemover as PrejudiceRemover
+from nerm.baselines.sklego_parity import SklegoDemographicParity as SklegoDemographicParity
+from nerm.public import public_names
 
-__all__ = [
-    "CV2NB",
-    "EtaNeutralLogisticRegression",
-    "FairlearnReduction",
-    "LearningFairRepresentations",
-    "NominalNaiveBayes",
-    "PrejudiceRemover",
-    "SklegoDemographicParity",
-]
+__all__ = public_names(globals())

@@ -11,35 +11,23 @@ none of this, only data that the fit has not seen. :func:`guarantee` does all of
 says which statements are vacuous.
 """
 
-from nerm.bounds.complexity import (
-    MonteCarloComplexity,
-    rademacher_kernel,
-    rademacher_linear,
-    rademacher_monte_carlo,
-    rademacher_population,
-)
-from nerm.bounds.facts import FitFacts
-from nerm.bounds.guarantee import Guarantee, Statement, guarantee
-from nerm.bounds.holdout import holdout_neutrality_bound, holdout_parity_bound
-from nerm.bounds.radius import intercept_radius, norm_radius, radius_from_data
-from nerm.bounds.theorems import neutrality_bound, optimal_neutrality_bound, risk_bound
+from nerm.bounds.complexity import MonteCarloComplexity as MonteCarloComplexity
+from nerm.bounds.complexity import rademacher_kernel as rademacher_kernel
+from nerm.bounds.complexity import rademacher_linear as rademacher_linear
+from nerm.bounds.complexity import rademacher_monte_carlo as rademacher_monte_carlo
+from nerm.bounds.complexity import rademacher_population as rademacher_population
+from nerm.bounds.facts import FitFacts as FitFacts
+from nerm.bounds.guarantee import Guarantee as Guarantee
+from nerm.bounds.guarantee import Statement as Statement
+from nerm.bounds.guarantee import guarantee as guarantee
+from nerm.bounds.holdout import holdout_neutrality_bound as holdout_neutrality_bound
+from nerm.bounds.holdout import holdout_parity_bound as holdout_parity_bound
+from nerm.bounds.radius import intercept_radius as intercept_radius
+from nerm.bounds.radius import norm_radius as norm_radius
+from nerm.bounds.radius import radius_from_data as radius_from_data
+from nerm.bounds.theorems import neutrality_bound as neutrality_bound
+from nerm.bounds.theorems import optimal_neutrality_bound as optimal_neutrality_bound
+from nerm.bounds.theorems import risk_bound as risk_bound
+from nerm.public import public_names
 
-__all__ = [
-    "FitFacts",
-    "Guarantee",
-    "MonteCarloComplexity",
-    "Statement",
-    "guarantee",
-    "holdout_neutrality_bound",
-    "holdout_parity_bound",
-    "intercept_radius",
-    "neutrality_bound",
-    "norm_radius",
-    "optimal_neutrality_bound",
-    "rademacher_kernel",
-    "rademacher_linear",
-    "rademacher_monte_carlo",
-    "rademacher_population",
-    "radius_from_data",
-    "risk_bound",
-]
+__all__ = public_names(globals())

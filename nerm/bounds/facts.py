@@ -9,8 +9,9 @@ import numpy as np
 
 from nerm import weights as neutrality_weights
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.objective import Neutrality, Risk, viewpoint_of
+from nerm.validation import check_known
 
 if TYPE_CHECKING:
     from nerm.problem import Problem
@@ -149,8 +150,7 @@ def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
             do = f"Choose one: fit_facts(to={next(iter(problem.viewpoints))!r})"
             raise InvalidInputError("a guarantee must be about one viewpoint", f"{len(terms)} neutrality terms", do)
         return terms[0]
-    if to not in problem.viewpoints:
-        raise UnknownNameError("'to'", to, problem.viewpoints, "Name a viewpoint that was given")
+    check_known(to, "'to'", problem.viewpoints, "Name a viewpoint that was given")
     for weight, term in terms:
         if viewpoint_of(term, problem.viewpoints) == to:
             return weight, term

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from nerm.bounds.checks import as_delta, as_margin_bound, as_rows, check_nonnegative, slope_and_range
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.metrics import relaxed_neutrality_risk
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_positive, as_vector
+from nerm.validation import as_nonnegative, as_positive, as_vector, check_known
 
 KINDS = ("population", "empirical")
 
@@ -130,8 +130,7 @@ def _excess(
     `events` is 1 for the risk and 2 for neutrality, which is a maximum of two risks. With the empirical
     complexity each needs a second deviation inequality, for Rhat around R.
     """
-    if kind not in KINDS:
-        raise UnknownNameError("'kind'", kind, KINDS)
+    check_known(kind, "'kind'", KINDS)
     size = as_nonnegative(complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|")
     slope, width = slope_and_range(function, as_margin_bound(margin_bound), name)
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)

@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.datasets.levels import Levels
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.splitting import as_count
 from nerm.typing import Array, Floats
-from nerm.validation import as_nonnegative
+from nerm.validation import as_nonnegative, check_known
 
 POOL = "Pool"
 
@@ -102,8 +102,7 @@ class Discretize(TableTransformer):
 
     def fit(self, X: Any, y: Any = None) -> Discretize:
         """Learn cut points and which values to keep."""
-        if self.output not in ("codes", "categories"):
-            raise UnknownNameError("'output'", self.output, ("codes", "categories"))
+        check_known(self.output, "'output'", ("codes", "categories"))
         as_count(self.n_bins, "n_bins", do="Use 4, as the paper")
         as_nonnegative(self.pool_at_most, "pool_at_most")
         frame = self._fit_frame(X)

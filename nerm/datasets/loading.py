@@ -15,8 +15,9 @@ from nerm.datasets.one_hot import OneHot
 from nerm.datasets.published_files import PUBLISHED
 from nerm.datasets.synthetic import synthetic
 from nerm.datasets.uci import TABLES
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.typing import Floats
+from nerm.validation import check_known
 
 CODINGS = ("raw", "nominal", "one-hot")
 
@@ -74,10 +75,8 @@ def load(
     >>> load("diabetes", coding="one-hot")
     Dataset('diabetes', coding='one-hot': 442 rows, 36 columns, 50.0% desired outcomes, 46.8% favoured)
     """
-    if name not in names():
-        raise UnknownNameError("'name'", name, names())
-    if coding not in CODINGS:
-        raise UnknownNameError("'coding'", coding, CODINGS)
+    check_known(name, "'name'", names())
+    check_known(coding, "'coding'", CODINGS)
     owners = (("n", n, "synthetic"), ("random_state", random_state, "synthetic"), ("path", path, "dutch"))
     for option, value, owner in owners:
         if value is not None and name != owner:

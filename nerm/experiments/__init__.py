@@ -4,26 +4,20 @@ Parallel, resumable, repeatable. Each returns a tidy table; `nerm.plots` draws i
 From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
 """
 
-from nerm.experiments.compare import compare_solvers
-from nerm.experiments.convergence import convergence, slopes
-from nerm.experiments.fronts import front, non_dominated
-from nerm.experiments.methods import METHODS, Fit, Fold, Method, from_estimator, from_objective, sweep
-from nerm.experiments.records import read
-from nerm.experiments.tradeoff import tradeoff
+from nerm.experiments.compare import compare_solvers as compare_solvers
+from nerm.experiments.convergence import convergence as convergence
+from nerm.experiments.convergence import slopes as slopes
+from nerm.experiments.fronts import front as front
+from nerm.experiments.fronts import non_dominated as non_dominated
+from nerm.experiments.methods import METHODS as METHODS
+from nerm.experiments.methods import Fit as Fit
+from nerm.experiments.methods import Fold as Fold
+from nerm.experiments.methods import Method as Method
+from nerm.experiments.methods import from_estimator as from_estimator
+from nerm.experiments.methods import from_objective as from_objective
+from nerm.experiments.methods import sweep as sweep
+from nerm.experiments.records import read as read
+from nerm.experiments.tradeoff import tradeoff as tradeoff
+from nerm.public import public_names
 
-__all__ = [
-    "METHODS",
-    "Fit",
-    "Fold",
-    "Method",
-    "compare_solvers",
-    "convergence",
-    "from_estimator",
-    "from_objective",
-    "front",
-    "non_dominated",
-    "read",
-    "slopes",
-    "sweep",
-    "tradeoff",
-]
+__all__ = ["METHODS", *public_names(globals())]

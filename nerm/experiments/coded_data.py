@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.typing import Array, Floats, Ints, Matrix
+from nerm.validation import check_known
 
 DISCRETIZE = ("all rows", "training folds")
 
@@ -74,8 +75,7 @@ def as_coded_data(datasets: Any, discretize: str, codings: set[str], data_home: 
     """Return data sets given by name or as `Dataset`, in the codings that are asked for."""
     from nerm.datasets import Dataset
 
-    if discretize not in DISCRETIZE:
-        raise UnknownNameError("'discretize'", discretize, DISCRETIZE)
+    check_known(discretize, "'discretize'", DISCRETIZE)
     several: Sequence[Any] = [datasets] if isinstance(datasets, str | Dataset) else list(datasets)
     if not several:
         raise InvalidInputError("'datasets' must name at least one data set", "none", "Give datasets=('german',)")

@@ -14,6 +14,7 @@ import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.typing import Array, Floats, Ints, Matrix
+from nerm.validation import check_known
 
 #: 0, 0.01, 0.05, 0.1, ..., 100: the paper's weights for the neutral SVM and PR (table 2).
 ETAS = (0.0, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0)
@@ -332,8 +333,7 @@ def from_estimator(
     """
     from sklearn.base import clone
 
-    if coding not in ("one-hot", "nominal"):
-        raise UnknownNameError("'coding'", coding, ("one-hot", "nominal"))
+    check_known(coding, "'coding'", ("one-hot", "nominal"))
     if not hasattr(estimator, "get_params") or not (
         hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
     ):
@@ -362,8 +362,7 @@ def resolve(methods: str | Method | Sequence[str | Method], etas: Mapping[str, S
     chosen: dict[str, Method] = {}
     for method in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(method, Method):
-            if method not in METHODS:
-                raise UnknownNameError("'methods'", method, METHODS, "Use these, or nerm.experiments.from_estimator")
+            check_known(method, "'methods'", METHODS, "Use these, or nerm.experiments.from_estimator")
             method = METHODS[method]
         if method.name in chosen:
             raise InvalidInputError("each of 'methods' must have its own name", repr(method.name), "Rename one")
@@ -371,8 +370,7 @@ def resolve(methods: str | Method | Sequence[str | Method], etas: Mapping[str, S
     if not chosen:
         raise InvalidInputError("'methods' must name at least one method", "none", "Give methods=('neutral-svm',)")
     for name, grid in etas.items():
-        if name not in chosen:
-            raise UnknownNameError("a key of 'etas'", name, chosen)
+        check_known(name, "a key of 'etas'", chosen)
         values = [float(v) for v in np.atleast_1d(np.asarray(grid, dtype=float))]
         if not chosen[name].etas or not values or not all(0 <= v < np.inf for v in values):
             must = "'etas' must hold a nonempty list of weights, at least 0, for a method that takes them"

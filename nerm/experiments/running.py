@@ -14,8 +14,9 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
-from nerm.errors import InvalidInputError, MissingPackageError, UnknownNameError
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.experiments.records import Key, Records, Row
+from nerm.validation import check_known
 
 BACKENDS = ("joblib", "dask")
 DIED = "the worker process died (killed, out of memory, or a crash in compiled code)"
@@ -79,8 +80,7 @@ class Workers:
     client: Any = None
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise UnknownNameError("'backend'", self.backend, BACKENDS)
+        check_known(self.backend, "'backend'", BACKENDS)
         if isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, int) or self.n_jobs == 0 or self.n_jobs < -1:
             must = "'n_jobs' must be a positive whole number, or -1 for all cores"
             raise InvalidInputError(must, repr(self.n_jobs), "Give n_jobs=2, for instance")

@@ -6,21 +6,17 @@ r"""From a text file to numbers: reading tables, what their columns mean, and co
 (('age', 'sex', 'income'), ['31', '?'])
 """
 
-from nerm.tables.reading import TextTable, parse_table, read_table
-from nerm.tables.recipe import Recipe, learn_recipe, nominal_columns
-from nerm.tables.roles import Role, TableTask, make_task
-from nerm.tables.table_model import TableModel, load_model
+from nerm.public import public_names
+from nerm.tables.reading import TextTable as TextTable
+from nerm.tables.reading import parse_table as parse_table
+from nerm.tables.reading import read_table as read_table
+from nerm.tables.recipe import Recipe as Recipe
+from nerm.tables.recipe import learn_recipe as learn_recipe
+from nerm.tables.recipe import nominal_columns as nominal_columns
+from nerm.tables.roles import Role as Role
+from nerm.tables.roles import TableTask as TableTask
+from nerm.tables.roles import make_task as make_task
+from nerm.tables.table_model import TableModel as TableModel
+from nerm.tables.table_model import load_model as load_model
 
-__all__ = [
-    "Recipe",
-    "Role",
-    "TableModel",
-    "TableTask",
-    "TextTable",
-    "learn_recipe",
-    "load_model",
-    "make_task",
-    "nominal_columns",
-    "parse_table",
-    "read_table",
-]
+__all__ = public_names(globals())

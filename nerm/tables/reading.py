@@ -14,6 +14,7 @@ import numpy as np
 from nerm.datasets.published_files import read_bytes
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.typing import Array, Bools, Ints
+from nerm.validation import check_known
 
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
@@ -60,8 +61,7 @@ class TextTable:
         return len(self.lines)
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self.columns:
-            raise UnknownNameError(f"a column of {self.source}", name, self.names, "Name a column of the file")
+        check_known(name, f"a column of {self.source}", self.names, "Name a column of the file")
         return self.columns[name]
 
     def rows(self, kept: Bools | Ints) -> TextTable:

@@ -4,20 +4,16 @@
 `time_against_n` draw it (`figure` both).
 """
 
-from nerm.experiments.compare.cases import Case, default_cases, quick_cases
-from nerm.experiments.compare.comparison import compare_solvers
-from nerm.experiments.compare.drawing import figure, performance_profile, time_against_n
-from nerm.experiments.compare.summary import exponents, profile, summarize
+from nerm.experiments.compare.cases import Case as Case
+from nerm.experiments.compare.cases import default_cases as default_cases
+from nerm.experiments.compare.cases import quick_cases as quick_cases
+from nerm.experiments.compare.comparison import compare_solvers as compare_solvers
+from nerm.experiments.compare.drawing import figure as figure
+from nerm.experiments.compare.drawing import performance_profile as performance_profile
+from nerm.experiments.compare.drawing import time_against_n as time_against_n
+from nerm.experiments.compare.summary import exponents as exponents
+from nerm.experiments.compare.summary import profile as profile
+from nerm.experiments.compare.summary import summarize as summarize
+from nerm.public import public_names
 
-__all__ = [
-    "Case",
-    "compare_solvers",
-    "default_cases",
-    "exponents",
-    "figure",
-    "performance_profile",
-    "profile",
-    "quick_cases",
-    "summarize",
-    "time_against_n",
-]
+__all__ = public_names(globals())

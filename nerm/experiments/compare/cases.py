@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.typing import Floats, Matrix
+from nerm.validation import check_known
 
 #: Raised whenever the problems behind the names change, so that old results files are refused.
 EDITION = 1
@@ -172,8 +173,7 @@ SETS = {"default": default_cases, "quick": quick_cases}
 def chosen(problems: str | Sequence[Case]) -> list[Case]:
     """Return the cases of a set by its name, or those given, with names that tell them apart."""
     if isinstance(problems, str):
-        if problems not in SETS:
-            raise UnknownNameError("'problems'", problems, SETS)
+        check_known(problems, "'problems'", SETS)
         return SETS[problems]()
     cases = list(problems)
     if not cases or not all(isinstance(case, Case) for case in cases):

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from nerm.errors import InvalidInputError, MissingPackageError, UnknownNameError
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.experiments.compare.cases import EDITION, Case, chosen
 from nerm.experiments.records import Key, Records, Row
 from nerm.experiments.running import Workers, progress_bar
-from nerm.validation import as_positive
+from nerm.validation import as_positive, check_known
 
 if TYPE_CHECKING:
     from nerm.experiments.compare.fork_server import ForkServer
@@ -186,8 +186,7 @@ def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
     found: list[tuple[Any, str]] = []
     for solver in sorted(here) if solvers is None else solvers:
         if isinstance(solver, str):
-            if solver not in here:
-                raise UnknownNameError("'solvers'", solver, here)
+            check_known(solver, "'solvers'", here)
             found.append((solver, here[solver].version()))
         elif isinstance(solver, Solver):
             found.append((solver, solver.version()))
