@@ -4,12 +4,10 @@ A kernel is a frozen value that maps two matrices of rows to the matrix of their
 evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,7 +40,7 @@ class Kernel(ABC):
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the (n, m) matrix of k(x_i, z_j)."""
 
-    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Kernel:
+    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
         """Return this kernel with every data-dependent parameter fixed on the rows X, (n, d), counted by weight."""
         return self
 
@@ -93,7 +91,7 @@ class _WithGamma(_Pairwise):
         if not (isinstance(self.gamma, str) and self.gamma in ("scale", "auto")):
             object.__setattr__(self, "gamma", as_positive(self.gamma, "gamma", 'Use a positive number or "scale"'))
 
-    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Kernel:
+    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
         """Replace gamma = "scale" or "auto" by its value on X, as scikit-learn does."""
         if not isinstance(self.gamma, str):
             return self

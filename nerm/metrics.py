@@ -12,8 +12,6 @@ A new measure is one new function below ``@_measure(note)``, whose arguments are
 `sample_weight`: the report and the scorers find it by itself.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; m
 is lost in grey.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ kernels by their names in nerm's registries, and a fixed list of nerm's own reco
 cannot be saved, in particular a user's own functions: they are code, and code does not travel in data.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

@@ -1,7 +1,5 @@
 """Which rows are held out: random, stratified, and dependent on names and numbers only, never on workers or order."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Any

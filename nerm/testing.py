@@ -4,8 +4,6 @@
 clauses are checked from the definitions (values, secants, brute force on a grid), never from closed forms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Checks of everything that comes from outside, each with one clear sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sized
 from typing import Any
 

@@ -8,8 +8,6 @@ to fit it on.
 become -1 and +1, more than two become one viewpoint a value (that value against the rest).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Chosen by measurement over SLSQP and over the same outer loop with L-BFGS inside
 ``docs/baselines.md``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What all baselines share: two labels, two groups, and the checks of everything that comes in."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any

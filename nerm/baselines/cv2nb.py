@@ -1,9 +1,7 @@
 """CV2NB: Calders and Verwer's two naive Bayes models (Data Mining and Knowledge Discovery 21, 2010)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -66,7 +64,7 @@ class CV2NB(GroupClassifier):
 
     max_iter: int | None = None
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> CV2NB:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Count, then move counts between the classes until the discrimination is gone.
 
         Parameters

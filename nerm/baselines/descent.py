@@ -1,7 +1,5 @@
 """L-BFGS on an objective that is a sum over rows: one place for its settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

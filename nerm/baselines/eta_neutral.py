@@ -1,10 +1,8 @@
 """Model-based eta-neutral logistic regression of Fukuchi, Sakuma and Kamishima (ECML PKDD 2013)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -88,7 +86,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     max_iter: int = 500
     verbose: bool = False
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> EtaNeutralLogisticRegression:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Minimise under the constraints.
 
         Parameters

@@ -1,10 +1,8 @@
 """Learning fair representations of Zemel, Wu, Swersky, Pitassi and Dwork (ICML 2013)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -91,7 +89,7 @@ class LearningFairRepresentations(GroupClassifier):
     random_state: Any = None
     verbose: bool = False
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> LearningFairRepresentations:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Run L-BFGS from every start and keep the best.
 
         Parameters

@@ -1,10 +1,8 @@
 """fairlearn's reductions approach (Agarwal et al., ICML 2018) behind nerm's face."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -61,7 +59,7 @@ class FairlearnReduction(GroupClassifier):
     eps: float = 0.01
     max_iter: int = 50
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> FairlearnReduction:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Run the exponentiated gradient.
 
         Parameters

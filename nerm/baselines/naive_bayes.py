@@ -1,8 +1,6 @@
 """Naive Bayes on nominal data: what CV2NB starts from, and the baseline without a viewpoint."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -35,7 +33,7 @@ class NominalNaiveBayes(GroupClassifier):
     array([-1, -1, -1])
     """
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> NominalNaiveBayes:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Count. X is (n, d), nominal; y (n,), two values."""
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)

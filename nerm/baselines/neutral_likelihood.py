@@ -1,7 +1,5 @@
 """The eta-neutral likelihood: values, gradients and Hessians of objective and constraints, nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit

@@ -1,7 +1,5 @@
 """Nominal tables as integer codes, and the naive Bayes log-odds tables on them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

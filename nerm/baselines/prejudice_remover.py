@@ -1,10 +1,8 @@
 """The prejudice remover of Kamishima, Akaho, Asoh and Sakuma (ECML PKDD 2012)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, rel_entr
@@ -74,7 +72,7 @@ class PrejudiceRemover(GroupClassifier):
     warm_start: bool = False
     verbose: bool = False
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> PrejudiceRemover:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Minimise L by L-BFGS.
 
         Parameters

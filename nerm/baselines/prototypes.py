@@ -1,7 +1,5 @@
 """The objective of learning fair representations: value and gradient by matrix products, dense or sparse X."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

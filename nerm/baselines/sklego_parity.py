@@ -1,10 +1,8 @@
 """scikit-lego's covariance-constrained logistic regression (Zafar et al., AISTATS 2017) behind nerm's face."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -59,7 +57,7 @@ class SklegoDemographicParity(GroupClassifier):
     covariance_threshold: float = 0.01
     lam: float = 1.0
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> SklegoDemographicParity:
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Solve the convex program through scikit-lego.
 
         Parameters

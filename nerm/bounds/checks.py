@@ -1,7 +1,5 @@
 """The assumptions that all bounds share, each checked in one place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ For `F = { w.x + b : ||w|| <= B, |b| <= beta }` the supremum is explicit and spl
 Without a viewpoint (v = 1) this is the complexity of F itself, for the risk.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

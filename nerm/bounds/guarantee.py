@@ -1,7 +1,5 @@
 """All that can be said about one fitted model, with what each statement assumes and when it is empty."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

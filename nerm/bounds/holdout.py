@@ -1,7 +1,5 @@
 """Bounds from data that the fit has not seen: no class, no complexity, and they speak about C_sgn itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How large the optimum can be: the radii of the class, before the data or chosen by them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

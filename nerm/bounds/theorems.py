@@ -1,7 +1,5 @@
 """Theorems 1, 2 and 3 of the paper and the corollary between them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -12,8 +12,6 @@ Exit codes: 0 done, 1 a fault of nerm, 2 input that cannot be used,
 3 an answer that was not certified, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Sequence

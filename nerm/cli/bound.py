@@ -6,8 +6,6 @@ Examples
   nerm bound people.csv --target income --viewpoint sex --weights uniform --delta 0.01
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`nerm completion`: the script that teaches a shell to complete."""
 
-from __future__ import annotations
-
 import click
 
 

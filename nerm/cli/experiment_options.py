@@ -1,7 +1,5 @@
 """What the commands that run experiments share: options, the functions behind them, and figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path

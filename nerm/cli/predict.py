@@ -6,8 +6,6 @@ Examples
   nerm predict model.nerm new.csv --keep income,sex --out scored.csv
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

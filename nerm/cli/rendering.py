@@ -1,7 +1,5 @@
 """Tables and JSON of what fits, studies and audits found."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -8,8 +8,6 @@ Examples
   nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -7,8 +7,6 @@ Examples
   nerm solvers --compare --jobs 2 --results solvers.csv
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -6,8 +6,6 @@ Examples
   nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

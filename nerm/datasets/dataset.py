@@ -1,7 +1,5 @@
 """What every loader returns, and the error for data that cannot be had."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,8 +1,6 @@
 """The paper's discretisation: equal-frequency bins for numbers, rare values pooled."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -100,7 +98,7 @@ class Discretize(TableTransformer):
         self.pool_at_most = pool_at_most
         self.output = output
 
-    def fit(self, X: Any, y: Any = None) -> Discretize:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn cut points and which values to keep."""
         check_known(self.output, "'output'", ("codes", "categories"))
         as_count(self.n_bins, "n_bins", do="Use 4, as the paper")

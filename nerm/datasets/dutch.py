@@ -1,7 +1,5 @@
 """The Dutch census of 2001, from the user's own ARFF file (the data may not be passed on)."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path

@@ -1,9 +1,7 @@
 """The values of one attribute, as codes and as columns of zeros and ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +29,7 @@ class Levels:
     values: tuple[Any, ...]
 
     @classmethod
-    def seen(cls, series: Any) -> Levels:
+    def seen(cls, series: Any) -> Self:
         """Return the values that occur: in the order of the categories when there are any, else sorted."""
         present = series.dropna().unique()
         if series.dtype.name == "category":

@@ -1,7 +1,5 @@
 """``load``: every data set, in every coding."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 """One-hot coding of nominal tables, as the paper counts columns."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,7 +36,7 @@ class OneHot(TableTransformer):
            [1., 0., 0., 1.]])
     """
 
-    def fit(self, X: Any, y: Any = None) -> OneHot:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the values of each attribute.
 
         Parameters

@@ -1,7 +1,5 @@
 """Finding the published files, plain or gzip'ed, and checking that they are the published ones."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The paper's synthetic data (section 7.1), with the corrected label noise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Adult, German credit and Bank marketing: from the UCI files or from OpenML, the same frame either way."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A fitted classifier in words and numbers: terms of the objective, neutrality, certificate, largest coefficients."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape

@@ -1,7 +1,5 @@
 """A data set as an experiment holds it: both codings of all rows, or the raw frame where folds code for themselves."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Figure 1 of the paper: how the errors of risk and neutrality risk fall with the number of samples."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Averages over folds, and the points that no other point dominates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The methods that a trade-off compares: each fits a whole grid of neutrality weights on one fold."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import time

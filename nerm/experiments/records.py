@@ -5,8 +5,6 @@ order in which they came; at its end the file is rewritten in sorted order, so t
 the same bytes. Seconds, which never repeat, are kept in a file of their own beside it.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -16,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
@@ -66,7 +64,7 @@ class Records:
             self.times_path = self.path.with_name(f"{self.path.stem}-times.csv")
 
     @contextmanager
-    def opened(self) -> Iterator[Records]:
+    def opened(self) -> Iterator[Self]:
         """Hold the file and its lock, so that two runs cannot write into one; put it in order when all went well."""
         if self.path is None:
             yield self

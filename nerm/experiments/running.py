@@ -1,7 +1,5 @@
 """Many independent jobs, on one core, on the cores of a machine (joblib) or on a cluster (dask)."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Figure 2 of the paper: classification quality against neutrality, method by method, on real data."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

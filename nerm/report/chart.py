@@ -1,7 +1,5 @@
 """The trade-off front as SVG: the same drawing stands alone as a figure and, with its points to click, in the page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

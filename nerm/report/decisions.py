@@ -1,7 +1,5 @@
 """What scores mean for people: rates in each group, and decisions per 1,000 that another model makes differently."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nerm.tables.roles import TableTask

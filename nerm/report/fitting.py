@@ -1,7 +1,5 @@
 """Models on the rows of a table: the settings that name them, the path over neutrality weights, and a single fit."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

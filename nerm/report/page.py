@@ -1,7 +1,5 @@
 """The report: one HTML file with everything inside, no network, that someone who was not there can read and click."""
 
-from __future__ import annotations
-
 import platform
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The trade-off on one table: models for a grid of neutrality weights, measured on rows that they have not seen."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Files of the report and jinja2 templates; every text that enters a template is escaped."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from importlib import resources

@@ -1,13 +1,11 @@
 """Reading separated text into columns of words, with the line of each row kept for messages."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -64,10 +62,10 @@ class TextTable:
         check_known(name, f"a column of {self.source}", self.names, "Name a column of the file")
         return self.columns[name]
 
-    def rows(self, kept: Bools | Ints) -> TextTable:
+    def rows(self, kept: Bools | Ints) -> Self:
         """Return the table of these rows: a mask (n,), or their numbers."""
         columns = {name: column[kept] for name, column in self.columns.items()}
-        return TextTable(self.source, self.names, columns, self.lines[kept], self.places[kept], self.skipped)
+        return replace(self, columns=columns, lines=self.lines[kept], places=self.places[kept])
 
 
 def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:

@@ -5,12 +5,10 @@ training rows had some, sets a column of its own. Nominal values get a column ea
 where training rows had it. Frozen, and made of plain strings and floats: it is saved as data, never as code.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,7 +64,7 @@ class Numeric:
     indicator: bool
 
     @classmethod
-    def learn(cls, name: str, known: Array, indicator: bool) -> Numeric:
+    def learn(cls, name: str, known: Array, indicator: bool) -> Self:
         """Return the coding of a column with these known words."""
         numbers = numbers_in(known)
         return cls(name, float(numbers.mean()), float(numbers.std()) or 1.0, float(np.median(numbers)), indicator)
@@ -111,7 +109,7 @@ class Nominal:
     pooled: bool
 
     @classmethod
-    def learn(cls, name: str, known: Array, indicator: bool) -> Nominal:
+    def learn(cls, name: str, known: Array, indicator: bool) -> Self:
         """Return the coding of a column with these known words."""
         values, counts = np.unique(known.astype(str), return_counts=True)
         pooled = len(values) > MOST_LEVELS
@@ -195,14 +193,14 @@ class Recipe:
         columns = [{"kind": type(column).__name__, **asdict(column)} for column in self.columns]
         return {"columns": columns, "left_out": dict(self.left_out), "missing": list(self.missing)}
 
-    @staticmethod
-    def from_dict(plain: Mapping[str, Any]) -> Recipe:
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe behind `to_dict`."""
         columns = []
         for entry in plain["columns"]:
             fields = {key: tuple(value) if key == "levels" else value for key, value in entry.items() if key != "kind"}
             columns.append(KINDS[entry["kind"]](**fields))
-        return Recipe(tuple(columns), dict(plain["left_out"]), tuple(plain["missing"]))
+        return cls(tuple(columns), dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
         """Return one line: how many columns of which kind, and how many features they became."""

@@ -1,9 +1,8 @@
 """What the columns mean: a target of two values, a viewpoint of two groups, the rest are inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -81,7 +80,7 @@ class TableTask:
     inputs: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
-    def rows(self, kept: Bools | Ints) -> TableTask:
+    def rows(self, kept: Bools | Ints) -> Self:
         """Return the task on these rows: a mask (n,), or their numbers."""
         return replace(self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept])
 

@@ -1,7 +1,5 @@
 """A fitted classifier together with the recipe of its inputs: what `nerm fit` writes and `nerm predict` reads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

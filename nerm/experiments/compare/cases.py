@@ -4,8 +4,6 @@ Every family varies one thing and holds the others: size, shape, density, condit
 regularization lambda, the atoms, the kernel. Real data join where the folder in ``NERM_DATA`` has them.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Sequence

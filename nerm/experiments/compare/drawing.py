@@ -1,7 +1,5 @@
 """The figures of a solver comparison, a performance profile and time against n: functions that take and return Axes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

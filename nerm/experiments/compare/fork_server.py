@@ -5,8 +5,6 @@ The child can hang, crash or eat memory: it is killed from here, and costs its o
 output.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

@@ -4,8 +4,6 @@ It says where it is ("solving", "judging", "done") so that the server can hold i
 far, so that nothing is lost when it is killed.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 import pickle

@@ -1,7 +1,5 @@
 """What a table of `compare_solvers` says: rates, means, profiles and exponents."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
