@@ -216,9 +216,8 @@ def lagrangian_lbfgs(problem: Any) -> np.ndarray:
 
 def solvers() -> str:
     """Return the markdown table of solvers for eta-LR: seconds, objective and violation."""
-    from nerm.baselines.augmented_lagrangian import minimise
     from nerm.baselines.base import with_ones
-    from nerm.baselines.neutral_likelihood import NeutralLikelihood
+    from nerm.baselines.neutral_likelihood import NeutralLikelihood, minimise
 
     adult = load("adult", "one-hot")
     cases = {"Adult": (adult.X, adult.y > 0, adult.viewpoint > 0), "60,000 × 108": large()}

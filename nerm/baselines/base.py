@@ -1,10 +1,12 @@
-"""What all baselines share: two labels, two groups, and the checks of everything that comes in."""
+"""What all baselines share: two labels, two groups, the checks of everything that comes in, and L-BFGS."""
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -137,3 +139,32 @@ def with_ones(X: Matrix) -> Matrix:
     """Return X with a last column of ones, the intercept's."""
     ones = np.ones((X.shape[0], 1))
     return sp.csr_matrix(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])
+
+
+Total = Callable[[Floats], tuple[float, Floats]]
+
+
+def lbfgs(total: Total, start: Floats, n: int, tol: float, max_iter: int, *, memory: int, **options: Any) -> Any:
+    """Minimise a sum over n rows until no entry of the (projected) gradient of its mean exceeds tol.
+
+    Parameters
+    ----------
+    total
+        Returns the sum and its gradient.
+    start, memory
+        Where to begin, and how many steps L-BFGS remembers.
+    options
+        Passed to `scipy.optimize.minimize`: ``bounds``, ``callback``.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        With the end point ``x`` and the steps ``nit``.
+    """
+
+    def mean(point: Floats) -> tuple[float, Floats]:
+        value, gradient = total(point)
+        return value / n, gradient / n
+
+    limits = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": memory, "gtol": tol, "ftol": 0.0}
+    return scipy.optimize.minimize(mean, start, jac=True, method="L-BFGS-B", options=limits, **options)

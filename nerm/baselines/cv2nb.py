@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.baselines.base import GroupClassifier
-from nerm.baselines.nominal import NominalCodes
+from nerm.baselines.naive_bayes import NominalCodes
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.validation import validate_data
 
-from nerm.baselines.augmented_lagrangian import minimise
 from nerm.baselines.base import GroupClassifier, with_ones
-from nerm.baselines.neutral_likelihood import NeutralLikelihood
+from nerm.baselines.neutral_likelihood import NeutralLikelihood, minimise
 from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats
 from nerm.validation import as_labels, as_matrix, as_nonnegative, as_positive, as_vector

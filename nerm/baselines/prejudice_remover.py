@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, rel_entr
 
-from nerm.baselines.base import GroupClassifier, with_ones
-from nerm.baselines.descent import lbfgs
+from nerm.baselines.base import GroupClassifier, lbfgs, with_ones
 from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive

@@ -12,19 +12,19 @@ says which statements are vacuous.
 """
 
 from nerm.bounds.complexity import MonteCarloComplexity as MonteCarloComplexity
+from nerm.bounds.complexity import intercept_radius as intercept_radius
+from nerm.bounds.complexity import norm_radius as norm_radius
 from nerm.bounds.complexity import rademacher_kernel as rademacher_kernel
 from nerm.bounds.complexity import rademacher_linear as rademacher_linear
 from nerm.bounds.complexity import rademacher_monte_carlo as rademacher_monte_carlo
 from nerm.bounds.complexity import rademacher_population as rademacher_population
+from nerm.bounds.complexity import radius_from_data as radius_from_data
 from nerm.bounds.facts import FitFacts as FitFacts
 from nerm.bounds.guarantee import Guarantee as Guarantee
 from nerm.bounds.guarantee import Statement as Statement
 from nerm.bounds.guarantee import guarantee as guarantee
-from nerm.bounds.holdout import holdout_neutrality_bound as holdout_neutrality_bound
-from nerm.bounds.holdout import holdout_parity_bound as holdout_parity_bound
-from nerm.bounds.radius import intercept_radius as intercept_radius
-from nerm.bounds.radius import norm_radius as norm_radius
-from nerm.bounds.radius import radius_from_data as radius_from_data
+from nerm.bounds.theorems import holdout_neutrality_bound as holdout_neutrality_bound
+from nerm.bounds.theorems import holdout_parity_bound as holdout_parity_bound
 from nerm.bounds.theorems import neutrality_bound as neutrality_bound
 from nerm.bounds.theorems import optimal_neutrality_bound as optimal_neutrality_bound
 from nerm.bounds.theorems import risk_bound as risk_bound

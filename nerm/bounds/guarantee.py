@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 from nerm.bounds.checks import as_delta, largest
-from nerm.bounds.complexity import rademacher_population
+from nerm.bounds.complexity import intercept_radius, norm_radius, rademacher_population, radius_from_data
 from nerm.bounds.facts import FitFacts, facts_of_model
-from nerm.bounds.holdout import holdout_neutrality_bound, holdout_parity_bound
-from nerm.bounds.radius import intercept_radius, norm_radius, radius_from_data
-from nerm.bounds.theorems import neutrality_bound, optimal_neutrality_bound, risk_bound
+from nerm.bounds.theorems import (
+    holdout_neutrality_bound,
+    holdout_parity_bound,
+    neutrality_bound,
+    optimal_neutrality_bound,
+    risk_bound,
+)
 from nerm.errors import InvalidInputError
 from nerm.metrics import calders_verwer_score, neutrality_risk, relaxed_neutrality_risk
 from nerm.typing import Floats

@@ -1,4 +1,7 @@
-"""Theorems 1, 2 and 3 of the paper and the corollary between them."""
+"""Theorems 1, 2 and 3 of the paper and the corollary between them; and what data that the fit has not seen promise.
+
+The latter need no class and no complexity, and they speak about C_sgn itself.
+"""
 
 from typing import Any
 
@@ -6,7 +9,8 @@ import numpy as np
 
 from nerm.bounds.checks import as_delta, as_margin_bound, as_rows, check_nonnegative, slope_and_range
 from nerm.errors import InvalidInputError
-from nerm.metrics import relaxed_neutrality_risk
+from nerm.metrics import calders_verwer_score, neutrality_risk, relaxed_neutrality_risk
+from nerm.signs import sign
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive, as_vector, check_known
 
@@ -151,3 +155,43 @@ def _check_inside(values: Floats, bound: Any, what: str) -> None:
         must = f"{what} must not exceed 'margin_bound', {limit:g}, for f to be in the class"
         do = "Use the bound (B R + beta, times G for neutrality) of a class that contains f"
         raise InvalidInputError(must, f"{abs(values[i]):g} at index {i}", do)
+
+
+def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
+    """Return C_m,sgn + sqrt(2 ln(2/delta) / m): above C_sgn with probability 1 - delta.
+
+    scores and viewpoint are (m,). The m rows must be i.i.d. and unseen: neither fitting nor choosing among models
+    may have used them. Hoeffding's inequality, two-sided, for the m values sign f sign v in {-1, +1}.
+
+    Examples
+    --------
+    >>> round(holdout_neutrality_bound([1.0, -1.0] * 5000, [1.0, 1.0] * 5000, delta=0.05), 4)
+    0.0272
+    """
+    risk = neutrality_risk(scores, viewpoint)
+    return risk + float(np.sqrt(2.0 * np.log(2.0 / as_delta(delta)) / np.size(scores)))
+
+
+def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
+    """Return `|CV_m| + sqrt(ln(2/delta) / 2 (1/m_+ + 1/m_-))`: above the absolute Calders-Verwer score.
+
+    scores and viewpoint are (m,), `m_+` and `m_-` the rows of each viewpoint. Given the viewpoints, the score is a
+    difference of two means of independent values in [0, 1]: Hoeffding's inequality, two-sided, with ranges `1/m_+`
+    and `1/m_-`. Assumptions as for :func:`holdout_neutrality_bound`.
+
+    Examples
+    --------
+    >>> round(holdout_parity_bound([1.0, -1.0] * 5000, [1.0, 1.0, -1.0, -1.0] * 2500, delta=0.05), 4)
+    0.0272
+    """
+    score = abs(calders_verwer_score(scores, viewpoint))
+    v = sign(np.ravel(viewpoint))
+    inverse_sizes = 1.0 / (v > 0).sum() + 1.0 / (v <= 0).sum()
+    return score + float(np.sqrt(np.log(2.0 / as_delta(delta)) / 2.0 * inverse_sizes))
+
+
+#: What rows that the fit has not seen bound, and how: the quantity, its measure and its bound.
+HELD_OUT = (
+    ("C_sgn", neutrality_risk, holdout_neutrality_bound),
+    ("|difference in positive rates|", calders_verwer_score, holdout_parity_bound),
+)

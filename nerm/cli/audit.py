@@ -42,7 +42,7 @@ def audit(console: Console, data: str, score: str | None, prediction: str | None
     if (score is None) == (prediction is None):
         raise click.UsageError("Give either --score or --prediction.")
     from nerm.bounds.guarantee import Statement
-    from nerm.bounds.holdout import HELD_OUT
+    from nerm.bounds.theorems import HELD_OUT
     from nerm.cli.rendering import measured, statements_json, statements_table
     from nerm.tables import make_task
     from nerm.tables.reading import MISSING

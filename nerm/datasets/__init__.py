@@ -6,9 +6,8 @@
 ((6, 10), [-1.0, 1.0])
 """
 
+from nerm.datasets.coding import Discretize, OneHot
 from nerm.datasets.dataset import Dataset, DataUnavailableError
-from nerm.datasets.discretize import Discretize
 from nerm.datasets.loading import load, names
-from nerm.datasets.one_hot import OneHot
 
 __all__ = ["DataUnavailableError", "Dataset", "Discretize", "OneHot", "load", "names"]

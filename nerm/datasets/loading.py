@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from nerm.datasets import dutch as dutch_census
+from nerm.datasets.coding import Discretize, OneHot, as_frame
 from nerm.datasets.dataset import Dataset
-from nerm.datasets.discretize import Discretize, as_frame
-from nerm.datasets.one_hot import OneHot
 from nerm.datasets.published_files import PUBLISHED
 from nerm.datasets.synthetic import synthetic
 from nerm.datasets.uci import TABLES

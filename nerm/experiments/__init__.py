@@ -7,8 +7,6 @@ From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
 from nerm.experiments.compare import compare_solvers as compare_solvers
 from nerm.experiments.convergence import convergence as convergence
 from nerm.experiments.convergence import slopes as slopes
-from nerm.experiments.fronts import front as front
-from nerm.experiments.fronts import non_dominated as non_dominated
 from nerm.experiments.methods import METHODS as METHODS
 from nerm.experiments.methods import Fit as Fit
 from nerm.experiments.methods import Fold as Fold
@@ -17,6 +15,8 @@ from nerm.experiments.methods import from_estimator as from_estimator
 from nerm.experiments.methods import from_objective as from_objective
 from nerm.experiments.methods import sweep as sweep
 from nerm.experiments.records import read as read
+from nerm.experiments.tradeoff import front as front
+from nerm.experiments.tradeoff import non_dominated as non_dominated
 from nerm.experiments.tradeoff import tradeoff as tradeoff
 from nerm.public import public_names
 

@@ -86,7 +86,7 @@ def as_coded_data(datasets: Any, discretize: str, codings: set[str], data_home: 
 
 def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> CodedData:
     from nerm.datasets import Dataset, Discretize, OneHot, load
-    from nerm.datasets.discretize import as_frame
+    from nerm.datasets.coding import as_frame
 
     if not isinstance(data, Dataset):
         data = load(data, random_state=0 if data == "synthetic" else None, data_home=data_home)

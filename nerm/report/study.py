@@ -8,7 +8,7 @@ import numpy as np
 
 from nerm import bounds, metrics
 from nerm.bounds.guarantee import Statement
-from nerm.bounds.holdout import HELD_OUT
+from nerm.bounds.theorems import HELD_OUT
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import METHODS, Method, sweep
 from nerm.report.decisions import Decisions, Group, decisions_of, groups_of, same_decisions

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.datasets.levels import Levels
+from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import MISSING, TextTable, missing_in
 from nerm.typing import Array, Bools, Floats, Matrix

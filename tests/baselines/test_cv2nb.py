@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from nerm.baselines import CV2NB, NominalNaiveBayes
-from nerm.baselines.nominal import NominalCodes
+from nerm.baselines.naive_bayes import NominalCodes
 from nerm.errors import InvalidInputError
 
 NAN = float("nan")

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from nerm.baselines import LearningFairRepresentations
-from nerm.baselines.prototypes import Prototypes
+from nerm.baselines.fair_representations import Prototypes
 from nerm.errors import InvalidInputError
 
 

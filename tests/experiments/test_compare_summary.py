@@ -12,7 +12,7 @@ import pytest
 
 from nerm.errors import InvalidInputError
 from nerm.experiments.compare import Case, exponents, figure, profile, summarize
-from nerm.experiments.compare.one_run import claims_no_optimum, claims_success
+from nerm.experiments.compare.comparison import claims_no_optimum, claims_success
 
 matplotlib.use("Agg")
 NAMES = ["problem", "family", "n", "solver", "tol", "seconds", "status", "correct_claim", "certified_gap", "peak_mb"]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -28,6 +29,7 @@ COLUMNS = (
 SHOWN = (*COLUMNS[:7], "seconds", *COLUMNS[7:])
 KEYS = ("problem", "case", "solver", "version", "tol")
 STATUS = COLUMNS.index("status")
+SUCCESS = re.compile(r"(optimal|solved|converged)\b(?!.*(inaccurate|; but))", re.IGNORECASE)
 TOLS = (1e-3, 1e-5, 1e-7)
 
 
@@ -135,9 +137,25 @@ class _Series:
 
 def _correct(claim: str, solved: bool) -> float:
     """Return 1 or 0 for a claim that is right or wrong, nan for none; these problems always have an optimum."""
-    from nerm.experiments.compare.one_run import claims_no_optimum, claims_success
-
     return int(solved) if claims_success(claim) else 0 if claims_no_optimum(claim) else math.nan
+
+
+def claims_success(claim: str) -> bool:
+    """Whether a solver's own words say that the problem is solved, without a reservation.
+
+    >>> [claims_success(c) for c in ("optimal", "optimal_inaccurate", "solved inaccurate", "not converged")]
+    [True, False, False, False]
+    """
+    return SUCCESS.match(claim) is not None
+
+
+def claims_no_optimum(claim: str) -> bool:
+    """Whether a solver says that the problem is infeasible or unbounded.
+
+    >>> claims_no_optimum("infeasible_inaccurate"), claims_no_optimum("optimal")
+    (True, False)
+    """
+    return any(word in claim.lower() for word in ("infeasible", "unbounded")) and not claim.startswith("error")
 
 
 def _run_all(

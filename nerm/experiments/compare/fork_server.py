@@ -2,10 +2,14 @@
 
 The child can hang, crash or eat memory: it is killed from here, and costs its own row only. Started as
 ``python -m nerm.experiments.compare.fork_server`` by `ForkServer`, which speaks to it through its standard input and
-output.
+output. The child makes one problem, and one solver solves it at one accuracy. It says where it is ("solving",
+"judging", "done") so that the server can hold it to its time, and what it has found so far, so that nothing is lost
+when it is killed.
 """
 
 import contextlib
+import importlib
+import math
 import os
 import pickle
 import resource
@@ -14,11 +18,14 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from nerm.experiments.compare.one_run import in_megabytes, run
+import numpy as np
+
+from nerm.errors import UnsupportedProblemError
 
 PREPARING = 120.0  # seconds to make the problem
 JUDGING = 120.0  # seconds for nerm's own certificate
@@ -27,6 +34,7 @@ ONE_THREAD = dict.fromkeys(
 )
 LOST = "the process that watches over the runs died (out of memory?)"
 Facts = dict[str, Any]
+Say = Callable[..., None]
 
 
 class ForkServer:
@@ -197,6 +205,75 @@ def _be_child(payload: bytes, memory: float, sender: Connection) -> None:
         say("done", status="error", reason=f"{type(error).__name__}: {error}")
     finally:
         os._exit(0)
+
+
+def run(payload: bytes, say: Say) -> None:
+    """Make the problem, solve it, judge the answers; everything that is known goes through ``say(phase, **facts)``."""
+    reference, case, tol = pickle.loads(payload)
+    from nerm.solvers import known
+
+    problem = case.problem()
+    say("preparing", n=problem.n, d=int(problem.hypothesis.X.shape[1]))
+    try:
+        solver = known()[reference] if isinstance(reference, str) else reference
+        obstacle = solver.obstacle(problem)
+        if obstacle is not None:
+            say("done", status="not taken", reason=obstacle)
+            return
+        importlib.import_module(solver.module)  # not a part of solving
+        _solve(solver, problem, tol, say)
+    except UnsupportedProblemError as error:
+        say("done", status="not taken", reason=str(error))
+    except BaseException as error:
+        say("done", status="error", reason=f"{type(error).__name__}: {error}")
+
+
+def _solve(solver: Any, problem: Any, tol: float, say: Say) -> None:
+    """Ask for an answer, and for finer ones while nerm's certificate is not content, as `Problem.solve` does."""
+    session, spent, gap = None, 0.0, math.nan
+    start = peak_megabytes()
+    for accuracy in solver.accuracies(tol):
+        say("solving", start_mb=start)
+        started = time.perf_counter()
+        session = session or solver.open(problem)
+        answer = session.answer(problem, accuracy, {})
+        spent += time.perf_counter() - started
+        claim = str(answer.claim)
+        say("judging", seconds=spent, peak_mb=peak_megabytes() - start, claim=claim)
+        found, complaint = _judged(problem, answer, tol)
+        gap = found if math.isnan(gap) else min(gap, found) if not math.isnan(found) else gap
+        if gap <= tol:
+            say("done", status="solved", certified_gap=gap, reason="")
+            return
+        status = "no answer" if math.isnan(gap) else "inaccurate"
+        say("judged", status=status, certified_gap=gap, reason=complaint)
+    say("done")
+
+
+def _judged(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
+    """Return the relative gap that nerm certifies, recomputed from the numbers alone, and what is wrong with it."""
+    from nerm.certificate import judge
+
+    if answer.coef is None:
+        return math.nan, "it returned no hypothesis"
+    coef = np.asarray(answer.coef, dtype=float)
+    if coef.shape != (problem.hypothesis.size,):
+        return math.nan, f"it returned coefficients of shape {coef.shape}"
+    if not (np.isfinite(coef).all() and math.isfinite(answer.intercept)):
+        return math.nan, "it returned numbers that are not finite"
+    _, certificate, _ = judge(problem, coef, float(answer.intercept), answer.multipliers, tol)
+    gap = certificate.relative_gap
+    return gap, f"nerm certifies a relative gap of {gap:.1e} only"
+
+
+def peak_megabytes() -> float:
+    """Return the most memory that this process has held at any time."""
+    return in_megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def in_megabytes(maxrss: float) -> float:
+    """Return what `resource` calls ru_maxrss in megabytes: it counts kilobytes, on macOS bytes."""
+    return maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 if __name__ == "__main__":
