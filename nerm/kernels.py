@@ -147,9 +147,8 @@ class Polynomial(_WithGamma):
     def __post_init__(self) -> None:
         super().__post_init__()
         if as_finite(self.degree, "degree") != int(self.degree) or self.degree < 1:
-            raise InvalidInputError(
-                "'degree' must be a positive integer", repr(self.degree), "Use 2 or 3, for instance"
-            )
+            must = "'degree' must be a positive integer"
+            raise InvalidInputError(must, repr(self.degree), "Use 2 or 3, for instance")
         as_nonnegative(self.coef0, "coef0", "A negative one is not positive semidefinite")
 
     def diagonal(self, X: Any) -> Floats:
@@ -269,9 +268,8 @@ def resolve(kernel: Any) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        raise InvalidInputError(
-            "'kernel' must be an instance", f"the class {kernel.__name__}", f"Write {kernel.__name__}()"
-        )
+        got = f"the class {kernel.__name__}"
+        raise InvalidInputError("'kernel' must be an instance", got, f"Write {kernel.__name__}()")
     if isinstance(kernel, str):
         check_known(kernel, "'kernel'", names())
         return names()[kernel]()
@@ -299,9 +297,8 @@ def check_gram(gram: Any, *, psd: bool = False) -> Floats:
     """
     K = as_floats(gram, "gram", "Pass the kernel values as numbers")
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise InvalidInputError(
-            "a Gram matrix must be square", f"shape {K.shape}", "Pass k(x_i, x_j) for all pairs of training rows"
-        )
+        do = "Pass k(x_i, x_j) for all pairs of training rows"
+        raise InvalidInputError("a Gram matrix must be square", f"shape {K.shape}", do)
     check_finite(K, "gram", "Check the kernel for overflow")
     scale = max(float(np.abs(K).max(initial=0.0)), np.finfo(float).tiny)
     asymmetry = float(np.abs(K - K.T).max(initial=0.0))

@@ -333,13 +333,8 @@ def make_neutrality_scorer(
     import sklearn
     from sklearn.metrics import make_scorer
 
-    scorer = make_scorer(
-        _score,
-        response_method=response_method,
-        greater_is_better=False,
-        metric=metric,
-        threshold=0.0 if response_method == "decision_function" else 0.5,
-    )
+    options = {"metric": metric, "threshold": 0.0 if response_method == "decision_function" else 0.5}
+    scorer = make_scorer(_score, response_method=response_method, greater_is_better=False, **options)
     # The request can be stated only while routing is on; stated here, it holds when that is turned on later.
     with sklearn.config_context(enable_metadata_routing=True):
         return scorer.set_score_request(viewpoint=True)
@@ -382,9 +377,8 @@ def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
     """Return scores and weights as checked vectors of one length."""
     n = int(np.size(scores))
     if n == 0:
-        raise InvalidInputError(
-            "'scores' must have at least one entry", "none", "Check how the data were loaded or filtered"
-        )
+        must = "'scores' must have at least one entry"
+        raise InvalidInputError(must, "none", "Check how the data were loaded or filtered")
     return as_vector(scores, n, "scores"), as_weights(sample_weight, n, "sample_weight")
 
 

@@ -160,9 +160,8 @@ def tradeoff_panel(
     means = front(table[table["dataset"] == dataset], quality, risk).sort_values(quality)
     points = means[means["non_dominated"]]
     if points.empty:
-        raise InvalidInputError(
-            f"'table' must have a result on {dataset!r}", "failed fits only", "Look at its column 'reason'"
-        )
+        must = f"'table' must have a result on {dataset!r}"
+        raise InvalidInputError(must, "failed fits only", "Look at its column 'reason'")
     ax = axes_or_new(ax)
     best_quality, best_risk = points[quality].max(), points[risk].min()
     ax.axvline(best_quality, color="0.6", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
@@ -281,13 +280,8 @@ def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: 
         from nerm.metrics import report
 
         reports = [report(y, solution.decision_function(X), viewpoint) for solution in solutions]
-        shown = {
-            "accuracy": [r.accuracy for r in reports],
-            "AUC": [r.auc for r in reports],
-            "$C_{sgn}$": [r.neutrality_risk for r in reports],
-            "|Calders-Verwer score|": [abs(r.calders_verwer_score) for r in reports],
-        }
-        _curves(axes[3], etas, list(shown.items()), "measure")
+        shown = ("accuracy", "auc", "neutrality_risk", "calders_verwer_score")
+        _curves(axes[3], etas, [(AXIS[name], [abs(r[name]) for r in reports]) for name in shown], "measure")
         axes[3].set_ylim(-0.02, 1.02)
     return axes
 
@@ -324,9 +318,8 @@ def coefficient_path(solutions: Sequence[Any], names: Sequence[str] | None = Non
     d = coefs.shape[1]
     labels = [f"w{j}" for j in range(d)] if names is None else [str(name) for name in names]
     if len(labels) != d:
-        raise InvalidInputError(
-            f"'names' must have one entry for each of the {d} coefficients", f"{len(labels)}", "Pass feature_names"
-        )
+        must = f"'names' must have one entry for each of the {d} coefficients"
+        raise InvalidInputError(must, f"{len(labels)}", "Pass feature_names")
     ax = axes_or_new(ax)
     moved = np.argsort(-np.ptp(coefs, axis=0), kind="stable")
     x = _positions(etas)

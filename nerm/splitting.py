@@ -57,9 +57,8 @@ def assign_folds(strata: Sequence[Array], folds: int, seed: Seed) -> Ints:
     n = len(strata[0])
     as_count(folds, "folds", 2)
     if folds > n:
-        raise InvalidInputError(
-            f"'folds' must be at most the number of rows, {n}", repr(folds), "Use fewer folds, or more rows"
-        )
+        must = f"'folds' must be at most the number of rows, {n}"
+        raise InvalidInputError(must, repr(folds), "Use fewer folds, or more rows")
     fold = np.empty(n, dtype=np.intp)
     # Rows of one stratum stand together in random order: dealing them out like cards balances every one.
     fold[_by_stratum(strata, seed)] = np.arange(n) % folds

@@ -7,13 +7,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.typing import Array, Bools, Floats
+from nerm.typing import Array, Floats, Ints
 from nerm.typing import Matrix as Matrix
 
 
-def _where(bad: Bools) -> str:
+def _where(hits: Ints) -> str:
     """Say where the first offender is and how many more there are."""
-    hits = np.argwhere(bad)
     more = len(hits) - 1
     return f"at {_place(tuple(int(i) for i in hits[0]))}" + (f" (and {more} more)" if more else "")
 
@@ -59,10 +58,8 @@ def as_floats(values: Any, name: str, do: str) -> Floats:
 
 def _check_kind(dtype: np.dtype[Any], name: str, do: str = "Convert it to real numbers") -> None:
     if dtype.kind not in "biuf":
-        what = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}.get(
-            dtype.kind, str(dtype)
-        )
-        raise InvalidInputError(f"{name!r} must hold real numbers", what, do)
+        kinds = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}
+        raise InvalidInputError(f"{name!r} must hold real numbers", kinds.get(dtype.kind, str(dtype)), do)
 
 
 def _check_objects(array: Array, name: str, do: str) -> None:
@@ -71,25 +68,18 @@ def _check_objects(array: Array, name: str, do: str) -> None:
         if isinstance(item, str | bytes | complex) and not isinstance(item, float):
             raise InvalidInputError(f"{name!r} must hold real numbers", f"{item!r} at {_place(index)}", do)
         if item is None or type(item).__name__ in ("NAType", "NaTType"):
-            raise InvalidInputError(
-                f"{name!r} must be finite", f"{item} at {_place(index)}", "Drop or impute these rows"
-            )
+            must = f"{name!r} must be finite"
+            raise InvalidInputError(must, f"{item} at {_place(index)}", "Drop or impute these rows")
 
 
 def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") -> None:
     """Refuse NaN and infinities, naming the first one."""
-    if sp.issparse(values):
-        if np.isfinite(values.data).all():
-            return
-        coo = values.tocoo()
-        k = int(np.flatnonzero(~np.isfinite(coo.data))[0])
-        more = int((~np.isfinite(coo.data)).sum()) - 1
-        got = f"{coo.data[k]} at row {coo.row[k]}, column {coo.col[k]}" + (f" (and {more} more)" if more else "")
-        raise InvalidInputError(f"{name!r} must be finite", got, do)
-    bad = ~np.isfinite(values)
+    entries = np.asarray(values.data if sp.issparse(values) else values)
+    bad = ~np.isfinite(entries)
     if bad.any():
-        first = values[tuple(np.argwhere(bad)[0])]
-        raise InvalidInputError(f"{name!r} must be finite", f"{first} {_where(bad)}", do)
+        coo = values.tocoo() if sp.issparse(values) else None
+        hits = np.argwhere(bad) if coo is None else np.column_stack([coo.row, coo.col])[bad]
+        raise InvalidInputError(f"{name!r} must be finite", f"{entries[bad][0]} {_where(hits)}", do)
 
 
 def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
@@ -111,9 +101,8 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
     weights = as_floats(values, name, "Pass one nonnegative number for each row")
     weights = as_vector(np.full(n, float(weights)) if weights.ndim == 0 else weights, n, name)
     if (weights < 0).any():
-        raise InvalidInputError(
-            f"{name!r} must be nonnegative", f"{weights.min():g} {_where(weights < 0)}", "Use 0 to leave a row out"
-        )
+        got = f"{weights.min():g} {_where(np.argwhere(weights < 0))}"
+        raise InvalidInputError(f"{name!r} must be nonnegative", got, "Use 0 to leave a row out")
     if not weights.any():
         raise InvalidInputError(f"{name!r} must have a positive entry", "only zeros", "Give some row a positive weight")
     return weights
@@ -132,9 +121,8 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     try:
         labels = np.asarray(y.toarray() if sp.issparse(y) else y)
     except ValueError as error:
-        raise InvalidInputError(
-            f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})", "Flatten it"
-        ) from None
+        do = "Flatten it"
+        raise InvalidInputError(f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})", do) from None
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.shape != (n,):
@@ -146,9 +134,8 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     if labels.dtype.kind == "f":
         check_finite(labels, name)
     if labels.dtype.kind == "M" and np.isnat(labels).any():
-        raise InvalidInputError(
-            f"{name!r} must be finite", f"NaT {_where(np.isnat(labels))}", "Drop or impute these rows"
-        )
+        do = "Drop or impute these rows"
+        raise InvalidInputError(f"{name!r} must be finite", f"NaT {_where(np.argwhere(np.isnat(labels)))}", do)
     try:
         classes = np.unique(labels)
     except TypeError:
@@ -158,9 +145,8 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
         what = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
-        raise InvalidInputError(
-            f"{name!r} must hold exactly two classes", f"{what}: {shown}", "Select or merge classes so that two remain"
-        )
+        do = "Select or merge classes so that two remain"
+        raise InvalidInputError(f"{name!r} must hold exactly two classes", f"{what}: {shown}", do)
     return np.where(labels == classes[1], 1.0, -1.0), classes
 
 

@@ -48,24 +48,12 @@ class Column:
     def position(self, X: Any) -> int:
         """Return the position of the column in X."""
         if isinstance(self.key, str):
-            return self._position_of_name(X, self.key)
+            return _position_of_name(X, self.key)
         count = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
         if not -count <= self.key < count:
             must = f"a viewpoint column must be one of the {count} columns of X"
             raise InvalidInputError(must, f"position {self.key}", f"Use 0 to {count - 1}")
         return int(self.key) % count
-
-    @staticmethod
-    def _position_of_name(X: Any, name: str) -> int:
-        names = [str(c) for c in getattr(X, "columns", ())]
-        if not names:
-            must = "a viewpoint column can be named only if X has column names"
-            got = f"{name!r} and {type(X).__name__}"
-            raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the position of the column")
-        if name not in names:
-            known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-            raise InvalidInputError(f"a viewpoint column must be one of {known}", repr(name), "Check its spelling")
-        return names.index(name)
 
     def values(self, X: Any) -> Array:
         """Return the column of X (n, d), as it is: (n,)."""
@@ -75,6 +63,18 @@ class Column:
         if sp.issparse(X):
             return X.tocsc()[:, [position]].toarray().ravel()
         return np.asarray(X)[:, position]
+
+
+def _position_of_name(X: Any, name: str) -> int:
+    names = [str(c) for c in getattr(X, "columns", ())]
+    if not names:
+        must = "a viewpoint column can be named only if X has column names"
+        got = f"{name!r} and {type(X).__name__}"
+        raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the position of the column")
+    if name not in names:
+        known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+        raise InvalidInputError(f"a viewpoint column must be one of {known}", repr(name), "Check its spelling")
+    return names.index(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +204,8 @@ def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
         return []
     if isinstance(viewpoint, Mapping):
         if not viewpoint:
-            raise InvalidInputError(
-                "'viewpoint' must name at least one viewpoint", "an empty dict", "Pass None instead"
-            )
+            must = "'viewpoint' must name at least one viewpoint"
+            raise InvalidInputError(must, "an empty dict", "Pass None instead")
         return [(str(name), given, f"viewpoint[{name!r}]") for name, given in viewpoint.items()]
     key = viewpoint.key if isinstance(viewpoint, Column) else viewpoint
     return [(key if isinstance(key, str) else DEFAULT, viewpoint, DEFAULT)]
@@ -222,9 +221,8 @@ def _columns_by_name(viewpoint: Any) -> Any:
         names = [str(name) for name in viewpoint.columns]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidInputError(
-                "the columns of 'viewpoint' must have different names", f"{twice!r} twice", "Rename one"
-            )
+            must = "the columns of 'viewpoint' must have different names"
+            raise InvalidInputError(must, f"{twice!r} twice", "Rename one")
         return {name: viewpoint.iloc[:, j] for j, name in enumerate(names)}
     return {f"{DEFAULT} {j}": column for j, column in enumerate(np.asarray(viewpoint).T)}
 
@@ -316,14 +314,10 @@ def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, 
 
 def _check_present(values: Array, of: str) -> None:
     """Refuse missing entries (None, nan, NA) among objects."""
-    if values.dtype.kind != "O":
-        return
-    for i, value in enumerate(values):
-        try:
-            missing = value is None or bool(value != value)
-        except TypeError:  # pandas.NA answers neither yes nor no
-            missing = True
-        if missing:
-            raise InvalidInputError(
-                f"{of!r} must not be missing", f"{value} at index {i}", "Drop these rows or give them a value"
-            )
+    if values.dtype.kind == "O":
+        from pandas import isna
+
+        missing = np.asarray(isna(values))
+        if missing.any():
+            got = f"{values[missing][0]} at index {int(missing.argmax())}"
+            raise InvalidInputError(f"{of!r} must not be missing", got, "Drop these rows or give them a value")

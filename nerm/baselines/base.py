@@ -32,6 +32,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         The columns seen in fit; names only of a frame.
     """
 
+    converged_: bool
     classes_: Array
     groups_: Array
     n_features_in_: int
@@ -71,9 +72,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _fit_groups(self, viewpoint: Any, n: int) -> Bools:
         """Learn the groups and return True for the favoured one."""
         if viewpoint is None:
-            raise InvalidInputError(
-                f"'viewpoint' must be given to {type(self).__name__}.fit", "none", "Call fit(X, y, viewpoint=s)"
-            )
+            must = f"'viewpoint' must be given to {type(self).__name__}.fit"
+            raise InvalidInputError(must, "none", "Call fit(X, y, viewpoint=s)")
         groups, self.groups_ = as_labels(viewpoint, n, "viewpoint")
         return groups > 0
 
@@ -125,9 +125,12 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise InvalidInputError(must, f"{matrix.shape[1]} columns", "Code the rows as in fit")
         return matrix
 
-    def _warn(self, residual: str, do: str) -> None:
-        """Say that the fit did not converge, and by how much."""
-        warnings.warn(f"{type(self).__name__} did not converge: {residual}. {do}.", ConvergenceWarning, stacklevel=3)
+    def _conclude(self, converged: bool, residual: str, do: str) -> None:
+        """Keep whether the fit converged; where it did not, say so, by how much, and what to do."""
+        self.converged_ = bool(converged)
+        if not converged:
+            said = f"{type(self).__name__} did not converge: {residual}. {do}."
+            warnings.warn(said, ConvergenceWarning, stacklevel=3)
 
 
 def dense(X: Matrix) -> Floats:

@@ -75,9 +75,8 @@ class CV2NB(GroupClassifier):
             Two values each; the larger is the desired outcome, the favoured group.
         """
         if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 0):
-            raise InvalidInputError(
-                "'max_iter' must be None or a whole number, at least 0", repr(self.max_iter), "Use None for no limit"
-            )
+            must = "'max_iter' must be None or a whole number, at least 0"
+            raise InvalidInputError(must, repr(self.max_iter), "Use None for no limit")
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
         positive, favoured = self._fit_cells(X, y, viewpoint, len(codes))
@@ -85,11 +84,10 @@ class CV2NB(GroupClassifier):
         features = [self._odds[s][codes[favoured == bool(s)]].sum(axis=1) for s in (0, 1)]
         counts = np.array([[(positive == bool(c))[favoured == bool(s)].sum() for s in (0, 1)] for c in (0, 1)])
         self._balance([np.sort(f) for f in features], counts.astype(float), int(positive.sum()))
-        if not self.converged_ and self.n_iter_ != self.max_iter:
-            self._warn(
-                f"the discrimination is still {self.objective_:.3g} and the next step would make a count negative",
-                "The trace in trace_ shows how it fell",
-            )
+        reached = f"the discrimination is still {self.objective_:.3g} and the next step would make a count negative"
+        stopped = self.objective_ <= 0 or self.n_iter_ == self.max_iter  # as it was asked to
+        self._conclude(stopped, reached, "The trace in trace_ shows how it fell")
+        self.converged_ = self.objective_ <= 0
         return self
 
     def _balance(self, features: list[Floats], counts: Floats, positives: int) -> None:
@@ -123,7 +121,7 @@ class CV2NB(GroupClassifier):
         names = ("counts", "discrimination", "positives")
         self.trace_ = {name: np.array(values) for name, values in zip(names, zip(*trace, strict=True), strict=True)}
         self.counts_ = self.trace_["counts"][-1]
-        self.objective_, self.n_iter_, self.converged_ = disc, len(trace) - 1, disc <= 0
+        self.objective_, self.n_iter_ = disc, len(trace) - 1
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome with the final counts."""

@@ -111,18 +111,14 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self.objective_ = problem.objective(found.weights) * n
         self.constraints_ = problem.published_constraints(p)
         self.violation_, self.gradient_norm_ = found.violation, found.gradient_norm
-        self.n_iter_, self.converged_ = found.steps, found.converged
-        self.multipliers_ = found.multipliers * n
+        self.n_iter_, self.multipliers_ = found.steps, found.multipliers * n
         # Class by class, group by group, as the constraints stand.
         names = ["q_0 = q_1"] if eta == 0 else list(product(self.classes_.tolist(), self.groups_.tolist()))
         self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]
-        if not self.converged_:
-            self._warn(
-                f"the constraints are violated by {found.violation:.2g} (at most {FEASIBLE:.0g} is allowed) and the "
-                f"largest entry of the Lagrangian's gradient is {found.gradient_norm:.2g} (tol {tol:.2g}) after "
-                f"{found.steps} steps",
-                "Raise max_iter, scale the features, or raise lam",
-            )
+        broken = f"the constraints are violated by {found.violation:.2g} (at most {FEASIBLE:.0g} is allowed)"
+        slope = f"the largest entry of the Lagrangian's gradient is {found.gradient_norm:.2g} (tol {tol:.2g})"
+        do = "Raise max_iter, scale the features, or raise lam"
+        self._conclude(found.converged, f"{broken} and {slope} after {found.steps} steps", do)
         return self
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:

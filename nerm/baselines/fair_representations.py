@@ -228,12 +228,9 @@ class LearningFairRepresentations(GroupClassifier):
         self.objective_, found, self.n_iter_, self.residual_ = ends[best]
         self.prototypes_, self.weights_, self.alpha_ = (part.copy() for part in problem.parts(found))
         self.terms_ = dict(zip(("reconstruction", "prediction", "parity"), problem.terms(found), strict=True))
-        self.converged_ = self.residual_ <= tol
-        if not self.converged_:
-            self._warn(
-                f"the residual is {self.residual_:.2g} after {self.n_iter_} steps, tol is {tol:.2g}",
-                "Raise max_iter, scale the features, or use fewer prototypes",
-            )
+        reached = f"the residual is {self.residual_:.2g} after {self.n_iter_} steps, tol is {tol:.2g}"
+        do = "Raise max_iter, scale the features, or use fewer prototypes"
+        self._conclude(self.residual_ <= tol, reached, do)
         return self
 
     def _descend(self, problem: Prototypes, start: Floats, tol: float) -> tuple[float, Floats, int, float]:

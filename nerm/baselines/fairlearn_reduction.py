@@ -88,12 +88,8 @@ class FairlearnReduction(GroupClassifier):
             self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
         self.objective_ = float(np.abs(positive - self._chance(matrix)).mean())
         self.n_iter_ = int(self.model_.last_iter_) + 1
-        self.converged_ = bool(self.model_.best_gap_ <= self.model_.nu)
-        if not self.converged_:
-            self._warn(
-                f"fairlearn's gap is {self.model_.best_gap_:.2g} and was to fall below {self.model_.nu:.2g}",
-                "Raise max_iter",
-            )
+        gap, most = self.model_.best_gap_, self.model_.nu
+        self._conclude(gap <= most, f"fairlearn's gap is {gap:.2g} and was to fall below {most:.2g}", "Raise max_iter")
         return self
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:

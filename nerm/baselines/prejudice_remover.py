@@ -108,13 +108,9 @@ class PrejudiceRemover(GroupClassifier):
         self.mutual_information_ = problem.mutual_information(found.x)
         self.n_iter_ = int(found.nit)
         self.gradient_norm_ = float(np.abs(gradient).max() / n)
-        self.converged_ = self.gradient_norm_ <= tol
-        if not self.converged_:
-            self._warn(
-                f"the largest entry of the gradient is {self.gradient_norm_:.2g} after {self.n_iter_} steps, "
-                f"tol is {tol:.2g}",
-                "Raise max_iter, scale the features, or raise lam",
-            )
+        reached = f"the largest entry of the gradient is {self.gradient_norm_:.2g} after {self.n_iter_} steps"
+        do = "Raise max_iter, scale the features, or raise lam"
+        self._conclude(self.gradient_norm_ <= tol, f"{reached}, tol is {tol:.2g}", do)
         return self
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:

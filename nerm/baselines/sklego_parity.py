@@ -104,16 +104,12 @@ class SklegoDemographicParity(GroupClassifier):
         self.coef_ = np.asarray(inner.coef_, dtype=float).ravel()
         self.intercept_ = float(np.ravel(inner.intercept_)[0])
         scores = matrix @ self.coef_ + self.intercept_
-        self.objective_ = float(
-            np.logaddexp(0.0, np.where(positive, -scores, scores)).sum() + lam * np.linalg.norm(self.coef_)
-        )
+        losses = np.logaddexp(0.0, np.where(positive, -scores, scores))
+        self.objective_ = float(losses.sum() + lam * np.linalg.norm(self.coef_))
         self.covariance_ = float(np.mean((favoured - favoured.mean()) * scores))
         self.n_iter_ = int(inner.n_iter_ or 0)
-        self.converged_ = abs(self.covariance_) <= threshold + 1e-4
-        if not self.converged_:
-            self._warn(
-                f"the covariance is {self.covariance_:.2g} and the bound {threshold:.2g}", "Raise the bound or lam"
-            )
+        reached = f"the covariance is {self.covariance_:.2g} and the bound {threshold:.2g}"
+        self._conclude(abs(self.covariance_) <= threshold + 1e-4, reached, "Raise the bound or lam")
         return self
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:

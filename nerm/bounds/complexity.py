@@ -222,7 +222,6 @@ def _diagonal(gram: Any) -> Floats:
     check_finite(diagonal, "gram", "The class must have finite complexity: check the kernel for overflow")
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))
-        raise InvalidInputError(
-            "k(x, x) must be nonnegative", f"{diagonal[i]:g} at index {i}", "Use a positive semidefinite kernel"
-        )
+        got = f"{diagonal[i]:g} at index {i}"
+        raise InvalidInputError("k(x, x) must be nonnegative", got, "Use a positive semidefinite kernel")
     return diagonal

@@ -360,9 +360,8 @@ def _bound(given: float | None, seen: Any, name: str, what: str) -> float:
         return float(seen)
     bound = as_nonnegative(given, name, "Give a bound that holds for every input, or None to use the sample's")
     if seen > bound * (1 + 1e-9):
-        raise InvalidInputError(
-            f"{name!r} must bound {what} of every row", f"{bound:g} but {seen:g} in the sample", "Raise it"
-        )
+        must = f"{name!r} must bound {what} of every row"
+        raise InvalidInputError(must, f"{bound:g} but {seen:g} in the sample", "Raise it")
     return bound
 
 

@@ -43,9 +43,8 @@ def risk_bound(
     f = _scores(scores)
     labels = as_vector(y, len(f), "y")
     if not np.isin(labels, (-1.0, 1.0)).all():
-        raise InvalidInputError(
-            "'y' must hold -1 and +1 only", f"{labels[:3]} ...", "Code the two classes as -1 and +1"
-        )
+        must = "'y' must hold -1 and +1 only"
+        raise InvalidInputError(must, f"{labels[:3]} ...", "Code the two classes as -1 and +1")
     empirical = float(np.mean(loss.value(labels * f)))
     _check_inside(f, margin_bound, "|f_i|")
     return empirical + _excess(loss, "loss", len(f), complexity, margin_bound, delta, kind, events=1)

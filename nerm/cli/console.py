@@ -171,9 +171,8 @@ def check_writable(path: str | os.PathLike[str] | None, option: str) -> None:
         raise InvalidInputError(f"{option} must name a file", f"the folder {str(path)!r}", "Add a file name to it")
     folder = target.parent
     if not folder.is_dir():
-        raise InvalidInputError(
-            f"{option} must be in a folder that exists", f"no folder {str(folder)!r}", "Make it, or choose another"
-        )
+        must = f"{option} must be in a folder that exists"
+        raise InvalidInputError(must, f"no folder {str(folder)!r}", "Make it, or choose another")
     probe = folder / f".nerm-{secrets.token_hex(6)}.tmp"
     with refusing_unwritable(path, option):
         probe.touch(exist_ok=False)
@@ -189,9 +188,8 @@ def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | N
             continue
         place = os.path.realpath(path)
         if place in taken:
-            raise InvalidInputError(
-                f"{option} must be another file than {taken[place]}", f"{path!r} for both", "Choose another place"
-            )
+            must = f"{option} must be another file than {taken[place]}"
+            raise InvalidInputError(must, f"{path!r} for both", "Choose another place")
         taken[place] = option
 
 

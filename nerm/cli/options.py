@@ -160,9 +160,8 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
         return TABLES[name].about["columns"], name
     if not Path(name).is_file():
         layouts = ", ".join(f"@{layout}" for layout in sorted(TABLES))
-        raise InvalidInputError(
-            f"--columns @NAME must be a file or one of {layouts}", f"no file {name!r}", "Check its name"
-        )
+        must = f"--columns @NAME must be a file or one of {layouts}"
+        raise InvalidInputError(must, f"no file {name!r}", "Check its name")
     return [line.strip() for line in read_text(name).splitlines() if line.strip()], None
 
 

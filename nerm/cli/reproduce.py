@@ -32,9 +32,8 @@ def _several(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Param
         try:
             return None if value is None else tuple(kind(word.strip()) for word in value.split(","))
         except ValueError:
-            raise InvalidInputError(
-                f"{param.opts[0]} must be numbers separated by commas", repr(value), "Write 1,10 for instance"
-            ) from None
+            must = f"{param.opts[0]} must be numbers separated by commas"
+            raise InvalidInputError(must, repr(value), "Write 1,10 for instance") from None
 
     return read
 

@@ -291,9 +291,8 @@ class OneHot(TableTransformer):
         frame = self._fit_frame(X)
         self.levels_ = {column: Levels.seen(frame[column]) for column in frame.columns}
         if not any(levels.values for levels in self.levels_.values()):
-            raise InvalidInputError(
-                "'X' must have a value that is not missing", "only missing entries", "Check the table"
-            )
+            must = "'X' must have a value that is not missing"
+            raise InvalidInputError(must, "only missing entries", "Check the table")
         return self
 
     def transform(self, X: Any) -> Any:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nerm.errors import NermError, sentence
+from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 
 
-class DataUnavailableError(NermError, FileNotFoundError):
+class DataUnavailableError(InvalidInputError, FileNotFoundError):
     """The data are neither on this machine nor within reach; the message says where to put them.
 
     A FileNotFoundError too.
@@ -20,14 +20,6 @@ class DataUnavailableError(NermError, FileNotFoundError):
     ...     print(error)
     'path' must name the ARFF file of the Dutch census. Got no file at nowhere.arff. Get dutch_census_2001.arff ...
     """
-
-    def __init__(self, must: str, got: str, do: str) -> None:
-        super().__init__(sentence(must, got, do))
-        self.parts = (must, got, do)
-
-    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
-        """Pickle by parts, so that the error survives the trip back from a worker process."""
-        return type(self), self.parts
 
 
 @dataclass(frozen=True, repr=False, eq=False)

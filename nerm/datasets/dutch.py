@@ -62,9 +62,8 @@ def _parse(where: Path) -> Any:
         got = f"one that cannot be read ({type(error).__name__}: {error})"
         raise InvalidInputError(must, got, "The file may be truncated: copy it again") from error
     if len(data) == 0:
-        raise InvalidInputError(
-            f"{where} must hold at least one row", "none", "The file may be truncated: copy it again"
-        )
+        do = "The file may be truncated: copy it again"
+        raise InvalidInputError(f"{where} must hold at least one row", "none", do)
     return pd.DataFrame({name: pd.Categorical([_label(v) for v in data[name]]) for name in data.dtype.names})
 
 

@@ -77,9 +77,8 @@ def load(
     owners = (("n", n, "synthetic"), ("random_state", random_state, "synthetic"), ("path", path, "dutch"))
     for option, value, owner in owners:
         if value is not None and name != owner:
-            raise InvalidInputError(
-                f"{option!r} must be given for {owner!r} only", f"it with {name!r}", f"Leave {option!r} out"
-            )
+            must = f"{option!r} must be given for {owner!r} only"
+            raise InvalidInputError(must, f"it with {name!r}", f"Leave {option!r} out")
     if name == "synthetic":
         n = 1000 if n is None else n
         drawn = synthetic(n, random_state)

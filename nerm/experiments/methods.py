@@ -341,9 +341,8 @@ def from_estimator(
     if eta is not None and eta not in known:
         raise UnknownNameError("'eta'", eta, known, "Name a parameter of the estimator")
     if (eta is None) != (len(etas) == 0):
-        raise InvalidInputError(
-            "'eta' and 'etas' must be given together", f"eta={eta!r} and etas={etas!r}", "Give both, or neither"
-        )
+        got = f"eta={eta!r} and etas={etas!r}"
+        raise InvalidInputError("'eta' and 'etas' must be given together", got, "Give both, or neither")
 
     def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
         seed = {"random_state": fold.seed} if "random_state" in known else {}

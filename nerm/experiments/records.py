@@ -58,9 +58,8 @@ class Records:
         self.path = None if self.results is None else Path(self.results)
         if self.path is not None:
             if self.path.suffix != ".csv":
-                raise InvalidInputError(
-                    "'results' must name a .csv file", repr(str(self.path)), "Give results='tradeoff.csv', for instance"
-                )
+                must = "'results' must name a .csv file"
+                raise InvalidInputError(must, repr(str(self.path)), "Give results='tradeoff.csv', for instance")
             self.times_path = self.path.with_name(f"{self.path.stem}-times.csv")
 
     @contextmanager

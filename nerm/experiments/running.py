@@ -83,9 +83,8 @@ class Workers:
             must = "'n_jobs' must be a positive whole number, or -1 for all cores"
             raise InvalidInputError(must, repr(self.n_jobs), "Give n_jobs=2, for instance")
         if self.client is not None and self.backend != "dask":
-            raise InvalidInputError(
-                "'client' must be given with backend='dask' only", repr(self.backend), "Add backend='dask'"
-            )
+            got = repr(self.backend)
+            raise InvalidInputError("'client' must be given with backend='dask' only", got, "Add backend='dask'")
         if self.backend == "dask" and importlib.util.find_spec("distributed") is None:
             raise MissingPackageError(
                 "backend='dask' needs the package 'distributed'. It is not installed. "

@@ -126,9 +126,8 @@ def tradeoff(
 def _as_lams(lam: Any) -> tuple[float, ...]:
     values = np.atleast_1d(np.asarray(lam, dtype=float))
     if values.ndim != 1 or len(values) == 0 or not ((values > 0) & np.isfinite(values)).all():
-        raise InvalidInputError(
-            "'lam' must be a positive number or a nonempty list of them", repr(lam), "Give lam=1.0, for instance"
-        )
+        must = "'lam' must be a positive number or a nonempty list of them"
+        raise InvalidInputError(must, repr(lam), "Give lam=1.0, for instance")
     return tuple(sorted({float(v) for v in values}))
 
 
@@ -209,9 +208,8 @@ def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
     """
     q, r = np.asarray(quality, dtype=float), np.asarray(risk, dtype=float)
     if q.ndim != 1 or q.shape != r.shape:
-        raise InvalidInputError(
-            "'quality' and 'risk' must be vectors of one length", f"shapes {q.shape} and {r.shape}", "Pass two columns"
-        )
+        must = "'quality' and 'risk' must be vectors of one length"
+        raise InvalidInputError(must, f"shapes {q.shape} and {r.shape}", "Pass two columns")
     no_worse = (q[:, None] >= q) & (r[:, None] <= r)
     better = (q[:, None] > q) | (r[:, None] < r)
     front: Bools = ~(no_worse & better).any(axis=0) & ~np.isnan(q) & ~np.isnan(r)

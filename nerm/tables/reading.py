@@ -202,17 +202,15 @@ def _records(body: str, mark: str, source: str) -> Iterator[tuple[int, list[str]
                 yield start, [field.strip() for field in record]
             start = reader.line_num + 1
     except csv.Error as error:
-        raise InvalidInputError(
-            f"{source!r} must be well-formed CSV", f"line {start}: {error}", "Correct its quotes"
-        ) from None
+        must = f"{source!r} must be well-formed CSV"
+        raise InvalidInputError(must, f"line {start}: {error}", "Correct its quotes") from None
 
 
 def _check_names(names: list[str], source: str, *, given: bool) -> None:
     """Refuse tables of one column, and columns without a name or with the same one."""
     if len(names) < 2:
-        raise InvalidInputError(
-            f"{source!r} must have at least two columns", "one column", "Name the separator with --separator"
-        )
+        do = "Name the separator with --separator"
+        raise InvalidInputError(f"{source!r} must have at least two columns", "one column", do)
     where = "--columns" if given else f"the header of {source!r}"
     blank = [j + 1 for j, name in enumerate(names) if not name]
     if blank:

@@ -127,9 +127,8 @@ def make_task(
      ("1 rows without a value of 'income' were left out",))
     """
     if target == viewpoint:
-        raise InvalidInputError(
-            "target and viewpoint must be two columns", f"{target!r} for both", "Name another column as viewpoint"
-        )
+        got = f"{target!r} for both"
+        raise InvalidInputError("target and viewpoint must be two columns", got, "Name another column as viewpoint")
     notes = []
     if table.skipped:
         notes.append(f"{table.skipped} rows with a wrong number of fields were left out")
@@ -163,9 +162,8 @@ def role_of(table: TextTable, name: str, positive: str | None, role: str, option
     values = sorted({str(value) for value in table[name]}, key=_order)
     shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
     if len(values) == 1:
-        raise InvalidInputError(
-            f"the {role} must have two values", f"{shown} in every row of {name!r}", f"Use another column as {role}"
-        )
+        must = f"the {role} must have two values"
+        raise InvalidInputError(must, f"{shown} in every row of {name!r}", f"Use another column as {role}")
     if positive is not None and positive not in values:
         raise InvalidInputError(f"{option} must be a value of {name!r} ({shown})", repr(positive), "Use one of these")
     if positive is None and len(values) > 2:

@@ -175,9 +175,8 @@ def chosen(problems: str | Sequence[Case]) -> list[Case]:
         return SETS[problems]()
     cases = list(problems)
     if not cases or not all(isinstance(case, Case) for case in cases):
-        raise InvalidInputError(
-            "'problems' must be the name of a set or a nonempty list of Case", repr(problems)[:60], "Use 'quick'"
-        )
+        must = "'problems' must be the name of a set or a nonempty list of Case"
+        raise InvalidInputError(must, repr(problems)[:60], "Use 'quick'")
     twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
     if twice:
         raise InvalidInputError("the names of 'problems' must differ", f"{twice[0]!r} twice", "Rename one of them")

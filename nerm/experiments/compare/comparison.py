@@ -209,7 +209,6 @@ def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
         elif isinstance(solver, Solver):
             found.append((solver, solver.version()))
         else:
-            raise InvalidInputError(
-                "'solvers' must hold names or Solver objects", repr(solver)[:60], "See nerm.solvers.available()"
-            )
+            must = "'solvers' must hold names or Solver objects"
+            raise InvalidInputError(must, repr(solver)[:60], "See nerm.solvers.available()")
     return found
