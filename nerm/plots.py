@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
+from nerm.experiments import METHODS, front, slopes
 from nerm.figure_style import DASHES, MARKERS, OKABE_ITO, axes_or_new, finish, grid, style
 from nerm.public import public_names
 from nerm.typing import Floats
@@ -57,8 +58,6 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     >>> convergence_panel(table, "risk").get_legend_handles_labels()[1][1]
     'η = 1  (slope -0.50)'
     """
-    from nerm.experiments import slopes
-
     check_known(error, "'error'", ERRORS)
     fitted = slopes(table, [error]).set_index("eta")
     ax = axes_or_new(ax)
@@ -151,8 +150,6 @@ def tradeoff_panel(
     >>> ax.lines[2].get_xydata().tolist()  # eta = 10 is dominated by eta = 1
     [[0.75, 0.1], [0.8, 0.4]]
     """
-    from nerm.experiments import METHODS, front
-
     known = table["dataset"].unique().tolist() if "dataset" in table else []
     if dataset is None and len(known) == 1:
         dataset = str(known[0])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, TypeAlias
 
+import cvxpy as cp
 import numpy as np
 
 from nerm.atoms.margin import MarginFunction
@@ -122,8 +123,6 @@ def _prox(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 
 
 def _expression(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
-    import cvxpy as cp
-
     yield atom.expression(cp.Variable(len(m))).is_convex(), "the cvxpy expression must be convex by cvxpy's rules"
     values = np.asarray(atom.expression(cp.Constant(m)).value, dtype=float)
     error = np.abs(values - atom.value(m)) / _scale(values)
@@ -174,8 +173,6 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float = 1e-9) -> No
     >>> from nerm import L1
     >>> check_regularizer(L1())
     """
-    import cvxpy as cp
-
     atom.check(d)
     rng = np.random.default_rng(0)
     W = _test_vectors(rng, d)
@@ -201,8 +198,6 @@ def _test_vectors(rng: np.random.Generator, d: int) -> list[Floats]:
 
 
 def _values_of_regularizer(atom: Regularizer, w: Floats, rng: np.random.Generator, tol: float) -> Clauses:
-    import cvxpy as cp
-
     value, q = atom.value(w), rng.normal(size=len(w))
     close = tol * (1 + value)
     yield value >= -tol, "Omega must not be negative"

@@ -97,7 +97,7 @@ class PrejudiceRemover(GroupClassifier):
 
         def show(weights: Floats) -> None:
             if (step := next(steps)) % 50 == 0:
-                print(f"PrejudiceRemover: step {step}, objective {problem.value(weights):.8g}")
+                print(f"PrejudiceRemover: step {step}, objective {problem.value_and_gradient(weights)[0]:.8g}")
 
         said = show if self.verbose else None
         found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), memory=30, callback=said)
@@ -144,10 +144,6 @@ class Prejudice:
             value += float(np.logaddexp(0.0, np.where(self.y[s] > 0, -z, z)).sum())
             gradient[s] += self.X[s].T @ (p - self.y[s] + self.eta * slope[s] * p * expit(-z))
         return value, gradient.ravel()
-
-    def value(self, weights: Floats) -> float:
-        """Return L."""
-        return self.value_and_gradient(weights)[0]
 
     def mutual_information(self, weights: Floats) -> float:
         """Return (1/n) sum_s c_s KL(Bern(q_s) || Bern(r)), in nats."""

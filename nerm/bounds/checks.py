@@ -23,18 +23,11 @@ def as_rows(n: Any) -> int:
     return as_count(n, "n", do="Pass the number of rows")
 
 
-def as_radius(radius: Any) -> float:
-    """Return B, the bound on ||w||."""
-    return as_nonnegative(
-        radius, "radius", "The class must have finite complexity: bound ||w||, see nerm.bounds.norm_radius"
-    )
-
-
-def as_intercept_radius(radius: Any) -> float:
-    """Return beta, the bound on `|b|`."""
-    return as_nonnegative(
-        radius, "intercept_radius", "The class must have finite complexity: bound |b|, see nerm.bounds.intercept_radius"
-    )
+def as_radii(radius: Any, intercept_radius: Any) -> tuple[float, float]:
+    """Return B and beta, the bounds on ||w|| and `|b|`."""
+    do = "The class must have finite complexity: bound"
+    B = as_nonnegative(radius, "radius", f"{do} ||w||, see nerm.bounds.norm_radius")
+    return B, as_nonnegative(intercept_radius, "intercept_radius", f"{do} |b|, see nerm.bounds.intercept_radius")
 
 
 def as_margin_bound(bound: Any) -> float:

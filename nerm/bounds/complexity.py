@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm import kernels
-from nerm.bounds.checks import as_delta, as_intercept_radius, as_radius, as_rows, as_viewpoint
+from nerm.bounds.checks import as_delta, as_radii, as_rows, as_viewpoint
 from nerm.errors import InvalidInputError
 from nerm.splitting import as_count
 from nerm.typing import Floats
@@ -114,7 +114,7 @@ def rademacher_kernel(gram: Any, radius: float, *, intercept_radius: float = 0.0
     diagonal = _diagonal(gram)
     n = len(diagonal)
     v = as_viewpoint(viewpoint, n)
-    B, beta = as_radius(radius), as_intercept_radius(intercept_radius)
+    B, beta = as_radii(radius, intercept_radius)
     return float((B * np.sqrt(v**2 @ diagonal) + beta * np.sqrt(v @ v)) / n)
 
 
@@ -130,7 +130,8 @@ def rademacher_population(
     """
     R = as_nonnegative(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
     G = as_nonnegative(viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance")
-    return G * (as_radius(radius) * R + as_intercept_radius(intercept_radius)) / as_rows(n) ** 0.5
+    B, beta = as_radii(radius, intercept_radius)
+    return G * (B * R + beta) / as_rows(n) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def rademacher_monte_carlo(
     >>> round(rademacher_monte_carlo([[1.0], [1.0]], radius=1.0).estimate, 1)  # the limit is 1/2
     0.5
     """
-    B, beta = as_radius(radius), as_intercept_radius(intercept_radius)
+    B, beta = as_radii(radius, intercept_radius)
     draws = as_count(draws, "draws")
     rows: Any = as_matrix(X)
     kernel = kernels.resolve(kernel).fitted(rows)

@@ -1,9 +1,7 @@
 """What the bounds need to know of a fitted model, and how a solution tells it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +9,9 @@ from nerm import weights as neutrality_weights
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import InvalidInputError
 from nerm.objective import Neutrality, Risk, viewpoint_of
+from nerm.problem import Problem
+from nerm.solution import Solution
 from nerm.validation import check_known
-
-if TYPE_CHECKING:
-    from nerm.problem import Problem
-    from nerm.solution import Solution
 
 
 @dataclass(frozen=True)
@@ -77,8 +73,6 @@ class FitFacts:
 
 def facts_of_model(model: Any) -> FitFacts:
     """Ask a fitted model for its facts; solve a problem first."""
-    from nerm.problem import Problem
-
     fitted = model.solve() if isinstance(model, Problem) else model
     facts = fitted.fit_facts() if callable(getattr(fitted, "fit_facts", None)) else None
     if not isinstance(facts, FitFacts):

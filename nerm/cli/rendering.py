@@ -1,7 +1,7 @@
 """Tables and JSON of what fits, studies and audits found."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from rich.table import Table
@@ -53,10 +53,7 @@ def measured(task: TableTask, scores: Floats, rows: str) -> tuple[dict[str, Any]
 
 def _groups_table(groups: Sequence[Group], target: str) -> Table:
     columns = ["group", "rows", target, "decided so", "true positive", "false positive", "accuracy"]
-    rows = []
-    for g in groups:
-        rates = (g.base_rate, g.positive_rate, g.true_positive_rate, g.false_positive_rate, g.accuracy)
-        rows.append([g.name, f"{g.rows:,}", *(number(rate) for rate in rates)])
+    rows = [[g.name, f"{g.rows:,}", *(number(rate) for rate in astuple(g)[2:])] for g in groups]
     return make_table("Rates by group", columns, rows)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -48,8 +49,6 @@ class Levels:
 
     def codes(self, column: Any) -> Ints:
         """Return the place of each entry among the values, (n,); -1 for what is missing or none of them."""
-        import pandas as pd
-
         values, column = pd.Index(self.values), pd.Series(column)
         both_numbers = values.dtype.kind == column.dtype.kind == "f"  # looked up some ten times as fast
         return np.asarray(
@@ -77,8 +76,6 @@ POOL = "Pool"
 
 def as_frame(X: Any) -> Any:
     """Return X as a DataFrame whose columns have names and their own types."""
-    import pandas as pd
-
     values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if values.ndim != 2 or 0 in values.shape:
         must = "'X' must be a table with at least one row and one column"
@@ -175,8 +172,6 @@ class Discretize(TableTransformer):
 
     def transform(self, X: Any) -> Any:
         """Return the codes (or categories) of X."""
-        import pandas as pd
-
         frame = self._known_frame(X)
         columns = {}
         for column in frame.columns:
@@ -197,8 +192,6 @@ class Discretize(TableTransformer):
 
     def _values(self, series: Any) -> Any:
         """Return the series with numbers replaced by their bin and every kind of missing by NaN."""
-        import pandas as pd
-
         cuts = self.cuts_.get(series.name)
         if cuts is None:
             values = series.astype(object)
@@ -228,9 +221,7 @@ class Discretize(TableTransformer):
 
 
 def _is_numeric(series: Any) -> bool:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    return bool(is_numeric_dtype(series) and not is_bool_dtype(series))
+    return bool(pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series))
 
 
 def _cuts(numbers: Floats, n_bins: int) -> Floats:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from nerm.datasets.published_files import PUBLISHED, digest, fetch_openml_frame, find, read_verified
 from nerm.errors import InvalidInputError
 
@@ -39,8 +41,6 @@ class PublishedTable:
 
     def frame(self, data_home: Any) -> tuple[Any, str]:
         """Return the table and where it came from: the UCI file when there is one, else OpenML."""
-        import pandas as pd
-
         about, file = self.about, self.about["file"]
         path = find(self.name, file, data_home)
         if path is not None:
@@ -67,8 +67,6 @@ class PublishedTable:
 
     def _typed(self, frame: Any) -> Any:
         """Return the columns in order: integers, and categories in alphabetical order."""
-        import pandas as pd
-
         typed = {}
         for column in self.about["columns"]:
             series = frame[column]

@@ -103,7 +103,8 @@ def _class_explanation(
 ) -> ClassExplanation:
     own = model.total_weight_ if model.sum_form else 1.0
     stats, objective = solution.stats, solution.problem.objective
-    lam = [own * t.weight if v.kind == "regularizer" else t.weight for t, v in _pairs(solution)]
+    pairs = zip(objective.terms, solution.objective.terms, strict=True)
+    lam = [own * t.weight if v.kind == "regularizer" else t.weight for t, v in pairs]
     shown = replace(objective, terms=tuple(replace(t, weight=w) for t, w in zip(objective.terms, lam, strict=True)))
     values = [v.value if v.kind == "regularizer" else own * v.value for v in solution.objective.terms]
     terms = zip(solution.objective.terms, lam, values, strict=True)
@@ -123,10 +124,6 @@ def _class_explanation(
         others=max(0, len(largest) - top),
         class_weights=model.class_weight_,
     )
-
-
-def _pairs(solution: Solution) -> list[tuple[Any, TermValue]]:
-    return list(zip(solution.problem.objective.terms, solution.objective.terms, strict=True))
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

@@ -89,15 +89,8 @@ class Settings:
 
     def method(self) -> Method:
         """Return the neutral model as a method of the trade-off."""
-        return from_objective(
-            NEUTRAL,
-            self.objective,
-            self.etas,
-            kernel=self._kernel,
-            sample_weight=self.sample_weight,
-            solver=self.solver,
-            tol=self.tol,
-        )
+        model: dict[str, Any] = {"kernel": self._kernel, "sample_weight": self.sample_weight}
+        return from_objective(NEUTRAL, self.objective, self.etas, **model, solver=self.solver, tol=self.tol)
 
     @property
     def _kernel(self) -> str | None:
@@ -272,9 +265,8 @@ def fit_path(rows: TaskRows, train: Ints, etas: Sequence[float]) -> list[FittedM
         The neutrality weights.
     """
     settings, (_, X, _) = rows.settings, rows.coded(train)
-    solutions = settings.problem(X, rows.y[train], rows.viewpoint[train]).path(
-        list(etas), solver=settings.solver, tol=settings.tol
-    )
+    problem = settings.problem(X, rows.y[train], rows.viewpoint[train])
+    solutions = problem.path(list(etas), solver=settings.solver, tol=settings.tol)
     return [FittedModel(eta, solution) for eta, solution in zip(etas, solutions, strict=True)]
 
 

@@ -132,7 +132,6 @@ def run_study(
     task: TableTask,
     settings: Settings,
     *,
-    choose: float | None = None,
     fit: TableFit | None = None,
     every_method: bool = False,
     progress: Callable[[str], None] = lambda _: None,
@@ -143,18 +142,17 @@ def run_study(
     ----------
     task, settings
         The rows and the model.
-    choose
-        The eta to point at; by default the most neutral one, judged on training rows, whose training AUC is within
-        `settings.budget` of the plain model's. The held-out rows have no say, so what they measure stays honest.
     fit
-        A model that was fitted already: it is the point at its weight, and its held-out rows measure all points.
+        A model that was fitted already: it is the point at its weight, the one to point at, and its held-out rows
+        measure all points. By default the most neutral one is chosen, judged on training rows, whose training AUC is
+        within `settings.budget` of the plain model's. The held-out rows have no say, so what they measure stays honest.
     every_method
         Whether to run the published neutral methods too, and not only logistic regression.
     progress
         Told what is being done.
     """
     started = time.perf_counter()
-    choose = choose if fit is None else fit.model.eta
+    choose = None if fit is None else fit.model.eta
     etas = tuple(sorted({0.0, *settings.etas, *(() if choose is None else (choose,))}))
     settings = replace(settings, etas=etas)
     rows = TaskRows(task, settings) if fit is None else fit.rows

@@ -151,7 +151,7 @@ def parse_table(
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InvalidInputError(f"{source!r} must be a text file", f"a NUL byte in line {line}", "Export it as CSV")
-    body = _after(text, skip_lines)
+    body = "".join(io.StringIO(text).readlines()[skip_lines:])
     if not body.strip():
         raise InvalidInputError(f"{source!r} must hold a header and rows", "an empty file", "Check how it was written")
     mark = _separator(separator, body, source)
@@ -162,10 +162,6 @@ def parse_table(
         names = list(columns) if columns is not None else [f"c{j + 1}" for j in range(len(records[0][1]))]
     _check_names(names, source, given=columns is not None)
     return _assembled(names, records, source, skip_bad_rows)
-
-
-def _after(text: str, lines: int) -> str:
-    return "".join(io.StringIO(text).readlines()[lines:]) if lines else text
 
 
 def _separator(given: str | None, body: str, source: str) -> str:
