@@ -23,6 +23,7 @@ from nerm.algebra import Objective as Objective
 from nerm.atoms import MarginFunction as MarginFunction
 from nerm.atoms import Regularizer as Regularizer
 from nerm.atoms import margin_function as margin_function
+from nerm.atoms.custom_regularizer import regularizer as regularizer
 from nerm.certificate import Certificate as Certificate
 from nerm.errors import InvalidInputError as InvalidInputError
 from nerm.errors import MissingPackageError as MissingPackageError

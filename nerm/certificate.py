@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nerm.blocks import forces, given_weights
-from nerm.conjugates import conjugate_of_sum, parts_of
+from nerm.conjugates import conjugate_of_sum, free_directions, parts_of
 from nerm.errors import InvalidInputError
-from nerm.feasibility import NO_CENTRE, repaired, separable, towards_centre
+from nerm.feasibility import NO_CENTRE, moved, repaired, separable, towards_centre
 from nerm.multipliers import Multipliers
 from nerm.recovery import candidates
 from nerm.typing import Floats
@@ -127,14 +127,15 @@ def judge(
     """
     value, scale = problem.value(coef, intercept), problem.value_at_zero()
     best, behind = Certificate(value.total, -np.inf, scale), None
+    wanted = np.inf if tol is None else value.total - tol * max(abs(value.total), 1e-12 * scale)
+    moderate = problem.hypothesis.n * problem.hypothesis.size <= SECOND_LOOK
     if multipliers is not None:
-        bound, behind, reason = dual_point(problem, multipliers)
+        bound, behind, reason = dual_point(problem, multipliers, wanted)
         best = replace(best, dual=bound, reason=reason)
-        enough = tol is None or best.relative_gap <= tol
-        if enough or problem.hypothesis.n * problem.hypothesis.size > SECOND_LOOK:
+        if tol is None or best.relative_gap <= tol or not moderate:
             return value, best, behind
     for candidate in candidates(problem, coef, intercept):
-        bound, feasible, reason = dual_point(problem, candidate)
+        bound, feasible, reason = dual_point(problem, candidate, wanted)
         if bound > best.dual or not (best.reason or behind):
             best, behind = replace(best, dual=bound, reason=reason), feasible
         if tol is not None and best.relative_gap <= tol:
@@ -155,18 +156,29 @@ class DualPoint(NamedTuple):
     reason: str = ""
 
 
-def dual_point(problem: Problem, multipliers: Multipliers) -> DualPoint:
+def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
     """Return the bound of these multipliers after restoring their feasibility.
 
-    Where Omega* is infinite at their q they are drawn towards the centre until q is feasible.
+    Where Omega* is infinite at their q they are drawn towards the centre until it is not; and if that does not give
+    the bound that is wanted, shifted until q is where Omega* is finite.
     """
-    feasible, reason = repaired(problem, multipliers)
+    parts, d = parts_of(problem.regularizers), problem.hypothesis.size
+    free = np.zeros((d, 0)) if problem.is_kernel else free_directions(parts, d)
+    feasible, reason = repaired(problem, multipliers, free)
     if feasible is None:
         return DualPoint(-np.inf, None, reason)
     q = problem.hypothesis.adjoint(forces(problem, feasible.rows, feasible.thetas)) / problem.divisor
-    omega = conjugate_of_sum(parts_of(problem.regularizers), q, problem.hypothesis.squared_norm)
-    if omega.shrink < 1:
-        feasible, reason = towards_centre(problem, feasible, omega.shrink), omega.reason
-        if feasible is None:
-            return DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
-    return DualPoint(-separable(problem, feasible) - omega.value, feasible, reason)
+    q = q - free @ (free.T @ q)  # what is left of it there is rounding
+    omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
+    reason = reason or omega.reason
+    shrunk = towards_centre(problem, feasible, omega.shrink) if omega.shrink < 1 else feasible
+    if shrunk is None:
+        point = DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
+    else:
+        point = DualPoint(-separable(problem, shrunk) - omega.value, shrunk, reason)
+    if point.bound < wanted and omega.nearest is not None:
+        near = moved(problem, feasible, omega.nearest - q)
+        if near is not None:
+            there = DualPoint(-separable(problem, near) - omega.nearest_value, near)
+            point = max(point, there, key=lambda one: one.bound)
+    return point

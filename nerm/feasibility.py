@@ -6,30 +6,52 @@ wrong, only loose: what cannot be brought into place is mixed with the centre (`
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.blocks import Block, scaled_weights, shares, weigh
+from nerm.blocks import Block, forces, scaled_weights, shares, weigh
 from nerm.multipliers import Multipliers
-from nerm.typing import Floats
+from nerm.typing import Bools, Floats
 
 if TYPE_CHECKING:
     from nerm.problem import Problem
 
 
+STEPS = 40  # of least squares
+MOST_MOVED = 2_000_000  # rows times coefficients up to which multipliers are moved to another sum c x
+ROUNDING = 1e-11  # of a sum, relative to the size of its summands: what counts as 0
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
 
 
-def repaired(problem: Problem, multipliers: Multipliers) -> tuple[Multipliers | None, str]:
-    """Return the multipliers in their domains and with sum c = 0, None if that cannot be had; and what failed."""
+def repaired(problem: Problem, multipliers: Multipliers, free: Floats) -> tuple[Multipliers | None, str]:
+    """Return the multipliers in their domains, with sum c = 0 and sum c x = 0 in the free directions; and what failed.
+
+    None if that cannot be had. `free`, (d, k), spans the directions that no regularizer punishes.
+    """
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
     inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
-    if problem.intercept and not _balance(problem, inside):
-        centre, reason = towards_centre(problem, inside, 0.0), "the multipliers cannot be brought to sum c = 0"
-        return centre, reason if centre else f"{reason}; {NO_CENTRE}"
-    return inside, ""
+    if free.shape[1]:
+        conditions = Conditions.of(problem, free)
+        reason = _in_words(free, conditions.settle(problem, inside, np.zeros(free.shape[1])))
+    else:
+        balanced = not problem.intercept or _balance(problem, inside)
+        reason = "" if balanced else _in_words(free, np.array([True]))
+    if not reason:
+        return inside, ""
+    centre = towards_centre(problem, inside, 0.0)
+    return centre, reason if centre else f"{reason}; {NO_CENTRE}"
+
+
+def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
+    """Return multipliers with sum c x / n moved by this, in their domains and with sum c = 0; None if they cannot."""
+    if problem.is_kernel or not by.any() or len(by) * problem.hypothesis.n > MOST_MOVED:
+        return None
+    conditions = Conditions.of(problem, np.eye(len(by)))
+    copy = replace(multipliers, rows=multipliers.rows.copy())
+    target = problem.hypothesis.adjoint(forces(problem, copy.rows, copy.thetas)) + problem.divisor * by
+    return None if conditions.settle(problem, copy, target).any() else copy
 
 
 def separable(problem: Problem, multipliers: Multipliers) -> float:
@@ -68,7 +90,7 @@ def _balance(problem: Problem, multipliers: Multipliers) -> bool:
         for row, direction, room in zip(rows, directions, rooms, strict=True):
             row += share * direction * room
     excess, size = _excess(pulls, rows)
-    return abs(excess) <= 1e-11 * size
+    return abs(excess) <= ROUNDING * size
 
 
 def _excess(pulls: list[Floats], rows: Floats) -> tuple[float, float]:
@@ -108,3 +130,116 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
         elif block.side:
             rows[j] = multipliers.rows[j]
     return _clipped(problem, Multipliers(rows, thetas))  # rounding can take a mixture out of its domain
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """sum_i c_i F_i = target, F_i = N'x_i: what directions N that no regularizer punishes ask for; sum c = 0 besides.
+
+    A sum counts as its target within ROUNDING of the size of its summands before they cancel. Then the multipliers are
+    feasible without any error for rows x_i that differ from the given ones by that fraction of each entry; and what
+    the bound may be wrong by at a hypothesis w is this fraction of sum_ij `|c_i x_ij w_j|` / n.
+    """
+
+    features: Any  # F, (m, k), dense or sparse
+    sizes: Any  # |X| |N|
+    intercept: bool
+
+    @classmethod
+    def of(cls, problem: Problem, directions: Floats) -> Conditions:
+        """Return the conditions of a linear problem in these directions, (d, k), of w."""
+        X = problem.hypothesis.X
+        axes = np.flatnonzero(directions.any(axis=1))
+        if len(axes) == directions.shape[1]:
+            F = X if len(axes) == X.shape[1] else X[:, axes]
+            return cls(F, abs(F), problem.intercept)
+        return cls(X @ directions, abs(X) @ np.abs(directions), problem.intercept)
+
+    def add_up(self, features: Any, c: Floats) -> Floats:
+        """Return sum_i c_i F_i, and sum c after it where the intercept is free."""
+        sums = np.asarray(features.T @ c).ravel()
+        return np.append(sums, c.sum()) if self.intercept else sums
+
+    def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
+        """Shift multipliers inside their domains, in place, until all conditions hold; return which still fail.
+
+        Steps of weighted least squares, short where there is little room: first those move that are away from both
+        ends of their domain, where a shift costs nothing to first order, then all that have room.
+        """
+        weights = scaled_weights(problem, multipliers.thetas)
+        pulls = np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
+        target = np.append(target, 0.0) if self.intercept else target
+        missing, size = self._missing(pulls, multipliers.rows, target)
+        for at_ends in (False, True):
+            for _ in range(STEPS):
+                if (np.abs(missing) <= 1e-15 * size).all():
+                    break
+                before = multipliers.rows.copy()
+                self._step(problem.blocks, pulls, multipliers.rows, missing, at_ends)
+                left, size_left = self._missing(pulls, multipliers.rows, target)
+                if not _worst(left, size_left) < 0.9 * _worst(missing, size):
+                    multipliers.rows[:] = before
+                    break
+                missing, size = left, size_left
+        return np.abs(missing) > ROUNDING * size
+
+    def _missing(self, pulls: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
+        """Return what the sums lack of their targets, and the sizes of their summands."""
+        moments = pulls * rows
+        missing = target - self.add_up(self.features, moments.sum(axis=0))
+        return missing, self.add_up(self.sizes, np.abs(moments).sum(axis=0)) + np.abs(target)
+
+    def _step(self, blocks: tuple[Block, ...], pulls: Floats, rows: Floats, missing: Floats, at_ends: bool) -> None:
+        """Move the multipliers by the weighted least squares step to all conditions, as far as there is room."""
+        pairs = list(zip(blocks, rows, strict=True))
+        both = [np.stack([_room(block, row, np.full(len(row), way)) for block, row in pairs]) for way in (1.0, -1.0)]
+        room = np.minimum(*both)
+        if at_ends:  # which way a multiplier would go is seen from a step of all
+            room = np.where(self._shift(pulls, np.maximum(*both), missing) > 0, *both)
+        shift = self._shift(pulls, room, missing)
+        room = np.where(shift > 0, *both)
+        shift = np.where(room > 0, shift, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            longest = float(np.nanmax(np.abs(shift) / room, initial=0.0))
+        rows += min(1.0, 0.99 / max(longest, 1e-300)) * shift
+        for block, row in zip(blocks, rows, strict=True):
+            np.clip(row, *block.domain, out=row)
+
+    def _shift(self, pulls: Floats, room: Floats, missing: Floats) -> Floats:
+        """Return the shift that makes up for what is missing and is the shortest in units of the room."""
+        gains = ((pulls * room) ** 2).sum(axis=0)
+        F = self.features
+        weighted = F.multiply(gains[:, None]).tocsr() if hasattr(F, "multiply") else F * gains[:, None]
+        M = F.T @ weighted
+        M = np.asarray(M.toarray() if hasattr(M, "toarray") else M)
+        if self.intercept:
+            edge = self.add_up(F, gains)
+            M = np.block([[M, edge[:-1, None]], [edge[None, :]]])
+        scale = np.sqrt(np.diag(M))
+        scale[scale == 0] = 1.0
+        values, vectors = np.linalg.eigh(M / scale[:, None] / scale)
+        kept = values > 1e-14 * max(values[-1], 1e-300)
+        inverse = vectors[:, kept] @ ((vectors[:, kept].T @ (missing / scale)) / values[kept]) / scale
+        k = F.shape[1]
+        along = np.asarray(F @ inverse[:k]).ravel() + inverse[k:].sum()
+        shift: Floats = pulls * room**2 * along
+        return shift
+
+
+def _worst(missing: Floats, size: Floats) -> float:
+    """Return the largest sum that is missing, relative to its size."""
+    return float(np.max(np.abs(missing) / np.where(size > 0, size, 1.0), initial=0.0))
+
+
+def _in_words(free: Floats, failing: Bools) -> str:
+    """Say which conditions failed; nothing if none did."""
+    k = free.shape[1]
+    columns = np.flatnonzero(np.abs(free[:, failing[:k]]).max(axis=1, initial=0.0) > 1e-9).tolist()
+    what = []
+    if failing[k:].any():
+        what.append("sum c = 0")
+    if columns:
+        names = ", ".join(map(str, columns[:5])) + (f" and {len(columns) - 5} more" if len(columns) > 5 else "")
+        which = f"column {names}" if len(columns) == 1 else f"columns {names}"
+        what.append(f"sum c x = 0 in the direction of {which}, which no regularizer punishes")
+    return f"the multipliers cannot be brought to {' and '.join(what)}" if what else ""

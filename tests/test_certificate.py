@@ -88,7 +88,7 @@ def test_a_perturbed_solution_is_never_called_optimal(seed, size):
 def test_repaired_multipliers_are_feasible(seed):
     X, y, v = make_data(seed % 5, n=30, real_viewpoint=True)
     problem = (Risk(Hinge()) + 0.1 * SquaredL2() + 2 * Neutrality(nerm.Pinball(0.5))).on(X, y, viewpoint=v)
-    m, reason = repaired(problem, random_multipliers(np.random.default_rng(seed), problem))
+    m, reason = repaired(problem, random_multipliers(np.random.default_rng(seed), problem), np.zeros((4, 0)))
     assert reason == ""
     assert ((m.alpha >= 0) & (m.alpha <= 1)).all()
     assert ((m.beta_plus >= -0.5) & (m.beta_plus <= 1)).all()
@@ -102,7 +102,7 @@ def test_the_bound_is_the_textbook_dual(data):
     n, mu, eta = len(y), 0.3, 1.7
     problem = (Risk(Hinge()) + mu * SquaredL2() + eta * Neutrality(Hinge())).on(X, y, viewpoint=v)
     rng = np.random.default_rng(1)
-    m, _ = repaired(problem, Multipliers(rng.random((3, n)), np.array([0.3])))
+    m, _ = repaired(problem, Multipliers(rng.random((3, n)), np.array([0.3])), np.zeros((4, 0)))
     nu_plus, nu_minus = eta * m.theta, eta * (1 - m.theta)
     a = m.alpha * y + (nu_plus * m.beta_plus - nu_minus * m.beta_minus) * v
     lam = mu * n

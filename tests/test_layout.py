@@ -34,7 +34,15 @@ DOORS = {
 }
 
 #: Where cvxpy may be imported: in these rooms and files, where an atom writes its expression, and where one is read.
-CVXPY = ("modelling", "cvxpy_driver", "svm.qp", "solvers.through_cvxpy", "testing", "baselines.sklego_parity")
+CVXPY = (
+    "modelling",
+    "cvxpy_driver",
+    "small_solves",
+    "svm.qp",
+    "solvers.through_cvxpy",
+    "testing",
+    "baselines.sklego_parity",
+)
 CVXPY_FUNCTIONS = (".expression", "atoms.custom._check_expression", "atoms.custom._evaluated")
 
 #: One name, one thing; but a public face may have the name of what it shows, and each folder of classes a base.

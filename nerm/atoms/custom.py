@@ -165,7 +165,8 @@ def _evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
         return np.asarray(expression(cp.Constant(m)).value, dtype=float)
 
 
-def _require(holds: Any, must: str, got: str, do: str = "Correct it, or leave it out") -> None:
+def require(holds: Any, must: str, got: str, do: str = "Correct it, or leave it out") -> None:
+    """Raise the sentence about what a user gave, unless it holds everywhere."""
     if not np.all(holds):
         raise InvalidInputError(must, got, do)
 
@@ -184,27 +185,27 @@ def _check_expression(atom: CustomMarginFunction) -> None:
             f"{type(error).__name__}: {error}",
             "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)",
         ) from error
-    _require(
+    require(
         convex,
         f"{what} be convex by cvxpy's rules",
         f"an expression of curvature {result.curvature}",
         "Rewrite it with cvxpy's convex functions (cp.square, cp.pos, cp.logistic, cp.maximum …)",
     )
     elementwise = f"{what} work elementwise"
-    _require(shape == (3,), elementwise, f"shape {shape} for an input of shape (3,)", "Do not sum inside it")
+    require(shape == (3,), elementwise, f"shape {shape} for an input of shape (3,)", "Do not sum inside it")
     points = np.array([-2.0, 0.3, 1.7])
     together = _evaluated(atom.cvxpy_expression, points)
     apart = [_evaluated(atom.cvxpy_expression, points[i : i + 1])[0] for i in range(3)]
-    _require(
+    require(
         np.isfinite(together),
         f"{what} be finite on all real numbers",
         f"{together.tolist()} at {points.tolist()}",
         "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log",
     )
     alike = np.allclose(together, apart)
-    _require(alike, elementwise, "entries that depend on each other", "Use elementwise functions only")
+    require(alike, elementwise, "entries that depend on each other", "Use elementwise functions only")
     given = atom.value(points)
-    _require(
+    require(
         np.allclose(given, together, rtol=1e-6, atol=1e-9),
         f"'value' of {atom.label!r} must be the same function as 'expression'",
         f"{given.tolist()} against {together.tolist()} at {points.tolist()}",
@@ -224,17 +225,17 @@ def _check_given(atom: CustomMarginFunction) -> None:
         slack = 1e-4 * (1 + np.abs(left) + np.abs(right))
         holds = (low >= left - slack) & (high <= right + slack) & (low <= high + slack)
         must = f"'subgradient' of {atom.label!r} must be the slope of 'expression'"
-        _require(holds, must, f"{low.tolist()} at {m.tolist()}")
+        require(holds, must, f"{low.tolist()} at {m.tolist()}")
     if atom.numpy_conjugate is not None:
         u = 0.5 * (low + high)
         value, conjugate = atom.value(m), atom.conjugate(u)
         holds = np.abs(value + conjugate - u * m) <= 1e-4 * (1.0 + np.abs(value))
         must = f"'conjugate' of {atom.label!r} must satisfy phi(m) + phi*(u) = u m at the slope u of phi"
-        _require(holds, must, f"{conjugate.tolist()} at u = {u.tolist()}")
+        require(holds, must, f"{conjugate.tolist()} at u = {u.tolist()}")
     m = np.array([-2.7, -0.43, 0.29, 0.87, 1.63, 3.9])  # away from round numbers, where formulas change
     curvature, step = atom.curvature(m), 1e-3
     if curvature is not None:
         bend = (atom.value(m + step) - 2 * atom.value(m) + atom.value(m - step)) / step**2
         holds = np.abs(curvature - bend) <= 1e-3 * (1 + np.abs(bend))
         must = f"'curvature' of {atom.label!r} must be the second derivative of 'expression'"
-        _require(holds, must, f"{curvature.tolist()} against {bend.tolist()} at {m.tolist()}")
+        require(holds, must, f"{curvature.tolist()} against {bend.tolist()} at {m.tolist()}")

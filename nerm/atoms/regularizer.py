@@ -32,6 +32,7 @@ class Regularizer(Term):
 
     name: ClassVar[str] = ""
     kind: ClassVar[str] = "regularizer"
+    numeric: bool = False  # whether conjugate or prox are derived by computation and carry its error
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -61,6 +62,17 @@ class Regularizer(Term):
         """Return Omega as a weighted sum of simpler regularizers; by default itself."""
         return ((1.0, self),)
 
+    def free(self, d: int) -> Floats:
+        """Return an orthonormal basis, (d, k), of the directions that Omega does not punish; by default none."""
+        return np.zeros((d, 0))
+
+    def reach(self, q: Floats) -> float:
+        """Return a t in [0, 1] with Omega*(t q) finite: 1 if it can be, else by halving; 0 is always one."""
+        for t in (*(1 - 10.0**-k for k in (20, 12, 9, 6, 3)), *(0.5**k for k in range(1, 40))):
+            if np.isfinite(self.conjugate(t * q)):
+                return t
+        return 0.0
+
     def check(self, d: int) -> None:
         """Refuse coefficient vectors of length d that do not fit (groups, for instance)."""
 
@@ -83,3 +95,15 @@ class Norm(Regularizer):
     def conjugate(self, q: Floats) -> float:
         """Return 0 inside the dual unit ball (up to rounding) and +inf outside."""
         return 0.0 if self.dual_norm(q) <= 1.0 + 1e-12 else np.inf
+
+    def reach(self, q: Floats) -> float:
+        """Return what brings q into the dual unit ball."""
+        return min(1.0, 1.0 / max(self.dual_norm(q), np.finfo(float).tiny))
+
+
+def along_axes(basis: Floats) -> Floats:
+    """Return an orthonormal basis of the same space: the axes that lie in it, and the rest orthogonal to them."""
+    axes = np.linalg.norm(basis, axis=1) > 1 - 1e-12
+    rest = np.where(axes[:, None], 0.0, basis)
+    left, values, _ = np.linalg.svd(rest, full_matrices=False)
+    return np.hstack([np.eye(len(basis))[:, axes], left[:, values > 0.5]])
