@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nerm.attainment import NOT_ATTAINED, attained
 from nerm.blocks import forces, given_weights
 from nerm.conjugates import conjugate_of_sum, free_directions, parts_of
 from nerm.errors import InvalidInputError
@@ -125,22 +126,48 @@ def judge(
     fail to reach, a moderate problem is looked at once more from its scores: a solver can have found the hypothesis
     without its multipliers.
     """
-    value, scale = problem.value(coef, intercept), problem.value_at_zero()
-    best, behind = Certificate(value.total, -np.inf, scale), None
-    wanted = np.inf if tol is None else value.total - tol * max(abs(value.total), 1e-12 * scale)
-    moderate = problem.hypothesis.n * problem.hypothesis.size <= SECOND_LOOK
+    value = problem.value(coef, intercept)
+    start = Certificate(value.total, -np.inf, problem.value_at_zero())
+    best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol)
+    if best.relative_gap <= (tol or 0.0):
+        best = replace(best, reason="")
+    elif _moderate(problem) and not attained(problem, unpunished(problem)):
+        best = replace(best, reason=NOT_ATTAINED)
+    return value, best, behind
+
+
+def _best_bound(
+    problem: Problem,
+    best: Certificate,
+    hypothesis: tuple[Floats, float],
+    multipliers: Multipliers | None,
+    tol: float | None,
+) -> tuple[Certificate, Multipliers | None]:
+    """Return the certificate with the best bound from given multipliers or from a hypothesis, and what is behind it."""
+    wanted = np.inf if tol is None else best.primal - tol * max(abs(best.primal), 1e-12 * best.scale)
+    behind = None
     if multipliers is not None:
         bound, behind, reason = dual_point(problem, multipliers, wanted)
         best = replace(best, dual=bound, reason=reason)
-        if tol is None or best.relative_gap <= tol or not moderate:
-            return value, best, behind
-    for candidate in candidates(problem, coef, intercept):
+        if tol is None or best.relative_gap <= tol or not _moderate(problem):
+            return best, behind
+    for candidate in candidates(problem, *hypothesis):
         bound, feasible, reason = dual_point(problem, candidate, wanted)
         if bound > best.dual or not (best.reason or behind):
             best, behind = replace(best, dual=bound, reason=reason), feasible
         if tol is not None and best.relative_gap <= tol:
             break
-    return value, best, behind
+    return best, behind
+
+
+def _moderate(problem: Problem) -> bool:
+    return problem.hypothesis.n * problem.hypothesis.size <= SECOND_LOOK
+
+
+def unpunished(problem: Problem) -> Floats:
+    """Return a basis, (d, k), of the directions of w that no regularizer punishes; for a kernel none is looked for."""
+    d = problem.hypothesis.size
+    return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
@@ -162,8 +189,7 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     Where Omega* is infinite at their q they are drawn towards the centre until it is not; and if that does not give
     the bound that is wanted, shifted until q is where Omega* is finite.
     """
-    parts, d = parts_of(problem.regularizers), problem.hypothesis.size
-    free = np.zeros((d, 0)) if problem.is_kernel else free_directions(parts, d)
+    parts, free = parts_of(problem.regularizers), unpunished(problem)
     feasible, reason = repaired(problem, multipliers, free)
     if feasible is None:
         return DualPoint(-np.inf, None, reason)

@@ -58,7 +58,7 @@ def separable(problem: Problem, multipliers: Multipliers) -> float:
     """Return the part of -D that is a sum over rows: (1/n) sum of weight * atom*(-multiplier)."""
     weights = scaled_weights(problem, multipliers.thetas)
     rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
-    return sum(weigh(w, block.atom.conjugate(-row)) for w, block, row in rows) / problem.divisor
+    return sum((weigh(w, block.atom.conjugate(-row)) for w, block, row in rows), start=0.0) / problem.divisor
 
 
 def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:

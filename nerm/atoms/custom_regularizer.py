@@ -178,6 +178,8 @@ def regularizer(
     'optimal'
     """
     atom = CustomRegularizer(str(name), expression, value, conjugate, prox, subgradient)
+    must = f"'expression' of {atom.label!r} must be a function of a cvxpy vector"
+    require(callable(expression), must, repr(expression), "Pass lambda w: cp.norm1(w), for instance")
     if _fits(atom, 6):  # an expression of some other length only is checked when that is known
         atom.check(6)
     return atom
@@ -209,10 +211,14 @@ def _free(atom: CustomRegularizer, d: int) -> Floats:
 
 
 def _fits(atom: CustomRegularizer, d: int) -> bool:
+    """Whether the expression can be written down for vectors of this length."""
+    from nerm.small_solves import kind
+
     try:
-        return np.isfinite(atom.value(np.zeros(d)))
+        kind(atom.cvxpy_expression, d)
     except Exception:
         return False
+    return True
 
 
 def _check(atom: CustomRegularizer, d: int) -> None:

@@ -175,9 +175,10 @@ def _better(old: Solution | None, new: Solution) -> Solution:
 def _insist(solution: Solution) -> None:
     """Raise unless the certificate granted optimality."""
     if solution.status is not Status.OPTIMAL:
+        why = f" The certificate says: {solution.certificate.reason}." if solution.certificate.reason else ""
         raise NotSolvedError(
             f"{solution.status.sentence} Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance "
-            f"{solution.tol:g}, solver {solution.stats.solver!r} claims {solution.stats.claim!r}. "
+            f"{solution.tol:g}, solver {solution.stats.solver!r} claims {solution.stats.claim!r}.{why} "
             "Try another solver or a larger tol."
         )
 
