@@ -25,6 +25,7 @@ from nerm.atoms import Regularizer as Regularizer
 from nerm.atoms import margin_function as margin_function
 from nerm.atoms.custom_regularizer import regularizer as regularizer
 from nerm.certificate import Certificate as Certificate
+from nerm.constraints import Coefficients as Coefficients
 from nerm.errors import InvalidInputError as InvalidInputError
 from nerm.errors import MissingPackageError as MissingPackageError
 from nerm.errors import NermError as NermError

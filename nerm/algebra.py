@@ -31,11 +31,11 @@ class Algebra(ABC):
             raise TypeError(f"A term must be an instance. Got the class {other.__name__}. Write {other.__name__}(...).")
         if not isinstance(other, Algebra):
             return NotImplemented
-        return Objective(self._weighted() + other._weighted())
+        return Objective(self._weighted() + other._weighted(), self._constraints() + other._constraints())
 
     def __radd__(self, other: Any) -> Objective:
         # sum([...]) starts from 0
-        return Objective(self._weighted()) if isinstance(other, int) and other == 0 else NotImplemented
+        return self.subject_to() if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, weight: Any) -> Objective:
         if isinstance(weight, Algebra):
@@ -47,7 +47,8 @@ class Algebra(ABC):
         advice = "A negative weight would make the objective non-convex"
         factor = as_nonnegative(weight, "weight", advice)
         weights = [as_nonnegative(factor * t.weight, "weight", "Use a smaller weight") for t in self._weighted()]
-        return Objective(tuple(WeightedTerm(w, t.term) for w, t in zip(weights, self._weighted(), strict=True)))
+        terms = tuple(WeightedTerm(w, t.term) for w, t in zip(weights, self._weighted(), strict=True))
+        return Objective(terms, self._constraints())
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # numpy numbers are weights; numpy arrays are not
@@ -60,6 +61,38 @@ class Algebra(ABC):
 
     def __sub__(self, other: Any) -> Objective:
         return self + -other if isinstance(other, Algebra) else NotImplemented
+
+    def __le__(self, bound: Any) -> Limit:
+        (weighted, *others), advice = self._weighted(), "Limit one neutrality term: Neutrality(...) <= t"
+        if others or weighted.term.kind != "neutrality" or not weighted.weight > 0:
+            raise InvalidInputError("what is limited must be a neutrality term", repr(self), advice)
+        limit = as_nonnegative(bound, "t", "A neutrality risk is at least psi(0) times the mean of its weights")
+        return Limit(weighted.term, limit / weighted.weight)
+
+    def __ge__(self, bound: Any) -> Limit:
+        raise InvalidInputError(
+            "a neutrality term must be limited from above", ">= from below, which is not convex", "Write it <= t"
+        )
+
+    def subject_to(self, *constraints: Constraint) -> Objective:
+        """Return the objective with constraints: ``Neutrality(...) <= t``, ``Coefficients(...) >= 0`` and the like.
+
+        >>> from nerm import Coefficients, Hinge, Neutrality, Risk, SquaredL2
+        >>> objective = (Risk(Hinge()) + 0.1 * SquaredL2()).subject_to(Neutrality(Hinge()) <= 1.05, Coefficients() >= 0)
+        >>> print(objective)
+        minimise mean hinge(y f) + 0.1 ½‖w‖² subject to max(mean hinge(v f), mean hinge(-v f)) ≤ 1.05, w ≥ 0
+        """
+        for constraint in constraints:
+            if not isinstance(constraint, Constraint):
+                raise InvalidInputError(
+                    "a constraint must be a comparison",
+                    repr(constraint),
+                    "Write Neutrality(...) <= t or Coefficients(...) >= 0",
+                )
+        return Objective(self._weighted(), (*self._constraints(), *constraints))
+
+    def _constraints(self) -> tuple[Constraint, ...]:
+        return ()
 
     def on(
         self,
@@ -89,7 +122,7 @@ class Algebra(ABC):
         from nerm.problem import bind
 
         return bind(
-            Objective(self._weighted()),
+            self.subject_to(),
             X,
             y,
             viewpoint=viewpoint,
@@ -131,6 +164,41 @@ class WeightedTerm:
     term: Term
 
 
+class Constraint(ABC):
+    """What a hypothesis must satisfy."""
+
+    @abstractmethod
+    def formula(self, mean: str = "mean") -> str:
+        """Return the constraint as plain-text mathematics."""
+
+    @abstractmethod
+    def latex_formula(self) -> str:
+        """Return the constraint as LaTeX mathematics."""
+
+    def __bool__(self) -> bool:
+        # a <= x <= b is (a <= x) and (x <= b) to Python, which would drop the first
+        raise TypeError("A constraint must stand alone. Got one as a truth value. Write two for a <= x <= b.")
+
+
+@dataclass(frozen=True)
+class Limit(Constraint):
+    """C(f) <= t for a neutrality term C: ``Neutrality(...) <= t``."""
+
+    term: Term
+    bound: float
+
+    def __repr__(self) -> str:
+        return f"{self.term!r} <= {self.bound:g}"
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the limit as text."""
+        return f"{self.term.formula(mean)} ≤ {self.bound:g}"
+
+    def latex_formula(self) -> str:
+        """Return the limit as LaTeX."""
+        return rf"{self.term.latex_formula()} \le {self.bound:g}"
+
+
 @dataclass(frozen=True, repr=False)
 class Objective(Algebra):
     """A weighted sum of terms: an objective that has not met its data.
@@ -149,23 +217,32 @@ class Objective(Algebra):
     """
 
     terms: tuple[WeightedTerm, ...]
+    constraints: tuple[Constraint, ...] = ()
 
     def _weighted(self) -> tuple[WeightedTerm, ...]:
         return self.terms
 
+    def _constraints(self) -> tuple[Constraint, ...]:
+        return self.constraints
+
     def __repr__(self) -> str:
-        return " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)
+        terms = " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)
+        return f"({terms}).subject_to({', '.join(map(repr, self.constraints))})" if self.constraints else terms
 
     def __str__(self) -> str:
         return self.formula()
 
     def formula(self, mean: str = "mean") -> str:
         """Return the objective as plain-text mathematics; in the sum form a mean is called a sum."""
-        return "minimise " + " + ".join(_scaled(t.weight, t.term.formula(mean), " ") for t in self.terms)
+        minimise = "minimise " + " + ".join(_scaled(t.weight, t.term.formula(mean), " ") for t in self.terms)
+        subject = ", ".join(c.formula(mean) for c in self.constraints)
+        return f"{minimise} subject to {subject}" if subject else minimise
 
     def _repr_latex_(self) -> str:
         body = " + ".join(_scaled(t.weight, t.term.latex_formula(), r"\, ") for t in self.terms)
-        return rf"$\displaystyle \min_{{f}}\ {body}$"
+        subject = r",\ ".join(c.latex_formula() for c in self.constraints)
+        subject = rf"\quad\text{{subject to}}\quad {subject}" if subject else ""
+        return rf"$\displaystyle \min_{{f}}\ {body}{subject}$"
 
 
 def _scaled(weight: float, text: str, times: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nerm.algebra import Objective
+from nerm.algebra import Limit, Objective
 from nerm.atoms.margin import MarginFunction
 from nerm.rows import Rows, as_given
 from nerm.typing import Floats
@@ -38,7 +38,7 @@ class Block:
     weights, targets : (m,) arrays
         s_i and y_i of a risk; u_i and +-v_i of a side of a neutrality term. Weights of equal rows are added up.
     term : int
-        The number of its term in `problem.objective.terms`.
+        The number of its term in `problem.objective.terms`, or among the limits, which are numbered after them.
     side : {0, 1, -1}
         0 where the term is this block alone, as a risk or a one-sided neutrality term; +1 and -1 for C+ and C-, of
         which the larger counts.
@@ -73,13 +73,18 @@ def weigh(weights: Floats, values: Floats) -> float:
 def make_blocks(
     objective: Objective, rows: Rows, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
 ) -> tuple[Block, ...]:
-    """Return the blocks of an objective on data: the risks, one-sided neutrality terms, then pairs of sides."""
+    """Return the blocks of an objective on data: the risks, one-sided neutrality terms, then pairs of sides.
+
+    Limits count as terms, numbered after those of the objective.
+    """
+    terms = [weighted.term for weighted in objective.terms]
+    terms += [constraint.term for constraint in objective.constraints if isinstance(constraint, Limit)]
     blocks = [
         Block(atom, rows.add_up(weights), targets[rows.first], number, side)
-        for number, weighted in enumerate(objective.terms)
-        for atom, weights, targets, side in weighted.term.sums(y, viewpoints, sample_weight)
+        for number, term in enumerate(terms)
+        for atom, weights, targets, side in term.sums(y, viewpoints, sample_weight)
     ]
-    return tuple(sorted(blocks, key=lambda block: (block.side != 0, objective.terms[block.term].term.kind != "risk")))
+    return tuple(sorted(blocks, key=lambda block: (block.side != 0, terms[block.term].kind != "risk")))
 
 
 def given_weights(problem: Problem) -> list[Floats]:

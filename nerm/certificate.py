@@ -28,7 +28,7 @@ from nerm.conjugates import conjugate_of_sum, free_directions, parts_of
 from nerm.errors import InvalidInputError
 from nerm.feasibility import NO_CENTRE, moved, repaired, separable, towards_centre
 from nerm.multipliers import Multipliers
-from nerm.recovery import candidates
+from nerm.recovery import candidates, with_linear
 from nerm.typing import Floats
 from nerm.value import ObjectiveValue
 
@@ -50,6 +50,8 @@ class Certificate:
         The objective of the zero hypothesis: what "zero" means for an optimum of 0.
     reason : str
         Why there is no bound, or why it may be loose, in words; empty where nothing stood in the way.
+    violation : float
+        By how much the hypothesis misses the worst of its constraints; one that misses any is no answer.
 
     For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet; of w = 0
     the certificate says that up to 1 could be gained:
@@ -67,6 +69,7 @@ class Certificate:
     dual: float
     scale: float = 0.0
     reason: str = field(default="", repr=False)
+    violation: float = field(default=0.0, repr=False)
 
     @property
     def gap(self) -> float:
@@ -75,28 +78,32 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """`Gap / |primal|`; infinite if there is no bound.
+        """`Gap / |primal|`; infinite if there is no bound, or if the hypothesis misses a constraint.
 
         A primal below 1e-12 of `scale` counts as that much. A bound *above* the primal by more than rounding (1e-8)
         contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing either.
         """
-        if not np.isfinite(self.gap) or -self.gap > 1e-8 * max(abs(self.primal), abs(self.dual)):
+        if self.violation or not np.isfinite(self.gap) or -self.gap > 1e-8 * max(abs(self.primal), abs(self.dual)):
             return np.inf
         size = max(abs(self.primal), 1e-12 * self.scale)
         return float(max(self.gap, 0.0) / size) if size else 0.0 if self.gap <= 0 else np.inf
 
     def times(self, factor: float) -> Certificate:
         """Return the certificate of the objective multiplied by a positive number."""
-        return Certificate(factor * self.primal, factor * self.dual, factor * self.scale, self.reason)
+        scaled = (factor * self.primal, factor * self.dual, factor * self.scale)
+        return Certificate(*scaled, self.reason, self.violation)
 
     def __add__(self, other: Certificate) -> Certificate:
         """Return the certificate of the sum of two problems in variables of their own."""
         reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
-        return Certificate(self.primal + other.primal, self.dual + other.dual, self.scale + other.scale, reason)
+        total = (self.primal + other.primal, self.dual + other.dual, self.scale + other.scale)
+        return Certificate(*total, reason, max(self.violation, other.violation))
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
-        return f"{numbers} ({self.reason})" if self.reason else numbers
+        missed = f"a constraint is missed by {self.violation:.2g}" if self.violation else ""
+        words = "; ".join(filter(None, (missed, self.reason)))
+        return f"{numbers} ({words})" if words else numbers
 
 
 def certify(problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None = None) -> Certificate:
@@ -128,6 +135,7 @@ def judge(
     """
     value = problem.value(coef, intercept)
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
+    start = replace(start, violation=problem.violation(coef, intercept))
     best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol)
     if best.relative_gap <= (tol or 0.0):
         best = replace(best, reason="")
@@ -147,6 +155,8 @@ def _best_bound(
     wanted = np.inf if tol is None else best.primal - tol * max(abs(best.primal), 1e-12 * best.scale)
     behind = None
     if multipliers is not None:
+        if problem.region is not None:
+            multipliers = with_linear(problem, multipliers, hypothesis[0])
         bound, behind, reason = dual_point(problem, multipliers, wanted)
         best = replace(best, dual=bound, reason=reason)
         if tol is None or best.relative_gap <= tol or not _moderate(problem):
@@ -187,13 +197,29 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     """Return the bound of these multipliers after restoring their feasibility.
 
     Where Omega* is infinite at their q they are drawn towards the centre until it is not; and if that does not give
-    the bound that is wanted, shifted until q is where Omega* is finite.
+    the bound that is wanted, shifted until q is where Omega* is finite. A limit C <= t with multiplier eta is a term of
+    weight eta, and -eta t; linear constraints A w <= b with multipliers z make Omega*(q - A'z) + b.z of Omega*(q).
     """
-    parts, free = parts_of(problem.regularizers), unpunished(problem)
-    feasible, reason = repaired(problem, multipliers, free)
+    if problem.limits:
+        weights = np.maximum(np.nan_to_num(multipliers.limits), 0.0)
+        offset = float(weights @ [c.bound for c in problem.limits])
+        point = dual_point(problem.relaxed(weights), multipliers, wanted + offset)
+        behind = None if point.multipliers is None else replace(point.multipliers, limits=weights)
+        return DualPoint(point.bound - offset, behind, point.reason)
+    parts, free, region = parts_of(problem.regularizers), unpunished(problem), problem.region
+    z = np.zeros(0) if region is None else region.signed(multipliers.linear)
+    pull = np.zeros(problem.hypothesis.size) if region is None else z @ region.matrix
+    feasible, reason = repaired(problem, multipliers, free, pull)
     if feasible is None:
         return DualPoint(-np.inf, None, reason)
-    q = problem.hypothesis.adjoint(forces(problem, feasible.rows, feasible.thetas)) / problem.divisor
+    if reason:  # they had to go to the centre, where nothing pulls
+        z, pull = 0.0 * z, 0.0 * pull
+
+    def bound(at: Multipliers, omega: float, z: Floats, reason: str = "") -> DualPoint:
+        offset = 0.0 if region is None else float(z @ region.bound)
+        return DualPoint(-separable(problem, at) - omega - offset, replace(at, linear=z), reason)
+
+    q = problem.hypothesis.adjoint(forces(problem, feasible.rows, feasible.thetas)) / problem.divisor - pull
     q = q - free @ (free.T @ q)  # what is left of it there is rounding
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
     reason = reason or omega.reason
@@ -201,10 +227,9 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     if shrunk is None:
         point = DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
     else:
-        point = DualPoint(-separable(problem, shrunk) - omega.value, shrunk, reason)
+        point = bound(shrunk, omega.value, omega.shrink * z, reason)
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:
-            there = DualPoint(-separable(problem, near) - omega.nearest_value, near)
-            point = max(point, there, key=lambda one: one.bound)
+            point = max(point, bound(near, omega.nearest_value, z), key=lambda one: one.bound)
     return point

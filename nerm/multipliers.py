@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +28,10 @@ class Multipliers:
         The weight of C+ in max(C+, C-) = max over theta of theta C+ + (1 - theta) C-, for each term of two sides.
     one_sided : int
         How many neutrality terms have one side.
+    limits : (number of limits,) array
+        The multiplier eta >= 0 of each limit C <= t, whose blocks are terms of that weight.
+    linear : (number of linear constraints,) array
+        z of A w <= b, at least 0, and of any sign for an equation; empty where it is not known.
 
     >>> import nerm
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
@@ -43,6 +47,8 @@ class Multipliers:
     rows: Floats
     thetas: Floats
     one_sided: int = 0
+    limits: Floats = field(default_factory=lambda: np.zeros(0))
+    linear: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def _alone(self) -> int:

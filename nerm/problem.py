@@ -12,10 +12,11 @@ import numpy as np
 from nerm import hypothesis as hypotheses
 from nerm import kernels
 from nerm import viewpoint as viewpoints_room
-from nerm.algebra import Objective
+from nerm.algebra import Limit, Objective, WeightedTerm
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import Block, make_blocks
+from nerm.constraints import ROUNDING, Polyhedron, polyhedron
 from nerm.errors import InvalidInputError
 from nerm.objective import Neutrality, Risk
 from nerm.rows import Rows, as_given, distinct_rows
@@ -50,7 +51,8 @@ class Problem:
     rows : Rows
         Which distinct row stands for each given one.
     blocks : tuple of Block
-        The separable part of the objective on the distinct rows; built once, shared by all weights of the terms.
+        The separable part of the objective on the distinct rows, and that of its limits, which count as terms after the
+        others; built once, shared by all weights of the terms.
     y, classes : (n,) and (2,) arrays
         The labels as -1/+1, and the two labels behind them.
     viewpoints : dict of (n,) arrays
@@ -61,6 +63,8 @@ class Problem:
         Whether b is free.
     divisor : float
         What all sums are divided by: n.
+    region : Polyhedron or None
+        The linear constraints on w.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
@@ -90,6 +94,7 @@ class Problem:
     intercept: bool
     divisor: float
     blocks: tuple[Block, ...]
+    region: Polyhedron | None = None
 
     def __repr__(self) -> str:
         hypothesis = self.hypothesis
@@ -114,8 +119,42 @@ class Problem:
 
     @cached_property
     def factors(self) -> Floats:
-        """The weight of each block's term, (number of blocks,)."""
-        return np.array([self.objective.terms[block.term].weight for block in self.blocks])
+        """The weight of each block's term, (number of blocks,); 0 for a limit, which is not a term."""
+        weights = [t.weight for t in self.objective.terms] + [0.0] * len(self.limits)
+        return np.array([weights[block.term] for block in self.blocks])
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits C_k(f) <= t_k among the constraints."""
+        return tuple(c for c in self.objective.constraints if isinstance(c, Limit))
+
+    def relaxed(self, weights: Any) -> Problem:
+        """Return the problem in which each limit is a term with a weight instead: its Lagrangian, without - eta t.
+
+        Its blocks are the same, so a solver's session can go from one to the other.
+        """
+        terms = (WeightedTerm(float(weight), c.term) for weight, c in zip(weights, self.limits, strict=True))
+        others = tuple(c for c in self.objective.constraints if not isinstance(c, Limit))
+        return replace(self, objective=Objective((*self.objective.terms, *terms), others))
+
+    def limited(self, scores: Floats) -> Floats:
+        """Return C_k of each limit at scores on the distinct rows."""
+        first = len(self.objective.terms)
+        values = np.full(len(self.limits), -np.inf)
+        for block in self.blocks:
+            if block.term >= first:
+                k = block.term - first
+                values[k] = max(values[k], block.total(scores) / self.divisor)
+        return values
+
+    def violation(self, coef: Floats, intercept: float) -> float:
+        """Return by how much a hypothesis misses the worst of its constraints; 0 where all hold."""
+        worst = 0.0 if self.region is None else self.region.violation(coef)
+        if self.limits:
+            bounds = np.array([c.bound for c in self.limits])
+            over = self.limited(self.hypothesis.scores(coef, intercept)) - bounds
+            worst = max(worst, float(np.max(np.where(over <= ROUNDING * np.maximum(bounds, 1.0), 0.0, over))))
+        return worst
 
     @cached_property
     def etas(self) -> Floats:
@@ -130,8 +169,8 @@ class Problem:
     @property
     def one_sided(self) -> int:
         """How many neutrality terms are one block alone."""
-        kinds = [self.objective.terms[block.term].term.kind for block in self.blocks if block.side == 0]
-        return kinds.count("neutrality")
+        kinds = [t.term.kind for t in self.objective.terms] + ["neutrality"] * len(self.limits)
+        return sum(block.side == 0 and kinds[block.term] == "neutrality" for block in self.blocks)
 
     @cached_property
     def regularizers(self) -> tuple[tuple[float, Regularizer], ...]:
@@ -225,7 +264,7 @@ class Problem:
             else t
             for t in self.objective.terms
         )
-        return replace(self, objective=Objective(terms))
+        return replace(self, objective=replace(self.objective, terms=terms))
 
     def with_labels(self, y: Floats, objective: Objective, sample_weight: Floats) -> Problem:
         """Return a problem with other labels -1/+1 and weights on the same rows; it shares the hypothesis.
@@ -364,7 +403,9 @@ def bind(
         divisor=float(n if divisor is None else divisor),
         blocks=make_blocks(objective, rows, labels, views, weight),
     )
+    problem = replace(problem, region=_region(problem, X))
     _check_regularizers(problem)
+    _check_limits(problem)
     return problem
 
 
@@ -387,12 +428,39 @@ def _check_terms(objective: Objective) -> None:
 
 
 def _check_viewpoints(objective: Objective, viewpoints: Mapping[str, Floats]) -> None:
-    if not viewpoints and any(isinstance(t.term, Neutrality) for t in objective.terms):
+    limits = [c for c in objective.constraints if isinstance(c, Limit)]
+    if not viewpoints and (limits or any(isinstance(t.term, Neutrality) for t in objective.terms)):
         raise InvalidInputError(
             "'viewpoint' must be given when the objective has a neutrality term",
             "None",
             "Pass viewpoint=..., or drop the term",
         )
+
+
+def _region(problem: Problem, X: Any) -> Polyhedron | None:
+    """Return the linear constraints on w, by the names of X's columns if it has some."""
+    columns = getattr(X, "columns", None)
+    names = None if columns is None else [str(name) for name in columns]
+    if problem.is_kernel and len(problem.limits) < len(problem.objective.constraints):
+        raise InvalidInputError(
+            "coefficients can be constrained on a linear problem only", "a kernel", "Pass kernel=None, or drop them"
+        )
+    return polyhedron(problem.objective, problem.hypothesis.size, names)
+
+
+def _check_limits(problem: Problem) -> None:
+    """Refuse a limit below what any hypothesis reaches: psi(0) mean u for two sides, by convexity, inf psi for one."""
+    first = len(problem.objective.terms)
+    for block in problem.blocks:
+        if block.term >= first:
+            limit, facts = problem.limits[block.term - first], block.atom.facts
+            least = (facts.at_zero if block.side else facts.minimum) * float(block.weights.sum()) / problem.divisor
+            if limit.bound < least:
+                raise InvalidInputError(
+                    f"{limit.term!r} can be limited to {least:g} or more, the least that any hypothesis has",
+                    f"<= {limit.bound:g}",
+                    "Raise the limit",
+                )
 
 
 def _check_regularizers(problem: Problem) -> None:

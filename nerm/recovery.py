@@ -7,6 +7,7 @@ module can make a bound wrong, only loose.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,8 +62,52 @@ def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Mul
     sum c to 0. How near is near depends on how exact the hypothesis is, so a few widths are tried.
     """
     scores = problem.hypothesis.scores(coef, intercept)
+    limits = _limits_at(problem, coef, scores)
+    relaxed = problem.relaxed(limits) if problem.limits else problem
     for width in WIDENINGS:
-        yield _IntervalLeastSquares(problem, coef, scores, width).run()
+        found = _IntervalLeastSquares(relaxed, coef, scores, width).run()
+        yield with_linear(problem, replace(found, limits=limits), coef)
+
+
+def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Multipliers:
+    """Return the multipliers with those of the linear constraints, found from q where they are not known."""
+    region = problem.region
+    if region is None or len(multipliers.linear) == len(region.bound):
+        return multipliers
+    relaxed = problem.relaxed(multipliers.limits) if problem.limits else problem
+    q = problem.hypothesis.adjoint(forces(relaxed, multipliers.rows, multipliers.thetas)) / problem.divisor
+    rest = q - np.clip(q, *_regularizer_interval(replace(problem, region=None), coef))
+    return replace(multipliers, linear=region.multipliers(coef, rest))
+
+
+def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
+    """Return the weights of the limits with which the middle multipliers pull q nearest to the subgradients of Omega.
+
+    Nonnegative least squares in the two sides of every limit that is tight.
+    """
+    if not problem.limits:
+        return np.zeros(0)
+    bounds = np.array([limit.bound for limit in problem.limits])
+    tight = problem.limited(scores) >= bounds - 1e-5 * np.maximum(bounds, 1.0)
+    first, pulls, owners = len(problem.objective.terms), [], []
+    rows = multipliers_at(problem.blocks, scores)
+
+    def pull(c: Floats) -> Floats:
+        return np.append(problem.hypothesis.adjoint(c), c.sum() if problem.intercept else 0.0) / problem.divisor
+
+    for block, row in zip(problem.blocks, rows, strict=True):
+        if block.term >= first and tight[block.term - first]:
+            pulls.append(pull(block.weights * block.targets * row))
+            owners.append(block.term - first)
+    weights = np.zeros(len(bounds))
+    if pulls:
+        from scipy.optimize import nnls
+
+        q = pull(forces(problem, rows, np.full(len(problem.two_sided), 0.5)))
+        low, high = _regularizer_interval(problem, coef)
+        rest = np.append(np.clip(q[:-1], low, high), 0.0) - q
+        np.add.at(weights, owners, nnls(np.column_stack(pulls), rest)[0])
+    return weights
 
 
 class _IntervalLeastSquares:
@@ -162,12 +207,12 @@ def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Flo
 
 
 def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:
-    """Return the box of subgradients of the weighted regularizers at w."""
+    """Return the box of subgradients of the weighted regularizers at w, and of bounds on single coefficients."""
     low, high = np.zeros(len(coef)), np.zeros(len(coef))
     for weight, omega in problem.regularizers:
         below, above = omega.subgradient(coef)
         low, high = low + weight * below, high + weight * above
-    return low, high
+    return (low, high) if problem.region is None else problem.region.extended(coef, low, high)
 
 
 def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ from nerm.certificate import Certificate, judge
 from nerm.multipliers import Multipliers
 from nerm.objective import Neutrality, viewpoint_of
 from nerm.problem import Problem
+from nerm.restoring import restored
 from nerm.typing import Array, Floats
 from nerm.value import ObjectiveValue
 
@@ -34,6 +35,8 @@ class Answer:
         b.
     multipliers : Multipliers, optional
         With one row a block.
+    inside : (coef, intercept), optional
+        On a problem with limits, a hypothesis with room in all of them, where f = 0 is none.
     claim : str
         What the solver says of itself.
     iterations : int, optional
@@ -68,6 +71,7 @@ class Answer:
     build_seconds: float = 0.0
     solve_seconds: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
+    inside: tuple[Floats, float] | None = None
 
 
 class Status(StrEnum):
@@ -230,6 +234,8 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
         certificate = Certificate(value.total, -np.inf)
     else:
         coef, intercept = answer.coef, answer.intercept
+        if problem.objective.constraints:
+            coef, intercept = restored(problem, coef, intercept, answer.inside)
         value, certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
         status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.INACCURATE
     coef = problem.rows.place(coef) if problem.is_kernel else coef.copy()

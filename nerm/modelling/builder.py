@@ -8,7 +8,8 @@ multipliers follow. All weights are Parameters and the problem is DPP: a path ov
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import cvxpy as cp
@@ -16,12 +17,13 @@ import numpy as np
 
 from nerm.atoms.regularizer import Regularizer
 from nerm.blocks import Block
+from nerm.constraints import Polyhedron
 from nerm.hypothesis import KernelHypothesis
 from nerm.multipliers import Multipliers
 from nerm.objective import Risk
 from nerm.problem import Problem
 from nerm.recovery import multipliers_from_forces
-from nerm.typing import Floats
+from nerm.typing import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,11 @@ class Model:
     weights : tuple of cvxpy.Parameter
         The weight of each term of the objective, in its order.
     sides : list of pairs of cvxpy.Constraint
-        C+ <= t and C- <= t of each neutrality term.
+        C+ <= t and C- <= t of each neutrality term of two sides, those of limits last.
+    limits : list of tuples of cvxpy.Constraint
+        Each limit as one or two of them.
+    linear : tuple of cvxpy.Constraint
+        A w <= b and E w == e, as far as there are some.
     recover : array or None
         What turns the variable into kernel coefficients.
 
@@ -49,7 +55,9 @@ class Model:
     intercept: cp.Variable | None
     tie: cp.Constraint
     weights: tuple[cp.Parameter, ...]
-    sides: list[tuple[cp.Constraint, cp.Constraint]]
+    sides: list[tuple[cp.Constraint, ...]]
+    limits: list[tuple[cp.Constraint, ...]]
+    linear: tuple[cp.Constraint, ...]
     recover: Floats | None
 
     def set_weights(self, problem: Problem) -> None:
@@ -73,20 +81,42 @@ class Model:
         if forces is None or not np.isfinite(forces).all():
             return None
         thetas = np.array([_share(plus.dual_value, minus.dual_value) for plus, minus in self.sides])
+        weights = np.array([sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits])
         # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
-        return multipliers_from_forces(problem, problem.divisor * np.asarray(forces, dtype=float).ravel(), thetas)
+        c = problem.divisor * np.asarray(forces, dtype=float).ravel()
+        found = multipliers_from_forces(problem.relaxed(weights), c, thetas)
+        return replace(found, limits=weights, linear=self._linear(problem))
+
+    def _linear(self, problem: Problem) -> Floats:
+        """Return the duals of the linear constraints, in the order of the problem's region."""
+        if problem.region is None or any(c.dual_value is None for c in self.linear):
+            return np.zeros(0)
+        z = np.zeros(len(problem.region.bound))
+        for rows, constraint in zip(_rows_of(problem.region), self.linear, strict=True):
+            z[rows] = np.nan_to_num(np.asarray(constraint.dual_value, dtype=float).ravel())
+        return z
 
 
 def _share(plus: Any, minus: Any) -> float:
     """Return theta from the multipliers of C+ <= t and C- <= t; 1/2 where both vanish (eta = 0)."""
     if plus is None or minus is None:
         return 0.5
-    a, b = max(0.0, float(np.asarray(plus).reshape(()))), max(0.0, float(np.asarray(minus).reshape(())))
+    a, b = _nonnegative(plus), _nonnegative(minus)
     return a / (a + b) if a + b > 0 else 0.5
 
 
+def _nonnegative(dual: Any) -> float:
+    """Return the dual of a scalar inequality, 0 where there is none."""
+    return 0.0 if dual is None else max(0.0, float(np.nan_to_num(np.asarray(dual, dtype=float).reshape(()))))
+
+
+def _rows_of(region: Polyhedron) -> list[Ints]:
+    """Return the inequalities and the equations of a region, without what is empty."""
+    return [rows for rows in (np.flatnonzero(~region.equal), np.flatnonzero(region.equal)) if len(rows)]
+
+
 def build(problem: Problem) -> Model:
-    """Return the cvxpy model: minimise sum of weighted terms subject to f = X w + b and C_k^+- <= t_k."""
+    """Return the cvxpy model: minimise sum of weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints."""
     X, recover = _features(problem)
     w = cp.Variable(X.shape[1], name="coef")
     b = cp.Variable(name="intercept") if problem.intercept else None
@@ -94,7 +124,7 @@ def build(problem: Problem) -> Model:
     tie = f == (X @ w if b is None else X @ w + b)
     means = {(block.term, block.side): _mean(block, f, problem.divisor) for block in problem.blocks}
     weights, values = [], []
-    sides: list[tuple[cp.Constraint, cp.Constraint]] = []
+    sides: list[tuple[cp.Constraint, ...]] = []
     for number, (name, weighted) in enumerate(zip(_names(problem), problem.objective.terms, strict=True)):
         if isinstance(weighted.term, Regularizer):
             value = weighted.term.expression(w)
@@ -105,10 +135,28 @@ def build(problem: Problem) -> Model:
             sides.append((means[number, 1] <= value, means[number, -1] <= value))
         weights.append(cp.Parameter(nonneg=True, name=name))
         values.append(weights[-1] * value)
-    constraints = [tie, *(side for pair in sides for side in pair)]
-    model = Model(cp.Problem(cp.Minimize(cp.sum(values)), constraints), w, b, tie, tuple(weights), sides, recover)
+    first = len(problem.objective.terms)
+    limits = [
+        tuple(mean <= limit.bound for (term, _), mean in means.items() if term == first + k)
+        for k, limit in enumerate(problem.limits)
+    ]
+    linear = () if problem.region is None else _linear_constraints(problem.region, w)
+    constraints = [tie, *chain.from_iterable(sides), *chain.from_iterable(limits), *linear]
+    minimise = cp.Problem(cp.Minimize(cp.sum(values)), constraints)
+    sides += [limit for limit in limits if len(limit) == 2]
+    model = Model(minimise, w, b, tie, tuple(weights), sides, limits, linear, recover)
     model.set_weights(problem)
     return model
+
+
+def _linear_constraints(region: Polyhedron, w: cp.Variable) -> tuple[cp.Constraint, ...]:
+    """Return A w <= b and E w == e."""
+    return tuple(
+        region.matrix[rows] @ w == region.bound[rows]
+        if region.equal[rows[0]]
+        else region.matrix[rows] @ w <= region.bound[rows]
+        for rows in _rows_of(region)
+    )
 
 
 def _names(problem: Problem) -> list[str]:

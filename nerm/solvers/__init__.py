@@ -21,6 +21,7 @@ from nerm.errors import (
 from nerm.problem import Problem
 from nerm.solution import Answer, Solution, Stats, Status, judged
 from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver
+from nerm.solvers.limited import LimitedSession
 from nerm.validation import as_nonnegative, as_positive
 
 __all__ = ["Answer", "NermSolver", "OwnSolver", "Session", "Solver", "available", "known", "path", "solve"]
@@ -61,7 +62,7 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
             f"solver {name!r} needs the package {solver.package!r}. It is not installed. "
             f"Install it, or use one of {', '.join(map(repr, available()))}."
         )
-    obstacle = solver.obstacle(problem)
+    obstacle = obstacle_of(solver, problem)
     if obstacle is not None:
         raise UnsupportedProblemError(
             f"solver {name!r} must be given {solver.needs()}",
@@ -69,6 +70,21 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
             "Use solver='auto' or another solver",
         )
     return solver
+
+
+def obstacle_of(solver: Solver, problem: Problem) -> str | None:
+    """Return what of a problem, its constraints included, a solver cannot take."""
+    if not problem.objective.constraints or solver.takes_constraints:
+        return solver.obstacle(problem)
+    if problem.region is not None:
+        return "constraints on coefficients"
+    return f"{len(problem.limits)} limits" if len(problem.limits) > 1 else solver.obstacle(problem.relaxed([1.0]))
+
+
+def _open(solver: Solver, problem: Problem) -> Session:
+    """Open a session; one limit is met by a search around a solver that takes no constraints."""
+    by_search = problem.limits and not solver.takes_constraints
+    return LimitedSession(solver, problem) if by_search else solver.open(problem)
 
 
 SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
@@ -82,7 +98,7 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
     """
     general = known()["clarabel"]
     ranked = sorted((s for s in known().values() if s.rank is not None), key=lambda s: s.rank or 0)
-    obstacles = {solver.name: solver.obstacle(problem) for solver in ranked}
+    obstacles = {solver.name: obstacle_of(solver, problem) for solver in ranked}
     for name, obstacle in obstacles.items():
         if obstacle is None:
             plan = [(known()[name], "the fastest of nerm's own solvers that take this problem")]
@@ -156,7 +172,7 @@ def _solve_all(
         open_ones = [i for i, s in enumerate(solutions) if s is None or s.status is not Status.OPTIMAL]
         if not open_ones:
             break
-        session = solver.open(problems[open_ones[0]])
+        session = _open(solver, problems[open_ones[0]])
         for i, new in zip(
             open_ones, _judged(solver, session, [problems[i] for i in open_ones], tol, reason, options), strict=True
         ):

@@ -55,6 +55,7 @@ class Solver(ABC):
     name: str
     package: str
     rank: ClassVar[int | None] = None  # its place among those that "auto" asks; None: only when it is named
+    takes_constraints: ClassVar[bool] = False  # else one limit is met by a search over its weight
 
     def installed(self) -> bool:
         """Whether its package is here, found without importing it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from nerm.cvxpy_driver import run
 from nerm.errors import UnsupportedProblemError
@@ -28,6 +28,7 @@ class CvxpySolver(Solver):
     cones: str
     tighten: tuple[float, ...] = (1e-2, 1e-4)
     finest: float = 1e-12
+    takes_constraints: ClassVar[bool] = True
 
     def needs(self) -> str:
         """One phrase: what a problem must be like for this solver."""

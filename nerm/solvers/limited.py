@@ -1,0 +1,182 @@
+"""One limit C(f) <= t by a solver that knows no constraints: a search over the weight eta of C.
+
+With p(eta) the optimum of the objective + eta C, the dual of the limited problem is max over eta >= 0 of
+p(eta) - eta t, concave with slope C(f_eta) - t (MATHEMATICS, section 11). Every eta gives a bound from below. From
+above the segment between the solutions on either side of the limit does: f = (1 - s) f_low + s f_high with the smallest
+s that satisfies the limit. The same mixture of their multipliers is a dual point, so both errors are of second order in
+the width of the bracket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nerm.blocks import shares
+from nerm.certificate import dual_point
+from nerm.multipliers import Multipliers
+from nerm.problem import Problem
+from nerm.solution import Answer
+from nerm.solvers.base import Session, Solver
+from nerm.typing import Floats
+
+MOST_SOLVES = 40
+INNER = 0.2  # the share of the tolerance that a single solve may use up
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A hypothesis and multipliers for one eta: its scores, objective without the limit, C, and bound."""
+
+    eta: float
+    coef: Floats
+    intercept: float
+    scores: Floats
+    value: float
+    limited: float
+    multipliers: Multipliers
+    bound: float
+
+
+class LimitedSession(Session):
+    """A solver's session on the relaxed problem, and the search around it."""
+
+    def __init__(self, solver: Solver, problem: Problem) -> None:
+        self._session = solver.open(problem.relaxed([1.0]))
+
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+        """Search for the weight of the limit."""
+        return _Search(self._session, problem, accuracy, options).run()
+
+    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
+        """Solve one after the other; the session remembers the last solutions."""
+        return (self.answer(problem, accuracy, options) for problem in problems)
+
+
+class _Search:
+    """The bracket [low, high] of eta, C > t at its low end and C <= t at its high end, and the best bounds."""
+
+    def __init__(self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any]) -> None:
+        self.session, self.problem, self.accuracy, self.options = session, problem, accuracy, options
+        (self.limit,) = (limit.bound for limit in problem.limits)
+        self.iterations = self.solves = self.side = 0  # side: which end moved last, +1 the low one
+        self.build_seconds = self.solve_seconds = 0.0
+        first = len(problem.objective.terms)
+        own = [block for block in problem.blocks if block.term >= first]
+        mass = float(own[0].weights.sum()) / problem.divisor
+        self.at_zero = own[0].atom.facts.at_zero * mass
+        self.least = self.at_zero if own[0].side else own[0].atom.facts.minimum * mass
+
+    def run(self) -> Answer:
+        """Search until the primal value and the bound meet."""
+        low = best = self._at(0.0)
+        if low.limited <= self.limit:
+            return self._answer(low)
+        high: Point | None = None
+        eta = self._first(low)
+        while self.solves < MOST_SOLVES:
+            point = self._at(eta)
+            low, high = (point, high) if point.limited > self.limit else (low, point)
+            best = low if high is None else self._mixture(low, high)
+            if high is not None and best.value - best.bound <= self.accuracy * abs(best.value):
+                break
+            following = self._next(low, high, point)
+            if following == eta or (high is not None and high.eta - low.eta <= 1e-15 * high.eta):
+                break
+            eta = following
+        return self._answer(best)
+
+    def _at(self, eta: float) -> Point:
+        """Solve for one eta."""
+        relaxed = self.problem.relaxed([eta])
+        answer = self.session.answer(relaxed, INNER * self.accuracy, self.options)
+        self.solves += 1
+        self.iterations += answer.iterations or 0
+        self.build_seconds += answer.build_seconds
+        self.solve_seconds += answer.solve_seconds
+        assert answer.coef is not None
+        assert answer.multipliers is not None
+        return self._point(eta, answer.coef, answer.intercept, answer.multipliers)
+
+    def _point(self, eta: float, coef: Floats, intercept: float, multipliers: Multipliers) -> Point:
+        multipliers = replace(multipliers, limits=np.array([eta]))
+        scores = self.problem.hypothesis.scores(coef, intercept)
+        value = float(self.problem.value(coef, intercept))
+        limited = float(self.problem.limited(scores)[0])
+        bound = dual_point(self.problem, multipliers).bound
+        return Point(eta, coef, intercept, scores, value, limited, multipliers, bound)
+
+    def _first(self, low: Point) -> float:
+        """Return a first guess.
+
+        p(eta) <= P(0) + eta C(0) bounds the right eta by (P(0) - p(0)) / (t - C(0)); C falls from C(f_0) towards its
+        least value about like 1 / (1 + k eta).
+        """
+        room = max(self.limit - self.at_zero, 1e-9 * max(self.limit, 1e-300))
+        most = max(self.problem.value_at_zero() - low.value, 1e-12 * abs(low.value)) / room
+        return 0.3 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
+
+    def _next(self, low: Point, high: Point | None, last: Point) -> float:
+        """Return the next eta: where the cubic through both values and slopes of the dual has its maximum.
+
+        An end that moved twice is near already, and the other keeps the bracket wide: then the step goes beyond that
+        point by as much again.
+        """
+        if high is None:
+            return 4.0 * low.eta
+        width = high.eta - low.eta
+        first, second = width * (low.limited - self.limit), width * (high.limited - self.limit)
+        rise = high.bound - low.bound
+        a, b = 3 * rise - 2 * first - second, first + second - 2 * rise
+        share = -first / (a - np.sqrt(max(a * a - 3 * first * b, 0.0)))  # the root that is stable for b -> 0
+        side = 1 if last is low else -1
+        if side == self.side:
+            share += share if side > 0 else share - 1
+        self.side = side
+        return low.eta + float(np.clip(share, 0.01, 0.99)) * width
+
+    def _mixture(self, low: Point, high: Point) -> Point:
+        """Return the hypothesis between two that just satisfies the limit, with the same mixture of multipliers."""
+        inside, outside = 1.0, 0.0
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            fits = self.problem.limited((1 - middle) * low.scores + middle * high.scores)[0] <= self.limit
+            inside, outside = (middle, outside) if fits else (inside, middle)
+            if inside - outside <= 1e-15:
+                break
+        s = inside
+        coef, intercept = (1 - s) * low.coef + s * high.coef, (1 - s) * low.intercept + s * high.intercept
+        eta = (1 - s) * low.eta + s * high.eta
+        mixed = self._point(eta, coef, intercept, _mixed(self.problem, low, high, s))
+        best = max((mixed, low, high), key=lambda point: point.bound)
+        return replace(mixed, bound=best.bound, multipliers=best.multipliers)
+
+    def _answer(self, point: Point) -> Answer:
+        met = point.limited <= self.limit and point.value - point.bound <= self.accuracy * abs(point.value)
+        return Answer(
+            coef=point.coef,
+            intercept=point.intercept,
+            multipliers=point.multipliers,
+            claim="converged" if met else "stopped early",
+            iterations=self.iterations,
+            build_seconds=self.build_seconds,
+            solve_seconds=self.solve_seconds,
+            details={"solves": self.solves, "eta": point.eta},
+        )
+
+
+def _mixed(problem: Problem, low: Point, high: Point, s: float) -> Multipliers:
+    """Return multipliers whose weighted forces are (1 - s) times the first and s times the second: D is concave."""
+    parts = [(1 - s, low), (s, high)]
+    factors = [share * problem.relaxed([p.eta]).factors for share, p in parts]
+    nus = [f * shares(problem.blocks, p.multipliers.thetas) for f, (_, p) in zip(factors, parts, strict=True)]
+    total = nus[0] + nus[1]
+    rows = sum(nu[:, None] * p.multipliers.rows for nu, (_, p) in zip(nus, parts, strict=True))
+    rows = np.divide(rows, total[:, None], out=high.multipliers.rows.copy(), where=total[:, None] > 0)
+    alone = len(problem.blocks) - 2 * len(high.multipliers.thetas)
+    plus, both = total[alone::2], total[alone::2] + total[alone + 1 :: 2]
+    thetas = np.divide(plus, both, out=np.full(len(plus), 0.5), where=both > 0)
+    return Multipliers(rows, thetas)
