@@ -2,9 +2,9 @@
 
     python benchmarks/limits.py --peer 2
 
-Ten limits between the plain model's C_psi and psi(0). A single solve is `Problem.solve` at the eta that was found, cold,
-timed next to each search; all answers to the certified relative gap 1e-6. Clarabel solves the constrained cvxpy model of
-the same distinct rows (`Problem.to_cvxpy`) for the first few limits only, since it takes minutes.
+Ten limits between the plain model's C_psi and psi(0). A single solve is `Problem.solve` at the eta found, cold,
+timed next to each search; all answers to the certified relative gap 1e-6. Clarabel solves the constrained cvxpy model
+of the same distinct rows (`Problem.to_cvxpy`) for the first few limits only, since it takes minutes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def main() -> None:
         ratios.append(seconds / single)
         line = (
             f"t {limit:.4f}  eta {eta:8.4f}  {solution.status.value}, gap {solution.certificate.relative_gap:.1e}  "
-            f"{seconds:.3f} s = {ratios[-1]:.1f} single solves of {single:.3f} s, {solution.stats.details['solves']} etas"
+            f"{seconds:.3f} s = {ratios[-1]:.1f} single solves of {single:.3f} s, "
+            f"{solution.stats.details['solves']} etas"
         )
         if k < chosen.peer:
             peer, other = timed(lambda problem=problem: problem.solve("clarabel"))

@@ -119,7 +119,7 @@ class Algebra(ABC):
         sample_weight
             (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
         """
-        from nerm.problem import bind
+        from nerm.bind import bind
 
         return bind(
             self.subject_to(),

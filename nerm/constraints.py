@@ -11,7 +11,8 @@ convex, and their multipliers enter the certificate (`nerm.certificate`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from nerm.validation import as_floats
 
 ROUNDING = 1e-12  # of the size of its summands before they cancel: what a constraint may miss by computing it
 Sense = Literal["<=", ">=", "=="]
+SENSES: tuple[Sense, ...] = ("<=", ">=", "==")
 
 
 class Coefficients:
@@ -75,12 +77,12 @@ class Coefficients:
 
     def _compare(self, sense: Sense, bound: Any) -> LinearConstraint:
         values = as_floats(bound, "bound", "Compare with a number or a vector of numbers")
-        _check_bound(values, "bound", allowed={"<=": 1.0, ">=": -1.0, "==": 0.0}[sense])
+        _check_bound(values, "bound", allowed=dict(zip(SENSES, (1.0, -1.0, 0.0), strict=True))[sense])
         if values.ndim > 1:
             raise InvalidInputError(
                 "'bound' must be a number or a vector", f"shape {values.shape}", "Pass one number a row of A"
             )
-        return LinearConstraint(self, sense, values.copy())
+        return LinearConstraint(self.columns, self.matrix, sense, values.copy())
 
     def __le__(self, bound: Any) -> LinearConstraint:
         return self._compare("<=", bound)
@@ -106,34 +108,39 @@ def _check_bound(values: Floats, name: str, allowed: float) -> None:
 class LinearConstraint(Constraint):
     """A w <= b, A w >= b or A w = b for coefficients w (see `Coefficients`)."""
 
-    coefficients: Coefficients
+    columns: tuple[str | int, ...]
+    matrix: Floats | None
     sense: Sense
     bound: Floats
 
-    def __repr__(self) -> str:
-        return f"{self.coefficients!r} {self.sense} {f'{self.bound:g}' if self.bound.ndim == 0 else 'b'}"
+    @property
+    def _left(self) -> str:
+        return f"Coefficients({', '.join(map(repr, self.columns))})" + ("" if self.matrix is None else ".apply(A)")
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the constraint as text."""
-        names = ", ".join(map(str, self.coefficients.columns))
-        w = f"w[{names}]" if names else "w"
-        sense = {"<=": "≤", ">=": "≥", "==": "="}[self.sense]
-        return f"{w if self.coefficients.matrix is None else f'A {w}'} {sense} {self._right()}"
-
+    @property
     def _right(self) -> str:
         return f"{self.bound:g}" if self.bound.ndim == 0 else "b"
 
+    def __repr__(self) -> str:
+        return f"{self._left} {self.sense} {self._right}"
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the constraint as text."""
+        names = ", ".join(map(str, self.columns))
+        w = ("" if self.matrix is None else "A ") + (f"w[{names}]" if names else "w")
+        return f"{w} {dict(zip(SENSES, '≤≥=', strict=True))[self.sense]} {self._right}"
+
     def latex_formula(self) -> str:
         """Return the constraint as LaTeX."""
-        names = ", ".join(rf"\mathrm{{{str(c).replace('_', chr(92) + '_')}}}" for c in self.coefficients.columns)
-        w = f"w_{{{names}}}" if names else "w"
-        sense = {"<=": r"\le", ">=": r"\ge", "==": "="}[self.sense]
-        return f"{w if self.coefficients.matrix is None else f'A {w}'} {sense} {self._right()}"
+        names = ", ".join(r"\mathrm{" + str(c).replace("_", r"\_") + "}" for c in self.columns)
+        w = ("" if self.matrix is None else "A ") + (f"w_{{{names}}}" if names else "w")
+        sense = dict(zip(SENSES, (r"\le", r"\ge", "="), strict=True))[self.sense]
+        return f"{w} {sense} {self._right}"
 
     def rows(self, d: int, names: Sequence[str] | None) -> tuple[Floats, Floats]:
         """Return (A, b) of A w <= b, or of A w = b, over all d coefficients."""
-        columns = [_column(c, d, names) for c in self.coefficients.columns] or list(range(d))
-        A = np.eye(len(columns)) if self.coefficients.matrix is None else self.coefficients.matrix
+        columns = [_column(c, d, names) for c in self.columns] or list(range(d))
+        A = np.eye(len(columns)) if self.matrix is None else self.matrix
         if A.shape[1] != len(columns):
             raise InvalidInputError(
                 f"'A' must have one column for each of the {len(columns)} coefficients",
@@ -142,7 +149,7 @@ class LinearConstraint(Constraint):
             )
         if self.bound.ndim and len(self.bound) != len(A):
             raise InvalidInputError(
-                f"'bound' must have one entry for each of the {len(A)} rows of {self.coefficients!r}",
+                f"'bound' must have one entry for each of the {len(A)} rows of {self._left}",
                 f"{len(self.bound)} entries",
                 "Pass a number, or a vector of that length",
             )
@@ -186,10 +193,11 @@ class Polyhedron:
     matrix: Floats
     bound: Floats
     equal: Bools
-    size: Floats = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", np.linalg.norm(self.matrix, axis=1))
+    @cached_property
+    def size(self) -> Floats:
+        """The norm of each row."""
+        return np.asarray(np.linalg.norm(self.matrix, axis=1))
 
     def signed(self, z: Floats) -> Floats:
         """Return multipliers with the signs that they must have."""
@@ -213,14 +221,12 @@ class Polyhedron:
             return w
         if not self.equal.any() and (np.count_nonzero(self.matrix, axis=1) <= 1).all():
             return self._clipped(w)
-        from scipy.optimize import nnls
-
         for _ in range(3):  # the second and third time only rounding is left
             G, h = -self.matrix / self.size[:, None], (self.matrix @ w - self.bound) / self.size
             G, h = np.vstack([G, -G[self.equal]]), np.concatenate([h, -h[self.equal]])
             unit = max(float(np.abs(h).max()), 1e-300)
             system, target = np.vstack([G.T, h / unit]), np.append(np.zeros(len(w)), 1.0)
-            rest = system @ nnls(system, target, maxiter=30 * system.shape[1])[0] - target
+            rest = system @ nonnegative_least_squares(system, target) - target
             if not abs(rest[-1]) > 0:
                 break
             w = w - unit * rest[:-1] / rest[-1]
@@ -253,17 +259,22 @@ class Polyhedron:
 
     def multipliers(self, w: Floats, rest: Floats) -> Floats:
         """Return z, of the right signs and 0 on rows that are not tight at w, with A'z near `rest`."""
-        from scipy.optimize import nnls
-
         tight = np.flatnonzero(self._tight(w))
         both = tight[self.equal[tight]]
         system = np.hstack([self.matrix[tight].T, -self.matrix[both].T])
         z = np.zeros(len(self.bound))
         if system.size:
-            found = nnls(system, rest, maxiter=30 * system.shape[1])[0]
+            found = nonnegative_least_squares(system, rest)
             z[tight] = found[: len(tight)]
             z[both] -= found[len(tight) :]
         return z
+
+
+def nonnegative_least_squares(system: Floats, target: Floats) -> Floats:
+    """Return the z >= 0 with the least ||system z - target||."""
+    from scipy.optimize import nnls
+
+    return np.asarray(nnls(system, target, maxiter=30 * system.shape[1])[0])
 
 
 def polyhedron(objective: Objective, d: int, names: Sequence[str] | None) -> Polyhedron | None:

@@ -25,7 +25,9 @@ ROUNDING = 1e-11  # of a sum, relative to the size of its summands: what counts 
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
 
 
-def repaired(problem: Problem, multipliers: Multipliers, free: Floats, pull: Floats) -> tuple[Multipliers | None, str]:
+def repaired(
+    problem: Problem, multipliers: Multipliers, free: Floats, pull: Floats | None = None
+) -> tuple[Multipliers | None, str]:
     """Return the multipliers in their domains, with sum c = 0 and sum c x = 0 in the free directions; and what failed.
 
     None if that cannot be had. `free`, (d, k), spans the directions that no regularizer punishes; if linear constraints
@@ -35,7 +37,8 @@ def repaired(problem: Problem, multipliers: Multipliers, free: Floats, pull: Flo
     inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
     if free.shape[1]:
         conditions = Conditions.of(problem, free)
-        reason = _in_words(free, conditions.settle(problem, inside, problem.divisor * (free.T @ pull)))
+        target = np.zeros(free.shape[1]) if pull is None else problem.divisor * (free.T @ pull)
+        reason = _in_words(free, conditions.settle(problem, inside, target))
     else:
         balanced = not problem.intercept or _balance(problem, inside)
         reason = "" if balanced else _in_words(free, np.array([True]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -47,8 +48,8 @@ class Multipliers:
     rows: Floats
     thetas: Floats
     one_sided: int = 0
-    limits: Floats = field(default_factory=lambda: np.zeros(0))
-    linear: Floats = field(default_factory=lambda: np.zeros(0))
+    limits: Floats = field(default_factory=partial(np.zeros, 0))
+    linear: Floats = field(default_factory=partial(np.zeros, 0))
 
     @property
     def _alone(self) -> int:

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm import hypothesis as hypotheses
-from nerm import kernels
-from nerm import viewpoint as viewpoints_room
 from nerm.algebra import Limit, Objective, WeightedTerm
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import Block, make_blocks
-from nerm.constraints import ROUNDING, Polyhedron, polyhedron
+from nerm.constraints import ROUNDING, Polyhedron
 from nerm.errors import InvalidInputError
-from nerm.objective import Neutrality, Risk
-from nerm.rows import Rows, as_given, distinct_rows
+from nerm.objective import Neutrality
+from nerm.rows import Rows, as_given
 from nerm.typing import Array, Floats
-from nerm.validation import as_finite, as_labels, as_matrix, as_nonnegative, as_vector, as_weights
+from nerm.validation import as_finite, as_nonnegative, as_vector, own
 from nerm.value import ObjectiveValue, TermValue
 
 if TYPE_CHECKING:
@@ -272,7 +270,7 @@ class Problem:
         Rows of one distinct row must have one label: they were bound with `apart`, which keeps them so.
         """
         blocks = make_blocks(objective, self.rows, y, self.viewpoints, sample_weight)
-        return replace(self, objective=objective, y=_own(y), sample_weight=_own(sample_weight), blocks=blocks)
+        return replace(self, objective=objective, y=own(y), sample_weight=own(sample_weight), blocks=blocks)
 
     def without_rows(self) -> Problem:
         """Return what is left without the training rows: terms, classes, and a hypothesis that can still be linear."""
@@ -356,119 +354,3 @@ class Problem:
         from nerm.solvers import path
 
         return path(self, eta, solver, tol, **options)
-
-
-def bind(
-    objective: Objective,
-    X: Any,
-    y: Any,
-    *,
-    viewpoint: Any = None,
-    kernel: Any = None,
-    intercept: bool = True,
-    sample_weight: Any = None,
-    divisor: float | None = None,
-    apart: Any = None,
-    checked: bool = False,
-) -> Problem:
-    """Check everything once, own it, merge equal rows, and return the problem (the work behind `Objective.on`).
-
-    What the estimators ask for beyond that: sums are divided by `divisor` instead of the number of rows; rows are
-    merged by (x, apart, v), where `apart`, an array (n,), tells more classes apart than y, and the distinct rows are
-    put into an order of their own, so that the given order leaves no trace; X and y are `checked`, known to be a finite
-    float matrix, dense or CSR, and a vector of both -1 and +1.
-    """
-    _check_terms(objective)
-    matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
-    n = matrix.shape[0]
-    resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
-    labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
-    views = {name: _own(v) for name, v in viewpoints_room.resolve(viewpoint, X, n).items()}
-    _check_viewpoints(objective, views)
-    weight = _own(as_weights(sample_weight, n, "sample_weight"))
-    if resolved is not None and resolved.name == "precomputed":
-        rows = as_given(n)
-    else:
-        keys = [labels if apart is None else apart, *views.values()]
-        rows = distinct_rows(matrix, np.stack(keys), canonical=apart is not None)
-    problem = Problem(
-        objective=objective,
-        hypothesis=hypotheses.make(matrix, resolved, rows),
-        rows=rows,
-        y=_own(labels),
-        classes=classes,
-        viewpoints=views,
-        sample_weight=weight,
-        intercept=_flag(intercept),
-        divisor=float(n if divisor is None else divisor),
-        blocks=make_blocks(objective, rows, labels, views, weight),
-    )
-    problem = replace(problem, region=_region(problem, X))
-    _check_regularizers(problem)
-    _check_limits(problem)
-    return problem
-
-
-def _flag(intercept: Any) -> bool:
-    if not isinstance(intercept, bool | np.bool_):
-        raise InvalidInputError("'intercept' must be True or False", repr(intercept), "Pass one of the two")
-    return bool(intercept)
-
-
-def _own(values: Floats) -> Floats:
-    """Return a copy that nobody can change: what was validated stays what is solved."""
-    copy = np.array(values, dtype=float)
-    copy.setflags(write=False)
-    return copy
-
-
-def _check_terms(objective: Objective) -> None:
-    if not any(isinstance(t.term, Risk) for t in objective.terms):
-        raise InvalidInputError("an objective must contain a risk", repr(objective), "Add Risk(Hinge()), for instance")
-
-
-def _check_viewpoints(objective: Objective, viewpoints: Mapping[str, Floats]) -> None:
-    limits = [c for c in objective.constraints if isinstance(c, Limit)]
-    if not viewpoints and (limits or any(isinstance(t.term, Neutrality) for t in objective.terms)):
-        raise InvalidInputError(
-            "'viewpoint' must be given when the objective has a neutrality term",
-            "None",
-            "Pass viewpoint=..., or drop the term",
-        )
-
-
-def _region(problem: Problem, X: Any) -> Polyhedron | None:
-    """Return the linear constraints on w, by the names of X's columns if it has some."""
-    columns = getattr(X, "columns", None)
-    names = None if columns is None else [str(name) for name in columns]
-    if problem.is_kernel and len(problem.limits) < len(problem.objective.constraints):
-        raise InvalidInputError(
-            "coefficients can be constrained on a linear problem only", "a kernel", "Pass kernel=None, or drop them"
-        )
-    return polyhedron(problem.objective, problem.hypothesis.size, names)
-
-
-def _check_limits(problem: Problem) -> None:
-    """Refuse a limit below what any hypothesis reaches: psi(0) mean u for two sides, by convexity, inf psi for one."""
-    first = len(problem.objective.terms)
-    for block in problem.blocks:
-        if block.term >= first:
-            limit, facts = problem.limits[block.term - first], block.atom.facts
-            least = (facts.at_zero if block.side else facts.minimum) * float(block.weights.sum()) / problem.divisor
-            if limit.bound < least:
-                raise InvalidInputError(
-                    f"{limit.term!r} can be limited to {least:g} or more, the least that any hypothesis has",
-                    f"<= {limit.bound:g}",
-                    "Raise the limit",
-                )
-
-
-def _check_regularizers(problem: Problem) -> None:
-    for _, omega in problem.regularizers:
-        if problem.is_kernel and not isinstance(omega, SquaredL2):
-            raise InvalidInputError(
-                "a kernel problem must be regularised by SquaredL2, the norm of its function space",
-                repr(omega),
-                "For a norm of the coefficients c, pass the Gram matrix as X with kernel=None",
-            )
-        omega.check(problem.hypothesis.size)

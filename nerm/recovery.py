@@ -14,6 +14,7 @@ import numpy as np
 
 from nerm.atoms import numeric
 from nerm.blocks import Block, forces, shares
+from nerm.constraints import nonnegative_least_squares
 from nerm.multipliers import Multipliers
 from nerm.typing import Floats
 
@@ -101,12 +102,10 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
             owners.append(block.term - first)
     weights = np.zeros(len(bounds))
     if pulls:
-        from scipy.optimize import nnls
-
         q = pull(forces(problem, rows, np.full(len(problem.two_sided), 0.5)))
         low, high = _regularizer_interval(problem, coef)
         rest = np.append(np.clip(q[:-1], low, high), 0.0) - q
-        np.add.at(weights, owners, nnls(np.column_stack(pulls), rest)[0])
+        np.add.at(weights, owners, nonnegative_least_squares(np.column_stack(pulls), rest))
     return weights
 
 

@@ -17,9 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm import atoms, kernels
-from nerm.algebra import Objective, WeightedTerm
+from nerm.algebra import Limit, Objective, WeightedTerm
 from nerm.blocks import make_blocks
 from nerm.certificate import Certificate
+from nerm.constraints import LinearConstraint, Polyhedron
 from nerm.errors import InvalidInputError
 from nerm.estimators import NERMClassifier, NeutralSVC
 from nerm.files import write_atomically
@@ -101,11 +102,12 @@ def _classes() -> dict[str, Mapping[str, Any]]:
     """Return what a file names, kind by kind: built-in atoms and kernels, nerm's own records, and classifiers."""
     records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
+    constraints = (Limit, LinearConstraint, Polyhedron)
     return {
         "margin": atoms.margin_functions(),
         "regularizer": atoms.regularizers(),
         "kernel": kernels.names(),
-        "record": {cls.__name__: cls for cls in (*records, *values)},
+        "record": {cls.__name__: cls for cls in (*records, *values, *constraints)},
         "estimator": {cls.__name__: cls for cls in (NeutralSVC, NERMClassifier)},
     }
 

@@ -180,3 +180,10 @@ def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one
     """Refuse a name that is not one of the known ones."""
     if name not in known:
         raise UnknownNameError(what, name, known, do)
+
+
+def own(values: Floats) -> Floats:
+    """Return a copy that nobody can change: what was validated stays what is solved."""
+    copy = np.array(values, dtype=float)
+    copy.setflags(write=False)
+    return copy

@@ -23,7 +23,7 @@ CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
 
 #: What opens a later room when it is called.
 DOORS = {
-    "algebra.Algebra.on": "problem",
+    "algebra.Algebra.on": "bind",
     "problem.Problem.solve": "solvers",
     "problem.Problem.path": "solvers",
     "problem.Problem.certify": "certificate",

@@ -23,9 +23,10 @@ from nerm import weights as neutrality_weights
 from nerm.algebra import Objective, WeightedTerm
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
+from nerm.bind import bind
 from nerm.errors import NotSolvedError
 from nerm.objective import Neutrality, Risk
-from nerm.problem import Problem, bind
+from nerm.problem import Problem
 from nerm.solution import Solution, Status
 from nerm.typing import Floats, Matrix
 from nerm.value import ObjectiveValue

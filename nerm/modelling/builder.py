@@ -115,8 +115,11 @@ def _rows_of(region: Polyhedron) -> list[Ints]:
     return [rows for rows in (np.flatnonzero(~region.equal), np.flatnonzero(region.equal)) if len(rows)]
 
 
-def build(problem: Problem) -> Model:
-    """Return the cvxpy model: minimise sum of weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints."""
+def build(problem: Problem, *, slack: bool = False) -> Model:
+    """Return the cvxpy model: minimise sum of weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints.
+
+    With `slack` the least slack is minimised instead with which all limits can be met: C_k <= t_k + slack.
+    """
     X, recover = _features(problem)
     w = cp.Variable(X.shape[1], name="coef")
     b = cp.Variable(name="intercept") if problem.intercept else None
@@ -136,13 +139,14 @@ def build(problem: Problem) -> Model:
         weights.append(cp.Parameter(nonneg=True, name=name))
         values.append(weights[-1] * value)
     first = len(problem.objective.terms)
+    room = cp.Variable(name="slack") if slack else 0.0
     limits = [
-        tuple(mean <= limit.bound for (term, _), mean in means.items() if term == first + k)
+        tuple(mean <= limit.bound + room for (term, _), mean in means.items() if term == first + k)
         for k, limit in enumerate(problem.limits)
     ]
     linear = () if problem.region is None else _linear_constraints(problem.region, w)
     constraints = [tie, *chain.from_iterable(sides), *chain.from_iterable(limits), *linear]
-    minimise = cp.Problem(cp.Minimize(cp.sum(values)), constraints)
+    minimise = cp.Problem(cp.Minimize(room if slack else cp.sum(values)), constraints)
     sides += [limit for limit in limits if len(limit) == 2]
     model = Model(minimise, w, b, tie, tuple(weights), sides, limits, linear, recover)
     model.set_weights(problem)

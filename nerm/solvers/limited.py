@@ -28,7 +28,7 @@ INNER = 0.2  # the share of the tolerance that a single solve may use up
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class Solved:
     """A hypothesis and multipliers for one eta: its scores, objective without the limit, C, and bound."""
 
     eta: float
@@ -75,7 +75,7 @@ class _Search:
         low = best = self._at(0.0)
         if low.limited <= self.limit:
             return self._answer(low)
-        high: Point | None = None
+        high: Solved | None = None
         eta = self._first(low)
         while self.solves < MOST_SOLVES:
             point = self._at(eta)
@@ -89,7 +89,7 @@ class _Search:
             eta = following
         return self._answer(best)
 
-    def _at(self, eta: float) -> Point:
+    def _at(self, eta: float) -> Solved:
         """Solve for one eta."""
         relaxed = self.problem.relaxed([eta])
         answer = self.session.answer(relaxed, INNER * self.accuracy, self.options)
@@ -101,15 +101,15 @@ class _Search:
         assert answer.multipliers is not None
         return self._point(eta, answer.coef, answer.intercept, answer.multipliers)
 
-    def _point(self, eta: float, coef: Floats, intercept: float, multipliers: Multipliers) -> Point:
+    def _point(self, eta: float, coef: Floats, intercept: float, multipliers: Multipliers) -> Solved:
         multipliers = replace(multipliers, limits=np.array([eta]))
         scores = self.problem.hypothesis.scores(coef, intercept)
         value = float(self.problem.value(coef, intercept))
         limited = float(self.problem.limited(scores)[0])
         bound = dual_point(self.problem, multipliers).bound
-        return Point(eta, coef, intercept, scores, value, limited, multipliers, bound)
+        return Solved(eta, coef, intercept, scores, value, limited, multipliers, bound)
 
-    def _first(self, low: Point) -> float:
+    def _first(self, low: Solved) -> float:
         """Return a first guess.
 
         p(eta) <= P(0) + eta C(0) bounds the right eta by (P(0) - p(0)) / (t - C(0)); C falls from C(f_0) towards its
@@ -119,7 +119,7 @@ class _Search:
         most = max(self.problem.value_at_zero() - low.value, 1e-12 * abs(low.value)) / room
         return 0.3 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
 
-    def _next(self, low: Point, high: Point | None, last: Point) -> float:
+    def _next(self, low: Solved, high: Solved | None, last: Solved) -> float:
         """Return the next eta: where the cubic through both values and slopes of the dual has its maximum.
 
         An end that moved twice is near already, and the other keeps the bracket wide: then the step goes beyond that
@@ -138,7 +138,7 @@ class _Search:
         self.side = side
         return low.eta + float(np.clip(share, 0.01, 0.99)) * width
 
-    def _mixture(self, low: Point, high: Point) -> Point:
+    def _mixture(self, low: Solved, high: Solved) -> Solved:
         """Return the hypothesis between two that just satisfies the limit, with the same mixture of multipliers."""
         inside, outside = 1.0, 0.0
         for _ in range(60):
@@ -154,7 +154,7 @@ class _Search:
         best = max((mixed, low, high), key=lambda point: point.bound)
         return replace(mixed, bound=best.bound, multipliers=best.multipliers)
 
-    def _answer(self, point: Point) -> Answer:
+    def _answer(self, point: Solved) -> Answer:
         met = point.limited <= self.limit and point.value - point.bound <= self.accuracy * abs(point.value)
         return Answer(
             coef=point.coef,
@@ -168,7 +168,7 @@ class _Search:
         )
 
 
-def _mixed(problem: Problem, low: Point, high: Point, s: float) -> Multipliers:
+def _mixed(problem: Problem, low: Solved, high: Solved, s: float) -> Multipliers:
     """Return multipliers whose weighted forces are (1 - s) times the first and s times the second: D is concave."""
     parts = [(1 - s, low), (s, high)]
     factors = [share * problem.relaxed([p.eta]).factors for share, p in parts]

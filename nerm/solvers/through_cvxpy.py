@@ -6,11 +6,14 @@ import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from nerm.cvxpy_driver import run
 from nerm.errors import UnsupportedProblemError
 from nerm.problem import Problem
 from nerm.solution import Answer
 from nerm.solvers.base import Session, Solver
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class _CvxpySession(Session):
         self.solver = solver
         self.model = build(problem)
         self.compiled, self.compilation = False, 0.0
+        self.inside: tuple[Floats, float] | None = None
         self.unbilled = time.perf_counter() - started
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
@@ -72,6 +76,8 @@ class _CvxpySession(Session):
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
+        if problem.limits and problem.region is not None and self.inside is None:
+            self.inside = self._inside(problem, accuracy)
         stats = model.problem.solver_stats
         return Answer(
             coef=None if found is None else found[0],
@@ -82,7 +88,20 @@ class _CvxpySession(Session):
             build_seconds=build_seconds,
             solve_seconds=seconds,
             details={"accuracy": accuracy, "compilation_seconds": compilation},
+            inside=self.inside,
         )
+
+    def _inside(self, problem: Problem, accuracy: float) -> tuple[Floats, float] | None:
+        """Return a hypothesis with room in all limits, where the linear constraints forbid f = 0."""
+        from nerm.modelling import build
+
+        assert problem.region is not None
+        if not problem.region.violation(np.zeros(problem.hypothesis.size)):
+            return None
+        model = build(problem, slack=True)
+        run(model.problem, self.solver.name, accuracy, {})
+        found = model.hypothesis()
+        return None if found is None else (problem.region.project(found[0]), found[1])
 
     def _compile(self, name: str) -> None:
         """Compile for this solver (once: cvxpy keeps the result); refuse what it cannot take."""

@@ -18,10 +18,11 @@ import numpy as np
 
 from nerm.atoms.hinge import Hinge
 from nerm.atoms.squared_l2 import SquaredL2
+from nerm.bind import bind
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.kernels import Linear, resolve
 from nerm.objective import Neutrality, Risk
-from nerm.problem import Problem, bind
+from nerm.problem import Problem
 from nerm.svm.published import Shrinkage
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive, as_weights
