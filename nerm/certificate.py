@@ -139,7 +139,7 @@ def judge(
     best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol)
     if best.relative_gap <= (tol or 0.0):
         best = replace(best, reason="")
-    elif _moderate(problem) and not attained(problem, unpunished(problem)):
+    elif _moderate(problem) and not problem.objective.constraints and not attained(problem, unpunished(problem)):
         best = replace(best, reason=NOT_ATTAINED)
     return value, best, behind
 
