@@ -7,6 +7,7 @@ makes a bound loose and never wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -99,10 +100,15 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
     """Return a share without what its part does not punish and where its conjugate is finite, and that conjugate."""
     weight, atom = part
-    free = atom.free(len(share))
-    share = share - free @ (free.T @ share)
+    share = _punished(part, share)
     share = atom.reach(share / weight) * share
     return share, weight * atom.conjugate(share / weight)
+
+
+def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
+    """Return a share without what its part does not punish."""
+    free = part[1].free(len(share))
+    return share - free @ (free.T @ share)
 
 
 def _with_square(parts: Parts, mu: float, q: Floats) -> float:
@@ -122,7 +128,7 @@ def _with_square(parts: Parts, mu: float, q: Floats) -> float:
     if len(parts) > 1 and value - reached(shares) > ENOUGH * value and len(q) <= LARGEST:
         from nerm.small_solves import split
 
-        value = min(value, bound(split(parts, mu, q)))
+        value = min(value, bound(split(parts, q, mu)))
     return value
 
 
@@ -134,20 +140,22 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
         return found
     from nerm.small_solves import split
 
-    exact = _along(parts, split(parts, 0.0, q), q)
+    exact = _along(parts, split(parts, q), q)
     if exact.shrink > 1 - NEARLY:
         return exact
-    # q is out of reach of the parts: with a bit of a square there is a split all the same, and it leaves little
-    return max(found, exact, _along(parts, split(parts, 1e-3, q), q), key=lambda one: one.shrink)
+    # q is out of reach of the parts: what is nearest to it comes from a bit of a square, the longest t q from the ball
+    near, along = _along(parts, split(parts, q, 1e-3), q), _along(parts, split(parts, q, None), q)
+    best = max(found, exact, near, along, key=lambda one: one.shrink)
+    return best._replace(nearest=near.nearest, nearest_value=near.nearest_value)
 
 
 def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
     """Return the bound from some shares: brought into their domains they give `nearest`, and with the rest t q."""
     pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
-    rest = q - sum(share for share, _ in pairs)
+    inside = [share for share, _ in pairs]
     t, best = 0.0, shares
-    for rests in _rests(parts, rest):
-        full = [share + more for (share, _), more in zip(pairs, rests, strict=True)]
+    outside = [_punished(part, share) for part, share in zip(parts, shares, strict=True)]
+    for full in chain(_completed(parts, inside, q), _completed(parts, outside, q)):
         reach = min(atom.reach(share / weight) for (weight, atom), share in zip(parts, full, strict=True))
         if reach > t:
             t, best = reach, full
@@ -159,20 +167,20 @@ def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
         rows = zip(parts, best, strict=True)
         value = sum(weight * atom.conjugate(t * share / weight) for (weight, atom), share in rows)
         reason = "" if t > 0.5 else f"sum c x had to shrink to {t:.1g} of itself for the regularizers' conjugate"
-    nearest = q - rest if t < 1 else None
+    nearest = sum(inside, start=np.zeros_like(q)) if t < 1 else None
     return ConjugateValue(t, value, nearest, sum(value for _, value in pairs), reason)
 
 
-def _rests(parts: Parts, rest: Floats) -> Iterator[list[Floats]]:
-    """Yield ways to give what is left to the parts: all of it to one, or to each in the directions that it punishes."""
-    zero = np.zeros_like(rest)
+def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[Floats]]:
+    """Yield shares that add up to q: what is left goes to one part, or to each in the directions that it punishes."""
+    rest = q - sum(shares)
     for j in range(len(parts)):
-        yield [rest if i == j else zero for i in range(len(parts))]
+        yield [share + rest if i == j else share for i, share in enumerate(shares)]
     free = [atom.free(len(rest)) for _, atom in parts]
     if sum(basis.shape[1] > 0 for basis in free) > 1:
-        punished = [np.eye(len(rest)) - basis @ basis.T for basis in free]
-        common = np.linalg.lstsq(sum(punished), rest, rcond=1e-10)[0]
-        yield [projector @ common for projector in punished]
+        projectors = [np.eye(len(rest)) - basis @ basis.T for basis in free]
+        common = np.linalg.lstsq(sum(projectors), rest, rcond=1e-10)[0]
+        yield [share + projector @ common for share, projector in zip(shares, projectors, strict=True)]
 
 
 def _split(parts: Parts, mu: float, q: Floats) -> list[Floats]:

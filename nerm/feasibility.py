@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 STEPS = 40  # of least squares
+MOST_WORK = 2e10  # rows times squared directions up to which multipliers are fitted to those
 MOST_MOVED = 2_000_000  # rows times coefficients up to which multipliers are moved to another sum c x
 ROUNDING = 1e-11  # of a sum, relative to the size of its summands: what counts as 0
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
@@ -35,7 +36,9 @@ def repaired(
     """
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
     inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
-    if free.shape[1]:
+    if problem.hypothesis.n * free.shape[1] ** 2 > MOST_WORK:
+        reason = f"{problem.hypothesis.n} rows and {free.shape[1]} directions without a regularizer are too many"
+    elif free.shape[1]:
         conditions = Conditions.of(problem, free)
         target = np.zeros(free.shape[1]) if pull is None else problem.divisor * (free.T @ pull)
         reason = _in_words(free, conditions.settle(problem, inside, target))
@@ -154,7 +157,7 @@ class Conditions:
         """Return the conditions of a linear problem in these directions, (d, k), of w."""
         X = problem.hypothesis.X
         axes = np.flatnonzero(directions.any(axis=1))
-        if len(axes) == directions.shape[1]:
+        if np.array_equal(directions[axes], np.eye(directions.shape[1])):  # axes, in their order
             F = X if len(axes) == X.shape[1] else X[:, axes]
             return cls(F, abs(F), problem.intercept)
         return cls(X @ directions, abs(X) @ np.abs(directions), problem.intercept)

@@ -78,19 +78,23 @@ def conjugate(expression: Expression, free: Floats, q: Floats) -> float:
     return reached + slack * (1 + linear)
 
 
-def split(parts: list[tuple[float, Any]], mu: float, q: Floats) -> list[Floats]:
+def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> list[Floats]:
     """Return shares q_j of q that minimise  sum_j weight_j h_j*(q_j / weight_j) + ||q - sum_j q_j||^2 / (2 mu).
 
-    They are the multipliers of z_j = z in  min (mu/2) ||z||^2 - q.z + sum_j weight_j h_j(z_j).
+    They are the multipliers of z_j = z in  min (mu/2) ||z||^2 - q.z + sum_j weight_j h_j(z_j). With mu None the sum
+    must not exceed 1 instead: the shares add up to q, and norms are exceeded by all of them in the same proportion.
     """
     z = cp.Variable(len(q))
     copies = [cp.Variable(len(q)) for _ in parts]
     ties = [copy == z for copy in copies]
-    terms = [weight * atom.expression(copy) for (weight, atom), copy in zip(parts, copies, strict=True)]
-    problem = cp.Problem(cp.Minimize(mu / 2 * cp.sum_squares(z) - q @ z + cp.sum(terms)), ties)
+    omega = cp.sum([weight * atom.expression(copy) for (weight, atom), copy in zip(parts, copies, strict=True)])
+    if mu is None:
+        problem = cp.Problem(cp.Minimize(-q @ z), [*ties, omega <= 1])
+    else:
+        problem = cp.Problem(cp.Minimize(mu / 2 * cp.sum_squares(z) - q @ z + omega), ties)
     _solution(problem, z)
     zero = np.zeros_like(q)
-    return [zero if tie.dual_value is None else -np.asarray(tie.dual_value, dtype=float) for tie in ties]
+    return [zero if tie.dual_value is None else np.nan_to_num(-np.asarray(tie.dual_value, dtype=float)) for tie in ties]
 
 
 @lru_cache(maxsize=64)

@@ -55,6 +55,12 @@ def test_attained_optima_are_certified(objective, y):
     assert solution.certificate.reason == ""
 
 
+def test_the_reason_is_saved_with_the_solution(tmp_path):
+    solution = LOGISTIC.on(X, SEPARABLE).solve()
+    solution.save(tmp_path / "solution.nerm")
+    assert nerm.load(tmp_path / "solution.nerm").certificate == solution.certificate
+
+
 def test_an_intercept_alone_can_run_away():
     """All rows that count have one label: b grows for ever, whatever punishes w."""
     problem = (LOGISTIC + 0.1 * nerm.SquaredL2()).on(X, MIXED, sample_weight=(MIXED > 0).astype(float))

@@ -32,7 +32,7 @@ def random_case(seed):
     X = rng.normal(size=(n, d)) * 10 ** rng.uniform(-1, 1, size=d)
     X = np.round(X) if seed % 5 == 0 else X
     X = np.column_stack([X, 2 * X[:, 0]]) if seed % 7 == 0 else X  # a column that says nothing new
-    y = np.where(rng.normal(size=n) + X[:, 0] / np.abs(X).max() > 0, 1.0, -1.0)
+    y = np.where(rng.normal(size=n) + X[:, 0] / max(np.abs(X).max(), 1e-9) > 0, 1.0, -1.0)
     v = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
     s = rng.uniform(0, 2, size=n) * (rng.random(n) < 0.9) if seed % 3 == 0 else np.ones(n)
     loss, surrogate = list(PLAIN)[seed % 4], list(PLAIN)[seed // 4 % 4]

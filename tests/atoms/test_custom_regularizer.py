@@ -116,6 +116,12 @@ def test_it_is_a_value():
     assert nerm.Regularizer in type(first).__mro__
 
 
+def test_a_classifier_takes_it():
+    X, y, v = make_data(1)
+    model = nerm.NERMClassifier(regularizer=made("tv"), lam=0.1, eta=0.5).fit(X, y, viewpoint=v)
+    assert model.certificate_.relative_gap <= 1e-5
+
+
 def test_given_functions_are_used():
     built_in = nerm.L1()
     own = nerm.regularizer(
