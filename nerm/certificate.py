@@ -185,6 +185,19 @@ def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
     return dual_point(problem, multipliers).bound
 
 
+def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
+    """Return by how much every hypothesis must exceed some limit C_k <= t_k, at least; positive only if none meets all.
+
+    With weights eta_k >= 0 of sum 1, max_k (C_k(f) - t_k) >= sum_k eta_k (C_k(f) - t_k), whose least value over the
+    linear constraints is bounded as that of any objective.
+    """
+    total = float(np.maximum(multipliers.limits, 0.0).sum())
+    if not total > 0:
+        return 0.0
+    shares = replace(multipliers, limits=multipliers.limits / total, linear=multipliers.linear / total)
+    return dual_bound(problem.weightless(), shares)
+
+
 class DualPoint(NamedTuple):
     """The bound D (-inf if there is none), the feasible multipliers that give it, and what stood in the way."""
 

@@ -23,6 +23,7 @@ from nerm.typing import Bools, Floats
 from nerm.validation import as_floats
 
 ROUNDING = 1e-12  # of the size of its summands before they cancel: what a constraint may miss by computing it
+TINY = 1e-20  # coefficients below are 0
 Sense = Literal["<=", ">=", "=="]
 SENSES: tuple[Sense, ...] = ("<=", ">=", "==")
 
@@ -208,7 +209,7 @@ class Polyhedron:
         """Return by how much the worst row is missed, in units of the row's norm; 0 if by rounding only."""
         excess = self.matrix @ w - self.bound
         excess = np.where(self.equal, np.abs(excess), np.maximum(excess, 0.0))
-        rounding = ROUNDING * (self.size * np.linalg.norm(w) + np.abs(self.bound))
+        rounding = ROUNDING * (self.size * (np.linalg.norm(w) + TINY) + np.abs(self.bound))
         return float(np.max(np.where(excess <= rounding, 0.0, excess / np.maximum(self.size, 1e-300)), initial=0.0))
 
     def project(self, w: Floats) -> Floats:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STEPS = 40  # of least squares
 MOST_WORK = 2e10  # rows times squared directions up to which multipliers are fitted to those
+PATIENCE = 3  # steps that may fail to bring the conditions nearer
 MOST_MOVED = 2_000_000  # rows times coefficients up to which multipliers are moved to another sum c x
 ROUNDING = 1e-11  # of a sum, relative to the size of its summands: what counts as 0
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
@@ -177,17 +178,17 @@ class Conditions:
         pulls = np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
         target = np.append(target, 0.0) if self.intercept else target
         missing, size = self._missing(pulls, multipliers.rows, target)
+        best, least = multipliers.rows.copy(), _worst(missing, size)
         for at_ends in (False, True):
-            for _ in range(STEPS):
-                if (np.abs(missing) <= 1e-15 * size).all():
-                    break
-                before = multipliers.rows.copy()
+            failed = 0
+            while failed < PATIENCE and least > 1e-15:
                 self._step(problem.blocks, pulls, multipliers.rows, missing, at_ends)
-                left, size_left = self._missing(pulls, multipliers.rows, target)
-                if not _worst(left, size_left) < 0.9 * _worst(missing, size):
-                    multipliers.rows[:] = before
-                    break
-                missing, size = left, size_left
+                missing, size = self._missing(pulls, multipliers.rows, target)
+                failed = 0 if _worst(missing, size) < 0.9 * least else failed + 1
+                if _worst(missing, size) < least:
+                    best, least = multipliers.rows.copy(), _worst(missing, size)
+            multipliers.rows[:] = best
+            missing, size = self._missing(pulls, best, target)
         return np.abs(missing) > ROUNDING * size
 
     def _missing(self, pulls: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -200,10 +201,13 @@ class Conditions:
         """Move the multipliers by the weighted least squares step to all conditions, as far as there is room."""
         pairs = list(zip(blocks, rows, strict=True))
         both = [np.stack([_room(block, row, np.full(len(row), way)) for block, row in pairs]) for way in (1.0, -1.0)]
-        room = np.minimum(*both)
-        if at_ends:  # which way a multiplier would go is seen from a step of all
-            room = np.where(self._shift(pulls, np.maximum(*both), missing) > 0, *both)
-        shift = self._shift(pulls, room, missing)
+        room = np.maximum(*both) if at_ends else np.minimum(*both)
+        for _ in range(STEPS):  # one that could go less than half of its way stays, and the others do without it
+            shift = self._shift(pulls, room, missing)
+            stuck = np.where(shift > 0, *both) < 0.5 * np.abs(shift)
+            if not stuck.any():
+                break
+            room = np.where(stuck, 0.0, room)
         room = np.where(shift > 0, *both)
         shift = np.where(room > 0, shift, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):

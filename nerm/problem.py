@@ -135,6 +135,11 @@ class Problem:
         others = tuple(c for c in self.objective.constraints if not isinstance(c, Limit))
         return replace(self, objective=Objective((*self.objective.terms, *terms), others))
 
+    def weightless(self) -> Problem:
+        """Return the problem with the weight 0 for every term: what is left are its constraints."""
+        terms = tuple(replace(t, weight=0.0) for t in self.objective.terms)
+        return replace(self, objective=replace(self.objective, terms=terms))
+
     def limited(self, scores: Floats) -> Floats:
         """Return C_k of each limit at scores on the distinct rows."""
         first = len(self.objective.terms)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certificate import Certificate, judge
+from nerm.certificate import Certificate, infeasibility, judge
 from nerm.multipliers import Multipliers
 from nerm.objective import Neutrality, viewpoint_of
 from nerm.problem import Problem
@@ -37,6 +37,8 @@ class Answer:
         With one row a block.
     inside : (coef, intercept), optional
         On a problem with limits, a hypothesis with room in all of them, where f = 0 is none.
+    infeasible : bool
+        Whether the multipliers are meant to show that no hypothesis meets all limits.
     claim : str
         What the solver says of itself.
     iterations : int, optional
@@ -72,6 +74,7 @@ class Answer:
     solve_seconds: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
     inside: tuple[Floats, float] | None = None
+    infeasible: bool = False
 
 
 class Status(StrEnum):
@@ -85,6 +88,7 @@ class Status(StrEnum):
 
     OPTIMAL = "optimal"
     INACCURATE = "inaccurate"
+    INFEASIBLE = "infeasible"
     FAILED = "failed"
 
     @property
@@ -93,6 +97,7 @@ class Status(StrEnum):
         return {
             "optimal": "nerm certified the relative duality gap within the tolerance.",
             "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the tolerance.",
+            "infeasible": "nerm certified that no hypothesis satisfies all constraints; the nearest one is given.",
             "failed": "The solver returned no usable hypothesis; the zero hypothesis stands in its place.",
         }[self.value]
 
@@ -238,6 +243,10 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
             coef, intercept = restored(problem, coef, intercept, answer.inside)
         value, certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
         status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.INACCURATE
+        excess = infeasibility(problem, answer.multipliers) if answer.infeasible and answer.multipliers else 0.0
+        if excess > 1e-9:
+            reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
+            status, certificate = Status.INFEASIBLE, replace(certificate, dual=np.inf, reason=reason)
     coef = problem.rows.place(coef) if problem.is_kernel else coef.copy()
     coef.setflags(write=False)  # the certificate is about these numbers
     return Solution(

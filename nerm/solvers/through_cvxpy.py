@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from nerm.problem import Problem
 from nerm.solution import Answer
 from nerm.solvers.base import Session, Solver
 from nerm.typing import Floats
+
+if TYPE_CHECKING:
+    from nerm.modelling.builder import Model
 
 
 @dataclass(frozen=True)
@@ -76,32 +79,40 @@ class _CvxpySession(Session):
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
-        if problem.limits and problem.region is not None and self.inside is None:
+        infeasible = bool(problem.limits) and claim.startswith("infeasible")
+        if infeasible:
+            model = self._with_slack(problem, accuracy)
+            found = model.hypothesis()
+        elif problem.limits and self.inside is None:
             self.inside = self._inside(problem, accuracy)
         stats = model.problem.solver_stats
         return Answer(
             coef=None if found is None else found[0],
             intercept=0.0 if found is None else found[1],
-            multipliers=None if found is None else model.multipliers(problem),
+            multipliers=None if found is None else model.multipliers(problem.weightless() if infeasible else problem),
             claim=claim,
             iterations=None if stats is None or stats.num_iters is None else int(stats.num_iters),
             build_seconds=build_seconds,
             solve_seconds=seconds,
             details={"accuracy": accuracy, "compilation_seconds": compilation},
             inside=self.inside,
+            infeasible=infeasible,
         )
 
-    def _inside(self, problem: Problem, accuracy: float) -> tuple[Floats, float] | None:
-        """Return a hypothesis with room in all limits, where the linear constraints forbid f = 0."""
+    def _with_slack(self, problem: Problem, accuracy: float) -> Model:
+        """Return the model of the least slack that the limits need, solved."""
         from nerm.modelling import build
 
-        assert problem.region is not None
-        if not problem.region.violation(np.zeros(problem.hypothesis.size)):
-            return None
         model = build(problem, slack=True)
         run(model.problem, self.solver.name, accuracy, {})
-        found = model.hypothesis()
-        return None if found is None else (problem.region.project(found[0]), found[1])
+        return model
+
+    def _inside(self, problem: Problem, accuracy: float) -> tuple[Floats, float] | None:
+        """Return a hypothesis with room in all limits, where f = 0 has none or is forbidden by linear constraints."""
+        if not problem.violation(np.zeros(problem.hypothesis.size), 0.0):
+            return None
+        found = self._with_slack(problem, accuracy).hypothesis()
+        return found if found is None or problem.region is None else (problem.region.project(found[0]), found[1])
 
     def _compile(self, name: str) -> None:
         """Compile for this solver (once: cvxpy keeps the result); refuse what it cannot take."""
