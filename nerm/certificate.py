@@ -125,18 +125,24 @@ def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
 
 
 def judge(
-    problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None, tol: float | None = None
+    problem: Problem,
+    coef: Floats,
+    intercept: float,
+    multipliers: Multipliers | None,
+    tol: float | None = None,
+    *,
+    hasty: bool = False,
 ) -> tuple[ObjectiveValue, Certificate, Multipliers | None]:
     """Return the objective's value, the certificate, and the feasible multipliers behind its bound.
 
     Everything speaks of the distinct rows. Given multipliers are taken at their word, except that with a `tol` they
     fail to reach, a moderate problem is looked at once more from its scores: a solver can have found the hypothesis
-    without its multipliers.
+    without its multipliers. If this is to be `hasty`, the first bound will do.
     """
     value = problem.value(coef, intercept)
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
     start = replace(start, violation=problem.violation(coef, intercept))
-    best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol)
+    best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, hasty)
     if best.relative_gap <= (tol or 0.0):
         best = replace(best, reason="")
     elif _moderate(problem) and not problem.objective.constraints and not attained(problem, unpunished(problem)):
@@ -150,6 +156,7 @@ def _best_bound(
     hypothesis: tuple[Floats, float],
     multipliers: Multipliers | None,
     tol: float | None,
+    hasty: bool,
 ) -> tuple[Certificate, Multipliers | None]:
     """Return the certificate with the best bound from given multipliers or from a hypothesis, and what is behind it."""
     wanted = np.inf if tol is None else best.primal - tol * max(abs(best.primal), 1e-12 * best.scale)
@@ -159,13 +166,14 @@ def _best_bound(
             multipliers = with_linear(problem, multipliers, hypothesis[0])
         bound, behind, reason = dual_point(problem, multipliers, wanted)
         best = replace(best, dual=bound, reason=reason)
-        if tol is None or best.relative_gap <= tol or not _moderate(problem):
+        enough = hasty and np.isfinite(bound)
+        if tol is None or best.relative_gap <= tol or not _moderate(problem) or enough:
             return best, behind
     for candidate in candidates(problem, *hypothesis):
         bound, feasible, reason = dual_point(problem, candidate, wanted)
         if bound > best.dual or not (best.reason or behind):
             best, behind = replace(best, dual=bound, reason=reason), feasible
-        if tol is not None and best.relative_gap <= tol:
+        if hasty or (tol is not None and best.relative_gap <= tol):
             break
     return best, behind
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from nerm import clock
 from nerm.typing import Floats, Ints
 
 Columns = Callable[[Ints], Floats]
@@ -42,8 +43,10 @@ class Factor:
         return np.asarray(solve_triangular(self.Z[self.pivots].T, w, lower=False))
 
 
-def pivoted_cholesky(columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None) -> Factor:
-    """Factor until no diagonal entry of E exceeds tol times the largest of K (or until max_rank).
+def pivoted_cholesky(
+    columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None, until: float = clock.NEVER
+) -> Factor:
+    """Factor until no diagonal entry of E exceeds tol times the largest of K (or until max_rank, or until time is up).
 
     Pivots come in blocks of the largest residuals, so that the work is in matrix products; inside a block they are
     ordered greedily and dropped when they fall far behind the first.
@@ -69,7 +72,7 @@ def pivoted_cholesky(columns: Columns, diagonal: Floats, tol: float, max_rank: i
     rest = np.array(diagonal, dtype=float)
     floor = tol * max(float(rest.max()), 1e-300)
     Z, pivots = np.zeros((n, 0), order="F"), np.zeros(0, dtype=int)
-    while len(pivots) < limit and rest.max() > floor:
+    while len(pivots) < limit and rest.max() > floor and not (len(pivots) and clock.is_up(until)):
         count = min(BLOCK, limit - len(pivots))
         block = np.argpartition(-rest, count - 1)[:count]
         block = block[rest[block] > floor]

@@ -325,7 +325,13 @@ class Problem:
         return build(self).problem
 
     def solve(
-        self, solver: str | Solver = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
+        self,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        strict: bool = False,
+        time_limit: float | None = None,
+        **options: Any,
     ) -> Solution:
         """Solve and return a `Solution` that is called optimal only if its certified relative gap is at most `tol`.
 
@@ -337,6 +343,10 @@ class Problem:
             The relative duality gap that nerm itself certifies.
         strict : bool
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
+        time_limit : float, optional
+            Seconds, for any solver. When they are over, the best hypothesis so far is certified and returned with
+            `Status.TIME_LIMIT` (or as optimal, if it is). A solver is stopped after the iteration in which it is;
+            what prepares and certifies is not stopped.
         options
             Passed to the solver.
 
@@ -347,15 +357,22 @@ class Problem:
         """
         from nerm.solvers import solve
 
-        return solve(self, solver, tol, strict=strict, **options)
+        return solve(self, solver, tol, strict=strict, time_limit=time_limit, **options)
 
     def path(
-        self, eta: Sequence[float], solver: str | Solver = "auto", tol: float = 1e-6, **options: Any
+        self,
+        eta: Sequence[float],
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        time_limit: float | None = None,
+        **options: Any,
     ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`, a list, and return one `Solution` each; the model is built once.
 
-        Several neutrality terms keep their ratios and their weights add up to eta.
+        Several neutrality terms keep their ratios and their weights add up to eta. `time_limit` is that of the whole
+        path, in seconds; the other options are those of `solve`.
         """
         from nerm.solvers import path
 
-        return path(self, eta, solver, tol, **options)
+        return path(self, eta, solver, tol, time_limit=time_limit, **options)

@@ -47,6 +47,8 @@ class Answer:
         How long it took.
     details : dict
         Whatever else the solver wants to say.
+    timed_out : bool
+        Whether it stopped because time was up.
 
     Here is a solver that lies, and what comes of it:
 
@@ -75,6 +77,7 @@ class Answer:
     details: dict[str, Any] = field(default_factory=dict)
     inside: tuple[Floats, float] | None = None
     infeasible: bool = False
+    timed_out: bool = False
 
 
 class Status(StrEnum):
@@ -89,6 +92,7 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     INACCURATE = "inaccurate"
     INFEASIBLE = "infeasible"
+    TIME_LIMIT = "time_limit"
     FAILED = "failed"
 
     @property
@@ -98,13 +102,17 @@ class Status(StrEnum):
             "optimal": "nerm certified the relative duality gap within the tolerance.",
             "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the tolerance.",
             "infeasible": "nerm certified that no hypothesis satisfies all constraints; the nearest one is given.",
+            "time_limit": "Time was up before nerm could certify the tolerance; the best hypothesis so far is given.",
             "failed": "The solver returned no usable hypothesis; the zero hypothesis stands in its place.",
         }[self.value]
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Who solved, how, and how long it took; ``claim`` is the solver's own word, ``reason`` why it was chosen."""
+    """Who solved, how, and how long it took.
+
+    ``claim`` is the solver's own word, ``reason`` why it was chosen, ``timed_out`` whether the time limit struck.
+    """
 
     solver: str
     version: str = ""
@@ -115,6 +123,7 @@ class Stats:
     claim: str = ""
     reason: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+    timed_out: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,11 +238,17 @@ class Solution:
         )
 
 
+def _is_usable(answer: Answer) -> bool:
+    return answer.coef is not None and bool(np.isfinite(answer.coef).all() and np.isfinite(answer.intercept))
+
+
 def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
     """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
     started = time.perf_counter()
     multipliers = None
-    if answer.coef is None or not (np.isfinite(answer.coef).all() and np.isfinite(answer.intercept)):
+    if answer.timed_out and not _is_usable(answer):  # f = 0 is the best that is known
+        answer = replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=None)
+    if answer.coef is None or not _is_usable(answer):
         coef, intercept, status = np.zeros(problem.hypothesis.size), 0.0, Status.FAILED
         value = problem.value(coef, intercept)
         certificate = Certificate(value.total, -np.inf)
@@ -241,8 +256,10 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
         coef, intercept = answer.coef, answer.intercept
         if problem.objective.constraints:
             coef, intercept = restored(problem, coef, intercept, answer.inside)
-        value, certificate, multipliers = judge(problem, coef, intercept, answer.multipliers, tol)
-        status = Status.OPTIMAL if certificate.relative_gap <= tol else Status.INACCURATE
+        given, hasty = answer.multipliers, answer.timed_out  # who ran out of time does not want to wait for the judge
+        value, certificate, multipliers = judge(problem, coef, intercept, given, tol, hasty=hasty)
+        missed = Status.TIME_LIMIT if answer.timed_out else Status.INACCURATE
+        status = Status.OPTIMAL if certificate.relative_gap <= tol else missed
         excess = infeasibility(problem, answer.multipliers) if answer.infeasible and answer.multipliers else 0.0
         if excess > 1e-9:
             reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
@@ -262,6 +279,7 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
             iterations=answer.iterations,
             claim=answer.claim,
             details=answer.details,
+            timed_out=answer.timed_out,
             build_seconds=stats.build_seconds + answer.build_seconds,
             solve_seconds=stats.solve_seconds + answer.solve_seconds,
             certify_seconds=stats.certify_seconds + time.perf_counter() - started,

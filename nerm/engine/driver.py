@@ -6,10 +6,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
+from nerm import clock
 from nerm.blocks import Block
 from nerm.engine.arrays import Arrays
 from nerm.engine.condense import barrier_of, on_few_rows, optimum
@@ -69,7 +72,7 @@ class Engine:
 
     def solve(
         self, factors: Floats, mu: float, tol: float = 1e-6, *, start: tuple[Floats, float] | None = None,
-        max_iterations: int | None = None,
+        max_iterations: int | None = None, until: float = clock.NEVER,
     ) -> Answer:  # fmt: skip
         """Minimise P to the relative gap tol.
 
@@ -81,6 +84,8 @@ class Engine:
             The weight of 1/2 ||w||^2.
         start
             (coef, intercept) of a neighbouring problem; by default the last solutions serve.
+        max_iterations, until
+            When to stop at the latest, `until` by `nerm.clock`.
 
         Returns
         -------
@@ -92,21 +97,22 @@ class Engine:
             raise InvalidInputError(stated, f"mu = {mu}", "Use mu > 0, or another solver")
         started, self.features.passes = time.perf_counter(), 0
         with self.workers:
-            method = self._method(np.asarray(factors, dtype=float), mu * self.n)
+            method = self._method(np.asarray(factors, dtype=float), mu * self.n, until)
             if start is not None:
                 inside = self.coordinates.inside(np.asarray(start[0], dtype=float), start[1])
                 self._past, self._miss = [(_place(method), method.evaluate(*inside))], self.tuning.first_miss
             outcome = self._outcome(method, tol, max_iterations or self.tuning.max_iterations)
             return self._answer(method, outcome, started)
 
-    def _method(self, factors: Floats, lam: float) -> PredictorCorrector:
+    def _method(self, factors: Floats, lam: float, until: float = clock.NEVER) -> PredictorCorrector:
         """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         alone = np.array([block.side == 0 for block in self.blocks])
         acting = np.flatnonzero(masses >= NOTHING * masses[alone].sum()).tolist()
         if acting != self._acting:
             self._arrays, self._acting = Arrays([self.blocks[j] for j in acting], self.features), acting
-        return PredictorCorrector(self._arrays, factors[acting], lam, self.tuning, intercept=self.intercept)
+        tuning = replace(self.tuning, until=until)
+        return PredictorCorrector(self._arrays, factors[acting], lam, tuning, intercept=self.intercept)
 
     def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
         """Solve from the last solutions on the rows near a kink, then on all, then from nothing, until one succeeds."""
@@ -159,30 +165,30 @@ class Engine:
             if block.side > 0:
                 thetas.append(next(shares) if j in u else 0.5)
         coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
-        claim = "converged" if outcome.converged else "stopped early"
-        seconds = time.perf_counter() - started
+        late, seconds = clock.is_up(method.tuning.until), time.perf_counter() - started
+        claim = "converged" if outcome.converged else "stopped: time is up" if late else "stopped early"
         details = {"primal": outcome.primal / self.n, "dual": outcome.dual / self.n, "passes": self.features.passes}
         multipliers = Multipliers(rows, np.array(thetas))
-        return Answer(coef, float(intercept), multipliers, claim, outcome.iterations, 0.0, seconds, details)
+        answer = Answer(coef, float(intercept), multipliers, claim, outcome.iterations, 0.0, seconds, details)
+        return replace(answer, timed_out=late and not outcome.converged)
 
-    def path(
-        self, points: Sequence[tuple[Floats, float]], tol: float = 1e-6, *, max_iterations: int | None = None
-    ) -> list[Answer]:
+    def path(self, points: Sequence[tuple[Floats, float]], tol: float = 1e-6, **limits: Any) -> list[Answer]:
         """Solve for one (factors, mu) after the other; neighbours should be close, as on a sorted grid.
 
         A long path is cut into stretches that share the cores, each with a cold start of its own: two problems at a
         time keep two cores busier than one problem on both. So answers depend on the number of cores, within the
-        tolerance.
+        tolerance. The limits are those of `solve`, max_iterations of each point and `until` of all: where time is up,
+        a point keeps the hypothesis that its neighbours foretell.
         """
         fewest, most = self.tuning.stretch_rows
         count = min(self.workers.count, len(points) // self.tuning.stretch)
         if count <= 1 or not fewest <= self.features.shape[0] <= most:
-            return [self.solve(*point, tol, max_iterations=max_iterations) for point in points]
+            return [self.solve(*point, tol, **limits) for point in points]
         edges, engines = [len(points) * i // count for i in range(count + 1)], [copy(self) for _ in range(count)]
 
         def stretch(engine: Engine, start: int, stop: int) -> list[Answer]:
             engine._share_out(self.features.X, 1)
-            return engine.path(points[start:stop], tol, max_iterations=max_iterations)
+            return engine.path(points[start:stop], tol, **limits)
 
         with blas.held(), ThreadPoolExecutor(count) as pool:
             answers = list(chain.from_iterable(pool.map(stretch, engines, edges, edges[1:])))

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nerm import clock
 from nerm.engine import passes
 from nerm.engine.arrays import Arrays, Linearisation, State
 from nerm.engine.duality import dual_bound, primal_value
@@ -143,7 +144,7 @@ class PredictorCorrector:
                 break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)
-            if best.iterations == limit or since > tuning.safe_patience:
+            if best.iterations == limit or since > tuning.safe_patience or clock.is_up(tuning.until):
                 break
             if since > tuning.patience and bold:
                 bold, record, since = False, np.inf, 0

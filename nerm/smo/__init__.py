@@ -11,12 +11,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nerm import clock
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.recovery import multipliers_at
 from nerm.smo.gram_cache import GramCache
 from nerm.smo.intercept import best_intercept
-from nerm.smo.theta_search import ThetaSearch
+from nerm.smo.theta_search import TIME_IS_UP, ThetaSearch
 from nerm.solution import Answer
 from nerm.typing import Floats
 
@@ -31,6 +32,7 @@ def solve(
     start: tuple[Multipliers, Floats] | None = None,
     max_iter: int | None = None,
     callback: Callable[[dict[str, float]], object] | None = None,
+    until: float = clock.NEVER,
 ) -> Answer:
     """Solve the dual by pair steps until the true relative gap is at most `tol`.
 
@@ -48,6 +50,8 @@ def solve(
         The limit of pair steps.
     callback : callable, optional
         Gets a dict (see `ThetaSearch.history`) now and then; returning False stops the search.
+    until : float
+        When to stop (`nerm.clock`).
 
     Returns
     -------
@@ -57,7 +61,8 @@ def solve(
     """
     started = time.perf_counter()
     n = problem.hypothesis.n
-    search = ThetaSearch(problem, cache, tol, max(1_000_000, 200 * n) if max_iter is None else max_iter, callback)
+    most = max(1_000_000, 200 * n) if max_iter is None else max_iter
+    search = ThetaSearch(problem, cache, tol, most, callback, until)
     state, claim = search.run(*(start or (_cold(problem), np.zeros(n))))
     c = state.at.a / state.lam
     G = cache.product(c)
@@ -74,6 +79,7 @@ def solve(
             "history": tuple(search.history),
             "intercept_interval": tuple(interval),
         },
+        timed_out=claim == TIME_IS_UP,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nerm import clock
 from nerm.problem import Problem
 from nerm.smo import pair_steps
 from nerm.smo.gram_cache import GramCache
@@ -97,14 +98,14 @@ class FixedTheta:
         k = min(count, len(up)) - 1
         return np.stack([np.argpartition(-up, k)[:count], np.argpartition(down, k)[:count]], axis=1).ravel()
 
-    def advance(self, steps: int) -> tuple[int, bool]:
-        """Do up to `steps` pair steps; return how many, and whether no violation beyond rounding is left."""
+    def advance(self, steps: int, until: float = clock.NEVER) -> tuple[int, bool]:
+        """Do up to `steps` pair steps, or until time is up; return how many, and whether no violation is left."""
         at, done, n = self.at, 0, len(self.at.a)
         epsilon = 1e-14 * (1.0 + float(np.abs(at.G).max()))
         up, down = self._violations()
         # A shrunken set is left as soon as its own violation is small beside that of all rows.
         shrunken = max(epsilon, 0.2 * float(up.max() - down.min()))
-        while done < steps:
+        while done < steps and not clock.is_up(until):
             whole = len(self.active) == n
             limit = epsilon if whole else shrunken
             status, taken, wanted = pair_steps.run(at, self.cache.rows, self.lam, self.active, limit, steps - done)

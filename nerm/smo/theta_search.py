@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nerm import clock
 from nerm.blocks import forces
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
@@ -32,6 +33,7 @@ STALE = 2  # an end of the bracket is looked at with suspicion after this many s
 
 OPTIMAL = "optimal: the duality gap is within the tolerance"
 STOPPED = "stopped: the callback asked for it"
+TIME_IS_UP = "stopped: time is up"
 STUCK = "not converged: no further progress in floating point"
 
 
@@ -60,9 +62,16 @@ class ThetaSearch:
     """
 
     def __init__(
-        self, problem: Problem, cache: GramCache, tol: float, max_iter: int, callback: Callable[..., Any] | None = None
+        self,
+        problem: Problem,
+        cache: GramCache,
+        tol: float,
+        max_iter: int,
+        callback: Callable[..., Any] | None = None,
+        until: float = clock.NEVER,
     ) -> None:
         self.problem, self.cache, self.tol, self.max_iter, self.callback = problem, cache, tol, max_iter, callback
+        self.until = until
         self.first, self.last = theta_range(problem)
         self.iterations = self.outer = 0
         self.history: list[dict[str, float]] = []
@@ -83,6 +92,8 @@ class ThetaSearch:
                 return state, OPTIMAL
             if self.stopped:
                 return state, STOPPED
+            if clock.is_up(self.until):
+                return state, TIME_IS_UP
             if self.iterations >= self.max_iter:
                 return state, f"not converged: the limit of {self.max_iter} pair steps was reached"
             if self.outer >= MAX_OUTER:
@@ -137,9 +148,10 @@ class ThetaSearch:
                 standing = state.standing(best=True)
             self._report(standing)
             fair = standing.inner_gap <= self.share * standing.gap
-            if exhausted or fair or self.stopped or standing.gap <= target or self.iterations >= self.max_iter:
+            stop = self.stopped or self.iterations >= self.max_iter or clock.is_up(self.until)
+            if exhausted or fair or stop or standing.gap <= target:
                 return standing, exhausted
-            done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations))
+            done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations), self.until)
             self.iterations += done
             chunk = min(2 * chunk, 1000)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nerm import clock
 from nerm.errors import (
     InvalidInputError,
     MissingPackageError,
@@ -20,8 +21,9 @@ from nerm.errors import (
 )
 from nerm.problem import Problem
 from nerm.solution import Answer, Solution, Stats, Status, judged
-from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver
-from nerm.solvers.limited import LimitedSession
+from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, limit
+from nerm.solvers.limited import open_session
+from nerm.solvers.outside import OutsideSession
 from nerm.validation import as_nonnegative, as_positive
 
 __all__ = ["Answer", "NermSolver", "OwnSolver", "Session", "Solver", "available", "known", "path", "solve"]
@@ -81,12 +83,6 @@ def obstacle_of(solver: Solver, problem: Problem) -> str | None:
     return f"{len(problem.limits)} limits" if len(problem.limits) > 1 else solver.obstacle(problem.relaxed([1.0]))
 
 
-def _open(solver: Solver, problem: Problem) -> Session:
-    """Open a session; one limit is met by a search around a solver that takes no constraints."""
-    by_search = problem.limits and not solver.takes_constraints
-    return LimitedSession(solver, problem) if by_search else solver.open(problem)
-
-
 SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
 
 
@@ -110,7 +106,13 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
 
 
 def solve(
-    problem: Problem, solver: str | Solver = "auto", tol: float = 1e-6, *, strict: bool = False, **options: Any
+    problem: Problem,
+    solver: str | Solver = "auto",
+    tol: float = 1e-6,
+    *,
+    strict: bool = False,
+    time_limit: float | None = None,
+    **options: Any,
 ) -> Solution:
     """Solve one problem (the work behind `nerm.Problem.solve`, where the parameters are explained).
 
@@ -123,7 +125,7 @@ def solve(
     >>> [round(solve(problem, solver).objective.total, 4) for solver in ("interior-point", "smo", "clarabel")]
     [1.3125, 1.3125, 1.3125]
     """
-    return _solve_all([problem], solver, tol, strict, options)[0]
+    return _solve_all([problem], solver, tol, strict, time_limit, options)[0]
 
 
 def path(
@@ -133,6 +135,7 @@ def path(
     tol: float = 1e-6,
     *,
     strict: bool = False,
+    time_limit: float | None = None,
     **options: Any,
 ) -> list[Solution]:
     """Solve for every neutrality weight in one session (the work behind `nerm.Problem.path`); one `Solution` each.
@@ -152,14 +155,22 @@ def path(
             "'eta' must be a nonempty list of neutrality weights", repr(eta), "Pass [0, 0.1, 1], for instance"
         )
     problems = [problem.with_neutrality(as_nonnegative(value, "eta")) for value in eta]
-    return _solve_all(problems, solver, tol, strict, options)
+    return _solve_all(problems, solver, tol, strict, time_limit, options)
 
 
 def _solve_all(
-    problems: list[Problem], reference: str | Solver, tol: float, strict: bool, options: dict[str, Any]
+    problems: list[Problem],
+    reference: str | Solver,
+    tol: float,
+    strict: bool,
+    time_limit: float | None,
+    options: dict[str, Any],
 ) -> list[Solution]:
     """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
     tol = as_positive(tol, "tol")
+    until = clock.after(
+        None if time_limit is None else as_positive(time_limit, "time_limit", "Use a number of seconds")
+    )
     plan = (
         choose(problems[0])
         if isinstance(reference, str) and reference == "auto"
@@ -172,10 +183,13 @@ def _solve_all(
         open_ones = [i for i, s in enumerate(solutions) if s is None or s.status is not Status.OPTIMAL]
         if not open_ones:
             break
-        session = _open(solver, problems[open_ones[0]])
-        for i, new in zip(
-            open_ones, _judged(solver, session, [problems[i] for i in open_ones], tol, reason, options), strict=True
-        ):
+        if clock.is_up(until) and solver is not plan[0][0]:
+            solutions = [s and _late(s) for s in solutions]
+            break
+        stoppable = solver.keeps_time or until == clock.NEVER
+        session = open_session(solver, problems[open_ones[0]]) if stoppable else OutsideSession(solver)
+        asked = [problems[i] for i in open_ones]
+        for i, new in zip(open_ones, _judged(solver, session, asked, tol, reason, options, until), strict=True):
             solutions[i] = _better(solutions[i], new)
     done = [solution for solution in solutions if solution is not None]
     if strict:
@@ -185,7 +199,14 @@ def _solve_all(
 
 
 def _better(old: Solution | None, new: Solution) -> Solution:
-    return new if old is None or new.certificate.relative_gap < old.certificate.relative_gap else old
+    best = new if old is None or new.certificate.relative_gap < old.certificate.relative_gap else old
+    return _late(best) if new.stats.timed_out else best
+
+
+def _late(solution: Solution) -> Solution:
+    """Return a solution that might have become better with more time as what it is."""
+    status = Status.TIME_LIMIT if solution.status in (Status.INACCURATE, Status.FAILED) else solution.status
+    return replace(solution, status=status, stats=replace(solution.stats, timed_out=True))
 
 
 def _insist(solution: Solution) -> None:
@@ -200,16 +221,27 @@ def _insist(solution: Solution) -> None:
 
 
 def _judged(
-    solver: Solver, session: Session, problems: list[Problem], tol: float, reason: str, options: dict[str, Any]
+    solver: Solver,
+    session: Session,
+    problems: list[Problem],
+    tol: float,
+    reason: str,
+    options: dict[str, Any],
+    until: float,
 ) -> Iterator[Solution]:
-    """Certify an answer to each problem; ask for finer ones until the certificate is within the tolerance."""
+    """Certify an answer to each problem; ask for finer ones until the certificate is content or time is up."""
     first, *finer = solver.accuracies(tol)
-    for problem, answer in zip(problems, session.answers(problems, first, options), strict=True):
+    answers = session.answers(problems, first, options, **limit(until))
+    for number, (problem, answer) in enumerate(zip(problems, answers, strict=True)):
+        own = clock.share(until, len(problems) - number)
         best = judged(problem, answer, tol, Stats(solver=solver.name, version=solver.version(), reason=reason))
         for accuracy in finer:
             if best.status is Status.OPTIMAL:
                 break
-            again = judged(problem, session.answer(problem, accuracy, options), tol, best.stats)
+            if clock.is_up(own):
+                best = _late(best)
+                break
+            again = judged(problem, session.answer(problem, accuracy, options, **limit(own)), tol, best.stats)
             spent = {name: getattr(again.stats, name) for name in ("build_seconds", "solve_seconds", "certify_seconds")}
             best = _better(best, again)
             best = replace(best, stats=replace(best.stats, **spent))

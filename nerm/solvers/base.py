@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
+from nerm import clock
 from nerm.errors import UnknownNameError
 from nerm.problem import Problem
 from nerm.solution import Answer
@@ -29,11 +30,17 @@ class Session(ABC):
 
     @abstractmethod
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve to about this relative accuracy."""
+        """Solve to about this relative accuracy; a session of a solver that keeps time also takes `until`."""
 
-    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
-        """Solve relatives that differ in their weights only, one answer each, in their order."""
-        return (self.answer(problem, accuracy, options) for problem in problems)
+    def answers(
+        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Iterator[Answer]:
+        """Solve relatives that differ in their weights only, one answer each, in their order.
+
+        Each may take an equal share of the time that is left.
+        """
+        for i, problem in enumerate(problems):
+            yield self.answer(problem, accuracy, options, **limit(clock.share(until, len(problems) - i)))
 
 
 class Solver(ABC):
@@ -56,6 +63,7 @@ class Solver(ABC):
     package: str
     rank: ClassVar[int | None] = None  # its place among those that "auto" asks; None: only when it is named
     takes_constraints: ClassVar[bool] = False  # else one limit is met by a search over its weight
+    keeps_time: bool = False  # its sessions take the moment `until` (`nerm.clock`); others are stopped from outside
 
     def installed(self) -> bool:
         """Whether its package is here, found without importing it."""
@@ -122,6 +130,11 @@ class OwnSolver(NermSolver, Session):
     def open(self, problem: Problem) -> Session:
         """Return itself."""
         return self
+
+
+def limit(until: float) -> dict[str, Any]:
+    """Return the keyword for a session: none without a limit, so that one that does not keep time need not know it."""
+    return {} if until == clock.NEVER else {"until": until}
 
 
 def check_options(solver: str, options: dict[str, Any], function: Callable[..., Any], taken: set[str]) -> None:

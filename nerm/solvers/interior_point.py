@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nerm import clock
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import UnknownNameError
@@ -28,6 +29,7 @@ class InteriorPoint(NermSolver):
     """The engine: a primal-dual interior-point method on n scalars and a Newton system as wide as the data."""
 
     name: str = "interior-point"
+    keeps_time = True
     rank: ClassVar[int | None] = 1
 
     def needs(self) -> str:
@@ -62,22 +64,24 @@ class EngineSession(Session):
         self._engine = Engine(X, problem.blocks, problem.divisor, intercept=problem.intercept)
         self._build_seconds = time.perf_counter() - started
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem."""
-        return next(self.answers([problem], accuracy, options))
+        return next(self.answers([problem], accuracy, options, until))
 
-    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
+    def answers(
+        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Iterator[Answer]:
         """Solve relatives, from the smallest neutrality weight to the largest, each from the last."""
         limit = iteration_limit(options, "interior-point")
-        answers = by_neutrality(self._engine, problems, 0.9 * accuracy, limit)
+        answers = by_neutrality(self._engine, problems, 0.9 * accuracy, max_iterations=limit, until=until)
         share, self._build_seconds = self._build_seconds / len(problems), 0.0
         return (replace(answer, build_seconds=share) for answer in answers)
 
 
-def by_neutrality(engine: Engine, problems: Sequence[Problem], tol: float, limit: int | None) -> list[Answer]:
+def by_neutrality(engine: Engine, problems: Sequence[Problem], tol: float, **limits: Any) -> list[Answer]:
     """Solve relatives in the order of their neutrality weights and return the answers in their own."""
     order = sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))
-    answers = engine.path([(problems[i].factors, squared_norm(problems[i])) for i in order], tol, max_iterations=limit)
+    answers = engine.path([(problems[i].factors, squared_norm(problems[i])) for i in order], tol, **limits)
     found = dict(zip(order, answers, strict=True))
     return [found[i] for i in range(len(problems))]
 

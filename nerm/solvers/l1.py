@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from nerm import clock
 from nerm.atoms.hinge_like import HingeLike
 from nerm.atoms.l1 import L1
 from nerm.atoms.squared_l2 import SquaredL2
@@ -39,6 +40,7 @@ class L1Engine(NermSolver):
     """The interior-point engine on a linear problem with an l1 part."""
 
     name: str = "l1"
+    keeps_time = True
     rank: ClassVar[int | None] = 2
 
     def needs(self) -> str:
@@ -81,14 +83,14 @@ class L1Session(Session):
         self._engine = Engine(_with_rows(problem), blocks, problem.divisor, intercept=False)
         self._build_seconds = time.perf_counter() - started
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve, and take the rows away again."""
         limit = iteration_limit(options, "l1")
         (n, d), (l1, mu) = self._shape, _weights(problem)
         # ||w||_2 <= ||w||_1 <= P(0) / mu_1 at the optimum, so this much costs at most the accuracy
         lent = 0.1 * accuracy * l1**2 / max(problem.value_at_zero(), np.finfo(float).tiny)
         factors = np.insert(problem.factors, self._alone, l1)
-        found = self._engine.solve(factors, max(mu, lent), 0.3 * accuracy, max_iterations=limit)
+        found = self._engine.solve(factors, max(mu, lent), 0.3 * accuracy, max_iterations=limit, until=until)
         assert found.coef is not None
         assert found.multipliers is not None
         rows = np.delete(found.multipliers.rows, self._alone, axis=0)[:, :n]

@@ -9,18 +9,18 @@ the width of the bracket.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from nerm import clock
 from nerm.blocks import shares
 from nerm.certificate import dual_point
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solution import Answer
-from nerm.solvers.base import Session, Solver
+from nerm.solvers.base import Session, Solver, limit
 from nerm.typing import Floats
 
 MOST_SOLVES = 40
@@ -47,20 +47,25 @@ class LimitedSession(Session):
     def __init__(self, solver: Solver, problem: Problem) -> None:
         self._session = solver.open(problem.relaxed([1.0]))
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Search for the weight of the limit."""
-        return _Search(self._session, problem, accuracy, options).run()
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
+        """Search for the weight of the limit; the session remembers the last solutions."""
+        return _Search(self._session, problem, accuracy, options, until).run()
 
-    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
-        """Solve one after the other; the session remembers the last solutions."""
-        return (self.answer(problem, accuracy, options) for problem in problems)
+
+def open_session(solver: Solver, problem: Problem) -> Session:
+    """Open a session; one limit is met by a search around a solver that takes no constraints."""
+    by_search = problem.limits and not solver.takes_constraints
+    return LimitedSession(solver, problem) if by_search else solver.open(problem)
 
 
 class _Search:
     """The bracket [low, high] of eta, C > t at its low end and C <= t at its high end, and the best bounds."""
 
-    def __init__(self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any]) -> None:
+    def __init__(
+        self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any], until: float
+    ) -> None:
         self.session, self.problem, self.accuracy, self.options = session, problem, accuracy, options
+        self.until, self.late = until, False
         (self.limit,) = (limit.bound for limit in problem.limits)
         self.iterations = self.solves = self.side = 0  # side: which end moved last, +1 the low one
         self.build_seconds = self.solve_seconds = 0.0
@@ -77,7 +82,7 @@ class _Search:
             return self._answer(low)
         high: Solved | None = None
         eta = self._first(low)
-        while self.solves < MOST_SOLVES:
+        while self.solves < MOST_SOLVES and not clock.is_up(self.until):
             point = self._at(eta)
             low, high = (point, high) if point.limited > self.limit else (low, point)
             best = low if high is None else self._mixture(low, high)
@@ -90,9 +95,11 @@ class _Search:
         return self._answer(best)
 
     def _at(self, eta: float) -> Solved:
-        """Solve for one eta."""
+        """Solve for one eta, in half of the time that is left."""
         relaxed = self.problem.relaxed([eta])
-        answer = self.session.answer(relaxed, INNER * self.accuracy, self.options)
+        half = limit(clock.share(self.until, 2))
+        answer = self.session.answer(relaxed, INNER * self.accuracy, self.options, **half)
+        self.late = self.late or answer.timed_out
         self.solves += 1
         self.iterations += answer.iterations or 0
         self.build_seconds += answer.build_seconds
@@ -165,6 +172,7 @@ class _Search:
             build_seconds=self.build_seconds,
             solve_seconds=self.solve_seconds,
             details={"solves": self.solves, "eta": point.eta},
+            timed_out=not met and (self.late or clock.is_up(self.until)),
         )
 
 

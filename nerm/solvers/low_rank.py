@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nerm import clock
 from nerm.hypothesis import GRAM_LIMIT, KernelHypothesis
 from nerm.problem import Problem
 from nerm.solution import Answer
@@ -27,6 +28,7 @@ class LowRank(NermSolver):
     """Pivoted Cholesky, then the interior-point engine."""
 
     name: str = "low-rank"
+    keeps_time = True
     rank: ClassVar[int | None] = 4
 
     def needs(self) -> str:
@@ -57,8 +59,8 @@ class LowRankSession(Session):
         assert isinstance(problem.hypothesis, KernelHypothesis)
         self._problem, self._gram, self._fineness = problem, problem.hypothesis.gram, np.inf
 
-    def _prepare(self, fineness: float) -> None:
-        """Factor so that every diagonal entry of E is at most `fineness`, or at the level of rounding."""
+    def _prepare(self, fineness: float, until: float) -> None:
+        """Factor so that every diagonal entry of E is at most `fineness`, or rounding, or until time is up."""
         from nerm.engine import Engine
         from nerm.pivoted_cholesky import pivoted_cholesky
 
@@ -66,22 +68,26 @@ class LowRankSession(Session):
             return
         diagonal = np.diag(self._gram)
         least = max(fineness / max(float(diagonal.max()), np.finfo(float).tiny), 1e-13)
-        self._factor = pivoted_cholesky(lambda columns: self._gram[:, columns], diagonal, least)
+        self._factor = pivoted_cholesky(lambda columns: self._gram[:, columns], diagonal, least, until=until)
         problem = self._problem
         self._engine = Engine(self._factor.Z, problem.blocks, problem.divisor, intercept=problem.intercept)
-        self._fineness = fineness
+        self._fineness = np.inf if clock.is_up(until) else fineness
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem."""
-        return next(self.answers([problem], accuracy, options))
+        return next(self.answers([problem], accuracy, options, until))
 
-    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
-        """Factor, solve the linear problems, and go back to the kernel."""
+    def answers(
+        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Iterator[Answer]:
+        """Factor, in half of the time at most, solve the linear problems, and go back to the kernel."""
         limit = iteration_limit(options, "low-rank")
         started = time.perf_counter()
-        self._prepare(0.1 * accuracy * self._problem.divisor * min(map(squared_norm, problems)))
+        fineness = 0.1 * accuracy * self._problem.divisor * min(map(squared_norm, problems))
+        self._prepare(fineness, clock.share(until, 2))
         share = (time.perf_counter() - started) / len(problems)
-        return (self._expanded(a, share) for a in by_neutrality(self._engine, problems, 0.3 * accuracy, limit))
+        answers = by_neutrality(self._engine, problems, 0.3 * accuracy, max_iterations=limit, until=until)
+        return (self._expanded(answer, share) for answer in answers)
 
     def _expanded(self, answer: Answer, build_seconds: float) -> Answer:
         """Return an answer with one coefficient a row instead of w."""
@@ -89,7 +95,8 @@ class LowRankSession(Session):
         coef = np.zeros(len(self._gram))
         coef[self._factor.pivots] = self._factor.expansion(answer.coef)
         details = {**answer.details, "rank": len(self._factor.pivots)}
-        return replace(answer, coef=coef, build_seconds=build_seconds, details=details)
+        late = answer.timed_out or self._fineness == np.inf
+        return replace(answer, coef=coef, build_seconds=build_seconds, details=details, timed_out=late)
 
 
 SOLVERS = (LowRank(),)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from nerm import clock
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import forces, given_weights
 from nerm.errors import InvalidInputError
@@ -27,6 +28,7 @@ class SMO(NermSolver):
     """Pair steps on the exact dual inside a search over theta (`nerm.smo`)."""
 
     name: str = "smo"
+    keeps_time = True
     rank: ClassVar[int | None] = 3
 
     def needs(self) -> str:
@@ -66,15 +68,18 @@ class SMOSession(Session):
         self._last: tuple[Multipliers, Floats] | None = None
         self._line: list[tuple[float, Floats]] = []  # the last two points: eta, and (a, nu^+)
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Run the SMO to this relative gap."""
-        check_options("smo", options, self._solve, {"problem", "tol"})
-        return self._solve(problem, 0.9 * accuracy, **options)
+        check_options("smo", options, self._solve, {"problem", "tol", "until"})
+        return self._solve(problem, 0.9 * accuracy, **options, until=until)
 
-    def answers(self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any]) -> Iterator[Answer]:
+    def answers(
+        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Iterator[Answer]:
         """Solve relatives from the smallest neutrality weight to the largest."""
         order = sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))
-        found = {i: self.answer(problems[i], accuracy, options) for i in order}
+        sorted_answers = super().answers([problems[i] for i in order], accuracy, options, until)
+        found = dict(zip(order, sorted_answers, strict=True))
         return (found[i] for i in range(len(problems)))
 
     def _solve(
@@ -86,6 +91,7 @@ class SMOSession(Session):
         cache_mb: float = 500.0,
         warm_start: Solution | None = None,
         max_iter: int | None = None,
+        until: float = clock.NEVER,
     ) -> Answer:
         from nerm.smo import GramCache, solve  # compiled: only those who solve pay for numba
 
@@ -95,7 +101,8 @@ class SMOSession(Session):
             self._cache = GramCache(problem.hypothesis, megabytes)
         if self._last is None and warm_start is not None:
             self._last = _where_it_ended(warm_start, problem)
-        answer = solve(problem, self._cache, tol, start=self._start(problem), max_iter=limit, callback=callback)
+        start = self._start(problem)
+        answer = solve(problem, self._cache, tol, start=start, max_iter=limit, callback=callback, until=until)
         assert answer.coef is not None
         assert answer.multipliers is not None
         self._last = answer.multipliers, problem.hypothesis.scores(answer.coef, answer.intercept)

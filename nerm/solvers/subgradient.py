@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nerm import clock
 from nerm.problem import Problem
 from nerm.solution import Answer
 from nerm.solvers.base import check_options
@@ -18,16 +19,17 @@ class Subgradient(NeutralSVMSolver):
     """Averaged subgradient steps (`nerm.svm.subgradient_method`): slow, with an honest gap."""
 
     name: str = "subgradient"
+    keeps_time = True
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Run until the gap or the number of steps is reached."""
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
+        """Run until the gap or the number of steps is reached, or time is up."""
         from nerm.svm.subgradient import descend
 
-        check_options("subgradient", options, descend, {"problem", "tol"})
+        check_options("subgradient", options, descend, {"problem", "tol", "until"})
         if "max_iter" in options:
             options = {**options, "max_iter": int(as_positive(options["max_iter"], "max_iter"))}
         started = time.perf_counter()
-        answer = descend(problem, 0.9 * accuracy, **options)
+        answer = descend(problem, 0.9 * accuracy, **options, until=until)
         return replace(answer, solve_seconds=time.perf_counter() - started)
 
 

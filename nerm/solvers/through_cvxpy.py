@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nerm.cvxpy_driver import run
+from nerm import clock
+from nerm.cvxpy_driver import DRIVEN, Driven, run
 from nerm.errors import UnsupportedProblemError
 from nerm.problem import Problem
 from nerm.solution import Answer
@@ -19,26 +19,18 @@ if TYPE_CHECKING:
     from nerm.modelling.builder import Model
 
 
-@dataclass(frozen=True)
 class CvxpySolver(Solver):
-    """A solver behind cvxpy.
+    """A solver behind cvxpy, as `nerm.cvxpy_driver` knows it."""
 
-    cones
-        What it can take, in words.
-    tighten
-        The accuracies asked for, as fractions of the tolerance: a first try, and a second if its certificate fails.
-    """
-
-    name: str
-    package: str
-    cones: str
-    tighten: tuple[float, ...] = (1e-2, 1e-4)
-    finest: float = 1e-12
     takes_constraints: ClassVar[bool] = True
+
+    def __init__(self, driven: Driven) -> None:
+        self.driven = driven
+        self.name, self.package, self.keeps_time = driven.name, driven.package, bool(driven.clock)
 
     def needs(self) -> str:
         """One phrase: what a problem must be like for this solver."""
-        return self.cones
+        return self.driven.cones
 
     def obstacle(self, problem: Problem) -> str | None:
         """Only cvxpy can tell, when it compiles."""
@@ -50,7 +42,7 @@ class CvxpySolver(Solver):
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return the fractions of the tolerance, bounded below by what the solver's arithmetic can do."""
-        return tuple(dict.fromkeys(max(self.finest, fraction * tol) for fraction in self.tighten))
+        return tuple(dict.fromkeys(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten))
 
 
 class _CvxpySession(Session):
@@ -66,25 +58,27 @@ class _CvxpySession(Session):
         self.inside: tuple[Floats, float] | None = None
         self.unbilled = time.perf_counter() - started
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Set the weights, solve, read the answer; a solver's failure is an answer too."""
         model, name = self.model, self.solver.name.upper()
         model.set_weights(problem)
         if not self.compiled:
             self._compile(name)
         build_seconds, self.unbilled = self.unbilled, 0.0
+        if clock.is_up(until):
+            return Answer(None, 0.0, claim="stopped: time is up", build_seconds=build_seconds, timed_out=True)
         started = time.perf_counter()
-        claim = run(model.problem, self.solver.name, accuracy, options)
+        claim = run(model.problem, self.solver.name, accuracy, options, until)
         seconds = time.perf_counter() - started
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:
-            model = self._with_slack(problem, accuracy)
+            model = self._with_slack(problem, accuracy, until)
             found = model.hypothesis()
         elif problem.limits and self.inside is None:
-            self.inside = self._inside(problem, accuracy)
+            self.inside = self._inside(problem, accuracy, until)
         stats = model.problem.solver_stats
         return Answer(
             coef=None if found is None else found[0],
@@ -97,21 +91,22 @@ class _CvxpySession(Session):
             details={"accuracy": accuracy, "compilation_seconds": compilation},
             inside=self.inside,
             infeasible=infeasible,
+            timed_out=clock.is_up(until),
         )
 
-    def _with_slack(self, problem: Problem, accuracy: float) -> Model:
+    def _with_slack(self, problem: Problem, accuracy: float, until: float) -> Model:
         """Return the model of the least slack that the limits need, solved."""
         from nerm.modelling import build
 
         model = build(problem, slack=True)
-        run(model.problem, self.solver.name, accuracy, {})
+        run(model.problem, self.solver.name, accuracy, {}, until)
         return model
 
-    def _inside(self, problem: Problem, accuracy: float) -> tuple[Floats, float] | None:
+    def _inside(self, problem: Problem, accuracy: float, until: float) -> tuple[Floats, float] | None:
         """Return a hypothesis with room in all limits, where f = 0 has none or is forbidden by linear constraints."""
         if not problem.violation(np.zeros(problem.hypothesis.size), 0.0):
             return None
-        found = self._with_slack(problem, accuracy).hypothesis()
+        found = self._with_slack(problem, accuracy, until).hypothesis()
         return found if found is None or problem.region is None else (problem.region.project(found[0]), found[1])
 
     def _compile(self, name: str) -> None:
@@ -123,7 +118,7 @@ class _CvxpySession(Session):
             self.model.problem.get_problem_data(name)
         except (cp.error.SolverError, cp.error.DCPError) as error:
             raise UnsupportedProblemError(
-                f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.cones})",
+                f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.needs()})",
                 f"one that needs more ({str(error).strip().splitlines()[0]})",
                 "Use 'clarabel', which takes every built-in atom",
             ) from error
@@ -132,21 +127,4 @@ class _CvxpySession(Session):
         self.unbilled += time.perf_counter() - started
 
 
-QP = "quadratic programs: piecewise linear or quadratic losses, piecewise linear surrogates, no group norm"
-SOCP = "second-order cone programs: every atom but logistic and exponential"
-EXP = "every atom"
-
-ROUGH = (1e-1, 1e-3)  # for first-order methods
-
-SOLVERS = (
-    CvxpySolver("clarabel", "clarabel", EXP),
-    CvxpySolver("ecos", "ecos", EXP),
-    CvxpySolver("scs", "scs", EXP, ROUGH),
-    CvxpySolver("osqp", "osqp", QP, ROUGH),
-    CvxpySolver("highs", "highspy", "linear and " + QP),
-    CvxpySolver("piqp", "piqp", QP),
-    CvxpySolver("daqp", "daqp", QP),
-    CvxpySolver("qpalm", "qpalm", QP, ROUGH),
-    CvxpySolver("proxqp", "proxsuite", QP, ROUGH),
-    CvxpySolver("qoco", "qoco", SOCP),
-)
+SOLVERS = tuple(CvxpySolver(driven) for driven in DRIVEN.values())

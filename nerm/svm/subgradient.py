@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from nerm import clock
 from nerm.problem import Problem
 from nerm.smo.intercept import best_intercept
 from nerm.smo.segments import Segments
@@ -88,8 +89,9 @@ def descend(
     *,
     max_iter: int = 2000,
     callback: Callable[[dict[str, float]], object] | None = None,
+    until: float = clock.NEVER,
 ) -> Answer:
-    """Run the method on a linear neutral SVM until its own relative gap is at most `tol`."""
+    """Run the method on a linear neutral SVM until its own relative gap is at most `tol`, or time is up."""
     form = sum_form(problem)
     w = mean = np.zeros(form.X.shape[1])
     a_mean, nu_mean = np.zeros(len(form.y)), 0.0
@@ -103,14 +105,16 @@ def descend(
         mean = (1 - rate) * mean + rate * w
         w = (1 - rate) * w + rate * problem.hypothesis.adjoint(a) / form.lam
         a_mean, nu_mean = (1 - rate) * a_mean + rate * a, (1 - rate) * nu_mean + rate * nu
-        if steps < next_check and steps < max_iter:
+        late = clock.is_up(until)
+        if steps < next_check and steps < max_iter and not late:
             continue
         next_check = steps + max(1, steps // 10)
         found = min(found, _measured(problem, mean), key=lambda point: point[0])
         lower = max(lower, _bound(problem, form, a_mean, nu_mean), key=lambda point: point[0])
         gap = found[0] - lower[0]
         history.append({"iterations": steps, "primal": found[0], "dual": lower[0], "gap": gap})
-        if gap <= tol * abs(found[0]) or (callback is not None and callback(dict(history[-1])) is False):
+        stop = callback is not None and callback(dict(history[-1])) is False
+        if gap <= tol * abs(found[0]) or stop or late:
             break
     (primal, coef, b), (dual, a, theta) = found, lower
     left = (primal - dual) / max(abs(primal), np.finfo(float).tiny)
@@ -123,6 +127,7 @@ def descend(
         else f"not converged: a relative gap of {left:.1e} is left after {steps} steps",
         iterations=steps,
         details={"history": tuple(history)},
+        timed_out=left > tol and clock.is_up(until),
     )
 
 
