@@ -63,7 +63,7 @@ class Algebra(ABC):
         return self + -other if isinstance(other, Algebra) else NotImplemented
 
     def __le__(self, bound: Any) -> Limit:
-        (weighted, *others), advice = self._weighted(), "Limit one neutrality term: Neutrality(...) <= t"
+        (weighted, *others), advice = self._weighted(), "Limit each neutrality term by itself: Neutrality(...) <= t"
         if others or weighted.term.kind != "neutrality" or not weighted.weight > 0:
             raise InvalidInputError("what is limited must be a neutrality term", repr(self), advice)
         limit = as_nonnegative(bound, "t", "A neutrality risk is at least psi(0) times the mean of its weights")

@@ -26,7 +26,7 @@ from nerm.attainment import NOT_ATTAINED, attained
 from nerm.blocks import forces, given_weights
 from nerm.conjugates import conjugate_of_sum, free_directions, parts_of
 from nerm.errors import InvalidInputError
-from nerm.feasibility import NO_CENTRE, moved, repaired, separable, towards_centre
+from nerm.feasibility import LOST, NO_CENTRE, lost, moved, repaired, separable, towards_centre
 from nerm.multipliers import Multipliers
 from nerm.recovery import candidates, with_linear
 from nerm.typing import Floats
@@ -222,8 +222,8 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     weight eta, and -eta t; linear constraints A w <= b with multipliers z make Omega*(q - A'z) + b.z of Omega*(q).
     """
     if problem.limits:
-        weights = np.maximum(np.nan_to_num(multipliers.limits), 0.0)
-        offset = float(weights @ [c.bound for c in problem.limits])
+        weights = np.maximum(np.nan_to_num(multipliers.limits, posinf=0.0), 0.0)
+        offset = float(weights @ [c.bound for c in problem.limits]) * (1 + LOST)
         point = dual_point(problem.relaxed(weights), multipliers, wanted + offset)
         behind = None if point.multipliers is None else replace(point.multipliers, limits=weights)
         return DualPoint(point.bound - offset, behind, point.reason)
@@ -238,7 +238,8 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
 
     def bound(at: Multipliers, omega: float, z: Floats, reason: str = "") -> DualPoint:
         offset = 0.0 if region is None else float(z @ region.bound)
-        return DualPoint(-separable(problem, at) - omega - offset, replace(at, linear=z), reason)
+        value = -separable(problem, at) - omega - offset - lost(problem, at)
+        return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason)
 
     q = problem.hypothesis.adjoint(forces(problem, feasible.rows, feasible.thetas)) / problem.divisor - pull
     q = q - free @ (free.T @ q)  # what is left of it there is rounding

@@ -77,7 +77,7 @@ class Coefficients:
         return f"Coefficients({names})" + ("" if self.matrix is None else ".apply(A)")
 
     def _compare(self, sense: Sense, bound: Any) -> LinearConstraint:
-        values = as_floats(bound, "bound", "Compare with a number or a vector of numbers")
+        values = as_floats(bound, "bound", "Compare with numbers; for a difference write apply([[1, -1]])")
         _check_bound(values, "bound", allowed=dict(zip(SENSES, (1.0, -1.0, 0.0), strict=True))[sense])
         if values.ndim > 1:
             raise InvalidInputError(

@@ -24,6 +24,7 @@ MOST_WORK = 2e10  # rows times squared directions up to which multipliers are fi
 PATIENCE = 3  # steps that may fail to bring the conditions nearer
 MOST_MOVED = 2_000_000  # rows times coefficients up to which multipliers are moved to another sum c x
 ROUNDING = 1e-11  # of a sum, relative to the size of its summands: what counts as 0
+LOST = 1e-15  # of the parts of c_i: what adding them up may lose. Forces of 1e20 that cancel leave nothing of a risk's
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
 
 
@@ -69,6 +70,14 @@ def separable(problem: Problem, multipliers: Multipliers) -> float:
     return sum((weigh(w, block.atom.conjugate(-row)) for w, block, row in rows), start=0.0) / problem.divisor
 
 
+def lost(problem: Problem, multipliers: Multipliers) -> float:
+    """Return what rounding may hide from D: a share of those parts of c_i that cancel within their row."""
+    weights = scaled_weights(problem, multipliers.thetas)
+    rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
+    moments = np.stack([w * block.targets * row for w, block, row in rows])
+    return LOST * float(np.sum(np.abs(moments).sum(axis=0) - np.abs(moments.sum(axis=0)))) / problem.divisor
+
+
 def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
     """Return the multipliers inside their domains, in memory of their own."""
     rows = zip(problem.blocks, multipliers.rows, strict=True)
@@ -102,9 +111,9 @@ def _balance(problem: Problem, multipliers: Multipliers) -> bool:
 
 
 def _excess(pulls: list[Floats], rows: Floats) -> tuple[float, float]:
-    """Return sum c, and the size of the summands before they cancel: what its rounding is relative to."""
-    c = sum(a * row for a, row in zip(pulls, rows, strict=True))
-    return float(np.sum(c)), sum(weigh(np.abs(a), np.abs(row)) for a, row in zip(pulls, rows, strict=True))
+    """Return sum c, and the size that its rounding is relative to."""
+    moments = np.stack(pulls) * rows
+    return float(moments.sum()), float(_sizes(moments).sum())
 
 
 def _room(block: Block, row: Floats, direction: Floats) -> Floats:
@@ -195,7 +204,7 @@ class Conditions:
         """Return what the sums lack of their targets, and the sizes of their summands."""
         moments = pulls * rows
         missing = target - self.add_up(self.features, moments.sum(axis=0))
-        return missing, self.add_up(self.sizes, np.abs(moments).sum(axis=0)) + np.abs(target)
+        return missing, self.add_up(self.sizes, _sizes(moments)) + np.abs(target)
 
     def _step(self, blocks: tuple[Block, ...], pulls: Floats, rows: Floats, missing: Floats, at_ends: bool) -> None:
         """Move the multipliers by the weighted least squares step to all conditions, as far as there is room."""
@@ -235,6 +244,11 @@ class Conditions:
         along = np.asarray(F @ inverse[:k]).ravel() + inverse[k:].sum()
         shift: Floats = pulls * room**2 * along
         return shift
+
+
+def _sizes(moments: Floats) -> Floats:
+    """Return |c_i|, and of the parts that cancel within a row only what they leave by rounding."""
+    return np.asarray(np.abs(moments.sum(axis=0)) + LOST / ROUNDING * np.abs(moments).sum(axis=0))
 
 
 def _worst(missing: Floats, size: Floats) -> float:

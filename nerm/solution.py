@@ -227,12 +227,23 @@ class Solution:
 
         save(self, path)
 
+    def _limits(self) -> list[str]:
+        """Say of each limit how much of it is used, and what it costs."""
+        problem = self.problem
+        if not (problem.limits and problem.blocks):
+            return []
+        values = problem.limited(problem.hypothesis.scores(*problem.checked(self.coef, self.intercept)))
+        etas = np.full(len(values), np.nan) if self.multipliers is None else self.multipliers.limits
+        rows = zip(problem.limits, values, etas, strict=True)
+        return [f"{limit!r}: {value:.6g}, multiplier {eta:.3g}" for limit, value, eta in rows]
+
     def __repr__(self) -> str:
         iterations = "" if self.stats.iterations is None else f", {self.stats.iterations} iterations"
         return "\n".join(
             [
                 f"{self.status.value} by {self.stats.solver} in {self.stats.solve_seconds:.3g} s{iterations}",
                 repr(self.objective),
+                *self._limits(),
                 f"certificate: {self.certificate} (tolerance {self.tol:g})",
             ]
         )

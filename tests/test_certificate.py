@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cvxpy as cp
@@ -240,6 +240,21 @@ def test_numeric_conjugates_never_lift_the_bound(weight):
     assert problem.certify(0.3 * solution.coef, solution.intercept, solution.multipliers).relative_gap > 1e-3
     u = np.linspace(-weight, 0, 101)
     assert (atom.conjugate(u) >= u - 1e-12).all()
+
+
+@pytest.mark.parametrize("eta", [1e9, 1e12, 1e20, 1e200])
+def test_forces_that_drown_the_risk_certify_nothing(eta):
+    """With |mean v f| the term can be 0 at any weight: the optimum stays, and so must the bound stay below it."""
+    X, y, v = make_data(3, 50, 3)
+    covariance = nerm.Neutrality(nerm.Identity())
+    optimum = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 100 * covariance).on(X, y, viewpoint=v).solve()
+    large = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + eta * covariance).on(X, y, viewpoint=v)
+    known = replace(optimum.multipliers, rows=np.ones_like(optimum.multipliers.rows))
+    for thetas in (known.thetas, np.array([0.5])):
+        bound = large.certify([0.0, 0.0, 0.0], 0.0, replace(known, thetas=thetas)).dual
+        assert bound <= optimum.certificate.primal * (1 + 1e-8)
+    solution = large.solve()
+    assert solution.status != "optimal" or solution.objective.total <= optimum.objective.total * (1 + 1e-5)
 
 
 def test_a_wrong_conjugate_certifies_nothing(data):

@@ -83,6 +83,7 @@ def obstacle_of(solver: Solver, problem: Problem) -> str | None:
     return f"{len(problem.limits)} limits" if len(problem.limits) > 1 else solver.obstacle(problem.relaxed([1.0]))
 
 
+SETTLED = (Status.OPTIMAL, Status.INFEASIBLE)  # proved: nobody else needs to be asked
 SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
 
 
@@ -180,7 +181,7 @@ def _solve_all(
         plan = plan[:1]  # options belong to one solver
     solutions: list[Solution | None] = [None] * len(problems)
     for solver, reason in plan:
-        open_ones = [i for i, s in enumerate(solutions) if s is None or s.status is not Status.OPTIMAL]
+        open_ones = [i for i, s in enumerate(solutions) if s is None or s.status not in SETTLED]
         if not open_ones:
             break
         if clock.is_up(until) and solver is not plan[0][0]:
@@ -199,7 +200,8 @@ def _solve_all(
 
 
 def _better(old: Solution | None, new: Solution) -> Solution:
-    best = new if old is None or new.certificate.relative_gap < old.certificate.relative_gap else old
+    better = old is None or new.certificate.relative_gap < old.certificate.relative_gap
+    best = new if old is None or better or new.status is Status.INFEASIBLE else old
     return _late(best) if new.stats.timed_out else best
 
 
@@ -213,10 +215,10 @@ def _insist(solution: Solution) -> None:
     """Raise unless the certificate granted optimality."""
     if solution.status is not Status.OPTIMAL:
         why = f" The certificate says: {solution.certificate.reason}." if solution.certificate.reason else ""
+        advice = "Loosen a constraint" if solution.status is Status.INFEASIBLE else "Try another solver or a larger tol"
         raise NotSolvedError(
             f"{solution.status.sentence} Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance "
-            f"{solution.tol:g}, solver {solution.stats.solver!r} claims {solution.stats.claim!r}.{why} "
-            "Try another solver or a larger tol."
+            f"{solution.tol:g}, solver {solution.stats.solver!r} claims {solution.stats.claim!r}.{why} {advice}."
         )
 
 
@@ -236,7 +238,7 @@ def _judged(
         own = clock.share(until, len(problems) - number)
         best = judged(problem, answer, tol, Stats(solver=solver.name, version=solver.version(), reason=reason))
         for accuracy in finer:
-            if best.status is Status.OPTIMAL:
+            if best.status in SETTLED:
                 break
             if clock.is_up(own):
                 best = _late(best)

@@ -24,6 +24,7 @@ from nerm.solvers.base import Session, Solver, limit
 from nerm.typing import Floats
 
 MOST_SOLVES = 40
+LARGEST = 1e9  # weight relative to the first guess, beyond which rounding hides the objective behind the limit
 INNER = 0.2  # the share of the tolerance that a single solve may use up
 
 
@@ -81,8 +82,8 @@ class _Search:
         if low.limited <= self.limit:
             return self._answer(low)
         high: Solved | None = None
-        eta = self._first(low)
-        while self.solves < MOST_SOLVES and not clock.is_up(self.until):
+        eta = first = self._first(low)
+        while self.solves < MOST_SOLVES and eta <= LARGEST * first and not clock.is_up(self.until):
             point = self._at(eta)
             low, high = (point, high) if point.limited > self.limit else (low, point)
             best = low if high is None else self._mixture(low, high)
@@ -122,7 +123,7 @@ class _Search:
         p(eta) <= P(0) + eta C(0) bounds the right eta by (P(0) - p(0)) / (t - C(0)); C falls from C(f_0) towards its
         least value about like 1 / (1 + k eta).
         """
-        room = max(self.limit - self.at_zero, 1e-9 * max(self.limit, 1e-300))
+        room = max(self.limit - self.at_zero, 1e-6 * (low.limited - self.limit))
         most = max(self.problem.value_at_zero() - low.value, 1e-12 * abs(low.value)) / room
         return 0.3 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
 

@@ -210,6 +210,25 @@ def test_a_kernel_problem_takes_a_limit():
     assert [s.objective.total for s in values] == pytest.approx([values[0].objective.total] * 3, rel=2e-6)
 
 
+def test_a_limit_of_nothing_is_an_equation():
+    """The covariance limited to 0, where no f lies strictly inside."""
+    X, y, v = data()
+    X = X.to_numpy()
+    problem = PLAIN.subject_to(Neutrality(nerm.Identity()) <= 0).on(X, y, viewpoint=v)
+    w, b = cp.Variable(3), cp.Variable()
+    f = X @ w + b
+    model = cp.Problem(cp.Minimize(cp.sum(cp.pos(1 - cp.multiply(y, f))) / 50 + 0.05 * cp.sum_squares(w)), [v @ f == 0])
+    model.solve(solver="CLARABEL")
+    solution = problem.solve()
+    assert solution.status == "optimal"
+    assert solution.objective.total == pytest.approx(model.value, rel=2e-6)
+    known = problem.solve("clarabel").multipliers
+    for eta in (1e10, 1e20, 1e200, np.inf):  # so large that nothing is left of the risk's share when forces cancel
+        for thetas in (known.thetas, np.array([0.5])):
+            wrong = replace(known, rows=np.ones_like(known.rows), thetas=thetas, limits=np.array([eta]))
+            assert not problem.certify(solution.coef, solution.intercept, wrong).dual > model.value * (1 + 1e-8)
+
+
 INFEASIBLE = {
     "both sides": [Neutrality(nerm.Hinge(), side=side) <= 0.4 for side in ("agreement", "disagreement")],
     "a large coefficient": [Coefficients("age") == 5, Neutrality(nerm.Hinge()) <= 1.01],
@@ -228,6 +247,14 @@ def test_constraints_that_contradict_each_other_are_certified_to_do_so(solver, n
     assert solution.certificate.dual == np.inf
     assert "every hypothesis exceeds some limit by" in solution.certificate.reason
     assert solution.certificate.violation > 0
+
+
+def test_auto_says_so_too():
+    X, y, v = data()
+    problem = PLAIN.subject_to(Neutrality(nerm.Hinge(), side="agreement") <= 0).on(X, y, viewpoint=v)
+    assert problem.solve().status == "infeasible"
+    with pytest.raises(nerm.NotSolvedError, match="Loosen a constraint"):
+        problem.solve(strict=True)
 
 
 @pytest.mark.parametrize("seed", range(40, 46))
@@ -251,6 +278,10 @@ def test_text():
     assert r"\text{subject to}" in objective._repr_latex_()
     assert (2 * objective + nerm.L1()).constraints == objective.constraints
     assert (2 * Neutrality(nerm.Hinge()) <= 3).bound == 1.5
+    X, y, v = data()
+    solution = objective.on(X, y, viewpoint=v).solve()
+    assert f"Neutrality(Hinge()) <= 1.05: 1.05, multiplier {solution.multipliers.limits[0]:.3g}" in repr(solution)
+    assert "<= 1.05" not in repr(solution.without_rows())
 
 
 def test_saved_with_its_constraints(tmp_path):
@@ -272,6 +303,10 @@ BAD = {
     "what is limited must be a neutrality term. Got Risk": lambda: nerm.Risk(nerm.Hinge()) <= 1,
     "a constraint must be a comparison. Got Neutrality": lambda: PLAIN.subject_to(Neutrality(nerm.Hinge())),
     "a column must be given by its name or its number. Got 1.5": lambda: Coefficients(1.5),
+    "what is limited must be a neutrality term. Got Neutrality(Hinge(), weights='equal_opportunity') +": lambda: (
+        nerm.equalized_odds(nerm.Hinge()) <= 1
+    ),
+    "for a difference write apply([[1, -1]])": lambda: Coefficients("age") <= Coefficients("priors"),
     "'bound' must be finite. Got nan": lambda: Coefficients() <= np.nan,
     "'bound' must be finite. Got -inf": lambda: Coefficients() <= -np.inf,
     "'bound' must be a number or a vector. Got shape": lambda: Coefficients() <= np.ones((2, 2)),
