@@ -2,7 +2,9 @@
 
 The header is a tree of numbers, strings and lists. Everything else in it carries a tag: arrays by number, atoms and
 kernels by their names in nerm's registries, and a fixed list of nerm's own records by class name. What has no tag
-cannot be saved, in particular a user's own functions: they are code, and code does not travel in data.
+cannot be saved, in particular a user's own kernel: it is code, and code does not travel in data. Of an atom of a user's
+own its name is saved, with its values at some points; who loads brings the atom, which is held against all numbers that
+are there.
 """
 
 import dataclasses
@@ -18,6 +20,8 @@ import scipy.sparse as sp
 
 from nerm import atoms, kernels
 from nerm.algebra import Limit, Objective, WeightedTerm
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Regularizer
 from nerm.blocks import make_blocks
 from nerm.certificate import Certificate
 from nerm.constraints import LinearConstraint, Polyhedron
@@ -41,13 +45,19 @@ class UnreadableFileError(InvalidInputError):
     """A file that is not a whole, valid nerm file."""
 
 
+class UnknownAtomError(InvalidInputError):
+    """Atoms of a user's own that a file needs were not given, or are others than those it was saved with."""
+
+
 def save(thing: Any, path: Any) -> None:
     """Write a `nerm.Solution` or a fitted estimator to `path`; all of it or nothing.
 
-    A crash leaves an older file as it was.
+    A crash leaves an older file as it was. Of atoms of your own the name is written; `load` asks for them.
     """
-    writer = _Writer()
-    header = {"format": FORMAT, "version": VERSION, "content": writer.encode(thing)}
+    solutions = getattr(thing, "solutions_", (thing,))
+    writer = _Writer(max(1, len(getattr(solutions[0], "coef", ()))))
+    content = writer.encode(thing)
+    header = {"format": FORMAT, "version": VERSION, "atoms": sorted(writer.own), "content": content}
     with write_atomically(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, json.dumps(header, allow_nan=False))
         for number, array in enumerate(writer.arrays):
@@ -56,8 +66,20 @@ def save(thing: Any, path: Any) -> None:
             archive.writestr(_member(number), buffer.getvalue())
 
 
-def load(path: Any) -> Any:
+def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
     """Read what `save` wrote: a `nerm.Solution` or a fitted estimator.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    atoms : dict, optional
+        Atoms of your own by name, if the file was saved with some. Their values are held against those in the file,
+        and a solution is certified again; a model has no rows left to do that.
+
+    Returns
+    -------
+    Solution or classifier
 
     >>> import tempfile, nerm
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
@@ -69,8 +91,8 @@ def load(path: Any) -> Any:
     with open(path, "rb") as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
-                return _content(path, archive)
-        except UnreadableFileError:
+                return _content(path, archive, {} if atoms is None else atoms)
+        except (UnreadableFileError, UnknownAtomError):
             raise
         except zipfile.BadZipFile:
             raise _unreadable(path, "a file that is truncated, damaged or no nerm file") from None
@@ -78,18 +100,46 @@ def load(path: Any) -> Any:
             raise _unreadable(path, f"a file without valid nerm content ({type(error).__name__})") from None
 
 
-def _content(path: Any, archive: zipfile.ZipFile) -> Any:
+def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Any:
     header = json.loads(archive.read(HEADER))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise KeyError(HEADER)
     if header["version"] != VERSION:
         raise _unreadable(path, f"version {header['version']!r} of the format, and this nerm reads {VERSION}")
-    return _Reader(archive).decode(header["content"])
+    needed = [str(name) for name in header.get("atoms", ())]
+    if not isinstance(given, Mapping) or not set(needed) <= set(given):
+        got = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
+        raise UnknownAtomError(
+            f"'atoms' must hold the atoms that {str(path)!r} was saved with: {', '.join(map(repr, needed)) or 'none'}",
+            got or "none",
+            "Make them as before saving and pass them by name: nerm.load(path, atoms={name: atom})",
+        )
+    return _Reader(archive, {name: given[name] for name in needed}).decode(header["content"])
 
 
 def _unreadable(path: Any, got: str) -> UnreadableFileError:
     return UnreadableFileError(
         f"{str(path)!r} must be a file written by save() of this nerm", got, "Save it again, or copy it again whole"
+    )
+
+
+def _values(atom: Any, size: int) -> np.ndarray:
+    """Return the values that tell an atom from others: at margins, or at vectors of so many coefficients."""
+    if isinstance(atom, MarginFunction):
+        return np.asarray(atom.value(np.linspace(-4.0, 4.0, 17)), dtype=float)
+    points = np.sin(np.outer([1.0, 2.0, 3.0], np.arange(1, size + 1)))
+    return np.array([atom.value(point) for point in points] if isinstance(atom, Regularizer) else [])
+
+
+def _alike(values: Any, saved: Any) -> bool:
+    return np.allclose(values, saved, rtol=1e-6, atol=1e-9, equal_nan=True)
+
+
+def _another(*names: str) -> UnknownAtomError:
+    return UnknownAtomError(
+        f"'atoms' must hold the same functions as when the file was saved: {', '.join(map(repr, names))}",
+        "one with other values",
+        "Pass the atoms that it was saved with",
     )
 
 
@@ -113,10 +163,12 @@ def _classes() -> dict[str, Mapping[str, Any]]:
 
 
 class _Writer:
-    """Turns a thing into JSON and a list of arrays."""
+    """Turns a thing into JSON and a list of arrays; `own` are the atoms that are nobody else's, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self.arrays: list[np.ndarray] = []
+        self.own: dict[str, Any] = {}
+        self.size = size  # of what regularizers take
         self._numbers: dict[int, int] = {}
 
     def encode(self, thing: Any) -> Any:
@@ -157,10 +209,19 @@ class _Writer:
                 if known.get(name) is cls:
                     content = self._estimator(thing) if kind == "estimator" else self._record(thing)
                     return {f"${kind}": name, **content}
-        what = getattr(thing, "label", None) or getattr(thing, "__name__", None) or repr(thing)
-        must = "what is saved must be made of arrays and nerm's own atoms and kernels"
+        if isinstance(thing, MarginFunction | Regularizer):
+            return self._own_atom(thing)
+        what = getattr(thing, "__name__", None) or repr(thing)
+        must = "what is saved must be made of arrays, atoms and nerm's own kernels"
         got = f"{what!r} ({cls.__name__}), which is code"
         raise InvalidInputError(must, got, "Keep the code that made it, and save its coefficients with numpy.savez")
+
+    def _own_atom(self, atom: MarginFunction | Regularizer) -> Any:
+        name = str(getattr(atom, "label", "") or vars(type(atom)).get("name") or type(atom).__name__)
+        if self.own.setdefault(name, atom) != atom:
+            must = "atoms of one's own that are saved together must have names of their own"
+            raise InvalidInputError(must, f"two that are called {name!r}", "Give one of them another name")
+        return {"$own": name, "size": self.size, "values": self.encode(_values(atom, self.size))}
 
     def _record(self, record: Any) -> dict[str, Any]:
         values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
@@ -182,8 +243,8 @@ class _Writer:
 class _Reader:
     """Turns JSON and arrays back into things."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
+    def __init__(self, archive: zipfile.ZipFile, own: Mapping[str, Any]) -> None:
+        self._archive, self._own = archive, own
         self._arrays: dict[int, np.ndarray] = {}
         self._tags: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
             "$float": lambda body, _: float(body),
@@ -193,6 +254,7 @@ class _Reader:
             "$csr": lambda body, rest: sp.csr_matrix(tuple(self.decode(a) for a in body), shape=tuple(rest["shape"])),
             "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
             "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
+            "$own": lambda body, rest: self._own_atom(body, rest["size"], self.decode(rest["values"])),
         }
         for kind, known in _classes().items():
             self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
@@ -211,7 +273,29 @@ class _Reader:
         if known[name] is Problem:
             names = ("objective", "rows", "y", "viewpoints", "sample_weight")
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
-        return known[name](**fields)
+        made = known[name](**fields)
+        return self._recertified(made) if self._own and isinstance(made, Solution) else made
+
+    def _own_atom(self, name: str, size: int, saved: np.ndarray) -> Any:
+        """Return the atom that was given under a name, if it has the values that it had."""
+        values = _values(self._own[name], size)
+        if values.shape != saved.shape or not _alike(values, saved):
+            raise _another(name)
+        return self._own[name]
+
+    def _recertified(self, solution: Solution) -> Solution:
+        """Return a solution whose value and certificate are computed again, if its rows are here."""
+        problem, place = solution.problem, (solution.coef, solution.intercept)
+        if not len(problem.y):
+            return solution
+        if not _alike(*([term.value for term in v.terms] for v in (problem.evaluate(*place), solution.objective))):
+            raise _another(*self._own)
+        if solution.status not in (Status.OPTIMAL, Status.INACCURATE, Status.TIME_LIMIT):
+            return solution
+        again = problem.certify(*place, solution.multipliers)
+        if solution.status is Status.OPTIMAL and not again.relative_gap <= 1.01 * solution.tol:
+            raise _another(*self._own)
+        return dataclasses.replace(solution, certificate=again)
 
     def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(value) for name, value in fields.items()}
