@@ -9,6 +9,9 @@ from nerm.baselines.cv2nb import CV2NB as CV2NB
 from nerm.baselines.eta_neutral import EtaNeutralLogisticRegression as EtaNeutralLogisticRegression
 from nerm.baselines.fair_representations import LearningFairRepresentations as LearningFairRepresentations
 from nerm.baselines.fairlearn_reduction import FairlearnReduction as FairlearnReduction
+from nerm.baselines.fairlearn_thresholds import FairlearnThresholds as FairlearnThresholds
+from nerm.baselines.group_thresholds import GroupThresholds as GroupThresholds
+from nerm.baselines.group_thresholds import Unprocessed as Unprocessed
 from nerm.baselines.naive_bayes import NominalNaiveBayes as NominalNaiveBayes
 from nerm.baselines.prejudice_remover import PrejudiceRemover as PrejudiceRemover
 from nerm.baselines.sklego_parity import SklegoDemographicParity as SklegoDemographicParity

@@ -1,9 +1,10 @@
 """What all baselines share: two labels, two groups, the checks of everything that comes in, and L-BFGS."""
 
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.optimize
@@ -30,8 +31,18 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         group.
     n_features_in_, feature_names_in_ : int, array
         The columns seen in fit; names only of a frame.
+    sees_group : bool
+        Whether predictions look at the viewpoint.
+    randomised : bool
+        Whether the method draws its predictions: ``decision_function`` is then the chance of the desired outcome minus
+        1/2, and ``predict``, which takes the likelier one, need not be as neutral as the draws.
+    level : str
+        How a level of measured neutrality is had: ``"asked"`` for, found by a ``"grid"`` over a weight, or ``"none"``.
     """
 
+    sees_group: ClassVar[bool] = False
+    randomised: ClassVar[bool] = False
+    level: ClassVar[str] = "grid"
     converged_: bool
     classes_: Array
     groups_: Array
@@ -131,6 +142,19 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not converged:
             said = f"{type(self).__name__} did not converge: {residual}. {do}."
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
+
+
+def viewpoint_for(function: Callable[..., Any], viewpoint: Any) -> dict[str, Any]:
+    """Return the viewpoint as an argument for a function whose signature has it."""
+    return {"viewpoint": viewpoint} if "viewpoint" in inspect.signature(function).parameters else {}
+
+
+def scores_of(model: Any, X: Any, viewpoint: Any) -> Floats:
+    """Return real scores of any fitted classifier, positive for the desired outcome."""
+    by_probability = not hasattr(model, "decision_function")
+    score = model.predict_proba if by_probability else model.decision_function
+    scores = np.asarray(score(X, **viewpoint_for(score, viewpoint)), dtype=float)
+    return scores[:, 1] - 0.5 if by_probability else scores
 
 
 def dense(X: Matrix) -> Floats:

@@ -1,7 +1,7 @@
 """CV2NB: Calders and Verwer's two naive Bayes models (Data Mining and Knowledge Discovery 21, 2010)."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -63,6 +63,9 @@ class CV2NB(GroupClassifier):
     """
 
     max_iter: int | None = None
+
+    sees_group: ClassVar[bool] = True
+    level: ClassVar[str] = "asked"  # always 0
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Count, then move counts between the classes until the discrimination is gone.

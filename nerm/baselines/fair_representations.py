@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -201,6 +201,8 @@ class LearningFairRepresentations(GroupClassifier):
     max_iter: int = 1500
     random_state: Any = None
     verbose: bool = False
+
+    sees_group: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Run L-BFGS from every start and keep the best.

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -27,7 +27,8 @@ class FairlearnReduction(GroupClassifier):
     estimator : classifier, optional
         Must accept ``sample_weight``; logistic regression by default.
     eps : float
-        The allowed violation of parity.
+        How far a group's positive rate may be from the overall one, in the mixture: fairlearn's ``difference_bound``.
+        The rates of two groups then differ by up to eps over the larger group's share.
     max_iter : int
         Turns of the exponentiated gradient.
 
@@ -59,6 +60,9 @@ class FairlearnReduction(GroupClassifier):
     eps: float = 0.01
     max_iter: int = 50
 
+    randomised: ClassVar[bool] = True
+    level: ClassVar[str] = "asked"
+
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Run the exponentiated gradient.
 
@@ -80,7 +84,9 @@ class FairlearnReduction(GroupClassifier):
         sparse, positive, favoured = self._prepare(X, y, viewpoint)
         matrix = dense(sparse)
         base = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
-        self.model_ = ExponentiatedGradient(base, DemographicParity(), eps=eps, max_iter=int(self.max_iter))
+        # fairlearn's own eps bounds its multipliers, not the rates.
+        parity = DemographicParity(difference_bound=eps)
+        self.model_ = ExponentiatedGradient(base, parity, max_iter=int(self.max_iter))
         with warnings.catch_warnings():
             # What fairlearn must change for future versions of pandas is not for our users to act on.
             warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,6 +1,6 @@
 """Naive Bayes on nominal tables: the codes of attributes, missing and unseen values among them, and the plain model."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,6 +85,8 @@ class NominalNaiveBayes(GroupClassifier):
     >>> model.predict([[0], [1], [float("nan")]])
     array([-1, -1, -1])
     """
+
+    level: ClassVar[str] = "none"
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Count. X is (n, d), nominal; y (n,), two values."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, rel_entr
@@ -70,6 +70,8 @@ class PrejudiceRemover(GroupClassifier):
     max_iter: int = 5000
     warm_start: bool = False
     verbose: bool = False
+
+    sees_group: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
         """Minimise L by L-BFGS.

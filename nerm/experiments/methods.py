@@ -1,6 +1,5 @@
 """The methods that a trade-off compares: each fits a whole grid of neutrality weights on one fold."""
 
-import inspect
 import re
 import time
 import warnings
@@ -18,6 +17,7 @@ from nerm.validation import check_known
 ETAS = (0.0, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0)
 #: 0, 5e-5, 1e-4, 5e-4, ..., 0.5: the paper's bounds for eta-LR.
 ETA_BOUNDS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5)
+FACTS = ("sees_group", "randomised", "level")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +101,9 @@ class Method:
         The same for the method that is not neutralised (``etas=(0.0,)``), by which lambda is tuned.
     details
         Whatever else tells this method from another of its name; part of an experiment's settings.
+    sees_group, randomised, level
+        Whether it looks at the viewpoint to predict, whether it draws its predictions, and how a level of measured
+        neutrality is had: "asked" for, found by a "grid", or "none".
 
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
     >>> fold = Fold(X, y, v, X_test=np.array([[1.0]]), viewpoint_test=np.array([1]), seed=0)
@@ -118,6 +121,9 @@ class Method:
     fit: FitGrid
     plain: FitGrid | None = None
     details: str = ""
+    sees_group: bool = False
+    randomised: bool = False
+    level: str = "grid"
 
 
 class CodedRows(Protocol):
@@ -267,29 +273,19 @@ def attempt(model: Any, fold: Fold) -> Fit:
 
     The viewpoint is passed to the methods whose signatures have it.
     """
+    from nerm.baselines.base import scores_of, viewpoint_for
+
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model.fit(fold.X, fold.y, **_viewpoint_for(model.fit, fold.viewpoint))
-            scores = _scores(model, fold)
+            model.fit(fold.X, fold.y, **viewpoint_for(model.fit, fold.viewpoint))
+            scores = scores_of(model, fold.X_test, fold.viewpoint_test)
         except Exception as error:
             return Fit(None, time.perf_counter() - started, f"{type(error).__name__}: {error}", False)
     said = "; ".join(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
     stopped_early = any(w.category.__name__ == "ConvergenceWarning" for w in caught)
     return Fit(scores, time.perf_counter() - started, said, not stopped_early)
-
-
-def _scores(model: Any, fold: Fold) -> Floats:
-    """Return real scores of the test rows, positive for the desired outcome."""
-    by_probability = not hasattr(model, "decision_function")
-    score = model.predict_proba if by_probability else model.decision_function
-    scores = np.asarray(score(fold.X_test, **_viewpoint_for(score, fold.viewpoint_test)), dtype=float)
-    return scores[:, 1] - 0.5 if by_probability else scores
-
-
-def _viewpoint_for(function: Callable[..., Any], viewpoint: Array) -> dict[str, Array]:
-    return {"viewpoint": viewpoint} if "viewpoint" in inspect.signature(function).parameters else {}
 
 
 _SVM = from_objective("neutral-svm", svm_objective, label="neutral SVM", tuning="svm")
@@ -298,11 +294,11 @@ METHODS = {
     m.name: m
     for m in (
         _SVM,
-        Method("cv2nb", "CV2NB", "nominal", (), None, cv2nb),
-        Method("pr", "PR", "one-hot", ETAS, "pr", prejudice_remover, prejudice_remover),
+        Method("cv2nb", "CV2NB", "nominal", (), None, cv2nb, sees_group=True, level="asked"),
+        Method("pr", "PR", "one-hot", ETAS, "pr", prejudice_remover, prejudice_remover, sees_group=True),
         Method("eta-lr", "η-LR", "one-hot", ETA_BOUNDS, "lr", eta_lr, logistic_regression),
-        replace(_SVM, name="svm", label="plain SVM", etas=()),
-        Method("lr", "plain LR", "one-hot", (), "lr", logistic_regression, logistic_regression),
+        replace(_SVM, name="svm", label="plain SVM", etas=(), level="none"),
+        Method("lr", "plain LR", "one-hot", (), "lr", logistic_regression, logistic_regression, level="none"),
     )
 }
 
@@ -318,7 +314,8 @@ def from_estimator(
         What tables and figures call it.
     estimator
         An unfitted classifier for labels -1 and +1. fit and decision_function are given ``viewpoint=`` where their
-        signatures have it; a parameter ``random_state`` is set from the fold's seed.
+        signatures have it; a parameter ``random_state`` is set from the fold's seed; ``sees_group``, ``randomised``
+        and ``level`` are read from its attributes, where it has them.
     eta, etas
         The parameter that takes the neutrality weight, and its values.
     coding
@@ -351,7 +348,8 @@ def from_estimator(
 
     # Addresses in memory differ from run to run and say nothing.
     details = re.sub(r" at 0x[0-9a-f]+", "", f"{type(estimator).__module__}.{type(estimator).__qualname__} {known!r}")
-    return Method(name, name, coding, tuple(map(float, etas)), None, fit, details=details)
+    facts = {fact: getattr(estimator, fact) for fact in FACTS if hasattr(estimator, fact)}
+    return Method(name, name, coding, tuple(map(float, etas)), None, fit, details=details, **facts)
 
 
 def resolve(methods: str | Method | Sequence[str | Method], etas: Mapping[str, Sequence[float]]) -> list[Method]:

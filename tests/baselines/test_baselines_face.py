@@ -15,12 +15,16 @@ from nerm.baselines import (
     CV2NB,
     EtaNeutralLogisticRegression,
     FairlearnReduction,
+    FairlearnThresholds,
+    GroupThresholds,
     LearningFairRepresentations,
     NominalNaiveBayes,
     PrejudiceRemover,
     SklegoDemographicParity,
+    Unprocessed,
 )
 from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.experiments import METHODS, from_estimator
 
 random = np.random.default_rng(0)
 S = np.where(random.random(90) < 0.55, 1, -1)
@@ -33,9 +37,12 @@ OURS = [
     PrejudiceRemover(),
     EtaNeutralLogisticRegression(eta=0.05),
     LearningFairRepresentations(3, n_init=1, random_state=0),
+    GroupThresholds(limit=0.05),
+    Unprocessed(),
 ]
+ADAPTERS = [FairlearnReduction(), FairlearnThresholds(), SklegoDemographicParity()]
 LOGISTIC = [model for model in OURS if not isinstance(model, NominalNaiveBayes | CV2NB)]
-BY_GROUP = [CV2NB(), PrejudiceRemover(), LearningFairRepresentations(3, n_init=1, random_state=0)]
+BY_GROUP = [model for model in OURS if model.sees_group]
 WITH_GROUPS = [model for model in OURS if not isinstance(model, NominalNaiveBayes)]
 
 
@@ -50,8 +57,25 @@ def sentence_of(action):
 
 
 def test_every_baseline_is_looked_at_here():
-    tested = {type(model).__name__ for model in OURS} | {"FairlearnReduction", "SklegoDemographicParity"}
+    tested = {type(model).__name__ for model in OURS + ADAPTERS}
     assert tested == set(nerm.baselines.__all__)
+
+
+@named(OURS)
+def test_who_sees_the_group_says_so(model):
+    fitted = clone(model).fit(X, Y, viewpoint=S)
+    scores = [fitted.decision_function(X, viewpoint=np.full(90, group)) for group in (-1, 1)]
+    assert model.sees_group == (np.abs(scores[1] - scores[0]).max() > 0)
+
+
+def test_the_experiments_say_of_a_method_what_its_class_says():
+    classes = {"cv2nb": CV2NB(), "pr": PrejudiceRemover(), "eta-lr": EtaNeutralLogisticRegression()}
+    for name, model in classes.items():
+        for fact in ("sees_group", "randomised", "level"):
+            assert getattr(METHODS[name], fact) == getattr(model, fact), (name, fact)
+    made = from_estimator("fairlearn", FairlearnThresholds())
+    assert (made.sees_group, made.randomised, made.level) == (True, True, "asked")
+    assert {model.level for model in OURS + ADAPTERS} == {"asked", "grid", "none"}
 
 
 @named(OURS)
@@ -188,6 +212,12 @@ def test_negative_weights(model, name, got):
             "pip install 'nerm-learn[compare]'.",
         ),
         (
+            FairlearnThresholds(),
+            "fairlearn.postprocessing",
+            "FairlearnThresholds needs the package fairlearn, which is not installed. Install it with: "
+            "pip install 'nerm-learn[compare]'.",
+        ),
+        (
             SklegoDemographicParity(),
             "sklego.linear_model",
             "SklegoDemographicParity needs the packages scikit-lego and cvxpy, which are not both "
@@ -212,6 +242,28 @@ def test_fairlearn_has_the_same_face():
     assert abs(rates[1] - rates[0]) < 0.1
     assert set(fitted.predict(X)) == {-1, 1}
     assert fitted.n_iter_ > 0
+
+
+def test_fairlearn_is_asked_for_the_level():
+    pytest.importorskip("fairlearn", reason="needs fairlearn (extra 'compare')")
+    leaning, share = X + S[:, None], max(np.mean(S > 0), np.mean(S < 0))
+    for limit in (0.05, 0.2):
+        scores = FairlearnReduction(eps=limit * share).fit(leaning, Y, viewpoint=S).decision_function(leaning)
+        rates = [(scores[g == S] + 0.5).mean() for g in (-1, 1)]
+        assert limit - 0.04 < rates[1] - rates[0] < limit + 0.04
+
+
+def test_fairlearns_thresholds_have_the_same_face():
+    pytest.importorskip("fairlearn", reason="needs fairlearn (extra 'compare')")
+    for limit in (0.0, 0.1):
+        fitted = clone(FairlearnThresholds(limit=limit)).fit(sp.csr_matrix(X), Y, viewpoint=S)
+        chance = fitted.decision_function(X, viewpoint=S) + 0.5
+        assert chance.min() >= -1e-9
+        assert chance.max() <= 1 + 1e-9
+        rates = [chance[g == S].mean() for g in (-1, 1)]
+        assert abs(rates[1] - rates[0]) <= limit + 1e-9
+        assert fitted.objective_ == pytest.approx(np.mean(np.where(Y > 0, 1 - chance, chance)))
+        assert fitted.converged_
 
 
 def test_scikit_lego_has_the_same_face():

@@ -1,0 +1,254 @@
+"""Neutrality that is asked for, method by method: what a limit on the measured neutrality costs.
+
+    python benchmarks/neutral.py                                        adult, bank, german; 10 seeds; all methods
+    python benchmarks/neutral.py --data adult --seeds 2 --limits 0.01 --measures parity --csv rows.csv
+
+Needs the UCI files in NERM_DATA (or a connection). Rows are split 70/30, stratified by label and viewpoint, and coded
+one-hot. Every method is brought to the limit on its training rows: where it takes a level, that is asked for, else its
+weight is searched (`level`). Of its models within the limit the most accurate one on the training rows is taken that
+keeps half of the plain model's positive rate in each group; where there is none, the most accurate one, and it counts
+as `collapsed`. `returned` is the share of runs that ended within the limit, not all predictions alike; the other columns
+are means over those, with standard errors. A method that draws its predictions is measured by its chances.
+"""
+
+from __future__ import annotations
+
+import os
+
+# One thread a process: BLAS threads that wait for each other cost more than these small matrices take.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+
+import nerm
+from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2, baselines
+from nerm.baselines.base import scores_of
+from nerm.datasets import load
+
+#: name -> (of nerm.metrics, weights of the neutrality term)
+MEASURES = {"parity": ("calders_verwer_score", "balanced"), "C_sgn": ("neutrality_risk", "uniform")}
+ETAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+class Split:
+    """Rows to fit on and to test on, the regularization weight (sum form), and fits that several limits share."""
+
+    def __init__(self, data: Any, seed: int, lam: float) -> None:
+        X, y, v = data.X, data.y, data.viewpoint
+        strata = 2 * (y > 0) + (v > 0)
+        train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=strata)
+        self.X, self.y, self.v = X[train], y[train], v[train]
+        self.X_test, self.y_test, self.v_test = X[test], y[test], v[test]
+        self.lam, self.kept, self.charged = lam, {}, {}
+
+    def problem(self, loss: Any, *neutrality: Any) -> Any:
+        """Return a problem of nerm on the training rows, eta = 1 where it has a neutrality term."""
+        objective = sum(neutrality, Risk(loss) + self.lam / len(self.y) * SquaredL2())
+        return objective.on(self.X, self.y, viewpoint=self.v)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what was made for this key; who finds it made is charged its seconds all the same."""
+        if key not in self.kept:
+            started = time.perf_counter()
+            self.kept[key] = make(), time.perf_counter() - started
+            self.charged[key] = 0.0  # it is in the running time
+        self.charged.setdefault(key, self.kept[key][1])
+        return self.kept[key][0]
+
+    @property
+    def plain(self) -> Any:
+        return self.once("plain", self.problem(Logistic()).solve)
+
+    @property
+    def plain_chances(self) -> np.ndarray:
+        return chances(self.plain.training_scores(), False)
+
+
+@dataclass
+class Method:
+    """``candidates(split, limit, measure)`` yields models; the most accurate one within the limit is taken."""
+
+    candidates: Callable[[Split, float, str], Iterator[Any]]
+    sees_group: bool = False
+    randomised: bool = False
+    level: str = "grid"
+    measures: tuple[str, ...] = tuple(MEASURES)
+
+
+def chances(scores: np.ndarray, randomised: bool) -> np.ndarray:
+    """Return the chance of a positive prediction of every row."""
+    return scores + 0.5 if randomised else (scores > 0).astype(float)
+
+
+def by_group(chance: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.array([chance[v > 0].mean(), chance[v < 0].mean()])
+
+
+def signed(measure: str, chance: np.ndarray, v: np.ndarray) -> float:
+    """Return the measure with its sign, in expectation."""
+    return float(-np.diff(by_group(chance, v))[0] if measure == "parity" else ((2 * chance - 1) * v).mean())
+
+
+def bisected(split: Split, limit: float, measure: str, fit: Callable[[float], Any], low: float, high: float) -> Any:
+    """Yield models of a bisection for the weight, from nearly plain to beyond neutral, that just meets the limit."""
+    toward = np.sign(signed(measure, split.plain_chances, split.v))
+    for weight in (high, low):
+        yield fit(weight)
+    for _ in range(9):
+        middle = (low + high) / 2
+        model = fit(middle)
+        yield model
+        value = toward * signed(measure, chances(scores_of(model, split.X, split.v), False), split.v)
+        low, high = (middle, high) if value > limit else (low, middle)
+
+
+def searchfair(split: Split, limit: float, measure: str, loss: Any) -> Iterator[Any]:
+    """SearchFair (Lohaus, Perrot, von Luxburg, 2020): one convex side of the measure, its weight found by bisection.
+
+    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f), minus 1: a
+    one-sided term, on the side that the plain model leans to. They search for parity 0, here it is the level.
+    """
+    side = "agreement" if signed(measure, split.plain_chances, split.v) > 0 else "disagreement"
+    problem = split.problem(loss, Neutrality(Hinge(), weights=MEASURES[measure][1], side=side))
+    yield from bisected(split, limit, measure, lambda eta: problem.with_neutrality(eta).solve(), 0.0, 2.0)
+
+
+def paper(split: Split, limit: float, measure: str) -> Iterator[Any]:
+    """Yield the paper's neutral SVM, hinge loss and the max of two hinges, over a grid of weights."""
+    problem = split.problem(Hinge(), Neutrality(Hinge(), weights=MEASURES[measure][1]))
+    yield from split.once(("paper", measure), lambda: problem.path(ETAS))
+
+
+def eta_lr(split: Split, limit: float, measure: str) -> Iterator[Any]:
+    """Yield eta-LR by bisection over 1 / (1 + eta), which is 1 where it is most neutral."""
+    yield from bisected(split, limit, measure, partial(eta_lr_at, split), 0.25, 1.0)
+
+
+def eta_lr_at(split: Split, tightness: float = 1.0) -> Any:
+    model = baselines.EtaNeutralLogisticRegression(eta=1 / tightness - 1, lam=split.lam)
+    return split.once(("eta-lr", tightness), lambda: model.fit(split.X, split.y, viewpoint=split.v))
+
+
+def exponentiated(split: Split, limit: float, measure: str) -> Iterator[Any]:
+    """Yield fairlearn's reductions, whose bound is on the distance of a group's rate from the overall one."""
+    share = max(np.mean(split.v > 0), np.mean(split.v < 0))
+    for eps in share * limit * np.array([1.0, 0.9, 0.7, 0.4, 0.1]):
+        model = baselines.FairlearnReduction(eps=eps)
+        yield split.once(("fairlearn", eps), lambda model=model: model.fit(split.X, split.y, viewpoint=split.v))
+
+
+def fitted(split: Split, limit: float, measure: str, make: Callable[..., Any]) -> Iterator[Any]:
+    yield make(split, limit, MEASURES[measure][0]).fit(split.X, split.y, viewpoint=split.v)
+
+
+def neutralized(split: Split, limit: float, measure: str, prefer: str) -> Iterator[Any]:
+    problem = split.problem(Logistic(), Neutrality(Logistic(), weights=MEASURES[measure][1]))
+    yield problem.neutralize(limit, MEASURES[measure][0], prefer=prefer).solution
+
+
+BY_GROUP = {"sees_group": True, "level": "asked"}
+DRAWN = {"randomised": True, "measures": ("parity",)}
+METHODS = {
+    "plain": Method(lambda split, limit, measure: iter([split.plain]), level="none"),
+    "paper": Method(paper),
+    "eta-lr": Method(eta_lr),
+    "exp-gradient": Method(exponentiated, **DRAWN),
+    "exp-gradient-hard": Method(exponentiated, measures=("parity",)),
+    "searchfair": Method(partial(searchfair, loss=Hinge())),
+    "searchfair-logistic": Method(partial(searchfair, loss=Logistic())),
+    "thresholds": Method(partial(fitted, make=lambda s, *of: baselines.GroupThresholds(s.plain, *of)), **BY_GROUP),
+    "unprocessed-eta": Method(
+        partial(fitted, make=lambda s, *of: baselines.Unprocessed(eta_lr_at(s), *of)), **BY_GROUP
+    ),
+    "fairlearn-thresholds": Method(
+        partial(fitted, make=lambda s, limit, _: baselines.FairlearnThresholds(limit=limit)), **BY_GROUP, **DRAWN
+    ),
+}
+if hasattr(nerm.Problem, "neutralize"):
+    METHODS |= {f"nerm-{p}": Method(partial(neutralized, prefer=p), level="asked") for p in ("accuracy", "auc")}
+
+
+def run(data: str, seed: int, options: Any) -> list[dict[str, Any]]:
+    """Return the rows of one split: every method at every limit on every measure."""
+    warnings.simplefilter("ignore")
+    split = Split(load(data, coding="one-hot"), seed, options.lam)
+    for loss in (Hinge(), Logistic()):
+        split.problem(loss).solve()  # what compiles has compiled
+    return [
+        {"data": data, "measure": measure, "limit": limit, "method": name, "seed": seed}
+        | attempt(METHODS[name], split, limit, measure)
+        for measure, limit, name in product(options.measures, options.limits, options.methods)
+        if measure in METHODS[name].measures
+    ]
+
+
+def attempt(method: Method, split: Split, limit: float, measure: str) -> dict[str, Any]:
+    """Return what one method reached: of its models within the limit, one that has not collapsed, the most accurate."""
+    row = {"sees_group": method.sees_group, "randomised": method.randomised, "level": method.level, "reason": ""}
+    least = 0.5 * by_group(split.plain_chances, split.v)
+    started, found, split.charged = time.perf_counter(), [], {}
+    try:
+        for model in method.candidates(split, limit, measure):
+            chance = chances(scores_of(model, split.X, split.v), method.randomised)
+            value = abs(signed(measure, chance, split.v))
+            if method.level == "none" or (value <= limit + 1e-9 and np.ptp(chance) > 0):
+                stands = bool((by_group(chance, split.v) >= least).all())
+                found.append((stands, 1 - np.abs((split.y > 0) - chance).mean(), -len(found), value, model))
+    except (nerm.NermError, ValueError) as error:
+        row["reason"] = f"{type(error).__name__}: {error}"
+    row |= {"returned": bool(found), "seconds": time.perf_counter() - started + sum(split.charged.values())}
+    if not found:
+        return row
+    stands, _, _, value, model = max(found)
+    scores = scores_of(model, split.X_test, split.v_test)
+    chance = chances(scores, method.randomised)
+    row |= {"accuracy": 1 - np.abs((split.y_test > 0) - chance).mean(), "auc": roc_auc_score(split.y_test, scores)}
+    row |= {"train": value, "test": signed(measure, chance, split.v_test), "collapsed": not stands}
+    return row | dict(zip(("rate+", "rate-"), by_group(chance, split.v_test), strict=True))
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return means over the seeds, with the standard errors of accuracy and AUC."""
+    shown = ["accuracy", "auc", "train", "test", "rate+", "rate-", "seconds", "returned", "collapsed"]
+    rows = rows.reindex(columns=dict.fromkeys([*rows.columns, *shown])).astype(dict.fromkeys(shown, float))
+    groups = rows.groupby(["data", "measure", "limit", "method", "sees_group", "randomised", "level"], sort=False)
+    means = groups[shown].mean()
+    for place, column in ((1, "accuracy"), (3, "auc")):
+        means.insert(place, f"±{column[:3]}", groups[column].sem())
+    return means.reset_index()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=["adult", "bank", "german"])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--limits", nargs="+", type=float, default=[0.05, 0.02, 0.01])
+    parser.add_argument("--measures", nargs="+", default=list(MEASURES), choices=list(MEASURES))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="METHOD")
+    parser.add_argument("--lam", type=float, default=1.0, help="regularization weight, sum form (C = 1 / lam)")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--csv", help="a file for the rows, one a run")
+    options = parser.parse_args()
+    jobs = [delayed(run)(data, seed, options) for data in options.data for seed in range(options.seeds)]
+    rows = pd.DataFrame([row for part in Parallel(options.jobs)(jobs) for row in part])
+    if options.csv:
+        rows.to_csv(options.csv, index=False)
+    print(table(rows).to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+
+
+if __name__ == "__main__":
+    main()

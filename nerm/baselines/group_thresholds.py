@@ -1,0 +1,218 @@
+"""One threshold a group on the scores of any classifier, and the unprocessing of Cruz and Hardt (ICLR 2024)."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
+
+from nerm import metrics
+from nerm.baselines.base import GroupClassifier, scores_of, viewpoint_for
+from nerm.errors import InvalidInputError
+from nerm.typing import Bools, Floats, Ints
+from nerm.validation import check_known
+
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Every way to cut one group's scores in two, from nobody accepted to everybody: arrays over the cuts."""
+
+    accepted: Ints  #: how many rows
+    wanted: Ints  #: how many of them have the desired outcome
+    thresholds: Floats
+
+    @property
+    def hits(self) -> Ints:
+        """How many rows are predicted rightly, but for a constant."""
+        return 2 * self.wanted - self.accepted
+
+    @property
+    def unwanted(self) -> Ints:
+        """How many of the accepted rows do not have the desired outcome."""
+        return self.accepted - self.wanted
+
+
+def cuts(scores: Floats, positive: Bools) -> Cuts:
+    """Return the cuts of one group; rows of one score stay together."""
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    accepted = np.concatenate([[0], np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, [len(ranked)]])
+    wanted = np.concatenate([[0], np.cumsum(positive[order])])[accepted]
+    edges = np.concatenate([[ranked[0] + 1.0], ranked[accepted[:-1]], [ranked[-1] - 1.0]])
+    middle = edges[:-1] / 2 + edges[1:] / 2
+    return Cuts(accepted, wanted, np.where(middle < edges[:-1], middle, edges[1:]))
+
+
+def _share(counts: Ints) -> Floats:
+    return counts / counts[-1]
+
+
+#: What two groups must have alike, as functions of a group's cuts and of the number of all rows; none of them ever
+#: falls from cut to cut.
+STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
+    "calders_verwer_score": (lambda cuts, n: _share(cuts.accepted),),
+    "neutrality_risk": (lambda cuts, n: (2 * cuts.accepted - cuts.accepted[-1]) / n,),
+    "equal_opportunity_difference": (lambda cuts, n: _share(cuts.wanted),),
+    "equalized_odds_difference": (lambda cuts, n: _share(cuts.wanted), lambda cuts, n: _share(cuts.unwanted)),
+}
+
+
+@dataclass(eq=False, repr=False)
+class GroupThresholds(GroupClassifier):
+    """The most accurate pair of thresholds, one a group, whose measure on the training rows is within a limit.
+
+    ``max over (t_0, t_1) of accuracy(f(x_i) > t_{v_i})  subject to  |measure| <= limit``, exactly, over all pairs of
+    cuts, in O(n log n): the measures are differences of shares that rise from cut to cut, so that for each cut of one
+    group those allowed in the other are an interval, and the best of an interval is looked up. Deterministic, unlike
+    thresholds that are drawn (Hardt, Price and Srebro, 2016), and it sees the group when it predicts.
+
+    ``decision_function`` is f(x) - t_v.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Whose scores are cut. One that is fitted (or a `Solution`) is used as it is, another is cloned and fitted;
+        logistic regression by default.
+    limit : float
+        The largest measure allowed, in absolute value; ``math.inf`` for any.
+    measure : str
+        Of `nerm.metrics`: ``"calders_verwer_score"`` (parity), ``"neutrality_risk"`` (C_sgn),
+        ``"equal_opportunity_difference"`` or ``"equalized_odds_difference"``.
+
+    Attributes
+    ----------
+    thresholds_ : array of shape (2,)
+        In the order of ``groups_``; halfway between two scores.
+    neutrality_, objective_ : float
+        The measure and the accuracy on the training rows.
+    model_ : classifier
+        That gave the scores.
+    n_iter_, converged_ : int, bool
+        1 and True: nothing is iterated.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = np.repeat([-1, 1], 100); X = rng.normal(size=(200, 2)) + 0.5 * s[:, None]
+    >>> y = X.sum(axis=1) + rng.normal(size=200) > 0
+    >>> equal = GroupThresholds().fit(X, y, viewpoint=s)
+    >>> near = GroupThresholds(limit=0.1).fit(X, y, viewpoint=s)
+    >>> equal.neutrality_, abs(near.neutrality_) <= 0.1, near.objective_ >= equal.objective_
+    (0.0, True, True)
+    """
+
+    estimator: Any = None
+    limit: float = 0.0
+    measure: str = "calders_verwer_score"
+
+    sees_group: ClassVar[bool] = True
+    level: ClassVar[str] = "asked"
+
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
+        """Fit the classifier if it is not, then search its cuts.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Numbers.
+        y, viewpoint : array-like of shape (n,)
+            Two values each; the larger is the desired outcome, the favoured group.
+        """
+        check_known(self.measure, "'measure'", STATISTICS)
+        if not self.limit >= 0:
+            raise InvalidInputError("'limit' must be at least 0", repr(self.limit), "Use math.inf for no limit")
+        _, positive, favoured = self._prepare(X, y, viewpoint)
+        self.model_ = self._fitted(X, y, viewpoint)
+        scores = scores_of(self.model_, X, viewpoint)
+        groups = [cuts(scores[favoured == bool(g)], positive[favoured == bool(g)]) for g in (0, 1)]
+        i, j = self._best(groups, len(scores))
+        self.thresholds_ = np.array([groups[0].thresholds[i], groups[1].thresholds[j]])
+        made = metrics.report(positive, scores - self.thresholds_[favoured.astype(int)], np.where(favoured, 1, -1))
+        self.neutrality_, self.objective_ = made[self.measure], made.accuracy
+        self.n_iter_, self.converged_ = 1, True
+        return self
+
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
+        """Return the score minus the threshold of the row's group."""
+        matrix = self._known_matrix(X)
+        favoured = self._known_groups(viewpoint, matrix.shape[0])
+        return scores_of(self.model_, X, viewpoint) - self.thresholds_[favoured.astype(int)]
+
+    def _fitted(self, X: Any, y: Any, viewpoint: Any) -> Any:
+        """Return the classifier that gives the scores, fitted."""
+        if self.estimator is None:
+            return LogisticRegression(max_iter=1000).fit(X, y)
+        if not hasattr(self.estimator, "get_params"):
+            return self.estimator
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError:
+            model = clone(self.estimator)
+            return model.fit(X, y, **viewpoint_for(model.fit, viewpoint))
+        return self.estimator
+
+    def _best(self, groups: list[Cuts], n: int) -> tuple[int, int]:
+        """Return the cuts of the two groups that hit most labels among those within the limit."""
+        first, second = groups
+        pairs = [(statistic(first, n), statistic(second, n)) for statistic in STATISTICS[self.measure]]
+        within = self.limit + ROUNDING
+        low = reduce(np.maximum, [np.searchsorted(b, a - within, side="left") for a, b in pairs])
+        high = reduce(np.minimum, [np.searchsorted(b, a + within, side="right") for a, b in pairs])
+        allowed = np.flatnonzero(low < high)
+        if len(allowed) == 0:
+            a, b = pairs[0]
+            least = min(abs(b[k] - a).min() for k in range(len(b)))
+            must = f"'limit' must be at least {least:.3g}, the least {self.measure} that cuts of these scores have"
+            raise InvalidInputError(must, repr(self.limit), "Raise it")
+        low, high = low[allowed], high[allowed]
+        best = int(np.argmax(first.hits[allowed] + largest(second.hits, low, high)))
+        return int(allowed[best]), int(low[best] + np.argmax(second.hits[low[best] : high[best]]))
+
+
+def largest(values: Ints, low: Ints, high: Ints) -> Ints:
+    """Return max(values[low:high]) for many intervals, none of them empty: of two of length 2^k that cover it."""
+    found, table, span = np.empty_like(low), values, 1
+    while True:
+        rows = (high - low >= span) & (high - low < 2 * span)
+        found[rows] = np.maximum(table[low[rows]], table[high[rows] - span])
+        if 2 * span > len(values):
+            return found
+        table, span = np.maximum(table[:-span], table[span:]), 2 * span
+
+
+@dataclass(eq=False, repr=False)
+class Unprocessed(GroupThresholds):
+    """A fitted model freed of its constraint: the most accurate pair of thresholds on its scores, whatever the measure.
+
+    Post-processing gives a model the thresholds, one a group, that are best within a limit; unprocessing is the same
+    search without one, ``limit=math.inf``. Cruz and Hardt ("Unprocessing seven years of algorithmic fairness", ICLR
+    2024) compare methods by it: every model is unprocessed, the most accurate one after that is post-processed to any
+    limit, and where the result is as good as a model trained to that limit, the training has gained nothing that
+    thresholds could not. ``Unprocessed(model)`` is the first step, ``Unprocessed(model, limit=0.02)`` the second. Their
+    thresholds may be drawn, which gains nothing without a limit; ours are not.
+
+    It sees the group when it predicts: it tells what a model's scores know, and is no rival to a method that must not
+    see the group.
+
+    Parameters and attributes are those of `GroupThresholds`.
+
+    Examples
+    --------
+    >>> from nerm.baselines import EtaNeutralLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> s = np.repeat([-1, 1], 100); X = rng.normal(size=(200, 2)) + 0.5 * s[:, None]
+    >>> y = X.sum(axis=1) + rng.normal(size=200) > 0
+    >>> neutral = EtaNeutralLogisticRegression(eta=0.0).fit(X, y, viewpoint=s)
+    >>> Unprocessed(neutral).fit(X, y, viewpoint=s).objective_ >= neutral.score(X, y)
+    True
+    """
+
+    limit: float = math.inf
