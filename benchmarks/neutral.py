@@ -7,7 +7,7 @@ Needs the UCI files in NERM_DATA (or a connection). Rows are split 70/30, strati
 one-hot. Every method is brought to the limit on its training rows: where it takes a level, that is asked for, else its
 weight is searched (`level`). Of its models within the limit the most accurate one on the training rows is taken that
 keeps half of the plain model's positive rate in each group; where there is none, the most accurate one, and it counts
-as `collapsed`. `returned` is the share of runs that ended within the limit, not all predictions alike; the other columns
+as `collapsed`. `returned` is the share of runs that ended within the limit, not all predictions alike; other columns
 are means over those, with standard errors. A method that draws its predictions is measured by its chances.
 """
 
@@ -151,7 +151,7 @@ def exponentiated(split: Split, limit: float, measure: str) -> Iterator[Any]:
         yield split.once(("fairlearn", eps), lambda model=model: model.fit(split.X, split.y, viewpoint=split.v))
 
 
-def fitted(split: Split, limit: float, measure: str, make: Callable[..., Any]) -> Iterator[Any]:
+def fitted(make: Callable[..., Any], split: Split, limit: float, measure: str) -> Iterator[Any]:
     yield make(split, limit, MEASURES[measure][0]).fit(split.X, split.y, viewpoint=split.v)
 
 
@@ -160,9 +160,9 @@ def neutralized(split: Split, limit: float, measure: str, prefer: str) -> Iterat
     yield problem.neutralize(limit, MEASURES[measure][0], prefer=prefer).solution
 
 
-BY_GROUP = {"sees_group": True, "level": "asked"}
+SEES = {"sees_group": True, "level": "asked"}
 DRAWN = {"randomised": True, "measures": ("parity",)}
-METHODS = {
+METHODS = {  # "unprocessed" is eta-LR at its most neutral, "fairlearn-cuts" its ThresholdOptimizer
     "plain": Method(lambda split, limit, measure: iter([split.plain]), level="none"),
     "paper": Method(paper),
     "eta-lr": Method(eta_lr),
@@ -170,13 +170,9 @@ METHODS = {
     "exp-gradient-hard": Method(exponentiated, measures=("parity",)),
     "searchfair": Method(partial(searchfair, loss=Hinge())),
     "searchfair-logistic": Method(partial(searchfair, loss=Logistic())),
-    "thresholds": Method(partial(fitted, make=lambda s, *of: baselines.GroupThresholds(s.plain, *of)), **BY_GROUP),
-    "unprocessed-eta": Method(
-        partial(fitted, make=lambda s, *of: baselines.Unprocessed(eta_lr_at(s), *of)), **BY_GROUP
-    ),
-    "fairlearn-thresholds": Method(
-        partial(fitted, make=lambda s, limit, _: baselines.FairlearnThresholds(limit=limit)), **BY_GROUP, **DRAWN
-    ),
+    "thresholds": Method(partial(fitted, lambda s, *of: baselines.GroupThresholds(s.plain, *of)), **SEES),
+    "unprocessed": Method(partial(fitted, lambda s, *of: baselines.Unprocessed(eta_lr_at(s), *of)), **SEES),
+    "fairlearn-cuts": Method(partial(fitted, lambda s, t, _: baselines.FairlearnThresholds(limit=t)), **SEES, **DRAWN),
 }
 if hasattr(nerm.Problem, "neutralize"):
     METHODS |= {f"nerm-{p}": Method(partial(neutralized, prefer=p), level="asked") for p in ("accuracy", "auc")}
