@@ -253,12 +253,19 @@ def _is_usable(answer: Answer) -> bool:
     return answer.coef is not None and bool(np.isfinite(answer.coef).all() and np.isfinite(answer.intercept))
 
 
+def _zero(problem: Problem, answer: Answer) -> Answer:
+    """Return f = 0 for an answer without anything, with multipliers that pull nowhere: what losses cost at least."""
+    rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
+    multipliers = Multipliers(rows, np.full(len(problem.two_sided), 0.5), limits=np.zeros(len(problem.limits)))
+    return replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=multipliers)
+
+
 def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
     """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
     started = time.perf_counter()
     multipliers = None
-    if answer.timed_out and not _is_usable(answer):  # f = 0 is the best that is known
-        answer = replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=None)
+    if answer.timed_out and not _is_usable(answer):
+        answer = _zero(problem, answer)
     if answer.coef is None or not _is_usable(answer):
         coef, intercept, status = np.zeros(problem.hypothesis.size), 0.0, Status.FAILED
         value = problem.value(coef, intercept)

@@ -146,9 +146,20 @@ def test_constraints_that_exclude_zero_and_no_time(data):
 
 
 def test_what_is_good_enough_is_optimal_though_time_was_up():
-    solution = bound().solve("clarabel", time_limit=AT_ONCE, tol=1e4)
+    solution = bound().solve("clarabel", time_limit=AT_ONCE, tol=2.0)
     assert solution.status is nerm.Status.OPTIMAL
     assert solution.stats.timed_out
+
+
+@pytest.mark.parametrize("surrogate", [Hinge(), nerm.Identity(), nerm.Squared(), nerm.Logistic()], ids=repr)
+@pytest.mark.parametrize("regularizer", [SquaredL2(), nerm.L1(), nerm.GroupL2([[0, 1], [2, 3, 4]])], ids=repr)
+def test_who_knows_nothing_says_so_and_no_more(surrogate, regularizer):
+    """Then f = 0 is the hypothesis, and nothing but that no loss is negative bounds the optimum from below."""
+    problem = (Risk(nerm.Logistic()) + MU * regularizer + Neutrality(surrogate)).on(X, Y, viewpoint=V)
+    solution = problem.solve("clarabel", time_limit=AT_ONCE)
+    assert solution.status is nerm.Status.TIME_LIMIT
+    assert solution.certificate.primal == pytest.approx(np.log(2) + float(surrogate.value(0.0)))
+    assert -1e-12 <= solution.certificate.dual <= problem.solve("clarabel", tol=1e-6).objective.total
 
 
 def test_no_second_opinion_when_time_is_up(monkeypatch):
