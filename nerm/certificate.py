@@ -143,9 +143,10 @@ def judge(
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
     start = replace(start, violation=problem.violation(coef, intercept))
     best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, hasty)
+    asked = _moderate(problem) and not problem.objective.constraints and not hasty
     if best.relative_gap <= (tol or 0.0):
         best = replace(best, reason="")
-    elif _moderate(problem) and not problem.objective.constraints and not attained(problem, unpunished(problem)):
+    elif asked and not attained(problem, unpunished(problem)):
         best = replace(best, reason=NOT_ATTAINED)
     return value, best, behind
 

@@ -122,7 +122,7 @@ class Engine:
             if not outcome.converged:
                 at = method.start(outcome.coef, outcome.intercept, barrier_of(self._miss, self.tuning))
                 outcome = outcome.then(optimum(method, at, tol, limit - outcome.iterations), tol)
-        if not outcome.converged:
+        if not outcome.converged and not (guess.primal < HUGE and clock.is_up(method.tuning.until)):
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
         found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
