@@ -169,7 +169,8 @@ class GroupThresholds(GroupClassifier):
         allowed = np.flatnonzero(low < high)
         if len(allowed) == 0:
             a, b = pairs[0]
-            least = min(abs(b[k] - a).min() for k in range(len(b)))
+            above = np.searchsorted(b, a).clip(1, len(b) - 1)
+            least = min(np.abs(b[above] - a).min(), np.abs(b[above - 1] - a).min())
             must = f"'limit' must be at least {least:.3g}, the least {self.measure} that cuts of these scores have"
             raise InvalidInputError(must, repr(self.limit), "Raise it")
         low, high = low[allowed], high[allowed]
