@@ -108,7 +108,8 @@ class Engine:
         """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         alone = np.array([block.side == 0 for block in self.blocks])
-        acting = np.flatnonzero(masses >= NOTHING * masses[alone].sum()).tolist()
+        least = NOTHING * masses[alone].sum()
+        acting = np.flatnonzero((masses > least) | (alone & (masses == least))).tolist()  # both are 0: one must act
         if acting != self._acting:
             self._arrays, self._acting = Arrays([self.blocks[j] for j in acting], self.features), acting
         tuning = replace(self.tuning, until=until)
