@@ -31,7 +31,8 @@ _LAZY = {name: home for name, home in _HOMES.items() if home.startswith(f"{__nam
 
 def _atoms() -> dict[str, Any]:
     atoms = import_module("nerm.atoms")
-    return {cls.__name__: cls for cls in (*atoms.margin_functions().values(), *atoms.regularizers().values())}
+    found = (atoms.margin_functions(), atoms.dc_functions(), atoms.regularizers())
+    return {cls.__name__: cls for classes in found for cls in classes.values()}
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ from nerm import weights as weights
 from nerm.algebra import Objective as Objective
 from nerm.atoms import MarginFunction as MarginFunction
 from nerm.atoms import Regularizer as Regularizer
+from nerm.atoms import dc_function as dc_function
 from nerm.atoms import margin_function as margin_function
 from nerm.atoms.custom_regularizer import regularizer as regularizer
 from nerm.certificate import Certificate as Certificate

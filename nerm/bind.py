@@ -12,6 +12,7 @@ from nerm import hypothesis as hypotheses
 from nerm import kernels
 from nerm import viewpoint as viewpoints_room
 from nerm.algebra import Limit, Objective
+from nerm.atoms.difference import DCFunction
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import make_blocks
 from nerm.constraints import Polyhedron, polyhedron
@@ -112,6 +113,10 @@ def _check_limits(problem: Problem) -> None:
     for block in problem.blocks:
         if block.term >= first:
             limit, facts = problem.limits[block.term - first], block.atom.facts
+            if isinstance(block.atom, DCFunction):
+                raise InvalidInputError(
+                    "a limit must be convex", f"{limit!r}", "Add the term to the objective with a weight instead"
+                )
             least = (facts.at_zero if block.side else facts.minimum) * float(block.weights.sum()) / problem.divisor
             if limit.bound < least:
                 raise InvalidInputError(

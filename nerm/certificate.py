@@ -35,6 +35,7 @@ from nerm.value import ObjectiveValue
 if TYPE_CHECKING:
     from nerm.problem import Problem
 
+NOT_CONVEX = "the objective is not convex, so nothing bounds it from below"
 SECOND_LOOK = 20_000_000  # rows times coefficients up to which unconvincing multipliers are replaced by recovered ones
 
 
@@ -142,6 +143,8 @@ def judge(
     value = problem.value(coef, intercept)
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
     start = replace(start, violation=problem.violation(coef, intercept))
+    if not problem.is_convex:
+        return value, replace(start, reason=NOT_CONVEX), None
     best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, hasty)
     asked = _moderate(problem) and not problem.objective.constraints and not hasty
     if best.relative_gap <= (tol or 0.0):

@@ -11,6 +11,7 @@ import numpy as np
 
 from nerm import hypothesis as hypotheses
 from nerm.algebra import Limit, Objective, WeightedTerm
+from nerm.atoms.difference import DCFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import Block, make_blocks
@@ -114,6 +115,11 @@ class Problem:
     def is_kernel(self) -> bool:
         """Whether the hypothesis is f = K c + b."""
         return isinstance(self.hypothesis, hypotheses.KernelHypothesis)
+
+    @cached_property
+    def is_convex(self) -> bool:
+        """Whether no atom is a difference of convex functions."""
+        return not any(isinstance(block.atom, DCFunction) for block in self.blocks)
 
     @cached_property
     def factors(self) -> Floats:
@@ -314,6 +320,23 @@ class Problem:
 
         return certify(self, *self.checked(coef, intercept), multipliers)
 
+    def convexified(self, coef: Any = None, intercept: float = 0.0) -> Problem:
+        """Return the convex problem that touches this one at a hypothesis from above; without one at f = 0.
+
+        It is the problem itself but for differences of convex functions (`nerm.Ramp`, `nerm.dc_function`), whose
+        subtracted part becomes its tangent: one step of the convex-concave procedure, and at f = 0 the relaxation.
+
+        >>> import nerm
+        >>> objective = nerm.Risk(nerm.Ramp()) + 0.1 * nerm.SquaredL2()
+        >>> step = objective.on([[0.0], [1.0], [9.0]], [-1, 1, -1]).convexified([1.0], -0.5)
+        >>> str(step.solve().status), step.to_cvxpy().is_dcp()
+        ('optimal', True)
+        """
+        from nerm.convexify import convexified
+
+        zero = np.zeros(self.n if self.is_kernel else self.hypothesis.size)
+        return convexified(self, *self.checked(zero if coef is None else coef, intercept))
+
     def to_cvxpy(self) -> Any:
         """Return the problem as a `cvxpy.Problem`, with the weight of each term as a nonnegative Parameter (DPP).
 
@@ -348,7 +371,8 @@ class Problem:
             `Status.TIME_LIMIT` (or as optimal, if it is). A solver is stopped after the iteration in which it is;
             what prepares and certifies is not stopped.
         options
-            Passed to the solver.
+            Passed to the solver. Where the objective is not convex, also ``start=(coef, intercept)``, from which the
+            convex-concave procedure sets out instead of the convex relaxation, and ``max_steps``.
 
         Returns
         -------

@@ -154,7 +154,7 @@ def _classes() -> dict[str, Mapping[str, Any]]:
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
     constraints = (Limit, LinearConstraint, Polyhedron)
     return {
-        "margin": atoms.margin_functions(),
+        "margin": {**atoms.margin_functions(), **atoms.dc_functions()},
         "regularizer": atoms.regularizers(),
         "kernel": kernels.names(),
         "record": {cls.__name__: cls for cls in (*records, *values, *constraints)},

@@ -90,16 +90,23 @@ class Status(StrEnum):
     """
 
     OPTIMAL = "optimal"
+    STATIONARY = "stationary"
     INACCURATE = "inaccurate"
     INFEASIBLE = "infeasible"
     TIME_LIMIT = "time_limit"
     FAILED = "failed"
 
     @property
+    def success(self) -> bool:
+        """Whether it is what was asked for: an optimum, or a stationary point of what is not convex."""
+        return self in (Status.OPTIMAL, Status.STATIONARY)
+
+    @property
     def sentence(self) -> str:
         """What this status means."""
         return {
             "optimal": "nerm certified the relative duality gap within the tolerance.",
+            "stationary": "The convex-concave procedure came to rest at a point that need not be optimal.",
             "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the tolerance.",
             "infeasible": "nerm certified that no hypothesis satisfies all constraints; the nearest one is given.",
             "time_limit": "Time was up before nerm could certify the tolerance; the best hypothesis so far is given.",

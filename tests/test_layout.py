@@ -27,6 +27,7 @@ DOORS = {
     "problem.Problem.solve": "solvers",
     "problem.Problem.path": "solvers",
     "problem.Problem.certify": "certificate",
+    "problem.Problem.convexified": "convexify",
     "problem.Problem.to_cvxpy": "modelling",
     "solution.Solution.save": "saving",
     "solution.Solution.fit_facts": "bounds",
@@ -43,7 +44,12 @@ CVXPY = (
     "testing",
     "baselines.sklego_parity",
 )
-CVXPY_FUNCTIONS = (".expression", "atoms.custom._check_expression", "atoms.custom._evaluated")
+CVXPY_FUNCTIONS = (
+    ".expression",
+    "atoms.custom._check_expression",
+    "atoms.custom._evaluated",
+    "atoms.difference._is_convex",
+)
 
 #: One name, one thing; but a public face may have the name of what it shows, and each folder of classes a base.
 FACES = {

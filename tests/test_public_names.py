@@ -135,9 +135,8 @@ def test_every_docstring_is_valid_markup() -> None:
 def test_public_names_are_written_once() -> None:
     """The stub that type checkers read is the list; what stands in it exists, and losses and regularizers join it."""
     modules = {module.name for module in pkgutil.iter_modules(nerm.__path__)}
-    atoms = {
-        cls.__name__ for found in (nerm.atoms.margin_functions(), nerm.atoms.regularizers()) for cls in found.values()
-    }
+    registries = (nerm.atoms.margin_functions(), nerm.atoms.dc_functions(), nerm.atoms.regularizers())
+    atoms = {cls.__name__ for found in registries for cls in found.values()}
     assert set(nerm._ROOMS) <= modules
     assert {"Problem", "Solution", "Risk", "Neutrality", "NeutralSVC", "load"} <= set(nerm._LAZY)
     assert {"Hinge", "Logistic", "SquaredL2", "GroupL2"} <= atoms

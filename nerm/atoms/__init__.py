@@ -19,6 +19,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nerm.atoms.custom import margin_function as margin_function
+from nerm.atoms.difference import DCFunction as DCFunction
+from nerm.atoms.difference import dc_function as dc_function
 from nerm.atoms.margin import Facts as Facts
 from nerm.atoms.margin import MarginFunction as MarginFunction
 from nerm.atoms.regularizer import Regularizer as Regularizer
@@ -32,7 +34,9 @@ _CLASSES: dict[str, Any] = {
 }
 globals().update(_CLASSES)
 
-__all__ = sorted({*_CLASSES, "Facts", "margin_function", "margin_functions", "regularizers"})
+__all__ = sorted(
+    {*_CLASSES, "Facts", "dc_function", "dc_functions", "margin_function", "margin_functions", "regularizers"}
+)
 
 
 if TYPE_CHECKING:  # which classes were found above, no type checker can know
@@ -46,7 +50,7 @@ def _by_name(base: Any) -> dict[str, Any]:
 
 
 def margin_functions() -> dict[str, type[MarginFunction]]:
-    """Return the built-in margin functions by name, derived from the classes.
+    """Return the built-in convex margin functions by name, derived from the classes.
 
     Returns
     -------
@@ -58,7 +62,23 @@ def margin_functions() -> dict[str, type[MarginFunction]]:
     >>> float(margin_functions()["squared-hinge"]().value(-1.0))
     4.0
     """
-    return _by_name(MarginFunction)
+    return {name: cls for name, cls in _by_name(MarginFunction).items() if not issubclass(cls, DCFunction)}
+
+
+def dc_functions() -> dict[str, type[DCFunction]]:
+    """Return the built-in differences of convex functions by name, derived from the classes.
+
+    Returns
+    -------
+    dict
+        Classes by name; each can be made without arguments.
+
+    Examples
+    --------
+    >>> float(dc_functions()["ramp"]().value(0.0))
+    0.5
+    """
+    return _by_name(DCFunction)
 
 
 def regularizers() -> dict[str, type[Regularizer]]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from nerm.atoms.difference import DCFunction
 from nerm.errors import InvalidInputError
 from nerm.splitting import as_count
 from nerm.typing import Floats
@@ -41,12 +42,17 @@ def as_viewpoint(viewpoint: Any, n: int) -> Floats:
 
 
 def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, float]:
-    """Return the Lipschitz constant L and the width c = max - min of a convex function on [-bound, bound].
+    """Return the Lipschitz constant L and the width c = max - min of a margin function on [-bound, bound].
 
     The paper asks for psi: R -> [0, c]; convex and bounded on all of R means constant, so both constants are
     those of the values that the class can take. By convexity the steepest slope is at an end; the secant that
     reaches a little beyond it is at least as steep, which keeps L an upper bound.
     """
+    if isinstance(function, DCFunction):  # at most that of both parts, and exactly known where it is monotone
+        slopes, widths = zip(*(slope_and_range(part, bound, name) for part in function.parts[:2]), strict=True)
+        ends = _values(function, np.array([-bound, bound]), name)
+        width = abs(float(ends[1] - ends[0])) if function.facts.monotone else sum(widths)
+        return min(sum(slopes), float(function.facts.lipschitz)), width
     step = 1e-6 * max(1.0, bound)
     ends = _values(function, np.array([-bound - step, -bound, bound, bound + step]), name)
     rounding = 4.0 * np.finfo(float).eps * max(1.0, bound, float(np.abs(ends).max()))
@@ -57,7 +63,9 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
 
 
 def largest(function: Any, bound: float, name: str) -> float:
-    """Return the maximum of a convex function on [-bound, bound], which is at an end."""
+    """Return the maximum of a convex function on [-bound, bound], which is at an end, or a bound on that of another."""
+    if isinstance(function, DCFunction) and not function.facts.monotone:
+        return largest(function.parts.convex, bound, name) - _minimum(function.parts.subtracted, bound, name)
     return float(_values(function, np.array([-bound, bound]), name).max())
 
 

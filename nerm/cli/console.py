@@ -119,7 +119,7 @@ class Console:
 
     def code(self, statuses: Mapping[str, str]) -> int:
         """Return the exit code of answers with these statuses, and name those that were not certified."""
-        bad = [f"{name} ({status})" for name, status in statuses.items() if status != "optimal"]
+        bad = [f"{name} ({status})" for name, status in statuses.items() if status not in ("optimal", "stationary")]
         if bad:
             self.note(f"not certified: {', '.join(bad)}")
         return NOT_CERTIFIED if bad else 0

@@ -104,6 +104,10 @@ class Engine:
             outcome = self._outcome(method, tol, max_iterations or self.tuning.max_iterations)
             return self._answer(method, outcome, started)
 
+    def exchange(self, blocks: Sequence[Block]) -> None:
+        """Take other blocks on the same rows; the last solutions still serve."""
+        self.blocks, self._acting = tuple(blocks), []
+
     def _method(self, factors: Floats, lam: float, until: float = clock.NEVER) -> PredictorCorrector:
         """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
         masses = factors * [float(block.weights.sum()) for block in self.blocks]

@@ -125,7 +125,7 @@ def _insist(solution: Solution) -> None:
             f"{solution.status.sentence} Solver {solution.stats.solver!r} claims {solution.stats.claim!r}. "
             "Scale the features, raise lam, or try another solver."
         )
-    if solution.status is not Status.OPTIMAL:
+    if not solution.status.success:
         from sklearn.exceptions import ConvergenceWarning
 
         gap = f"Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"

@@ -24,11 +24,11 @@ def as_atom(value: Any, name: str) -> Any:
     >>> as_atom("hinge", "loss")
     Hinge()
     """
-    kind, registry = (
-        (Regularizer, atoms.regularizers) if name == "regularizer" else (MarginFunction, atoms.margin_functions)
-    )
+    kind: Any = Regularizer if name == "regularizer" else MarginFunction
     if isinstance(value, str):
-        known: Mapping[str, Any] = registry()
+        known: Mapping[str, Any] = (
+            atoms.regularizers() if kind is Regularizer else {**atoms.margin_functions(), **atoms.dc_functions()}
+        )
         if value not in known:
             raise UnknownNameError(f"{name!r}", value, known)
         return known[value]()

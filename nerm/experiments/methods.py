@@ -175,7 +175,7 @@ def sweep(method: Method, rows: CodedRows, train: Ints, test: Ints, lam: float, 
 
 def fit_of(solution: Any, X: Matrix) -> Fit:
     """Return the fit that a certified solution is on these rows."""
-    stats, optimal = solution.stats, solution.status == "optimal"
+    stats, optimal = solution.stats, solution.status.success
     reason = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
     seconds = stats.build_seconds + stats.solve_seconds + stats.certify_seconds
     return Fit(solution.decision_function(X), seconds, reason, optimal)

@@ -22,6 +22,7 @@ from nerm.errors import (
 from nerm.problem import Problem
 from nerm.solution import Answer, Solution, Stats, Status, judged
 from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, limit
+from nerm.solvers.convex_concave import stationary_points
 from nerm.solvers.limited import open_session
 from nerm.solvers.outside import OutsideSession
 from nerm.validation import as_nonnegative, as_positive
@@ -167,11 +168,35 @@ def _solve_all(
     time_limit: float | None,
     options: dict[str, Any],
 ) -> list[Solution]:
-    """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
-    tol = as_positive(tol, "tol")
+    """Solve relatives; those that are not convex by convex steps."""
+    tol, sessions = as_positive(tol, "tol"), dict[str, Session]()
     until = clock.after(
         None if time_limit is None else as_positive(time_limit, "time_limit", "Use a number of seconds")
     )
+    if problems[0].is_convex:
+        done = _certified(problems, reference, tol, options, until, sessions)
+    else:
+        own = {name: options.pop(name) for name in ("start", "max_steps") if name in options}
+
+        def step(problem: Problem, until: float) -> Solution:
+            return _certified([problem], reference, tol, options, until, sessions)[0]
+
+        done = stationary_points(problems, step, tol, until, **own)
+    if strict:
+        for solution in done:
+            _insist(solution)
+    return done
+
+
+def _certified(
+    problems: list[Problem],
+    reference: str | Solver,
+    tol: float,
+    options: dict[str, Any],
+    until: float,
+    sessions: dict[str, Session],
+) -> list[Solution]:
+    """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
     plan = (
         choose(problems[0])
         if isinstance(reference, str) and reference == "auto"
@@ -187,16 +212,15 @@ def _solve_all(
         if clock.is_up(until) and solver is not plan[0][0]:
             solutions = [s and _late(s) for s in solutions]
             break
-        stoppable = solver.keeps_time or until == clock.NEVER
-        session = open_session(solver, problems[open_ones[0]]) if stoppable else OutsideSession(solver)
         asked = [problems[i] for i in open_ones]
+        session = sessions.get(solver.name)
+        if session is None or not session.renewed(asked[0]):
+            stoppable = solver.keeps_time or until == clock.NEVER
+            session = open_session(solver, asked[0]) if stoppable else OutsideSession(solver)
+            sessions[solver.name] = session
         for i, new in zip(open_ones, _judged(solver, session, asked, tol, reason, options, until), strict=True):
             solutions[i] = _better(solutions[i], new)
-    done = [solution for solution in solutions if solution is not None]
-    if strict:
-        for solution in done:
-            _insist(solution)
-    return done
+    return [solution for solution in solutions if solution is not None]
 
 
 def _better(old: Solution | None, new: Solution) -> Solution:
@@ -212,8 +236,8 @@ def _late(solution: Solution) -> Solution:
 
 
 def _insist(solution: Solution) -> None:
-    """Raise unless the certificate granted optimality."""
-    if solution.status is not Status.OPTIMAL:
+    """Raise unless the certificate granted optimality, or stationarity where no more can be had."""
+    if not solution.status.success:
         why = f" The certificate says: {solution.certificate.reason}." if solution.certificate.reason else ""
         advice = "Loosen a constraint" if solution.status is Status.INFEASIBLE else "Try another solver or a larger tol"
         raise NotSolvedError(

@@ -32,6 +32,10 @@ class Session(ABC):
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
         """Solve to about this relative accuracy; a session of a solver that keeps time also takes `until`."""
 
+    def renewed(self, problem: Problem) -> bool:
+        """Take a problem with other terms on the same rows, and keep what it leaves valid; False: it needs another."""
+        return False
+
     def answers(
         self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
     ) -> Iterator[Answer]:

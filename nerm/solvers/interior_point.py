@@ -64,6 +64,11 @@ class EngineSession(Session):
         self._engine = Engine(X, problem.blocks, problem.divisor, intercept=problem.intercept)
         self._build_seconds = time.perf_counter() - started
 
+    def renewed(self, problem: Problem) -> bool:
+        """Take other blocks; features and the last solutions stay."""
+        self._engine.exchange(problem.blocks)
+        return True
+
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem."""
         return next(self.answers([problem], accuracy, options, until))

@@ -73,6 +73,13 @@ class LowRankSession(Session):
         self._engine = Engine(self._factor.Z, problem.blocks, problem.divisor, intercept=problem.intercept)
         self._fineness = np.inf if clock.is_up(until) else fineness
 
+    def renewed(self, problem: Problem) -> bool:
+        """Take other blocks; the factor, the engine and the last solutions stay."""
+        self._problem = problem
+        if np.isfinite(self._fineness):
+            self._engine.exchange(problem.blocks)
+        return True
+
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem."""
         return next(self.answers([problem], accuracy, options, until))

@@ -1,0 +1,205 @@
+"""Differences of convex functions: margin functions that are not convex, in parts that are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nerm.atoms.custom import CustomMarginFunction, margin_function
+from nerm.atoms.margin import Facts, MarginFunction
+from nerm.errors import InvalidInputError, UnsupportedProblemError
+from nerm.typing import Floats
+
+FAR = 1e4, 1e8  # where a function that still falls between the two is taken as unbounded below
+
+
+class Parts(NamedTuple):
+    """A and G of phi = A - G, and A(m) + G(-m), the convex part of a term of two sides."""
+
+    convex: MarginFunction
+    subtracted: MarginFunction
+    two_sided: MarginFunction
+
+
+class DCFunction(MarginFunction):
+    """phi = A - G, a difference of convex functions of the margin: a loss or a surrogate that need not be convex.
+
+    The convex-concave procedure solves problems with it: at every step G is replaced by its tangent, which is below G,
+    so that a convex problem from above remains. The two sides of a neutrality term share what is subtracted,
+    ``max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-)``, with A+ = A(v f) and so on.
+
+    Value, facts and formula are those of any margin function; conjugate, prox and cvxpy expression, which only a convex
+    function has, are refused. `nerm.dc_function` makes one from two cvxpy expressions, `Ramp` is one.
+
+    Examples
+    --------
+    >>> from nerm import Ramp
+    >>> convex, subtracted, _ = Ramp().parts
+    >>> m = np.array([-3.0, 0.0, 3.0])
+    >>> Ramp().value(m), convex.value(m) - subtracted.value(m)
+    (array([1. , 0.5, 0. ]), array([1. , 0.5, 0. ]))
+    """
+
+    @property
+    @abstractmethod
+    def parts(self) -> Parts:
+        """A, G, and A(m) + G(-m)."""
+
+    def value(self, m: ArrayLike) -> Floats:
+        """Return A(m) - G(m)."""
+        return self.parts.convex.value(m) - self.parts.subtracted.value(m)
+
+    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the ends of an interval that holds all slopes at m: d A(m) - d G(m)."""
+        (low, high), (least, most) = self.parts.convex.subgradient(m), self.parts.subtracted.subgradient(m)
+        return low - most, high - least
+
+    def _not_convex(self) -> NoReturn:
+        raise UnsupportedProblemError(
+            "a margin function must be convex to have a conjugate, a prox or a cvxpy expression",
+            f"{self!r}, a difference of convex functions",
+            "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)",
+        )
+
+    def expression(self, m: Any) -> Any:
+        """Refuse: it is not convex, its parts are."""
+        self._not_convex()
+
+    def conjugate(self, u: ArrayLike) -> Floats:
+        """Refuse: it is not convex, its parts are."""
+        self._not_convex()
+
+    def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
+        """Refuse: it is not convex, its parts are."""
+        self._not_convex()
+
+
+@dataclass(frozen=True)
+class CustomDCFunction(DCFunction):
+    """A difference of convex functions made by `dc_function`.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> mine = dc_function(convex=lambda m: cp.pos(1 - m), concave=lambda m: -cp.pos(-m), name="mine")
+    >>> mine.facts.at_zero, mine.facts.surrogate_only
+    (1.0, False)
+    """
+
+    label: str
+    convex: MarginFunction
+    subtracted: MarginFunction
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What was found out about this function: its value at 0, slopes that hold its own, whether it has a bound."""
+        (low, high), (least, most) = self.convex.facts.slopes, self.subtracted.facts.slopes
+        near, far = (self.value(reach * np.array([-1.0, 1.0])) for reach in FAR)
+        size = np.abs(self.convex.value(FAR[1] * np.array([-1.0, 1.0])))
+        unbounded = bool(np.any(near - far > np.maximum(1.0, 1e-6 * size)))
+        return Facts(
+            at_zero=float(self.value(0.0)),
+            slopes=(low - most, high - least),
+            minimum=-np.inf if unbounded else np.nan,
+            surrogate_only=unbounded,
+            numeric=True,
+        )
+
+    @cached_property
+    def parts(self) -> Parts:
+        """A, G, and A(m) + G(-m)."""
+        A, G = self.convex, self.subtracted
+        (low, high), (least, most) = A.facts.slopes, G.facts.slopes
+
+        def subgradient(m: Floats) -> tuple[Floats, Floats]:
+            (a, b), (c, d) = A.subgradient(m), G.subgradient(-m)
+            return a - d, b - c
+
+        def curvature(m: Floats) -> Any:
+            return np.asarray(A.curvature(m)) + np.asarray(G.curvature(-m))
+
+        both = CustomMarginFunction(
+            f"{self.label}, both sides",
+            lambda m: A.expression(m) + G.expression(-m),
+            lambda m: A.value(m) + G.value(-m),
+            subgradient,
+            numpy_curvature=None if A.curvature(0.0) is None or G.curvature(0.0) is None else curvature,
+            given_slopes=(low - most, high - least),
+        )
+        return Parts(A, G, both)
+
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX: only the name is known."""
+        return rf"\operatorname{{{self.label}}}({m})"
+
+
+def dc_function(
+    convex: MarginFunction | Callable[[Any], Any],
+    concave: MarginFunction | Callable[[Any], Any],
+    *,
+    name: str = "phi",
+) -> DCFunction:
+    """Return the margin function phi = convex + concave, which need be neither.
+
+    Problems with it are solved by the convex-concave procedure: `solve()` ends at a stationary point.
+
+    Parameters
+    ----------
+    convex : callable or MarginFunction
+        Maps a cvxpy expression of any length to a convex one, elementwise; or one of nerm's margin functions.
+    concave : callable or MarginFunction
+        The same for the concave part, which is added; one that is convex by cvxpy's rules is subtracted instead.
+    name : str
+        How it is called in formulas and messages.
+
+    Returns
+    -------
+    DCFunction
+        A loss if it is bounded below, a surrogate in any case. With nerm's own atoms as parts (both smooth, or for one
+        side) the engine solves its steps.
+
+    Examples
+    --------
+    The sigmoid between 1 and 0, as the difference of two logistic functions:
+
+    >>> import cvxpy as cp
+    >>> from nerm import Logistic
+    >>> sigmoid = dc_function(convex=Logistic(), concave=lambda m: -cp.logistic(-1 - m), name="sigmoid")
+    >>> sigmoid.value([-50.0, -0.5, 50.0]).round(3)
+    array([1. , 0.5, 0. ])
+    """
+    label = str(name)
+    added = isinstance(concave, MarginFunction) or _is_convex(concave, label)
+    part = concave if isinstance(concave, MarginFunction) or added else lambda m: -concave(m)
+    return CustomDCFunction(label, _part(convex, "convex", label), _part(part, "concave", label))
+
+
+def _part(given: Any, role: str, name: str) -> MarginFunction:
+    """Return a part as a margin function, checked to be convex."""
+    if isinstance(given, DCFunction):
+        raise InvalidInputError(f"the parts of {name!r} must be convex and concave", repr(given), "Pass its own parts")
+    return given if isinstance(given, MarginFunction) else margin_function(given, name=f"{role} part of {name}")
+
+
+def _is_convex(expression: Callable[[Any], Any], name: str) -> bool:
+    """Tell whether the concave part of a function is convex instead; refuse one that is neither."""
+    import cvxpy as cp
+
+    try:
+        result = expression(cp.Variable(3))
+        convex, concave = result.is_convex(), result.is_concave()
+    except Exception:  # what it is instead, `margin_function` says
+        return True
+    if not convex and not concave:
+        raise InvalidInputError(
+            f"'concave' of {name!r} must be concave by cvxpy's rules, or convex to be subtracted",
+            f"an expression of curvature {result.curvature}",
+            "Write it with cvxpy's concave functions (cp.minimum, -cp.pos, -cp.logistic …)",
+        )
+    return bool(convex and not concave)
