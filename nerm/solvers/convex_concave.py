@@ -26,6 +26,7 @@ from nerm.validation import as_positive
 BEYOND = 1.01  # how much larger the f is whose tangent is tried where the objective falls no more
 FALL = 10.0  # a step that lowers the objective by less than this many tolerances is the last
 LONGEST = 30  # doublings of a step
+NOTHING = (Status.FAILED, Status.INFEASIBLE)  # of a step: there is no next one
 
 Hypothesis = tuple[Floats, float]
 Solve = Callable[[Problem], Solution]
@@ -72,10 +73,10 @@ class _Procedure:
             found = self.problem.checked(step.coef, step.intercept)
             found, value = self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
             falls = lowest - value > FALL * self.tol * abs(value)
-            if value < lowest:
+            if value < lowest or not np.isfinite(lowest):
                 best, lowest = found, value
             self._note(step, lowest)
-            if step.status is Status.FAILED or self._is_convex():
+            if step.status in NOTHING or self._is_convex():
                 break
             settled, beyond = not falls and beyond > 1, 1.0 if falls else BEYOND
         return self._solution(best, settled=settled)
@@ -121,9 +122,8 @@ class _Procedure:
         problem, last = self.problem, self.steps[-1]
         certified = all(step.status is Status.OPTIMAL for step in self.steps)
         value = problem.value(*best).with_thetas(last.objective.thetas)
-        certificate = last.certificate
-        status = last.status
-        if not self._is_convex() and last.status is not Status.FAILED:
+        status, certificate = last.status, last.certificate
+        if not self._is_convex() and (last.status not in NOTHING or len(self.steps) > 1):
             status = Status.STATIONARY if settled and certified else Status.INACCURATE
             reason = self._reason(settled=settled, certified=certified)
             certificate = Certificate(value.total, -np.inf, problem.value_at_zero(), reason)

@@ -62,10 +62,10 @@ def test_a_difference_of_ones_own():
         np.testing.assert_allclose(atom.value(m), 2 * ramp(m), atol=1e-12)
         assert atom.value(np.zeros((2, 3))).shape == (2, 3)
         np.testing.assert_allclose(atom.parts.two_sided.value(m), np.abs(1 - m), atol=1e-12)
-        check_margin_function(atom.parts.two_sided)
         assert not atom.facts.surrogate_only
         low, high = atom.subgradient(m)
         assert np.all(low <= high)
+    check_margin_function(subtracted.parts.two_sided)
     assert repr(1.0 * nerm.Risk(subtracted)).startswith("Risk(CustomDCFunction(label='mine'")
     assert str(1.0 * nerm.Risk(mine)) == "minimise mean mine(y f)"
     affine = nerm.dc_function(convex=lambda m: cp.square(m), concave=lambda m: 1 - m)  # affine is concave: added

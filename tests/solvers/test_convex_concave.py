@@ -188,10 +188,11 @@ def test_kernels_go_through_the_factor():
 
 
 def test_a_function_of_ones_own_is_solved_through_cvxpy():
-    X, y, v = make_data(9, n=60)
-    mine = nerm.dc_function(convex=lambda m: cp.pos(1 - m) / 2, concave=lambda m: -cp.pos(-1 - m) / 2, name="mine")
+    X, y, v = make_data(9, n=24)
+    later = nerm.margin_function(lambda m: cp.pos(-1 - m), value=lambda m: np.maximum(0, -1 - m))
+    mine = nerm.dc_function(convex=nerm.Hinge(), concave=later, name="mine")  # twice the ramp
     objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2()
-    own = (objective + 0.5 * nerm.Neutrality(mine)).on(X, y, viewpoint=v)
+    own = (objective + 0.25 * nerm.Neutrality(mine)).on(X, y, viewpoint=v)
     other = (objective + 0.5 * nerm.Neutrality(nerm.Ramp())).on(X, y, viewpoint=v)
     found = own.solve(max_steps=2)
     assert found.status == "inaccurate"  # not settled yet
@@ -215,6 +216,15 @@ def test_constraints_hold_at_every_step():
         nerm.InvalidInputError, match=r"a limit must be convex. Got Neutrality\(Ramp\(width=1.0\)\) <= 0.6"
     ):
         objective.subject_to(nerm.Neutrality(nerm.Ramp()) <= 0.6).on(X, y, viewpoint=v)
+
+
+def test_constraints_that_nothing_satisfies_are_called_that():
+    X, y, v = make_data(10, n=40)
+    objective = nerm.Risk(nerm.Ramp()) + 0.02 * nerm.SquaredL2()
+    limits = [nerm.Neutrality(nerm.Hinge(), side=side) <= 0.4 for side in ("agreement", "disagreement")]
+    solution = objective.subject_to(*limits).on(X, y, viewpoint=v).solve()
+    assert solution.status == "infeasible"
+    assert solution.stats.iterations == 1
 
 
 def test_what_is_said_and_what_is_refused():
