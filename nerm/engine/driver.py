@@ -45,7 +45,8 @@ class Engine:
     X
         (m, d), a dense array or a canonical CSR matrix: the distinct rows.
     blocks
-        Those of side 0 first, then the two sides of each pair, adjacent (`nerm.blocks`).
+        Those of side 0 first, then the two sides of each pair, adjacent (`nerm.blocks`). Others on the same rows may
+        take their place between two solves: the last solutions still serve.
     n
         The divisor of all sums: rows before equal ones were merged.
     intercept
@@ -67,7 +68,7 @@ class Engine:
     def _share_out(self, X: Matrix, workers: int | None) -> None:
         """Prepare features on so many threads, and know of no solution yet."""
         self.workers = RowThreads(X.shape[0], X.shape[1], workers)
-        self.features, self._acting = Features(X, self.workers), list[int]()
+        self.features, self._acting = Features(X, self.workers), list[Block]()
         self._past, self._miss = list[tuple[Floats, Outcome]](), self.tuning.first_miss  # two solutions by log weights
 
     def solve(
@@ -104,18 +105,14 @@ class Engine:
             outcome = self._outcome(method, tol, max_iterations or self.tuning.max_iterations)
             return self._answer(method, outcome, started)
 
-    def exchange(self, blocks: Sequence[Block]) -> None:
-        """Take other blocks on the same rows; the last solutions still serve."""
-        self.blocks, self._acting = tuple(blocks), []
-
     def _method(self, factors: Floats, lam: float, until: float = clock.NEVER) -> PredictorCorrector:
         """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         alone = np.array([block.side == 0 for block in self.blocks])
         least = NOTHING * masses[alone].sum()
-        acting = np.flatnonzero((masses > least) | (alone & (masses == least))).tolist()  # both are 0: one must act
-        if acting != self._acting:
-            self._arrays, self._acting = Arrays([self.blocks[j] for j in acting], self.features), acting
+        acting = np.flatnonzero((masses > least) | (alone & (masses == least)))  # both are 0: one must act
+        if (blocks := [self.blocks[j] for j in acting]) != self._acting:
+            self._arrays, self._acting = Arrays(blocks, self.features), blocks
         tuning = replace(self.tuning, until=until)
         return PredictorCorrector(self._arrays, factors[acting], lam, tuning, intercept=self.intercept)
 
@@ -163,12 +160,12 @@ class Engine:
         u, shares = dict(zip(self._acting, outcome.u, strict=True)), iter(outcome.nu[:, 0] / outcome.nu.sum(axis=1))
         rows, thetas = np.empty((len(self.blocks), len(outcome.scores))), []
         for j, block in enumerate(self.blocks):
-            rows[j] = -u[j] if j in u else 0.0
-            if j not in u or not block.weights.all():  # where there is no weight, there is no multiplier
+            rows[j] = -u[block] if block in u else 0.0
+            if block not in u or not block.weights.all():  # where there is no weight, there is no multiplier
                 middle = np.mean(block.atom.subgradient(block.targets * outcome.scores), axis=0)
-                rows[j] = np.where(block.weights > 0, rows[j], -middle) if j in u else -middle
+                rows[j] = np.where(block.weights > 0, rows[j], -middle) if block in u else -middle
             if block.side > 0:
-                thetas.append(next(shares) if j in u else 0.5)
+                thetas.append(next(shares) if block in u else 0.5)
         coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
         late, seconds = clock.is_up(method.tuning.until), time.perf_counter() - started
         claim = "converged" if outcome.converged else "stopped: time is up" if late else "stopped early"

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from nerm import clock
 from nerm.certificate import NOT_CONVEX, Certificate
 from nerm.convexify import convexified, differences
 from nerm.errors import InvalidInputError
@@ -29,11 +30,11 @@ LONGEST = 30  # doublings of a step
 NOTHING = (Status.FAILED, Status.INFEASIBLE)  # of a step: there is no next one
 
 Hypothesis = tuple[Floats, float]
-Solve = Callable[[Problem], Solution]
+Solve = Callable[[Problem, float], Solution]  # of a convex problem, until a moment of `nerm.clock`
 
 
 def stationary_points(
-    problems: list[Problem], solve: Solve, tol: float, *, start: Any = None, max_steps: int = 100
+    problems: list[Problem], solve: Solve, tol: float, until: float, *, start: Any = None, max_steps: int = 100
 ) -> list[Solution]:
     """Run the procedure on relatives, from the smallest neutrality weight to the largest, each from the last.
 
@@ -43,9 +44,10 @@ def stationary_points(
     if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise InvalidInputError("'start' must be a hypothesis", repr(start), "Pass (coef, intercept)")
     found, most = dict[int, Solution](), int(as_positive(max_steps, "max_steps"))
-    for i in sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum())):
+    for done, i in enumerate(sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))):
+        own = clock.share(until, len(problems) - done)
         at = None if start is None else problems[i].checked(*start)
-        found[i] = _Procedure(problems[i], solve, tol, most).run(at)
+        found[i] = _Procedure(problems[i], solve, tol, most, own).run(at)
         if found[i].status is Status.STATIONARY:
             start = found[i].coef, found[i].intercept
     return [found[i] for i in range(len(problems))]
@@ -59,6 +61,7 @@ class _Procedure:
     solve: Solve
     tol: float
     max_steps: int
+    until: float
 
     def __post_init__(self) -> None:
         self.steps: list[Solution] = []
@@ -69,16 +72,18 @@ class _Procedure:
         best = (np.zeros(self.problem.hypothesis.size), 0.0) if start is None else start
         lowest, beyond, settled = np.inf if start is None else self._height(best), 1.0, False
         while len(self.steps) < self.max_steps and not settled:
-            step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]))
+            step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.until)
             found = self.problem.checked(step.coef, step.intercept)
             found, value = self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
             falls = lowest - value > FALL * self.tol * abs(value)
             if value < lowest or not np.isfinite(lowest):
                 best, lowest = found, value
             self._note(step, lowest)
-            if step.status in NOTHING or self._is_convex():
+            if step.status in NOTHING or step.stats.timed_out or self._is_convex():
                 break
             settled, beyond = not falls and beyond > 1, 1.0 if falls else BEYOND
+            if clock.is_up(self.until):
+                break
         return self._solution(best, settled=settled)
 
     def _is_convex(self) -> bool:
@@ -124,7 +129,8 @@ class _Procedure:
         value = problem.value(*best).with_thetas(last.objective.thetas)
         status, certificate = last.status, last.certificate
         if not self._is_convex() and (last.status not in NOTHING or len(self.steps) > 1):
-            status = Status.STATIONARY if settled and certified else Status.INACCURATE
+            late = Status.TIME_LIMIT if clock.is_up(self.until) else Status.INACCURATE
+            status = Status.STATIONARY if settled and certified else late
             reason = self._reason(settled=settled, certified=certified)
             certificate = Certificate(value.total, -np.inf, problem.value_at_zero(), reason)
             certificate = replace(certificate, violation=problem.violation(*best))
@@ -137,6 +143,7 @@ class _Procedure:
             iterations=len(self.steps),
             reason=f"each step of the convex-concave procedure: {last.stats.reason}",
             details={"trace": tuple(self.trace)},
+            timed_out=status is Status.TIME_LIMIT,
             **seconds,
         )
         coef = problem.rows.place(best[0]) if problem.is_kernel else best[0].copy()

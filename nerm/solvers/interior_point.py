@@ -66,7 +66,7 @@ class EngineSession(Session):
 
     def renewed(self, problem: Problem) -> bool:
         """Take other blocks; features and the last solutions stay."""
-        self._engine.exchange(problem.blocks)
+        self._engine.blocks = problem.blocks
         return True
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:

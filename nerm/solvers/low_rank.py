@@ -77,7 +77,7 @@ class LowRankSession(Session):
         """Take other blocks; the factor, the engine and the last solutions stay."""
         self._problem = problem
         if np.isfinite(self._fineness):
-            self._engine.exchange(problem.blocks)
+            self._engine.blocks = problem.blocks
         return True
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:

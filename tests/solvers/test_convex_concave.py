@@ -227,6 +227,20 @@ def test_constraints_that_nothing_satisfies_are_called_that():
     assert solution.stats.iterations == 1
 
 
+def test_when_time_is_up_the_best_so_far_is_given():
+    X, y, v = make_data(13, n=400)
+    problem = (nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2() + nerm.Neutrality(nerm.Ramp(0.2))).on(
+        X, y, viewpoint=v
+    )
+    whole, short = problem.solve(), problem.solve(time_limit=1e-3)
+    assert (whole.status, short.status) == ("stationary", "time_limit")
+    assert short.stats.timed_out
+    assert short.stats.iterations < whole.stats.iterations
+    assert short.certificate.primal == pytest.approx(float(problem.evaluate(short.coef, short.intercept)))
+    path = problem.path([0.5, 1.0], time_limit=1e-3)
+    assert [s.status for s in path] == ["time_limit"] * 2
+
+
 def test_what_is_said_and_what_is_refused():
     X, y, v = make_data(11, n=60)
     problem = (nerm.Risk(nerm.Ramp()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())).on(X, y, viewpoint=v)
