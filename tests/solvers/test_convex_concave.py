@@ -302,8 +302,10 @@ def test_classifiers_take_it_without_a_warning(tmp_path):
     assert again.certificate == solution.certificate
     assert float(again.problem.evaluate(again.coef, again.intercept)) == solution.objective.total
     mine = nerm.dc_function(convex=nerm.Hinge(), concave=lambda m: -cp.pos(-m), name="mine")
-    with pytest.raises(nerm.InvalidInputError, match="which is code"):
-        model.set_params(surrogate=mine).save(tmp_path / "mine.nerm")
+    own = (nerm.Risk(mine) + 0.1 * nerm.SquaredL2()).on(X, y).solve(max_steps=1)
+    own.save(tmp_path / "mine.nerm")
+    same = nerm.load(tmp_path / "mine.nerm", atoms={"mine": mine})
+    assert (same.status, same.problem.objective) == (own.status, own.problem.objective)
 
 
 @pytest.mark.slow
