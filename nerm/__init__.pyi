@@ -29,6 +29,7 @@ from nerm.certificate import Certificate as Certificate
 from nerm.constraints import Coefficients as Coefficients
 from nerm.errors import InvalidInputError as InvalidInputError
 from nerm.errors import MissingPackageError as MissingPackageError
+from nerm.errors import NearlyConstantWarning as NearlyConstantWarning
 from nerm.errors import NermError as NermError
 from nerm.errors import NotSolvedError as NotSolvedError
 from nerm.errors import UnknownNameError as UnknownNameError

@@ -1,4 +1,4 @@
-"""Every error of nerm: one sentence in four parts, a Python type that people already catch.
+"""Every error and warning of nerm: one sentence in four parts, a Python type that people already catch.
 
 The parts are *what must hold, what was given, where, what to do*:
 
@@ -100,4 +100,17 @@ class NotSolvedError(NermError, RuntimeError):
     Traceback (most recent call last):
         ...
     nerm.errors.NotSolvedError: The solver returned a hypothesis whose certified relative gap exceeds the tolerance. ...
+    """
+
+
+class NearlyConstantWarning(UserWarning):
+    """A fitted model says (nearly) the same to everybody, or its positive rate collapsed; see `nerm.collapse`.
+
+    >>> import warnings, nerm
+    >>> X, y = [[0.0]] * 30, [0] * 20 + [1] * 10  # nothing to learn from
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = nerm.NeutralSVC().fit(X, y)
+    >>> [warning.category.__name__ for warning in caught], "constant" in model.collapse_
+    (['NearlyConstantWarning'], True)
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import reduce
@@ -21,8 +22,9 @@ from nerm import viewpoint as viewpoints
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certificate import Certificate
-from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.estimators.design import Design, TrainingRows, kept, solved
+from nerm.collapse import collapse
+from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
+from nerm.estimators.design import Design, TrainingRows, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.signs import sign
@@ -51,6 +53,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     certificate_: Certificate
     class_weight_: dict[Any, float]
     total_weight_: float
+    collapse_: str | None
     solutions_: tuple[Solution, ...]
 
     @abstractmethod
@@ -113,7 +116,25 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             problem = design.problem(rows, k, like=problem)
             solutions.append(solved(problem, design))
         self._keep(solutions, design, matrix, places)
+        self.collapse_ = self._collapse(solutions, design, rows)
+        if self.collapse_ is not None:
+            advice = "Try class_weight='balanced', or a smaller eta or lam."
+            warnings.warn(f"{self.collapse_} {advice}", NearlyConstantWarning, stacklevel=2)
         return self
+
+    def _collapse(self, solutions: list[Solution], design: Design, rows: TrainingRows) -> str | None:
+        """Say whether the model is nearly constant or its positive rate collapsed, judged on the training rows."""
+        scores = np.column_stack([solution.training_scores() for solution in solutions])
+        signs, neutral = ((1, "+1"), (-1, "-1")), any(design.eta.values())
+        return collapse(
+            scores if len(solutions) > 1 else scores[:, 0],
+            rows.codes,
+            [f"class {label!r}" for label in self.classes_.tolist()],
+            {f"{name} {shown}": sign(v) == side for name, v in rows.viewpoints.items() for side, shown in signs},
+            plain=(lambda: plain_scores(solutions[0].problem, design)) if neutral else None,
+            weight=rows.sample_weight,
+            risk_weight=rows.risk_weight,
+        )
 
     # --- the data ---------------------------------------------------------------------------------
 

@@ -118,6 +118,14 @@ def solved(problem: Problem, design: Design) -> Solution:
     return pruned(solution) if problem.is_kernel else solution
 
 
+def plain_scores(problem: Problem, design: Design) -> Floats | None:
+    """Return the training scores of the same model without neutrality, (n,); None where it is not solved."""
+    terms = tuple(t for t in problem.objective.terms if not isinstance(t.term, Neutrality))
+    plain = problem.with_labels(problem.y, Objective(terms), problem.sample_weight)
+    solution = plain.solve(design.solver, design.tol)
+    return None if solution.status is Status.FAILED else solution.training_scores()
+
+
 def _insist(solution: Solution) -> None:
     """Refuse a solver that found nothing, and warn of an answer that is not certified."""
     if solution.status is Status.FAILED:

@@ -64,6 +64,8 @@ class Explanation:
         The classifier and its parameters.
     problems : tuple of ClassExplanation
         One for two classes, one a class beyond.
+    collapse : str or None
+        Says, before all else, that the model is nearly constant or that its positive rate collapsed.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [-1, -1, 1, 1], [1, -1, 1, -1]
@@ -77,12 +79,14 @@ class Explanation:
 
     model: str
     problems: tuple[ClassExplanation, ...]
+    collapse: str | None = None
 
     def __repr__(self) -> str:
-        return "\n\n".join([self.model, *(_text(p) for p in self.problems)])
+        return "\n\n".join(filter(None, [self.collapse, self.model, *(_text(p) for p in self.problems)]))
 
     def _repr_html_(self) -> str:
-        return f"<div><p><code>{escape(self.model)}</code></p>{''.join(_html(p) for p in self.problems)}</div>"
+        first = f"<p><b>{escape(self.collapse)}</b></p>" if self.collapse else ""
+        return f"<div>{first}<p><code>{escape(self.model)}</code></p>{''.join(_html(p) for p in self.problems)}</div>"
 
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
@@ -95,7 +99,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
         _class_explanation(model, label, solution, dict(zip(names, coef.tolist(), strict=True)), top)
         for label, solution, coef in zip(positives, model.solutions_, table, strict=True)
     )
-    return Explanation(repr(model), tuple(problems))
+    return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None))  # older files have none
 
 
 def _class_explanation(

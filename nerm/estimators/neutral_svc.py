@@ -61,6 +61,8 @@ class NeutralSVC(NeutralClassifier):
         One a binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without its rows.
     class_weight_ : dict
         By class; empty if none was asked for.
+    collapse_ : str or None
+        Says that the model is nearly constant or that its positive rate collapsed (`nerm.NearlyConstantWarning`).
     n_iter_, n_features_in_, feature_names_in_
         As in scikit-learn.
 

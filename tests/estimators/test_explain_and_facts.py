@@ -116,6 +116,7 @@ def test_a_viewpoint_without_eta_is_measured_but_not_used():
     assert watched.fit_facts().eta == 0
 
 
+@pytest.mark.filterwarnings("ignore::nerm.NearlyConstantWarning")
 def test_no_radius_of_the_intercept_is_claimed_for_several_terms():
     X, y, v = make_data(7)
     both = {"sex": v, "g": X[:, 0]}
