@@ -44,6 +44,7 @@ def audit(console: Console, data: str, score: str | None, prediction: str | None
     from nerm.bounds.guarantee import Statement
     from nerm.bounds.theorems import HELD_OUT
     from nerm.cli.rendering import measured, statements_json, statements_table
+    from nerm.report.decisions import collapse_of
     from nerm.tables import make_task
     from nerm.tables.reading import MISSING
 
@@ -52,13 +53,14 @@ def audit(console: Console, data: str, score: str | None, prediction: str | None
     scores = _scores(task, score, options["threshold"]) if score is not None else _decisions(task, str(prediction))
     console.notes(task.notes)
     plain, tables = measured(task, scores, f"{len(task):,} rows")
+    plain["warning"] = collapse_of(task, scores)
     statements, delta = [], options["delta"]
     for quantity, measure, bound in HELD_OUT:
         value, most = abs(measure(scores, task.v)), bound(scores, task.v, delta=delta)
         note = "i.i.d. rows, not used before"
         statements.append(Statement(quantity, "these rows", value, min(most, 1.0), note, most >= 1, note))
     plain = {"rows": len(task), **plain, "bounds": statements_json(statements), "notes": list(task.notes)}
-    console.result(plain, *tables, statements_table(statements, delta))
+    console.result(plain, *filter(None, [plain["warning"]]), *tables, statements_table(statements, delta))
 
 
 def _scores(task: TableTask, column: str, threshold: float) -> Floats:

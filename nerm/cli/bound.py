@@ -34,9 +34,10 @@ def bound(console: Console, data: str, **options: Any) -> int:
     found = fit_json(fitted)
     console.notes([*task.notes, *found["notes"]])
     statements = statements_of(fitted)
-    names = ("objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form")
+    names = ("objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
     plain: dict[str, Any] = {name: found[name] for name in names}
     stated = zip(statements_json(statements), statements, strict=True)
     plain |= {"delta": settings.delta, "bounds": [{**line, "holds": s.holds} for line, s in stated]}
-    console.result(plain, found["objective"], statements_table(statements, settings.delta))
-    return console.code({found["solver"]: found["status"]})
+    first = filter(None, [found["warning"]])
+    console.result(plain, *first, found["objective"], statements_table(statements, settings.delta))
+    return console.code({found["solver"]: found["status"]}, collapsed=fitted.collapse is not None)

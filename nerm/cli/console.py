@@ -22,7 +22,7 @@ from nerm.files import write_atomically
 if TYPE_CHECKING:
     from rich.table import Table
 
-BAD_INPUT, NOT_CERTIFIED, INTERRUPTED = 2, 3, 130
+BAD_INPUT, NOT_CERTIFIED, COLLAPSED, INTERRUPTED = 2, 3, 4, 130
 HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of tables that go to a file or a pipe
 
@@ -117,12 +117,20 @@ class Console:
         with Rich(stderr=True).status(Text(title)) as status:
             yield lambda text: status.update(Text(f"{title}: {text}"))
 
-    def code(self, statuses: Mapping[str, str]) -> int:
-        """Return the exit code of answers with these statuses, and name those that were not certified."""
+    def code(self, statuses: Mapping[str, str], *, collapsed: bool = False) -> int:
+        """Return the exit code of answers with these statuses, and name those that were not certified.
+
+        Parameters
+        ----------
+        statuses
+            By the answer's name.
+        collapsed
+            Whether the answer is a model that is nearly constant, or whose positive rate collapsed.
+        """
         bad = [f"{name} ({status})" for name, status in statuses.items() if status not in ("optimal", "stationary")]
         if bad:
             self.note(f"not certified: {', '.join(bad)}")
-        return NOT_CERTIFIED if bad else 0
+        return NOT_CERTIFIED if bad else COLLAPSED if collapsed else 0
 
 
 def jsonable(thing: Any) -> Any:

@@ -62,6 +62,7 @@ def fit(console: Console, data: str, out: str | None, bounds: bool, report: str 
     plain, tables = measured(fitted.measured, fitted.scores, found["measured_on"])
     found |= {**plain, "task_notes": list(task.notes), "bounds": []}
     shown: list[Any] = [
+        *filter(None, [found["warning"]]),
         f"{found['objective']}\n{found['status']} by {found['solver']} in {found['seconds']:.2f} s on "
         f"{found['rows']:,} rows; certified relative gap {found['relative_gap']:.1e}\n{found['recipe']}",
         *tables,
@@ -75,12 +76,12 @@ def fit(console: Console, data: str, out: str | None, bounds: bool, report: str 
             found["no_bounds"] = str(error)
             shown.append(f"No bounds: {error}")
     console.result(found, *shown, files={"model": out, "report": report})
-    return console.code(statuses)
+    return console.code(statuses, collapsed=fitted.collapse is not None)
 
 
 def fit_json(fitted: TableFit) -> dict[str, Any]:
     """Return what there is to say about a fit, but for its measures, as plain data."""
-    from nerm.report.decisions import same_decisions
+    from nerm.report.decisions import ADVICE
 
     settings, solution, rows = fitted.rows.settings, fitted.model.solution, len(fitted.train)
     stats = solution.stats
@@ -100,7 +101,8 @@ def fit_json(fitted: TableFit) -> dict[str, Any]:
         "iterations": stats.iterations or 1,
         "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
         "measured_on": f"the {rows:,} training rows" if fitted.holdout is None else held_out,
-        "notes": [*fitted.notes, *same_decisions(1000 * float((fitted.scores > 0).mean()))],
+        "warning": None if fitted.collapse is None else f"{fitted.collapse} Not recommended: {ADVICE}.",
+        "notes": list(fitted.notes),
     }
 
 

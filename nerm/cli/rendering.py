@@ -101,8 +101,9 @@ def show_study(
         write_text(files["figure"], figure_svg(study), option or "--figure")
     if files["report"] is not None:
         write_text(files["report"], render_page(study, command), option or "--report")
-    console.result(_study_json(study), _front_table(study), study.sentence(), files=files)
-    return console.code(statuses_of(study))
+    first = filter(None, [study.warning()])
+    console.result(_study_json(study), *first, _front_table(study), study.sentence(), files=files)
+    return console.code(statuses_of(study), collapsed=study.recommended is None)
 
 
 def statuses_of(study: Study) -> dict[str, str]:
@@ -111,11 +112,11 @@ def statuses_of(study: Study) -> dict[str, str]:
 
 
 def _front_table(study: Study) -> Table:
-    """Return the trade-off, one row a weight; the chosen one is marked."""
-    rows = [
-        ["→" if k == study.chosen else "", f"{p.eta:g}", *_front_cells(p.measures), f"{p.model.relative_gap:.0e}"]
-        for k, p in enumerate(study.points)
-    ]
+    """Return the trade-off, one row a weight; the recommended one is marked, and those that collapsed."""
+    rows = []
+    for k, p in enumerate(study.points):
+        mark = "×" if p.collapse else "→" if k == study.recommended else ""
+        rows.append([mark, f"{p.eta:g}", *_front_cells(p.measures), f"{p.model.relative_gap:.0e}"])
     rows += [["", other.name, *_front_cells(other.measures), "–"] for other in study.others]
     columns = ["", "η", "AUC", "accuracy", "C_sgn", "CV score", "certified gap"]
     task = study.task
@@ -139,12 +140,14 @@ def _study_json(study: Study) -> dict[str, Any]:
         "settings": asdict(study.settings),
         "lam_form": "mean",
         "measured": study.how_measured,
-        "chosen": study.points[study.chosen].eta,
+        "chosen": None if study.recommended is None else study.points[study.recommended].eta,
+        "warning": study.warning(),
         "sentence": study.sentence(),
         "points": [
             {
                 "eta": p.eta,
                 **p.measures,
+                "collapse": p.collapse,
                 "training": p.training,
                 "certified_gap": p.model.relative_gap,
                 "status": p.model.solution.status.value,

@@ -1,11 +1,14 @@
 """What scores mean for people: rates in each group, and decisions per 1,000 that another model makes differently."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from nerm.collapse import collapse
 from nerm.tables.roles import TableTask
 from nerm.typing import Bools, Floats
 
 PER = 1000.0
+ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,19 @@ def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> Decisions:
     )
 
 
-def same_decisions(positive: float) -> tuple[str, ...]:
-    """Return a note where (nearly) everyone gets the same decision: then neutrality is true and worth nothing."""
-    if 10 <= positive <= 990:
-        return ()
-    which = "a negative" if positive < 10 else "a positive"
-    return (f"nearly all held-out rows get {which} decision: try --class-weight balanced, or a smaller --lam or --eta",)
+def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats] | None = None) -> str | None:
+    """Say that a model is nearly constant or that its positive rate collapsed, in the words of the table.
+
+    Parameters
+    ----------
+    task, scores
+        As for `groups_of`.
+    plain
+        Returns the scores of the model without neutrality, (n,).
+    """
+    classes = [f"“{task.target.group(sign)}”" for sign in (-1, 1)]
+    groups = {task.viewpoint.group(sign): task.v * sign > 0 for sign in (1, -1)}
+    return collapse(scores, (task.y > 0).astype(int), classes, groups, plain=plain)
 
 
 def _per(rows: Bools) -> float:

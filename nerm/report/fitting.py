@@ -10,6 +10,7 @@ import numpy as np
 from nerm.bounds import FitFacts
 from nerm.defaults import COMMAND_LINE
 from nerm.experiments.methods import Fit, Fold, Method, attempt, from_objective
+from nerm.report.decisions import collapse_of
 from nerm.solution import Solution
 from nerm.tables.reading import MISSING, missing_in
 from nerm.tables.recipe import Recipe, learn_recipe
@@ -203,6 +204,8 @@ class TableFit:
         The coding, and the model of coded rows.
     scores
         Of the test rows, (m,).
+    collapse
+        Says that the model is nearly constant or that its positive rate collapsed, judged on the training rows.
     notes
         On what was missing, left out or guessed.
     """
@@ -213,6 +216,7 @@ class TableFit:
     recipe: Recipe
     model: FittedModel
     scores: Floats
+    collapse: str | None
     notes: tuple[str, ...]
 
     @property
@@ -246,12 +250,15 @@ def fit_table(task: TableTask, settings: Settings, eta: float, share: float) -> 
     recipe, X, notes = rows.coded(train)
     names = ("loss", "surrogate", "regularizer", "kernel", "lam", "weights", "class_weight", "solver", "tol")
     classifier = NERMClassifier(eta=eta, **{name: getattr(settings, name) for name in names})
-    with warnings.catch_warnings():  # the status says it, and so does the exit code
+    with warnings.catch_warnings():  # the status and `collapse` say it, and so does the exit code
         warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
         classifier.fit(X, task.y[train], viewpoint=task.v[train])
     X_test, more = recipe.transform(task.table.rows(test))
     model = FittedModel(eta, classifier.solutions_[0], classifier)
-    return TableFit(rows, train, test, recipe, model, model.score(X_test), (*notes, *more))
+    collapse = None
+    if classifier.collapse_ is not None:  # once more in the words of the table
+        collapse = collapse_of(task.rows(train), model.score(X), lambda: fit_path(rows, train, [0.0])[0].score(X))
+    return TableFit(rows, train, test, recipe, model, model.score(X_test), collapse, (*notes, *more))
 
 
 def fit_path(rows: TaskRows, train: Ints, etas: Sequence[float]) -> list[FittedModel]:

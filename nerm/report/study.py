@@ -11,7 +11,7 @@ from nerm.bounds.guarantee import Statement
 from nerm.bounds.theorems import HELD_OUT
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import METHODS, Method, sweep
-from nerm.report.decisions import Decisions, Group, decisions_of, groups_of, same_decisions
+from nerm.report.decisions import ADVICE, Decisions, Group, collapse_of, decisions_of, groups_of
 from nerm.report.fitting import NEUTRAL, FittedModel, Settings, TableFit, TaskRows, fit_path, logistic_regression
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import TableTask, folds, split
@@ -42,6 +42,8 @@ class Point:
         Rates by group, and decisions per 1,000 people, on held-out rows.
     statements
         The bounds.
+    collapse
+        Says that the model is nearly constant or that its positive rate collapsed, judged on the training rows.
     """
 
     model: FittedModel
@@ -50,6 +52,7 @@ class Point:
     groups: tuple[Group, ...]
     decisions: Decisions
     statements: tuple[Statement, ...]
+    collapse: str | None
 
     @property
     def eta(self) -> float:
@@ -88,7 +91,7 @@ class Study:
     points, others
         The neutral model at every weight, and other methods.
     chosen
-        Which point is pointed at.
+        Which point is looked at first; it is recommended unless it collapsed.
     notes, seconds
         What was missing, left out or failed; and how long it took.
     """
@@ -104,13 +107,38 @@ class Study:
     notes: tuple[str, ...]
     seconds: float
 
+    @property
+    def recommended(self) -> int | None:
+        """Which point is pointed at: the chosen one, None where it collapsed."""
+        return self.chosen if self.points[self.chosen].collapse is None else None
+
+    def warning(self) -> str | None:
+        """Say which weights give a model that is nearly constant or whose positive rate collapsed, if any does."""
+        bad = [point for point in self.points if point.collapse]
+        if not bad:
+            return None
+        now = self.points[self.chosen]
+        shown = now if now.collapse else bad[0]
+        etas = ", ".join(f"{point.eta:g}" for point in bad)
+        return f"η = {shown.eta:g}: {shown.collapse} Not recommended: η = {etas}; {ADVICE}."
+
     def sentence(self) -> str:
         """Say the chosen trade-off in one sentence."""
         plain, now = self.points[0], self.points[self.chosen]
         measure = self.settings.aim[1]
-        if now is plain or now.eta == plain.eta:
+        if all(point.collapse for point in self.points):
+            return "No weight is recommended: every model here is nearly constant, or its positive rate collapsed."
+        if now.collapse:
+            return f"η = {now.eta:g} is not recommended; look at another weight."
+        if plain.collapse:
             return (
-                f"No weight up to η = {self.points[-1].eta:g} made the {measure} smaller at a price of at most "
+                f"η = {now.eta:g} has the smallest {measure} of the models that are no constants, "
+                f"{now.aim(self.settings):.3f}, with an AUC of {now.measures['auc']:.3f}."
+            )
+        if now is plain or now.eta == plain.eta:
+            sound = " that can be recommended" if self.warning() else ""
+            return (
+                f"No weight up to η = {self.points[-1].eta:g}{sound} made the {measure} smaller at a price of at most "
                 f"{self.settings.budget:g} AUC in training, so η = {plain.eta:g} stands."
             )
         before, after = plain.aim(self.settings), now.aim(self.settings)
@@ -145,7 +173,8 @@ def run_study(
     fit
         A model that was fitted already: it is the point at its weight, the one to point at, and its held-out rows
         measure all points. By default the most neutral one is chosen, judged on training rows, whose training AUC is
-        within `settings.budget` of the plain model's. The held-out rows have no say, so what they measure stays honest.
+        within `settings.budget` of the plain model's and that did not collapse. The held-out rows have no say, so what
+        they measure stays honest.
     every_method
         Whether to run the published neutral methods too, and not only logistic regression.
     progress
@@ -183,7 +212,7 @@ def run_study(
         points=points,
         others=tuple(OtherMethod(*key, _measures(judged, values)) for key, values in scores.items()),
         chosen=_choice(points, settings) if choose is None else etas.index(choose),
-        notes=(*task.notes, *notes, *dict.fromkeys(failed), *same_decisions(points[0].decisions.positive)),
+        notes=(*task.notes, *notes, *dict.fromkeys(failed)),
         seconds=time.perf_counter() - started,
     )
 
@@ -245,16 +274,18 @@ def _points(
     """Return one point a weight: models fitted on the rows `shown`, measured by scores of the rows in a part."""
     _, X, _ = rows.coded(shown)
     fitted, held, part = rows.task.rows(shown), rows.task.rows(part >= 0), part[part >= 0]
+    training = [model.score(X) for model in models]
     return tuple(
         Point(
             model=model,
             measures=_measures(held, values),
-            training=_measures(fitted, model.score(X)),
+            training=_measures(fitted, seen),
             groups=groups_of(held, values),
             decisions=decisions_of(held, values, scores[0]),
             statements=(*_held_out_bounds(values, held.v, part, settings), *_theorems(model, settings.delta)),
+            collapse=collapse_of(fitted, seen, lambda: training[0]),
         )
-        for model, values in zip(models, scores, strict=True)
+        for model, values, seen in zip(models, scores, training, strict=True)
     )
 
 
@@ -286,7 +317,11 @@ def _theorems(model: FittedModel, delta: float) -> list[Statement]:
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:
-    """Return the most neutral point, in training, whose training AUC is within the budget of the plain model's."""
-    affordable = [k for k, p in enumerate(points) if p.training["auc"] >= points[0].training["auc"] - settings.budget]
-    best = min(affordable, key=lambda k: points[k].aim(settings, training=True))
-    return best if points[best].aim(settings, training=True) < points[0].aim(settings, training=True) else 0
+    """Return the most neutral point, in training, whose training AUC is within the budget of the plain model's.
+
+    A point that collapsed is not chosen; 0 if no other can be.
+    """
+    least, aims = points[0].training["auc"] - settings.budget, [p.aim(settings, training=True) for p in points]
+    sound = [k for k, p in enumerate(points) if p.collapse is None and p.training["auc"] >= least]
+    best = min(sound, key=lambda k: aims[k], default=0)
+    return best if points[0].collapse or aims[best] < aims[0] else 0

@@ -99,8 +99,9 @@ def test_other_atoms_kernels_and_weights(nerm, data):
         ("--keep-viewpoint", "--leave-out", "job", "--test", "0"),
     ):
         ran = nerm("fit", data, *ROLES, "--json", "-q", *options)
-        assert ran.code == 0, ran.err
-        assert json.loads(ran.out)["relative_gap"] <= 1e-6
+        plain = json.loads(ran.out)
+        assert ran.code == (4 if plain["warning"] else 0), ran.err  # eta = 1 makes some of them constant
+        assert plain["relative_gap"] <= 1e-6
 
 
 @pytest.mark.long
