@@ -35,7 +35,7 @@ class NeutralSVC(NeutralClassifier):
         As in scikit-learn's SVC: "linear", "rbf", "poly", "sigmoid", "precomputed", a callable, or a
         `nerm.kernels.Kernel`, which has its own gamma, degree and coef0.
     weights : str
-        u: "uniform" (the paper), "balanced" (demographic parity) or "equal_opportunity".
+        u: "uniform" (the paper), "balanced" (demographic parity), "equal_opportunity" or "predictive_equality".
     class_weight : dict, "balanced" or None
         Multiplies the risk only.
     fit_intercept : bool
