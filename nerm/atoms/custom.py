@@ -189,7 +189,7 @@ def _check_expression(atom: CustomMarginFunction) -> None:
         convex,
         f"{what} be convex by cvxpy's rules",
         f"an expression of curvature {result.curvature}",
-        "Rewrite it with cvxpy's convex functions (cp.square, cp.pos, cp.logistic, cp.maximum …)",
+        "Rewrite it with cvxpy's convex functions (cp.square, cp.pos, cp.logistic …), or in two parts with dc_function",
     )
     elementwise = f"{what} work elementwise"
     require(shape == (3,), elementwise, f"shape {shape} for an input of shape (3,)", "Do not sum inside it")
