@@ -31,12 +31,15 @@ from nerm.errors import InvalidInputError as InvalidInputError
 from nerm.errors import MissingPackageError as MissingPackageError
 from nerm.errors import NearlyConstantWarning as NearlyConstantWarning
 from nerm.errors import NermError as NermError
+from nerm.errors import NoPromiseError as NoPromiseError
+from nerm.errors import NotNeutralError as NotNeutralError
 from nerm.errors import NotSolvedError as NotSolvedError
 from nerm.errors import UnknownNameError as UnknownNameError
 from nerm.errors import UnsupportedProblemError as UnsupportedProblemError
 from nerm.estimators import NERMClassifier as NERMClassifier
 from nerm.estimators import NeutralSVC as NeutralSVC
 from nerm.multipliers import Multipliers as Multipliers
+from nerm.neutralize import Neutralized as Neutralized
 from nerm.objective import Neutrality as Neutrality
 from nerm.objective import Risk as Risk
 from nerm.objective import equalized_odds as equalized_odds

@@ -33,6 +33,8 @@ class Defaults:
         Who solves, and the relative duality gap to certify.
     delta
         Probability with which a bound may fail.
+    measure, prefer, keep
+        What a limit is about, what surrogates are compared by, and the share of positive rates that must be left.
 
     Examples
     --------
@@ -57,6 +59,9 @@ class Defaults:
     solver: str = "auto"
     tol: float = 1e-6
     delta: float = 0.05
+    measure: str = "calders_verwer_score"
+    prefer: str = "accuracy"
+    keep: float = 0.5
 
 
 DEFAULTS = Defaults()

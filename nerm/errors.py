@@ -10,6 +10,8 @@ nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class NermError(Exception):
     """The root of every error that nerm raises on purpose.
@@ -86,6 +88,30 @@ class MissingPackageError(NermError, ImportError):
     ... except ImportError as error:
     ...     print(error)
     solver 'piqp' needs the package 'piqp'. It is not installed. Install it.
+    """
+
+
+class NotNeutralError(InvalidInputError, RuntimeError):
+    """No model is within the limit of measured neutrality that was asked for; `best` is the nearest that was found.
+
+    >>> import numpy as np, nerm
+    >>> X, y = np.arange(8.0).reshape(-1, 1), np.repeat([-1, 1], 4)
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on(X, y, viewpoint=y)
+    >>> try:
+    ...     problem.neutralize(0.01, surrogate=nerm.Hinge())
+    ... except nerm.NotNeutralError as error:
+    ...     print(error)
+    a model within 0.01 of calders_verwer_score = 0 must exist that is no constant. Got none with Hinge(): ...
+    """
+
+    best: Any = None
+
+
+class NoPromiseError(NotNeutralError):
+    """No model could be promised to stay within the limit on new rows; the message says how many rows would do.
+
+    >>> issubclass(NoPromiseError, NotNeutralError)
+    True
     """
 
 

@@ -26,6 +26,7 @@ from nerm.value import ObjectiveValue, TermValue
 if TYPE_CHECKING:
     from nerm.certificate import Certificate
     from nerm.multipliers import Multipliers
+    from nerm.neutralize import Neutralized
     from nerm.solution import Solution
     from nerm.solvers.base import Solver
 
@@ -382,6 +383,71 @@ class Problem:
         from nerm.solvers import solve
 
         return solve(self, solver, tol, strict=strict, time_limit=time_limit, **options)
+
+    def neutralize(
+        self,
+        limit: float,
+        measure: Any = "calders_verwer_score",
+        *,
+        tol: float = 1e-6,
+        on: Any = None,
+        surrogate: Any = "auto",
+        prefer: Any = "accuracy",
+        keep: float = 0.5,
+        random_state: int = 0,
+    ) -> Neutralized:
+        """Return the solution whose *measured* neutrality is within a limit, as good as it gets.
+
+        The risk and the regularizers stay; neutrality terms are replaced by one-sided ones,
+        ``Neutrality(psi, to, weights, side)``, whose weights are searched: as eta grows the signed measure passes from
+        that of the plain model through 0. Every solve is certified (a stationary point with a ramp) and starts from the
+        last.
+
+        Parameters
+        ----------
+        limit : float
+            The largest size of the measure that is allowed.
+        measure : str or callable
+            A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk", "equal_opportunity_difference",
+            "equalized_odds_difference", "normalized_prejudice_index") or ``(y, scores, viewpoint) -> signed float``.
+        tol : float
+            The relative gap of every solve.
+        on : (X, y, viewpoint), optional
+            Other rows to measure on.
+        surrogate : "auto", MarginFunction, or a list of these
+            psi. Of several, that is chosen which does best on rows that are set apart from the search.
+        prefer : "accuracy", "auc" or callable
+            What "best" means; a callable takes (y, scores).
+        keep : float
+            In every group at least this share of the plain model's positive rate must be left.
+        random_state : int
+            Which rows are set apart.
+
+        Returns
+        -------
+        Neutralized
+
+        Raises
+        ------
+        NotNeutralError
+            Where nothing within the limit was found that ranks better than chance and keeps positive rates; its `best`
+            is the nearest.
+
+        >>> import numpy as np, nerm
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(400, 3)); v = np.where(X[:, 0] + rng.normal(size=400) > 0, 1, -1)
+        >>> y = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=400) > 0, 1, -1)
+        >>> problem = (nerm.Risk(nerm.Logistic()) + 0.001 * nerm.SquaredL2()).on(X, y, viewpoint=v)
+        >>> found = problem.neutralize(0.02, surrogate=nerm.Logistic())
+        >>> found.reached, abs(found.value) <= 0.02, str(found.solution.status)
+        (True, True, 'optimal')
+        """
+        from nerm.neutralize import neutralize
+
+        return neutralize(
+            self, limit, measure, tol=tol, on=on, surrogate=surrogate, prefer=prefer, keep=keep,
+            random_state=random_state,
+        )  # fmt: skip
 
     def path(
         self,

@@ -29,6 +29,7 @@ DOORS = {
     "problem.Problem.certify": "certificate",
     "problem.Problem.convexified": "convexify",
     "problem.Problem.to_cvxpy": "modelling",
+    "problem.Problem.neutralize": "neutralize",
     "solution.Solution.save": "saving",
     "solution.Solution.fit_facts": "bounds",
     "estimators.base.NeutralClassifier.save": "saving",

@@ -11,6 +11,7 @@ from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, check_X_y
@@ -24,9 +25,11 @@ from nerm.atoms.regularizer import Regularizer
 from nerm.certificate import Certificate
 from nerm.collapse import collapse
 from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
-from nerm.estimators.design import Design, TrainingRows, kept, plain_scores, solved
+from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
+from nerm.estimators.limits import Asked, Promise, neutralized
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
+from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
 from nerm.solution import Solution
 from nerm.typing import Array, Floats, Ints, Matrix
@@ -55,6 +58,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     total_weight_: float
     collapse_: str | None
     solutions_: tuple[Solution, ...]
+    eta_: Any
+    neutrality_: float
+    trace_: pd.DataFrame
+    promise_: Promise
 
     @abstractmethod
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
@@ -111,21 +118,44 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
         self.classes_, self.dropped_columns_ = classes, dropped
         self.class_weight_ = {} if self.class_weight is None else dict(zip(classes.tolist(), class_weight, strict=True))
-        problem, solutions = None, []
-        for k in [1] if len(classes) == 2 else range(len(classes)):
-            problem = design.problem(rows, k, like=problem)
-            solutions.append(solved(problem, design))
-        self._keep(solutions, design, matrix, places)
-        self.collapse_ = self._collapse(solutions, design, rows)
+        solutions, learned = self._solutions(design, rows, [1] if len(classes) == 2 else list(range(len(classes))))
+        self._keep(solutions, design, matrix, places[learned])
+        learning = rows if len(learned) == len(rows.codes) else rows.at(learned, design)
+        self.collapse_ = self._collapse(solutions, design, learning)
         if self.collapse_ is not None:
             advice = "Try class_weight='balanced', or a smaller eta or lam."
             warnings.warn(f"{self.collapse_} {advice}", NearlyConstantWarning, stacklevel=2)
         return self
 
+    def _solutions(self, design: Design, rows: TrainingRows, classes: list[int]) -> tuple[list[Solution], Ints]:
+        """Return one solution a class, within the limit if one is asked for, and the rows that were learned from."""
+        for name in ("eta_", "neutrality_", "trace_", "promise_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        asked, self._weights = Asked.of(self), None
+        if asked is None:
+            problem, solutions = None, []
+            for k in classes:
+                problem = design.problem(rows, k, like=problem)
+                solutions.append(solved(problem, design))
+            return solutions, np.arange(len(rows.codes))
+        found, promise, learned = neutralized(design, rows, classes, asked)
+        for one in found:
+            insist(one.solution)
+        several = len(found) > 1
+        self.eta_ = [one.eta for one in found] if several else found[0].eta
+        self.neutrality_ = max(abs(one.value) for one in found) if several else found[0].value
+        traces = [one.trace.assign(label=self.classes_[k]) for k, one in zip(classes, found, strict=True)]
+        self.trace_ = pd.concat(traces, ignore_index=True)
+        if promise is not None:
+            self.promise_ = promise
+        self._weights = as_measure(asked.measure).weights * len(rows.viewpoints)
+        return [one.solution for one in found], learned
+
     def _collapse(self, solutions: list[Solution], design: Design, rows: TrainingRows) -> str | None:
         """Say whether the model is nearly constant or its positive rate collapsed, judged on the training rows."""
         scores = np.column_stack([solution.training_scores() for solution in solutions])
-        signs, neutral = ((1, "+1"), (-1, "-1")), any(design.eta.values())
+        signs, neutral = ((1, "+1"), (-1, "-1")), self.limit is not None or any(design.eta.values())
         return collapse(
             scores if len(solutions) > 1 else scores[:, 0],
             rows.codes,
@@ -208,8 +238,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         # One-vs-rest is the sum of its problems, so their certificates add up.
         own = design.own_form(self.total_weight_)
         self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(own)
-        self._facts = [{name: solution.fit_facts(name) for name in design.eta} for solution in solutions]
-        self.solutions_ = tuple(kept(solution, design) for solution in solutions)
+        self._facts = [_facts(solution, list(design.eta)) for solution in solutions]
+        self.solutions_ = tuple(kept(solution, design, self._weights) for solution in solutions)
         coefs = np.vstack([solution.coef for solution in solutions])
         for name in ("coef_", "dual_coef_", "support_", "support_vectors_"):
             if hasattr(self, name):  # an earlier fit with another kernel may have left some
@@ -354,6 +384,13 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._pairwise()
         return tags
+
+
+def _facts(solution: Solution, names: list[str]) -> dict[str, Any]:
+    """Return the facts for bounds, by viewpoint; none where the plain model was neutral enough."""
+    if not any(t.term.kind == "neutrality" for t in solution.problem.objective.terms):
+        return {}
+    return {name: solution.fit_facts(name) for name in names}
 
 
 def _without(X: Any, columns: tuple[int, ...]) -> Any:

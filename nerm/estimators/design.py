@@ -13,7 +13,7 @@ the one here. A row of weight 2 is two rows, so both are the same problem to the
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from nerm.errors import NotSolvedError
 from nerm.objective import Neutrality, Risk
 from nerm.problem import Problem
 from nerm.solution import Solution, Status
-from nerm.typing import Floats, Matrix
+from nerm.typing import Floats, Ints, Matrix
 from nerm.value import ObjectiveValue
 from nerm.viewpoint import DEFAULT
 
@@ -96,6 +96,13 @@ class TrainingRows:
     sample_weight: Floats
     risk_weight: Floats
 
+    def at(self, places: Ints, design: Design) -> TrainingRows:
+        """Return some of the rows."""
+        pairwise = design.kernel is not None and design.kernel.name == "precomputed"
+        X = self.X[places][:, places] if pairwise else self.X[places]
+        views = {name: v[places] for name, v in self.viewpoints.items()}
+        return TrainingRows(X, self.codes[places], views, self.sample_weight[places], self.risk_weight[places])
+
 
 def solved(problem: Problem, design: Design) -> Solution:
     """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
@@ -114,7 +121,7 @@ def solved(problem: Problem, design: Design) -> Solution:
         ]
         value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
         solution = replace(solution, problem=problem, objective=value)
-    _insist(solution)
+    insist(solution)
     return pruned(solution) if problem.is_kernel else solution
 
 
@@ -126,7 +133,7 @@ def plain_scores(problem: Problem, design: Design) -> Floats | None:
     return None if solution.status is Status.FAILED else solution.training_scores()
 
 
-def _insist(solution: Solution) -> None:
+def insist(solution: Solution) -> None:
     """Refuse a solver that found nothing, and warn of an answer that is not certified."""
     if solution.status is Status.FAILED:
         raise NotSolvedError(
@@ -164,9 +171,11 @@ def pruned(solution: Solution) -> Solution:
     return solution
 
 
-def kept(solution: Solution, design: Design) -> Solution:
+def kept(solution: Solution, design: Design, names: Sequence[str] | None = None) -> Solution:
     """Return what a classifier remembers: the solution without its rows, its neutrality weights by name again."""
     shown = design.objective(solution.problem.regularizers[0][0])
+    if names is not None:
+        shown = _named(solution.problem.objective, names)
     terms = tuple(
         replace(value, label=repr(weighted.term))
         for value, weighted in zip(solution.objective.terms, shown.terms, strict=True)
@@ -174,3 +183,13 @@ def kept(solution: Solution, design: Design) -> Solution:
     small = solution.without_rows()
     problem = replace(small.problem, objective=shown)
     return replace(small, problem=problem, objective=ObjectiveValue(solution.objective.total, terms))
+
+
+def _named(objective: Objective, names: Sequence[str]) -> Objective:
+    """Return an objective whose neutrality terms have weights by name instead of arrays."""
+    known = iter(names)
+    terms = tuple(
+        replace(t, term=replace(t.term, weights=next(known))) if isinstance(t.term, Neutrality) else t
+        for t in objective.terms
+    )
+    return replace(objective, terms=terms)

@@ -29,7 +29,8 @@ class NERMClassifier(NeutralClassifier):
     Parameters
     ----------
     loss, surrogate : MarginFunction or str
-        phi and psi, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`).
+        phi and psi, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`). The surrogate "auto" is
+        the paper's hinge, or with a limit the one that does best on rows that are set apart.
     regularizer : Regularizer or str
         Omega, or its name (see `nerm.atoms.regularizers()`); with a kernel it must be SquaredL2.
     lam : float
@@ -37,6 +38,8 @@ class NERMClassifier(NeutralClassifier):
     eta : float or dict
         Weight of neutrality, or a dict by viewpoint.
     kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
+        As in `NeutralSVC`.
+    limit, measure, confidence, prefer, keep
         As in `NeutralSVC`.
 
     >>> import numpy as np, nerm
@@ -52,7 +55,7 @@ class NERMClassifier(NeutralClassifier):
     sum_form: ClassVar[bool] = False
     loss: Any = DEFAULTS.loss
     regularizer: Any = DEFAULTS.regularizer
-    surrogate: Any = DEFAULTS.surrogate
+    surrogate: Any = "auto"
     lam: Any = DEFAULTS.lam
     eta: Any = DEFAULTS.eta
     kernel: Any = DEFAULTS.kernel
@@ -65,7 +68,14 @@ class NERMClassifier(NeutralClassifier):
     fit_intercept: bool = True
     solver: str = DEFAULTS.solver
     tol: float = DEFAULTS.tol
+    limit: float | None = None
+    measure: Any = DEFAULTS.measure
+    confidence: float | None = None
+    prefer: Any = DEFAULTS.prefer
+    keep: float = DEFAULTS.keep
 
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
-        loss, surrogate = as_atom(self.loss, "loss"), as_atom(self.surrogate, "surrogate")
+        automatic = isinstance(self.surrogate, str) and self.surrogate == "auto"
+        loss = as_atom(self.loss, "loss")
+        surrogate = as_atom(DEFAULTS.surrogate if automatic else self.surrogate, "surrogate")
         return loss, as_atom(self.regularizer, "regularizer"), surrogate, as_nonnegative(self.lam, "lam")

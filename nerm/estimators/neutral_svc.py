@@ -44,6 +44,20 @@ class NeutralSVC(NeutralClassifier):
         See `nerm.Problem.solve`.
     tol : float
         The relative duality gap that nerm certifies. Missing it is a ConvergenceWarning.
+    limit : float, optional
+        The largest size of the measured neutrality on the training rows: then the weight of one-sided neutrality terms
+        is searched (`nerm.Problem.neutralize`), beginning with eta if that is positive, and `weights` follow from the
+        measure. `NotNeutralError` where nothing that could be used is within the limit.
+    measure : str or callable
+        What is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
+        "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed float``.
+    confidence : float, optional
+        With 0.95 the measure is within the limit on *new* rows with that probability, judged by rows that are held out,
+        or `NoPromiseError` is raised.
+    prefer : "accuracy", "auc" or callable
+        By what surrogates are compared on rows that are set apart.
+    keep : float
+        The share of the plain model's positive rate that must be left in every group.
 
     Attributes
     ----------
@@ -59,6 +73,10 @@ class NeutralSVC(NeutralClassifier):
         Of the sum form; of the sum over classes beyond two.
     solutions_ : tuple of Solution
         One a binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without its rows.
+    eta_, neutrality_, trace_
+        With a limit: the weight that was found, the measure on the training rows, and a table of every solve.
+    promise_ : Promise
+        With confidence: what holds on new rows.
     class_weight_ : dict
         By class; empty if none was asked for.
     collapse_ : str or None
@@ -89,6 +107,11 @@ class NeutralSVC(NeutralClassifier):
     fit_intercept: bool = True
     solver: str = DEFAULTS.solver
     tol: float = DEFAULTS.tol
+    limit: float | None = None
+    measure: Any = DEFAULTS.measure
+    confidence: float | None = None
+    prefer: Any = DEFAULTS.prefer
+    keep: float = DEFAULTS.keep
 
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
         return Hinge(), SquaredL2(), Hinge(), as_positive(self.lam, "lam")

@@ -160,6 +160,23 @@ def path(
     return _solve_all(problems, solver, tol, strict, time_limit, options)
 
 
+class Relatives:
+    """Solves problems on the same rows one after the other; sessions, and what they keep, serve them all.
+
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> Relatives().solve(problem, 1e-6).status.value
+    'optimal'
+    """
+
+    def __init__(self, solver: str | Solver = "auto") -> None:
+        self.solver, self.sessions = solver, dict[str, Session]()
+
+    def solve(self, problem: Problem, tol: float, **options: Any) -> Solution:
+        """Solve one problem, from where the last ones ended."""
+        return _solve_all([problem], self.solver, tol, False, None, options, self.sessions)[0]
+
+
 def _solve_all(
     problems: list[Problem],
     reference: str | Solver,
@@ -167,9 +184,10 @@ def _solve_all(
     strict: bool,
     time_limit: float | None,
     options: dict[str, Any],
+    sessions: dict[str, Session] | None = None,
 ) -> list[Solution]:
     """Solve relatives; those that are not convex by convex steps."""
-    tol, sessions = as_positive(tol, "tol"), dict[str, Session]()
+    tol, sessions = as_positive(tol, "tol"), {} if sessions is None else sessions
     until = clock.after(
         None if time_limit is None else as_positive(time_limit, "time_limit", "Use a number of seconds")
     )

@@ -1,0 +1,203 @@
+"""Classifiers within a limit of measured neutrality, and the promise that it will hold on new rows.
+
+A hold-out of m rows that no candidate has seen judges k candidates: with probability 1 - delta all of them have a
+measure within its value there plus the width of a bound at delta / k (`nerm.bounds`). The best candidate whose bound is
+within the limit is the answer; if there is none, there is no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
+from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
+from nerm.estimators.parameters import as_atom
+from nerm.neutralize import Neutralized, neutralize
+from nerm.neutralize.measures import Measure, as_measure
+from nerm.signs import sign
+from nerm.splitting import hold_out
+from nerm.typing import Floats, Ints
+from nerm.validation import as_nonnegative
+
+if TYPE_CHECKING:
+    from nerm.estimators.design import Design, TrainingRows
+
+HOLD_OUT = 0.3  # of the rows
+TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # the limits of the candidates, as shares of what is asked for
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a classifier: a measure within a limit on training rows or, with confidence, on new ones."""
+
+    limit: float
+    measure: Any
+    confidence: float | None
+    surrogate: Any
+    prefer: Any
+    keep: float
+
+    @classmethod
+    def of(cls, model: Any) -> Asked | None:
+        """Return what a classifier's parameters ask for, checked; None without a limit."""
+        confidence = model.confidence
+        if model.limit is None:
+            if confidence is not None:
+                raise InvalidInputError(
+                    "'confidence' must come with a limit", f"{confidence!r} and no limit", "Pass limit="
+                )
+            return None
+        if confidence is not None and not 0 < as_nonnegative(confidence, "confidence") < 1:
+            raise InvalidInputError(
+                "'confidence' must be between 0 and 1", f"{confidence!r}", "Pass 0.95, for instance"
+            )
+        surrogate = getattr(model, "surrogate", "auto")
+        if not (isinstance(surrogate, str) and surrogate == "auto"):
+            surrogate = as_atom(surrogate, "surrogate")
+        limit = as_nonnegative(model.limit, "limit")
+        return cls(limit, model.measure, confidence, surrogate, model.prefer, as_nonnegative(model.keep, "keep"))
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What holds on new rows: with this confidence the measure is at most `bound`, which is within the limit.
+
+    Attributes
+    ----------
+    measure, limit, confidence
+        What was asked for.
+    bound, measured : float
+        The bound on the measure of new rows, and its value on the hold-out.
+    rows, candidates : int
+        Rows that were held out, and models that they judged.
+
+    """
+
+    measure: str
+    limit: float
+    confidence: float
+    bound: float
+    measured: float
+    rows: int
+    candidates: int
+
+    def __str__(self) -> str:
+        return (
+            f"with probability {self.confidence:g} the {self.measure} of new rows is at most {self.bound:.4f} (asked: "
+            f"{self.limit:g}; {self.measured:.4f} on {self.rows} rows held out, {self.candidates} candidates)"
+        )
+
+
+def neutralized(
+    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked
+) -> tuple[list[Neutralized], Promise | None, Ints]:
+    """Return one result a class, the promise if one was asked for, and the rows that were learned from."""
+    if not rows.viewpoints:
+        raise InvalidInputError(
+            "'viewpoint' must be given when a limit is", "None", "Call fit(X, y, viewpoint=...), or set limit=None"
+        )
+    everybody = np.arange(len(rows.codes))
+    if asked.confidence is None:
+        return _fitted(design, rows, classes, asked, asked.limit), None, everybody
+    apart = _apart(rows)
+    learning = rows.at(np.flatnonzero(~apart), design)
+    held, X = rows.at(np.flatnonzero(apart), design), rows.X[apart]
+    if design.kernel is not None and design.kernel.name == "precomputed":
+        X = rows.X[apart][:, ~apart]
+    measure = as_measure(asked.measure)
+    candidates = _tightened(design, learning, classes, asked)
+    statements = len(candidates) * len(classes) * len(rows.viewpoints) * len(measure.weights)
+    delta = (1 - asked.confidence) / statements
+    judged = []
+    for found in candidates:
+        bounds = [
+            _bound(measure, np.where(held.codes == k, 1.0, -1.0), one.solution.decision_function(X), v, delta)
+            for k, one in zip(classes, found, strict=True)
+            for v in held.viewpoints.values()
+        ]
+        judged.append(max(bounds))
+    good = [i for i, (bound, _) in enumerate(judged) if bound <= asked.limit]
+    if not good:
+        raise _no_promise(asked, measure, judged, len(held.codes))
+    best = good[0]  # the least neutralised comes first
+    bound, value = judged[best]
+    confidence = float(asked.confidence)
+    promise = Promise(measure.name, asked.limit, confidence, bound, value, len(held.codes), len(candidates))
+    return candidates[best], promise, np.flatnonzero(~apart)
+
+
+def _fitted(
+    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked, limit: float
+) -> list[Neutralized]:
+    """Return one result a class."""
+    problem, found = None, []
+    for k in classes:
+        problem = design.problem(rows, k, like=problem)
+        one = neutralize(
+            problem, limit, asked.measure, tol=design.tol, surrogate=asked.surrogate, prefer=asked.prefer,
+            keep=asked.keep, row_weight=rows.sample_weight, first=max(design.eta.values()) or None,
+            among_classes=len(classes) > 1,
+        )  # fmt: skip
+        found.append(one)
+    return found
+
+
+def _tightened(design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked) -> list[list[Neutralized]]:
+    """Return the candidates, from the loosest limit to the tightest that can be reached; one surrogate serves all."""
+    found: list[list[Neutralized]] = []
+    for share in TIGHTENED:
+        try:
+            found.append(_fitted(design, rows, classes, asked, share * asked.limit))
+        except NotNeutralError:
+            if not found:
+                raise
+            break
+        asked = replace(asked, surrogate=found[0][0].surrogate)
+    return found
+
+
+def _apart(rows: TrainingRows) -> Any:
+    """Return the rows of the hold-out, stratified by class and viewpoint."""
+    if np.ptp(rows.sample_weight) > 0:
+        raise InvalidInputError(
+            "a promise must rest on rows that count the same", "sample weights that differ", "Leave them out"
+        )
+    return hold_out([rows.codes, *(sign(v) for v in rows.viewpoints.values())], HOLD_OUT, 0)
+
+
+def _bound(measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float) -> tuple[float, float]:
+    """Return a bound on the measure of new rows that holds with probability 1 - delta, and its value on these."""
+    among: dict[str, Callable[[], Any]] = {
+        "uniform": lambda: slice(None), "balanced": lambda: slice(None),
+        "equal_opportunity": lambda: y > 0, "predictive_equality": lambda: y <= 0,
+    }  # fmt: skip
+    if measure.function is not None or measure.name == "normalized_prejudice_index":
+        raise InvalidInputError(
+            "a promise must be about a measure that has a bound",
+            f"{measure.name!r}",
+            "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out",
+        )
+    bounds = []
+    for weights in measure.weights:
+        part = among[weights]()
+        bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
+        bounds.append(bound(scores[part], v[part], delta=delta))
+    value = max(map(abs, measure.parts(y, scores, v, np.ones(len(y)))))
+    return max(bounds), value
+
+
+def _no_promise(asked: Asked, measure: Measure, judged: Sequence[tuple[float, float]], rows: int) -> NoPromiseError:
+    """Return the refusal: the nearest candidate, and how many rows would have sufficed."""
+    bound, value = min(judged)
+    room, width = asked.limit - min(v for _, v in judged), bound - value
+    more = f"about {int(np.ceil(rows * ((width / room) ** 2 - 1) / HOLD_OUT))} more rows would have sufficed"
+    advice = f"If all else stays, {more}" if room > 0 else "No number of rows would: raise the limit"
+    return NoPromiseError(
+        f"the {measure.name} of new rows must be within {asked.limit:g} with probability {asked.confidence:g}",
+        f"{len(judged)} candidates, of which the best has a bound of {bound:.4f} ({value:.4f} on {rows} rows held out)",
+        advice,
+    )

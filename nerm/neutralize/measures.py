@@ -1,0 +1,82 @@
+"""What can be limited: measures of neutrality, signed, and the weights that make a neutrality term move each.
+
+With neutrality weights u of mean 1 the weighted agreement ``(1/n) sum_i u_i sign f_i sign v_i`` *is* a measure: C_sgn
+for uniform weights, the Calders-Verwer score for balanced ones, the differences of true and of false positive rates for
+those of equal opportunity and predictive equality. A one-sided term with the same weights pushes it down or up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nerm import metrics
+from nerm import weights as neutrality_weights
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.signs import sign
+from nerm.typing import Floats
+
+#: By the name of the measure, the neutrality weights of the terms that move it.
+WEIGHTS = {
+    "calders_verwer_score": ("balanced",),
+    "neutrality_risk": ("uniform",),
+    "equal_opportunity_difference": ("equal_opportunity",),
+    "equalized_odds_difference": ("equal_opportunity", "predictive_equality"),
+    "normalized_prejudice_index": ("balanced",),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of neutrality to one viewpoint.
+
+    Attributes
+    ----------
+    name : str
+        That of the function in `nerm.metrics`, or of the callable.
+    weights : tuple of str
+        Which neutrality weights move it: one signed part each.
+    function : callable, optional
+        A measure of one's own, ``(y, scores, viewpoint) -> signed float``.
+
+    """
+
+    name: str
+    weights: tuple[str, ...]
+    function: Callable[..., float] | None = None
+
+    def parts(self, y: Floats, scores: Floats, viewpoint: Floats, row_weight: Floats) -> list[float]:
+        """Return the signed parts: positive where f follows the viewpoint. The measure is the largest in size."""
+        if self.function is not None:
+            return [float(self.function(y, scores, viewpoint))]
+        agreement = sign(scores) * sign(viewpoint)
+        signed = []
+        for name in self.weights:
+            u = row_weight * neutrality_weights.resolve(name, y, viewpoint, row_weight)
+            signed.append(float(u @ agreement / row_weight.sum()))
+        if self.name == "normalized_prejudice_index":
+            size = metrics.normalized_prejudice_index(scores, viewpoint, row_weight)
+            return [float(np.copysign(size, signed[0]))]
+        return signed
+
+
+def as_measure(measure: Any) -> Measure:
+    """Return a measure from its name in `nerm.metrics` or from a callable.
+
+    >>> as_measure("equalized_odds_difference").weights
+    ('equal_opportunity', 'predictive_equality')
+    """
+    if callable(measure):
+        return Measure(getattr(measure, "__name__", repr(measure)), ("balanced",), measure)
+    if not isinstance(measure, str):
+        raise InvalidInputError(
+            "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float",
+            repr(measure),
+            "Pass 'calders_verwer_score', for instance",
+        )
+    if measure not in WEIGHTS:
+        raise UnknownNameError("'measure'", measure, WEIGHTS, "Use one of these names, or a function")
+    return Measure(measure, WEIGHTS[measure])

@@ -1,0 +1,114 @@
+"""A problem with one-sided neutrality terms of any weights, on some of its rows, and what solutions do to people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from nerm import weights as neutrality_weights
+from nerm.algebra import Objective, WeightedTerm
+from nerm.atoms.margin import MarginFunction
+from nerm.metrics import report
+from nerm.neutralize.measures import Measure
+from nerm.objective import Neutrality
+from nerm.problem import Problem
+from nerm.signs import sign
+from nerm.solution import Solution
+from nerm.solvers import Relatives
+from nerm.typing import Bools, Floats
+
+AGREEMENT, DISAGREEMENT = "agreement", "disagreement"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One signed part of the measure: the viewpoint it is about and the weights of the term that moves it."""
+
+    viewpoint: str
+    weights: str
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """The plain problem, on the rows where `used`, to which terms are added.
+
+    Attributes
+    ----------
+    problem : Problem
+        Its risk, regularizers and constraints are kept, its neutrality terms are replaced.
+    measure : Measure
+    viewpoints : tuple of str
+        Those to be neutral to.
+    row_weight : (n,) array
+        How much each row counts in the measure and in neutrality terms.
+    used : (n,) array of bool
+        The rows to learn from; the others have the weight 0.
+    tol : float
+    relatives : Relatives
+        Solves one after the other in one session.
+
+    """
+
+    problem: Problem
+    measure: Measure
+    viewpoints: tuple[str, ...]
+    row_weight: Floats
+    used: Bools
+    tol: float
+    relatives: Relatives = field(default_factory=Relatives)
+
+    @property
+    def parts(self) -> list[Part]:
+        """What must be within the limit."""
+        return [Part(name, weights) for name in self.viewpoints for weights in self.measure.weights]
+
+    def solve(
+        self, surrogate: MarginFunction, etas: Sequence[float], sides: Sequence[str], start: Solution | None = None
+    ) -> Solution:
+        """Solve with a one-sided term of this weight for each part."""
+        p, s = self.problem, self.row_weight * self.used
+        terms = [t for t in p.objective.terms if not isinstance(t.term, Neutrality)]
+        for part, eta, side in zip(self.parts, etas, sides, strict=True):
+            v = p.viewpoints[part.viewpoint]
+            u = s * neutrality_weights.resolve(part.weights, p.y, v, s)
+            to = None if len(p.viewpoints) == 1 else part.viewpoint
+            terms.append(WeightedTerm(float(eta), Neutrality(surrogate, to, u, side)))
+        objective = Objective(tuple(terms), p.objective.constraints)
+        weighted = p.with_labels(p.y, objective, p.sample_weight * self.used)
+        share = float(s.sum() / self.row_weight.sum())
+        options = {} if start is None or weighted.is_convex else {"start": (start.coef, start.intercept)}
+        return self.relatives.solve(replace(weighted, divisor=p.divisor * share), self.tol, **options)
+
+    def plain(self) -> Solution:
+        """Return the solution without any neutrality."""
+        p = self.problem
+        terms = tuple(t for t in p.objective.terms if not isinstance(t.term, Neutrality))
+        weighted = p.with_labels(p.y, replace(p.objective, terms=terms), p.sample_weight * self.used)
+        share = float((self.row_weight * self.used).sum() / self.row_weight.sum())
+        return self.relatives.solve(replace(weighted, divisor=p.divisor * share), self.tol)
+
+    def measured(self, scores: Floats, on: Bools | None = None) -> Floats:
+        """Return the signed parts of the measure, in the order of `parts`, on rows (by default those that are used)."""
+        rows = self.used if on is None else on
+        y, s = self.problem.y[rows], self.row_weight[rows]
+        found = [self.measure.parts(y, scores[rows], self.problem.viewpoints[v][rows], s) for v in self.viewpoints]
+        return np.concatenate(found)
+
+    def rates(self, scores: Floats, on: Bools | None = None) -> Floats:
+        """Return the share of positive predictions in each group, (number of viewpoints, 2): v <= 0, v > 0."""
+        rows = self.used if on is None else on
+        s, positive, found = self.row_weight[rows], scores[rows] > 0, []
+        for name in self.viewpoints:
+            v = sign(self.problem.viewpoints[name][rows])
+            found.append([float(s[v == g] @ positive[v == g]) / max(float(s[v == g].sum()), 1e-300) for g in (-1, 1)])
+        return np.array(found)
+
+    def quality(self, scores: Floats, on: Bools | None = None) -> dict[str, float]:
+        """Return accuracy and AUC on rows."""
+        rows = self.used if on is None else on
+        v = self.problem.viewpoints[self.viewpoints[0]][rows]
+        found: Any = report(self.problem.y[rows], scores[rows], v, self.row_weight[rows])
+        return {"accuracy": float(found["accuracy"]), "auc": float(found["auc"])}

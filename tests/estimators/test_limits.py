@@ -1,0 +1,164 @@
+"""Classifiers within a limit of measured neutrality, and promises on new rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import nerm
+from nerm.errors import InvalidInputError
+
+
+def data(seed=0, n=600):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    v = np.where(X[:, 0] + rng.normal(size=n) > 0.2, 1, -1)
+    y = np.where(X[:, 0] + X[:, 1] + X[:, 2] + 0.7 * rng.normal(size=n) > 0, "yes", "no")
+    return X, y, v
+
+
+def difference(f, v):
+    return np.mean(f[v > 0] > 0) - np.mean(f[v < 0] > 0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nerm.NeutralSVC(lam=1.0, limit=0.03),
+        nerm.NERMClassifier(loss="logistic", lam=1e-3, limit=0.03, surrogate="logistic"),
+        nerm.NERMClassifier(loss="logistic", lam=1e-3, limit=0.03, prefer="auc"),
+        nerm.NeutralSVC(lam=5.0, kernel="rbf", limit=0.05),
+    ],
+    ids=repr,
+)
+def test_the_measure_is_within_the_limit(model):
+    X, y, v = data(n=200 if model.kernel == "rbf" else 600)
+    model = clone(model).fit(X, y, viewpoint=v)
+    f = model.decision_function(X)
+    assert abs(difference(f, v)) <= model.limit
+    assert model.neutrality_ == pytest.approx(difference(f, v), abs=1e-12)
+    assert model.eta_ > 0
+    assert model.trace_["chosen"].sum() == 1
+    assert model.score(X, y) > 0.6
+    assert "side='agreement'" in str(model.explain())
+    plain = clone(model).set_params(limit=None).fit(X, y, viewpoint=v)
+    assert not hasattr(plain, "eta_")
+    model.set_params(limit=None).fit(X, y, viewpoint=v)
+    assert not hasattr(model, "trace_")
+
+
+def test_measures_weights_and_several_classes():
+    X, y, v = data(1)
+    s = np.where(np.arange(len(y)) < 200, 2.0, 1.0)
+    model = nerm.NERMClassifier(loss="logistic", lam=1e-3, surrogate="logistic", limit=0.02, measure="neutrality_risk")
+    model.fit(X, y, viewpoint=v, sample_weight=s)
+    f = model.decision_function(X)
+    assert abs(s @ (np.where(f > 0, 1, -1) * v)) / s.sum() <= 0.02
+    grades = np.digitize(X[:, 1] + 0.5 * X[:, 0], [-0.6, 0.6])
+    model = nerm.NERMClassifier(loss="logistic", lam=1e-3, surrogate="logistic", limit=0.04, keep=0.2)
+    model.fit(X, grades, viewpoint=v)
+    for scores in model.decision_function(X).T:
+        assert abs(difference(scores, v)) <= 0.04
+    assert len(model.eta_) == 3
+    assert model.neutrality_ <= 0.04
+
+
+def test_saved_and_searched(tmp_path):
+    X, y, v = data(2, n=400)
+    model = nerm.NERMClassifier(loss="logistic", surrogate="logistic", limit=0.05, lam=1e-3)
+    model.fit(X, y, viewpoint=v).save(tmp_path / "m.nerm")
+    loaded = nerm.load(tmp_path / "m.nerm")
+    assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert loaded.limit == 0.05
+    search = GridSearchCV(model, {"lam": [1e-3, 1e-1]}, cv=2, error_score="raise").fit(X, y, viewpoint=v)
+    assert abs(difference(search.decision_function(X), v)) <= 0.05
+    nerm_step = model.set_fit_request(viewpoint=True) if hasattr(model, "set_fit_request") else model
+    pipe = make_pipeline(StandardScaler(), nerm_step)
+    pipe.fit(X, y, nermclassifier__viewpoint=v)
+    assert abs(difference(pipe.decision_function(X), v)) <= 0.05
+
+
+def test_a_promise_or_a_refusal():
+    X, y, v = data(3, n=4000)
+    model = nerm.NERMClassifier(loss="logistic", surrogate="logistic", lam=1e-3, limit=0.2, confidence=0.95)
+    model.fit(X, y, viewpoint=v)
+    promise = model.promise_
+    assert promise.bound <= 0.2
+    assert (promise.measure, promise.limit, promise.confidence) == ("calders_verwer_score", 0.2, 0.95)
+    assert promise.rows == pytest.approx(1200, abs=4)
+    new = data(4, n=20000)
+    assert abs(difference(model.decision_function(new[0]), new[2])) <= promise.bound
+    assert "with probability 0.95 the calders_verwer_score of new rows is at most" in str(promise)
+    with pytest.raises(nerm.NoPromiseError, match=r"about \d+ more rows would have sufficed"):
+        clone(model).set_params(limit=0.05).fit(X, y, viewpoint=v)
+
+
+MEASURES = ("calders_verwer_score", "neutrality_risk", "equal_opportunity_difference")
+
+
+def coverage(measure, draws, n=300):
+    """Return how often the measure of the population exceeds the bound that was promised, and how often one was."""
+    big = data(999, n=40_000)
+    kept = broken = 0
+    for seed in range(draws):
+        X, y, v = data(seed, n=n)
+        model = nerm.NERMClassifier(
+            loss="logistic", surrogate="logistic", lam=1e-2, limit=0.6, confidence=0.8, measure=measure, tol=1e-4
+        )
+        try:
+            model.fit(X, y, viewpoint=v)
+        except nerm.NotNeutralError:
+            continue
+        f, kept = model.decision_function(big[0]), kept + 1
+        value = {
+            "calders_verwer_score": lambda f=f: difference(f, big[2]),
+            "neutrality_risk": lambda f=f: np.mean(np.where(f > 0, 1, -1) * big[2]),
+            "equal_opportunity_difference": lambda f=f: difference(f[big[1] == "yes"], big[2][big[1] == "yes"]),
+        }[measure]()
+        broken += abs(value) > model.promise_.bound
+    return broken, kept
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_promises_hold(measure):
+    broken, kept = coverage(measure, 12)
+    assert kept >= 6
+    assert broken <= 0.2 * kept + 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measure", MEASURES)
+def test_promises_hold_in_a_thousand_draws(measure):
+    broken, kept = coverage(measure, 1000)
+    assert kept >= 500
+    assert broken <= 0.2 * kept
+
+
+BAD = {
+    "'confidence' must come with a limit. Got 0.9 and no limit": {"limit": None, "confidence": 0.9},
+    "'confidence' must be between 0 and 1. Got 1.5": {"confidence": 1.5},
+    "'limit' must be a finite number": {"limit": "low"},
+    "'measure' must be one of": {"measure": "parity"},
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_parameters(text):
+    X, y, v = data(n=60)
+    with pytest.raises(InvalidInputError) as caught:
+        nerm.NeutralSVC(**{"limit": 0.1, **BAD[text]}).fit(X, y, viewpoint=v)
+    assert text in str(caught.value)
+
+
+def test_more_that_cannot_be():
+    X, y, v = data(n=80)
+    with pytest.raises(InvalidInputError, match="'viewpoint' must be given when a limit is"):
+        nerm.NeutralSVC(limit=0.1).fit(X, y)
+    with pytest.raises(InvalidInputError, match="a promise must rest on rows that count the same"):
+        nerm.NeutralSVC(limit=0.5, confidence=0.9).fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
+    with pytest.raises(InvalidInputError, match="a promise must be about a measure that has a bound"):
+        nerm.NeutralSVC(limit=0.5, confidence=0.9, measure="normalized_prejudice_index").fit(X, y, viewpoint=v)

@@ -1,0 +1,208 @@
+"""Limits on measured neutrality: what is measured is measured once more here, in plain numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import nerm
+from nerm.errors import InvalidInputError, UnknownNameError
+
+PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
+
+
+def data(seed=0, n=600, rare=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    v = np.where(X[:, 0] + rng.normal(size=n) > 0.2, 1.0, -1.0)
+    y = np.where(X[:, 0] + X[:, 1] + 0.7 * rng.normal(size=n) > rare, 1.0, -1.0)
+    return X, y, v
+
+
+def rate(f, rows):
+    return np.mean(f[rows] > 0)
+
+
+MEASURES = {
+    "calders_verwer_score": lambda y, f, v: rate(f, v > 0) - rate(f, v < 0),
+    "neutrality_risk": lambda y, f, v: np.mean(np.where(f > 0, 1, -1) * v),
+    "equal_opportunity_difference": lambda y, f, v: rate(f, (v > 0) & (y > 0)) - rate(f, (v < 0) & (y > 0)),
+    "equalized_odds_difference": lambda y, f, v: max(
+        (rate(f, (v > 0) & (y == k)) - rate(f, (v < 0) & (y == k)) for k in (-1, 1)), key=abs
+    ),
+}
+
+
+@pytest.mark.parametrize("surrogate", [nerm.Logistic(), nerm.Hinge(), nerm.SquaredHinge(), nerm.Ramp(2.0)], ids=repr)
+@pytest.mark.parametrize("measure", list(MEASURES)[:3])
+def test_the_measure_is_within_the_limit(measure, surrogate):
+    X, y, v = data()
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.03, measure, surrogate=surrogate)
+    f = X @ found.solution.coef + found.solution.intercept
+    measured = MEASURES[measure](y, f, v)
+    assert abs(measured) <= 0.03
+    assert abs(found.value) == pytest.approx(abs(measured), abs=1e-12)
+    assert found.reached
+    assert found.solution.status == ("stationary" if isinstance(surrogate, nerm.Ramp) else "optimal")
+    assert set(found.trace["status"]) <= {"optimal", "stationary"}
+    assert found.trace["chosen"].sum() == 1
+    plain = PLAIN.on(X, y).solve()
+    before = MEASURES[measure](y, X @ plain.coef + plain.intercept, v)
+    assert abs(before) > 0.03 or measure == "neutrality_risk"
+    assert np.mean((f > 0) == (y > 0)) > 0.6
+
+
+@pytest.mark.parametrize("surrogate", [nerm.Logistic(), nerm.Hinge()], ids=repr)
+def test_two_parts_of_one_measure_jointly(surrogate):
+    X, y, v = data(11, n=3000)
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.05, "equalized_odds_difference", surrogate=surrogate)
+    f = X @ found.solution.coef + found.solution.intercept
+    assert abs(MEASURES["equalized_odds_difference"](y, f, v)) <= 0.05
+    assert found.value == pytest.approx(abs(MEASURES["equalized_odds_difference"](y, f, v)), abs=1e-12)
+
+
+def test_the_solution_is_the_optimum_at_its_weight():
+    X, y, v = data(1)
+    found = PLAIN.on(sp.csr_matrix(X), y, viewpoint=v).neutralize(0.02, surrogate=nerm.Hinge())
+    term = nerm.Neutrality(nerm.Hinge(), weights="balanced", side=found.side)
+    again = (PLAIN + found.eta * term).on(X, y, viewpoint=v).solve("clarabel")
+    assert found.solution.objective.total == pytest.approx(again.objective.total, rel=2e-6)
+
+
+def test_a_plain_model_that_is_neutral_enough_stays():
+    X, y, v = data(2)
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.9)
+    assert found.eta == 0
+    assert len(found.trace) == 1
+    assert found.solution.objective.total == pytest.approx(PLAIN.on(X, y).solve().objective.total, rel=1e-6)
+
+
+def test_of_several_surrogates_the_best_on_rows_set_apart_is_chosen():
+    X, y, v = data(3, n=900)
+    problem = PLAIN.on(X, y, viewpoint=v)
+    found = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Ramp(2.0)], prefer="auc")
+    assert found.choice["worth"].iloc[0] == found.choice["worth"].max()
+    assert repr(found.surrogate) == found.choice["surrogate"].iloc[0]
+    mine = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Hinge()], prefer=lambda y, f: -np.mean(f > 0))
+    assert len(mine.choice) == 2
+    assert repr(found).startswith("calders_verwer_score ")
+
+
+def test_a_measure_of_ones_own_and_other_rows():
+    X, y, v = data(4)
+    new = data(5)
+
+    def difference(y, scores, viewpoint):
+        return np.mean(scores[viewpoint > 0] > 0) - np.mean(scores[viewpoint < 0] > 0)
+
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.02, difference, on=new, surrogate=nerm.Logistic())
+    f = new[0] @ found.solution.coef + found.solution.intercept
+    assert abs(difference(new[1], f, new[2])) <= 0.02
+    assert found.measure == "difference"
+
+
+def test_two_viewpoints_jointly():
+    X, y, v = data(6, n=2000)
+    y = np.where(X[:, 0] + X[:, 1] + 2 * X[:, 2] > 0, 1.0, -1.0)
+    other = np.where(X[:, 1] + np.random.default_rng(0).normal(size=len(y)) > 0, 1.0, -1.0)
+    problem = PLAIN.on(X, y, viewpoint={"sex": v, "race": other})
+    found = problem.neutralize(0.04, surrogate=nerm.Logistic())
+    f = X @ found.solution.coef + found.solution.intercept
+    for each in (v, other):
+        assert abs(MEASURES["calders_verwer_score"](y, f, each)) <= 0.04
+    assert len(found.eta) == len(found.side) == 2
+
+
+def test_only_the_viewpoints_of_its_terms():
+    X, y, v = data(7)
+    both = {"sex": v, "race": -v}
+    problem = (PLAIN + nerm.Neutrality(nerm.Hinge(), to="race")).on(X, y, viewpoint=both)
+    found = problem.neutralize(0.03, surrogate=nerm.Logistic())
+    assert isinstance(found.eta, float)
+    assert "positive rate, race +" in found.trace
+
+
+def test_a_kernel():
+    X, y, v = data(8, n=150)
+    problem = (nerm.Risk(nerm.Hinge()) + 0.02 * nerm.SquaredL2()).on(X, y, viewpoint=v, kernel="rbf")
+    found = problem.neutralize(0.05, surrogate=nerm.Hinge())
+    assert abs(MEASURES["calders_verwer_score"](y, found.solution.decision_function(X), v)) <= 0.05
+
+
+@pytest.mark.parametrize("flip", ["v", "y"])
+def test_flipping_changes_nothing_but_signs(flip):
+    X, y, v = data(9)
+    one = PLAIN.on(X, y, viewpoint=v).neutralize(0.03, surrogate=nerm.Logistic())
+    other = (PLAIN.on(X, y, viewpoint=-v) if flip == "v" else PLAIN.on(X, -y, viewpoint=v)).neutralize(
+        0.03, surrogate=nerm.Logistic(), keep=0.2
+    )
+    assert other.eta == pytest.approx(one.eta, rel=1e-3)
+    assert other.value == pytest.approx(-one.value, abs=0.01)
+
+
+def test_a_constant_is_no_answer():
+    X, y, v = data(10, n=500, rare=1.5)
+    v = np.where(X[:, 0] > 0, 1.0, -1.0)
+    objective = nerm.Risk(nerm.Hinge()) + 0.01 * nerm.SquaredL2()
+    problem = objective.on(X, y, viewpoint=v)
+    with pytest.raises(nerm.NotNeutralError) as caught:
+        problem.neutralize(0.001, surrogate=nerm.Hinge(), keep=0.95)
+    best = caught.value.best
+    why = ("without neutrality", "beyond the limit", "says the same to everybody")
+    assert any(words in str(caught.value) for words in why)
+    assert best.trace["chosen"].sum() == 1
+    for limit in (0.02, 0.005, 0.001):
+        try:
+            found = problem.neutralize(limit, surrogate=[nerm.Hinge(), nerm.Logistic()])
+        except nerm.NotNeutralError:
+            continue
+        f = X @ found.solution.coef + found.solution.intercept
+        plain = objective.on(X, y).solve()
+        before = X @ plain.coef + plain.intercept
+        for group in (1, -1):
+            assert rate(f, v == group) >= 0.5 * rate(before, v == group)
+        assert 0 < np.mean(f > 0) < 1
+
+
+def test_a_plain_model_that_is_constant_is_no_answer_either():
+    X, y, v = data(10, n=500, rare=2.4)
+    problem = (nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2()).on(X, y, viewpoint=v)
+    with pytest.raises(nerm.NotNeutralError, match="the plain model already says the same to everybody"):
+        problem.neutralize(0.1)
+    assert problem.neutralize(0.1, keep=0).eta == 0  # asked for
+
+
+def test_rows_that_all_people_share_jump_over_the_limit():
+    X = np.repeat([[0.0], [1.0]], 50, axis=0)
+    v = np.repeat([-1.0, 1.0], 50)
+    y = np.where(np.arange(100) % 10 < np.where(X[:, 0] > 0, 8, 2), 1.0, -1.0)
+    with pytest.raises(nerm.NotNeutralError, match=r"the nearest has (0|1)\.0000"):
+        PLAIN.on(X, y, viewpoint=v).neutralize(0.1, surrogate=nerm.Logistic())
+
+
+BAD = {
+    "'limit' must be a finite number, at least 0. Got nan": {"limit": np.nan},
+    "'limit' must be a finite number, at least 0. Got -0.1": {"limit": -0.1},
+    "'measure' must be one of 'calders_verwer_score', 'equal_opportunity_difference'": {"measure": "parity"},
+    "'measure' must be the name of a measure or a function": {"measure": 3},
+    "'prefer' must be one of 'accuracy', 'auc'": {"prefer": "f1"},
+    "'surrogate' must be 'auto', a margin function or a list of them. Got 'hinge'": {"surrogate": "hinge"},
+    "'on' must be (X, y, viewpoint)": {"on": 5},
+    "'keep' must be a finite number, at least 0": {"keep": -1},
+    "'tol' must be": {"tol": 0},
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_input(text):
+    X, y, v = data(n=60)
+    with pytest.raises((InvalidInputError, UnknownNameError)) as caught:
+        PLAIN.on(X, y, viewpoint=v).neutralize(**{"limit": 0.1, **BAD[text]})
+    assert text in str(caught.value)
+
+
+def test_without_a_viewpoint():
+    X, y, _ = data(n=60)
+    with pytest.raises(InvalidInputError, match="'viewpoint' must be given to be neutral to it"):
+        PLAIN.on(X, y).neutralize(0.1)
