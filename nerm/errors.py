@@ -10,8 +10,6 @@ nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class NermError(Exception):
     """The root of every error that nerm raises on purpose.
@@ -104,7 +102,7 @@ class NotNeutralError(InvalidInputError, RuntimeError):
     a model within 0.01 of calders_verwer_score = 0 must exist that is no constant. Got none with Hinge(): ...
     """
 
-    best: Any = None
+    best: object = None
 
 
 class NoPromiseError(NotNeutralError):

@@ -16,6 +16,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from nerm import atoms, kernels
@@ -27,6 +28,7 @@ from nerm.certificate import Certificate
 from nerm.constraints import LinearConstraint, Polyhedron
 from nerm.errors import InvalidInputError
 from nerm.estimators import NERMClassifier, NeutralSVC
+from nerm.estimators.limits import Promise
 from nerm.files import write_atomically
 from nerm.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.multipliers import Multipliers
@@ -152,7 +154,7 @@ def _classes() -> dict[str, Mapping[str, Any]]:
     """Return what a file names, kind by kind: built-in atoms and kernels, nerm's own records, and classifiers."""
     records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
-    constraints = (Limit, LinearConstraint, Polyhedron)
+    constraints = (Limit, LinearConstraint, Polyhedron, Promise)
     return {
         "margin": {**atoms.margin_functions(), **atoms.dc_functions()},
         "regularizer": atoms.regularizers(),
@@ -186,6 +188,8 @@ class _Writer:
         if sp.issparse(thing):
             csr = thing.tocsr()
             return {"$csr": [self._array(a) for a in (csr.data, csr.indices, csr.indptr)], "shape": list(csr.shape)}
+        if isinstance(thing, pd.DataFrame):
+            return {"$frame": self.encode(thing.to_dict("list"))}
         if isinstance(thing, tuple):
             return {"$tuple": [self.encode(x) for x in thing]}
         if isinstance(thing, list):
@@ -252,6 +256,7 @@ class _Reader:
             "$array": lambda body, _: self._array(body),
             "$objects": lambda body, rest: self._objects(body, rest["shape"]),
             "$csr": lambda body, rest: sp.csr_matrix(tuple(self.decode(a) for a in body), shape=tuple(rest["shape"])),
+            "$frame": lambda body, _: pd.DataFrame(self.decode(body)),
             "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
             "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
             "$own": lambda body, rest: self._own_atom(body, rest["size"], self.decode(rest["values"])),

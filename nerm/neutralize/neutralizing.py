@@ -16,7 +16,7 @@ from nerm.atoms.margin import MarginFunction
 from nerm.atoms.ramp import Ramp
 from nerm.errors import InvalidInputError, NotNeutralError, UnknownNameError
 from nerm.neutralize.measures import as_measure
-from nerm.neutralize.search import Point, Search
+from nerm.neutralize.search import Attempt, WeightSearch
 from nerm.neutralize.trial import AGREEMENT, Trial
 from nerm.objective import Neutrality, viewpoint_of
 from nerm.problem import Problem
@@ -56,6 +56,15 @@ class Neutralized:
         Every solve: surrogate, weight, measure, accuracy, AUC, positive rates, status, certified gap; one is `chosen`.
     choice : pandas.DataFrame
         How the surrogates compared on rows that were set apart; empty where one was given.
+
+    >>> import numpy as np, nerm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)); v = np.where(X[:, 0] + rng.normal(size=300) > 0, 1, -1)
+    >>> y = np.where(X.sum(axis=1) > 0, 1, -1)
+    >>> problem = (nerm.Risk(nerm.Logistic()) + 0.01 * nerm.SquaredL2()).on(X, y, viewpoint=v)
+    >>> found = problem.neutralize(0.05, surrogate=nerm.Hinge())
+    >>> found.side, found.reached, found.trace["status"].unique().tolist()
+    ('agreement', True, ['optimal'])
 
     """
 
@@ -105,7 +114,7 @@ def neutralize(
     trial = Trial(problem, as_measure(measure), _viewpoints(problem), weight, everybody, as_positive(tol, "tol"))
     judge = _judge(prefer)
     candidates = _candidates(surrogate)
-    study = _Study(trial, limit, keep, _elsewhere(trial, on), first, among_classes)
+    study = _Attempts(trial, limit, keep, _elsewhere(trial, on), first, among_classes)
     choice = pd.DataFrame()
     if len(candidates) > 1 and study.plain.value > limit:
         choice = _compared(trial, candidates, limit, keep, judge, random_state)
@@ -118,7 +127,7 @@ def neutralize(
 
 
 @dataclass
-class _Study:
+class _Attempts:
     """Searches on one trial, and the record of every solve."""
 
     trial: Trial
@@ -130,16 +139,16 @@ class _Study:
 
     def __post_init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.points: list[Point] = []
-        self.nearest: list[tuple[Any, Point]] = []
+        self.points: list[Attempt] = []
+        self.nearest: list[tuple[Any, Attempt]] = []
         solution = self.trial.plain()
         scores = solution.training_scores()
         parts = self.trial.measured(scores) if self.elsewhere is None else self.elsewhere(solution)
         none = (0.0,) * len(parts)
-        self.plain = Point(none, (AGREEMENT,) * len(parts), solution, scores, parts)
+        self.plain = Attempt(none, (AGREEMENT,) * len(parts), solution, scores, parts)
         self._note(None, self.plain)
 
-    def _note(self, surrogate: Any, point: Point) -> None:
+    def _note(self, surrogate: Any, point: Attempt) -> None:
         trial, solution = self.trial, point.solution
         self.points.append(point)
         rates = {
@@ -160,17 +169,17 @@ class _Study:
             }
         )
 
-    def of(self, surrogate: Any) -> Point | None:
+    def of(self, surrogate: Any) -> Attempt | None:
         """Return the best point of one surrogate that is within the limit and one to be used; None if there is none."""
         if self.plain.value <= self.limit:
             self.nearest.append((surrogate, self.plain))
             return self.plain if self.among_classes or not self.objection(self.plain) else None
-        search = Search(self.trial, surrogate, self.limit, self.plain, self._note, self.elsewhere, self.first)
+        search = WeightSearch(self.trial, surrogate, self.limit, self.plain, self._note, self.elsewhere, self.first)
         points = search.run()
         self.nearest.append((surrogate, points[0]))
         return next((p for p in points if p.value <= self.limit and not self.objection(p)), None)
 
-    def objection(self, point: Point) -> str:
+    def objection(self, point: Attempt) -> str:
         """Say why a solution is none to be used: it ranks no better than chance, or denies too many; empty if it is."""
         positive = point.scores[self.trial.used] > 0
         if self.keep and positive.all() == positive.any():
@@ -184,7 +193,7 @@ class _Study:
             return f"{after[i, g]:.1%} of the group {group} would get yes, {before[i, g]:.1%} without neutrality"
         return ""
 
-    def answer(self, surrogate: Any, point: Point, choice: pd.DataFrame) -> Neutralized:
+    def answer(self, surrogate: Any, point: Attempt, choice: pd.DataFrame) -> Neutralized:
         """Return a point as the result."""
         several = len(point.parts) > 1
         return Neutralized(
@@ -228,7 +237,7 @@ def _compared(
     p, rows = trial.problem, []
     apart = hold_out([p.y, *(sign(p.viewpoints[name]) for name in trial.viewpoints)], INNER_SHARE, seed)
     inner = replace(trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=Relatives())
-    study = _Study(inner, limit, keep)
+    study = _Attempts(inner, limit, keep)
     worths: dict[int, Floats] = {}
     for i, candidate in enumerate(candidates):
         row: dict[str, Any] = {"surrogate": repr(candidate), "worth": -np.inf}

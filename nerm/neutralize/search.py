@@ -25,7 +25,7 @@ NARROW = 1e-3  # a bracket this narrow, relative to its ends, holds a jump
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class Attempt:
     """One solution: weights and sides of its terms, its scores and the signed parts of the measure."""
 
     etas: tuple[float, ...]
@@ -40,7 +40,7 @@ class Point:
         return float(np.abs(self.parts).max())
 
 
-class Search:
+class WeightSearch:
     """All terms of a trial with one surrogate."""
 
     def __init__(
@@ -48,23 +48,23 @@ class Search:
         trial: Trial,
         surrogate: MarginFunction,
         limit: float,
-        plain: Point,
-        note: Callable[[MarginFunction, Point], None],
+        plain: Attempt,
+        note: Callable[[MarginFunction, Attempt], None],
         measured: Callable[[Solution], Floats] | None = None,
         first: float | None = None,
     ) -> None:
         self.trial, self.surrogate, self.limit, self.plain, self.note = trial, surrogate, limit, plain, note
         self.measured, self.first = measured, FIRST if first is None else first
 
-    def run(self) -> list[Point]:
+    def run(self) -> list[Attempt]:
         """Return the points within the limit, the least neutralised first, or else the nearest to it."""
         seen = [self.plain, *(self._one() if len(self.plain.parts) == 1 else self._several())]
         within = [p for p in seen if p.value <= self.limit]
         return sorted(within, key=lambda p: -p.value) or sorted(seen, key=lambda p: p.value)
 
-    def _one(self) -> list[Point]:
+    def _one(self) -> list[Attempt]:
         """Search one weight; return every point that was solved."""
-        way, found, start = float(np.sign(self.plain.parts[0])), list[Point](), self.plain
+        way, found, start = float(np.sign(self.plain.parts[0])), list[Attempt](), self.plain
         low, high = (0.0, abs(float(self.plain.parts[0]))), (np.inf, 0.0)
         eta, weights, stale = self.first, [1.0, 1.0], 0
         while len(found) < MOST_SOLVES:
@@ -87,14 +87,14 @@ class Search:
                 eta = self._between(low, high, weights)
         return found
 
-    def _several(self) -> list[Point]:
+    def _several(self) -> list[Attempt]:
         """Search several weights jointly: a damped secant method on the signed parts; return every point.
 
         x_k is the weight of part k, negative for the other side. The Jacobian is learned from one solve a part and from
         every step (Broyden); what lies within half of the limit already is left alone.
         """
         K, h, at = len(self.plain.parts), self.first, self.plain
-        found, x, jacobian, damping = list[Point](), np.zeros(K), np.zeros((K, K)), 1e-3
+        found, x, jacobian, damping = list[Attempt](), np.zeros(K), np.zeros((K, K)), 1e-3
         for k in range(K):
             step = h * np.sign(self.plain.parts[k]) * np.eye(K)[k]
             found.append(self._solve(step, self.plain))
@@ -129,12 +129,12 @@ class Search:
         share = float(np.clip(over / (over + under), 0.05, 0.95)) if over + under > 0 else 0.5
         return low[0] + share * (high[0] - low[0])
 
-    def _solve(self, x: Floats, start: Point) -> Point:
+    def _solve(self, x: Floats, start: Attempt) -> Attempt:
         """Solve with the weights |x|, on the side of agreement where x is positive."""
         etas, sides = tuple(np.abs(x).tolist()), tuple(AGREEMENT if way >= 0 else DISAGREEMENT for way in x)
         solution = self.trial.solve(self.surrogate, etas, sides, start.solution)
         scores = solution.training_scores()
         parts = self.trial.measured(scores) if self.measured is None else self.measured(solution)
-        point = Point(etas, sides, solution, scores, parts)
+        point = Attempt(etas, sides, solution, scores, parts)
         self.note(self.surrogate, point)
         return point

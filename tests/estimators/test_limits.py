@@ -76,8 +76,7 @@ def test_saved_and_searched(tmp_path):
     assert loaded.limit == 0.05
     search = GridSearchCV(model, {"lam": [1e-3, 1e-1]}, cv=2, error_score="raise").fit(X, y, viewpoint=v)
     assert abs(difference(search.decision_function(X), v)) <= 0.05
-    nerm_step = model.set_fit_request(viewpoint=True) if hasattr(model, "set_fit_request") else model
-    pipe = make_pipeline(StandardScaler(), nerm_step)
+    pipe = make_pipeline(StandardScaler(), model)
     pipe.fit(X, y, nermclassifier__viewpoint=v)
     assert abs(difference(pipe.decision_function(X), v)) <= 0.05
 
