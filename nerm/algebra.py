@@ -39,11 +39,8 @@ class Algebra(ABC):
 
     def __mul__(self, weight: Any) -> Objective:
         if isinstance(weight, Algebra):
-            raise InvalidInputError(
-                "a term must be weighted by a number",
-                "the product of two terms",
-                "Add terms with +, weight them with numbers",
-            )
+            must = "a term must be weighted by a number"
+            raise InvalidInputError(must, "the product of two terms", "Add terms with +, weight them with numbers")
         advice = "A negative weight would make the objective non-convex"
         factor = as_nonnegative(weight, "weight", advice)
         weights = [as_nonnegative(factor * t.weight, "weight", "Use a smaller weight") for t in self._weighted()]
@@ -70,9 +67,8 @@ class Algebra(ABC):
         return Limit(weighted.term, limit / weighted.weight)
 
     def __ge__(self, bound: Any) -> Limit:
-        raise InvalidInputError(
-            "a neutrality term must be limited from above", ">= from below, which is not convex", "Write it <= t"
-        )
+        must = "a neutrality term must be limited from above"
+        raise InvalidInputError(must, ">= from below, which is not convex", "Write it <= t")
 
     def subject_to(self, *constraints: Constraint) -> Objective:
         """Return the objective with constraints: ``Neutrality(...) <= t``, ``Coefficients(...) >= 0`` and the like.
@@ -84,11 +80,8 @@ class Algebra(ABC):
         """
         for constraint in constraints:
             if not isinstance(constraint, Constraint):
-                raise InvalidInputError(
-                    "a constraint must be a comparison",
-                    repr(constraint),
-                    "Write Neutrality(...) <= t or Coefficients(...) >= 0",
-                )
+                must = "a constraint must be a comparison"
+                raise InvalidInputError(must, repr(constraint), "Write Neutrality(...) <= t or Coefficients(...) >= 0")
         return Objective(self._weighted(), (*self._constraints(), *constraints))
 
     def _constraints(self) -> tuple[Constraint, ...]:

@@ -1,7 +1,5 @@
 """Where data meet mathematics: everything is checked, owned and merged here, once (the work behind `Objective.on`)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -89,11 +87,8 @@ def _check_terms(objective: Objective) -> None:
 def _check_viewpoints(objective: Objective, viewpoints: Mapping[str, Floats]) -> None:
     limits = [c for c in objective.constraints if isinstance(c, Limit)]
     if not viewpoints and (limits or any(isinstance(t.term, Neutrality) for t in objective.terms)):
-        raise InvalidInputError(
-            "'viewpoint' must be given when the objective has a neutrality term",
-            "None",
-            "Pass viewpoint=..., or drop the term",
-        )
+        must = "'viewpoint' must be given when the objective has a neutrality term"
+        raise InvalidInputError(must, "None", "Pass viewpoint=..., or drop the term")
 
 
 def _region(problem: Problem, X: Any) -> Polyhedron | None:
@@ -101,9 +96,8 @@ def _region(problem: Problem, X: Any) -> Polyhedron | None:
     columns = getattr(X, "columns", None)
     names = None if columns is None else [str(name) for name in columns]
     if problem.is_kernel and len(problem.limits) < len(problem.objective.constraints):
-        raise InvalidInputError(
-            "coefficients can be constrained on a linear problem only", "a kernel", "Pass kernel=None, or drop them"
-        )
+        must = "coefficients can be constrained on a linear problem only"
+        raise InvalidInputError(must, "a kernel", "Pass kernel=None, or drop them")
     return polyhedron(problem.objective, problem.hypothesis.size, names)
 
 
@@ -114,24 +108,18 @@ def _check_limits(problem: Problem) -> None:
         if block.term >= first:
             limit, facts = problem.limits[block.term - first], block.atom.facts
             if isinstance(block.atom, DCFunction):
-                raise InvalidInputError(
-                    "a limit must be convex", f"{limit!r}", "Add the term to the objective with a weight instead"
-                )
+                must = "a limit must be convex"
+                raise InvalidInputError(must, f"{limit!r}", "Add the term to the objective with a weight instead")
             least = (facts.at_zero if block.side else facts.minimum) * float(block.weights.sum()) / problem.divisor
             if limit.bound < least:
-                raise InvalidInputError(
-                    f"{limit.term!r} can be limited to {least:g} or more, the least that any hypothesis has",
-                    f"<= {limit.bound:g}",
-                    "Raise the limit",
-                )
+                must = f"{limit.term!r} can be limited to {least:g} or more, the least that any hypothesis has"
+                raise InvalidInputError(must, f"<= {limit.bound:g}", "Raise the limit")
 
 
 def _check_regularizers(problem: Problem) -> None:
     for _, omega in problem.regularizers:
         if problem.is_kernel and not isinstance(omega, SquaredL2):
-            raise InvalidInputError(
-                "a kernel problem must be regularised by SquaredL2, the norm of its function space",
-                repr(omega),
-                "For a norm of the coefficients c, pass the Gram matrix as X with kernel=None",
-            )
+            must = "a kernel problem must be regularised by SquaredL2, the norm of its function space"
+            do = "For a norm of the coefficients c, pass the Gram matrix as X with kernel=None"
+            raise InvalidInputError(must, repr(omega), do)
         omega.check(problem.hypothesis.size)

@@ -118,11 +118,9 @@ def certify(problem: Problem, coef: Floats, intercept: float, multipliers: Multi
 def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
     expected = (len(problem.blocks), problem.n), (len(problem.two_sided),)
     if (multipliers.rows.shape, multipliers.thetas.shape) != expected:
-        raise InvalidInputError(
-            f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}",
-            f"{multipliers.rows.shape} and {multipliers.thetas.shape}",
-            "Pass those of a solution of a problem with the same terms and rows",
-        )
+        must = f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}"
+        got = f"{multipliers.rows.shape} and {multipliers.thetas.shape}"
+        raise InvalidInputError(must, got, "Pass those of a solution of a problem with the same terms and rows")
 
 
 def judge(

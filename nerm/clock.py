@@ -1,7 +1,5 @@
 """Time limits: a solver is told the moment `until` at which it has to stop, on the clock of `time.perf_counter`."""
 
-from __future__ import annotations
-
 import math
 from time import perf_counter
 

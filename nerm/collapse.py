@@ -14,8 +14,6 @@ Both need at least ten rows (`ENOUGH`) that should get another answer, since a t
 class whose rows hardly count in the risk, by weights that somebody chose, should not get any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ Any split q = sum_j q_j gives Omega*(q) <= sum_j weight_j Omega_j*(q_j / weight_
 makes a bound loose and never wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple, TypeAlias

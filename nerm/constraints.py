@@ -52,9 +52,8 @@ class Coefficients:
     def __init__(self, *columns: str | int) -> None:
         for column in columns:
             if isinstance(column, bool) or not isinstance(column, str | int | np.integer):
-                raise InvalidInputError(
-                    "a column must be given by its name or its number", repr(column), 'Write Coefficients("age", 3)'
-                )
+                must = "a column must be given by its name or its number"
+                raise InvalidInputError(must, repr(column), 'Write Coefficients("age", 3)')
         self.columns = columns
         self.matrix: Floats | None = None
 
@@ -65,9 +64,8 @@ class Coefficients:
         A = np.atleast_2d(as_floats(matrix, "A", "Pass a matrix of numbers"))
         _check_bound(A, "A", allowed=0.0)
         if A.ndim != 2 or 0 in A.shape:
-            raise InvalidInputError(
-                "'A' must be a matrix with one column for each coefficient", f"shape {A.shape}", "Pass an (m, d) matrix"
-            )
+            must = "'A' must be a matrix with one column for each coefficient"
+            raise InvalidInputError(must, f"shape {A.shape}", "Pass an (m, d) matrix")
         applied = Coefficients(*self.columns)
         applied.matrix = A
         return applied
@@ -80,9 +78,8 @@ class Coefficients:
         values = as_floats(bound, "bound", "Compare with numbers; for a difference write apply([[1, -1]])")
         _check_bound(values, "bound", allowed=dict(zip(SENSES, (1.0, -1.0, 0.0), strict=True))[sense])
         if values.ndim > 1:
-            raise InvalidInputError(
-                "'bound' must be a number or a vector", f"shape {values.shape}", "Pass one number a row of A"
-            )
+            must = "'bound' must be a number or a vector"
+            raise InvalidInputError(must, f"shape {values.shape}", "Pass one number a row of A")
         return LinearConstraint(self.columns, self.matrix, sense, values.copy())
 
     def __le__(self, bound: Any) -> LinearConstraint:
@@ -143,17 +140,12 @@ class LinearConstraint(Constraint):
         columns = [_column(c, d, names) for c in self.columns] or list(range(d))
         A = np.eye(len(columns)) if self.matrix is None else self.matrix
         if A.shape[1] != len(columns):
-            raise InvalidInputError(
-                f"'A' must have one column for each of the {len(columns)} coefficients",
-                f"shape {A.shape}",
-                "Transpose it, or choose the coefficients with Coefficients(...)",
-            )
+            must = f"'A' must have one column for each of the {len(columns)} coefficients"
+            got = f"shape {A.shape}"
+            raise InvalidInputError(must, got, "Transpose it, or choose the coefficients with Coefficients(...)")
         if self.bound.ndim and len(self.bound) != len(A):
-            raise InvalidInputError(
-                f"'bound' must have one entry for each of the {len(A)} rows of {self._left}",
-                f"{len(self.bound)} entries",
-                "Pass a number, or a vector of that length",
-            )
+            must = f"'bound' must have one entry for each of the {len(A)} rows of {self._left}"
+            raise InvalidInputError(must, f"{len(self.bound)} entries", "Pass a number, or a vector of that length")
         matrix, bound = np.zeros((len(A), d)), np.broadcast_to(self.bound, len(A))
         np.add.at(matrix.T, columns, A.T)
         sign = -1.0 if self.sense == ">=" else 1.0
@@ -165,11 +157,9 @@ def _column(column: str | int, d: int, names: Sequence[str] | None) -> int:
     """Return the number of a column that is given by name or number."""
     if isinstance(column, str):
         if names is None:
-            raise InvalidInputError(
-                "coefficients can be named only where X has column names",
-                f"{column!r} and an X without",
-                "Pass X as a DataFrame, or give the number of the column",
-            )
+            must = "coefficients can be named only where X has column names"
+            got = f"{column!r} and an X without"
+            raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the number of the column")
         if column not in names:
             raise UnknownNameError("a column of X", column, names, "Name a column that X has")
         return list(names).index(column)
@@ -314,8 +304,5 @@ def _check_nonempty(region: Polyhedron, constraints: Sequence[LinearConstraint])
         bounds=(None, None),
     )
     if found.status == 2:
-        raise InvalidInputError(
-            "some coefficients must satisfy all constraints",
-            f"{', '.join(map(repr, constraints))}, which contradict each other",
-            "Drop or loosen one of them",
-        )
+        got = f"{', '.join(map(repr, constraints))}, which contradict each other"
+        raise InvalidInputError("some coefficients must satisfy all constraints", got, "Drop or loosen one of them")

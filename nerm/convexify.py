@@ -6,8 +6,6 @@ subtracted: max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-). Since G i
 is above the objective, and equal to it at the given scores: its optimum is no worse than they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

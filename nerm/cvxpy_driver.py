@@ -3,8 +3,6 @@
 A solver is one entry of `DRIVEN`, and nothing else.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field

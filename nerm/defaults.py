@@ -6,8 +6,6 @@ the sum of the losses. On n rows of weight 1, lambda in sum form is n times lamb
 in both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 

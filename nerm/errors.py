@@ -8,8 +8,6 @@ Traceback (most recent call last):
 nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (and 2 more). Drop or impute these rows.
 """
 
-from __future__ import annotations
-
 
 class NermError(Exception):
     """The root of every error that nerm raises on purpose.

@@ -3,8 +3,6 @@
 A problem's hypothesis lives on its distinct rows (`nerm.rows`), in memory of its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -145,11 +143,8 @@ Hypothesis = LinearHypothesis | KernelHypothesis
 
 def _check_columns(X: Matrix, expected: int, what: str) -> None:
     if X.shape[1] != expected:
-        raise InvalidInputError(
-            f"'X' must have the {expected} {what} seen in training",
-            f"{X.shape[1]} columns",
-            "Use the same columns in the same order",
-        )
+        must = f"'X' must have the {expected} {what} seen in training"
+        raise InvalidInputError(must, f"{X.shape[1]} columns", "Use the same columns in the same order")
 
 
 def own(X: Matrix, rows: Rows) -> Matrix:

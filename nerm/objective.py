@@ -1,7 +1,5 @@
 """The two terms that meet the data: the risk of f and its neutrality to a viewpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -52,11 +50,8 @@ class Risk(Term):
     def __post_init__(self) -> None:
         _check_margin_function(self.loss, "Risk")
         if self.loss.facts.surrogate_only:
-            raise InvalidInputError(
-                "a loss must be bounded below",
-                f"{self.loss!r}, which is not",
-                "Use it as a surrogate: Neutrality(...)",
-            )
+            must = "a loss must be bounded below"
+            raise InvalidInputError(must, f"{self.loss!r}, which is not", "Use it as a surrogate: Neutrality(...)")
 
     def __repr__(self) -> str:
         return f"Risk({self.loss!r})"
@@ -191,11 +186,9 @@ def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str =
 def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Floats]) -> str:
     """Return the name of the viewpoint that a neutrality term is about."""
     if term.to is None and len(viewpoints) != 1:
-        raise InvalidInputError(
-            "a neutrality term must name its viewpoint when there are several",
-            f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}",
-            f"Write Neutrality(..., to={next(iter(viewpoints))!r})",
-        )
+        must = "a neutrality term must name its viewpoint when there are several"
+        got = f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}"
+        raise InvalidInputError(must, got, f"Write Neutrality(..., to={next(iter(viewpoints))!r})")
     name = next(iter(viewpoints)) if term.to is None else term.to
     if name not in viewpoints:
         raise UnknownNameError("'to' of a neutrality term", name, viewpoints, "Name a viewpoint that was given")

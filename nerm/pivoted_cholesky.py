@@ -5,8 +5,6 @@ Z w of the linear engine is the kernel expansion K c with c supported on the piv
 scores nor in its norm, c'Kc = ||w||^2. What E leaves out concerns the dual bound alone, which needs c'Kc of another c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -195,9 +195,8 @@ class Problem:
         w = as_vector(coef, self.n if self.is_kernel else self.hypothesis.size, "coef", "coefficients")
         b = as_finite(intercept, "intercept")
         if b != 0 and not self.intercept:
-            raise InvalidInputError(
-                "'intercept' must be 0 on a problem without an intercept", f"{b:g}", "Bind the data with intercept=True"
-            )
+            must = "'intercept' must be 0 on a problem without an intercept"
+            raise InvalidInputError(must, f"{b:g}", "Bind the data with intercept=True")
         return (self.rows.add_up(w) if self.is_kernel else w), b
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
@@ -220,11 +219,9 @@ class Problem:
     def value(self, coef: Floats, intercept: float) -> ObjectiveValue:
         """Return the objective at a hypothesis on the distinct rows."""
         if not self.blocks:
-            raise InvalidInputError(
-                "an objective must have rows to be evaluated on",
-                "a problem whose rows were left behind",
-                "Bind the objective to data again: objective.on(X, y, ...)",
-            )
+            must = "an objective must have rows to be evaluated on"
+            got = "a problem whose rows were left behind"
+            raise InvalidInputError(must, got, "Bind the objective to data again: objective.on(X, y, ...)")
         scores = self.hypothesis.scores(coef, intercept)
         sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
         terms = []
@@ -262,11 +259,8 @@ class Problem:
         """
         eta = as_nonnegative(eta, "eta")
         if not len(self.etas):
-            raise InvalidInputError(
-                "the objective must have a neutrality term to weight by eta",
-                repr(self.objective),
-                "Add Neutrality(...) to it",
-            )
+            must = "the objective must have a neutrality term to weight by eta"
+            raise InvalidInputError(must, repr(self.objective), "Add Neutrality(...) to it")
         total, share = self.etas.sum(), 1.0 / len(self.etas)
         terms = tuple(
             replace(t, weight=float(eta * (t.weight / total if total else share)))
@@ -433,21 +427,11 @@ class Problem:
             Where nothing within the limit was found that ranks better than chance and keeps positive rates; its `best`
             is the nearest.
 
-        >>> import numpy as np, nerm
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(400, 3)); v = np.where(X[:, 0] + rng.normal(size=400) > 0, 1, -1)
-        >>> y = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=400) > 0, 1, -1)
-        >>> problem = (nerm.Risk(nerm.Logistic()) + 0.001 * nerm.SquaredL2()).on(X, y, viewpoint=v)
-        >>> found = problem.neutralize(0.02, surrogate=nerm.Logistic())
-        >>> found.reached, abs(found.value) <= 0.02, str(found.solution.status)
-        (True, True, 'optimal')
         """
         from nerm.neutralize import neutralize
 
-        return neutralize(
-            self, limit, measure, tol=tol, on=on, surrogate=surrogate, prefer=prefer, keep=keep,
-            random_state=random_state,
-        )  # fmt: skip
+        chosen = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
+        return neutralize(self, limit, measure, tol=tol, on=on, **chosen)
 
     def path(
         self,

@@ -1,7 +1,5 @@
 """Compiled passes that find equal rows by hashing (see `nerm.rows`)."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

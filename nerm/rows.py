@@ -4,8 +4,6 @@ A block's sum over all rows is a sum over the distinct ones with added weights, 
 (values, bounds, models, steps) is computed on the distinct rows, and spread over the given ones only to be shown.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The one place that turns a real number into a class."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -4,8 +4,6 @@ Each is compiled by cvxpy once for a length d, with Parameters for what changes,
 digits it has. Their values are rounded *up* by more than what such a solve leaves open: a certificate subtracts them.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import lru_cache

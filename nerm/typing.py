@@ -1,7 +1,5 @@
 """Short names for the types of arrays, in one place."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

@@ -11,8 +11,6 @@ module called ``..._weights`` can be asked for by its name: a new one is one new
 `y`, `viewpoint` and `sample_weight`.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -121,9 +119,8 @@ def _signs(viewpoint: Any) -> Floats:
     """Return the signs of a finite, nonempty viewpoint."""
     n = np.size(viewpoint)
     if n == 0:
-        raise InvalidInputError(
-            "'viewpoint' must have at least one entry", "none", "Check how the data were loaded or filtered"
-        )
+        must = "'viewpoint' must have at least one entry"
+        raise InvalidInputError(must, "none", "Check how the data were loaded or filtered")
     return sign(as_vector(viewpoint, n, "viewpoint"))
 
 
@@ -132,11 +129,8 @@ def _labels(y: Any, n: int) -> Floats:
     labels = as_vector(y, n, "y")
     strange = np.flatnonzero(np.abs(labels) != 1.0)
     if len(strange):
-        raise InvalidInputError(
-            "'y' must hold -1 and +1 only",
-            f"{labels[strange[0]]:g} at index {strange[0]}",
-            "Code the favourable class as +1 and the other as -1",
-        )
+        do = "Code the favourable class as +1 and the other as -1"
+        raise InvalidInputError("'y' must hold -1 and +1 only", f"{labels[strange[0]]:g} at index {strange[0]}", do)
     return labels
 
 
@@ -148,11 +142,9 @@ def _balance(v: Floats, sample_weight: Any, among: Bools, condition: str) -> Flo
         group = among & (v == value)
         size = float(s[group].sum())
         if size == 0:
-            raise InvalidInputError(
-                f"some row must have viewpoint {value:+.0f}{condition}",
-                f"none among {len(v)} rows",
-                'Balanced weights need both groups: use weights="uniform", or data where both are seen',
-            )
+            must = f"some row must have viewpoint {value:+.0f}{condition}"
+            do = 'Balanced weights need both groups: use weights="uniform", or data where both are seen'
+            raise InvalidInputError(must, f"none among {len(v)} rows", do)
         u[group] = s.sum() / (2.0 * size)
     return u
 

@@ -1,7 +1,5 @@
 """A user's own margin function, from a cvxpy expression and nothing else if need be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -180,11 +178,9 @@ def _check_expression(atom: CustomMarginFunction) -> None:
         result = atom.cvxpy_expression(cp.Variable(3))
         convex, shape = result.is_convex(), result.shape
     except Exception as error:
-        raise InvalidInputError(
-            f"{what} map a cvxpy expression to a cvxpy expression",
-            f"{type(error).__name__}: {error}",
-            "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)",
-        ) from error
+        must = f"{what} map a cvxpy expression to a cvxpy expression"
+        do = "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)"
+        raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
     require(
         convex,
         f"{what} be convex by cvxpy's rules",

@@ -1,7 +1,5 @@
 """A user's own regularizer, from one cvxpy expression."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -229,11 +227,9 @@ def _check(atom: CustomRegularizer, d: int) -> None:
     try:
         curvature, shape = small_solves.kind(atom.cvxpy_expression, d)
     except Exception as error:
-        raise InvalidInputError(
-            f"{what} map a cvxpy vector of length {d} to a cvxpy expression",
-            f"{type(error).__name__}: {error}",
-            "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)",
-        ) from error
+        must = f"{what} map a cvxpy vector of length {d} to a cvxpy expression"
+        do = "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)"
+        raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
     convex = curvature in ("CONVEX", "AFFINE", "CONSTANT")
     advice = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
     require(convex, f"{what} be convex by cvxpy's rules", f"an expression of curvature {curvature}", advice)

@@ -1,7 +1,5 @@
 """Differences of convex functions: margin functions that are not convex, in parts that are."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,11 +59,9 @@ class DCFunction(MarginFunction):
         return low - most, high - least
 
     def _not_convex(self) -> NoReturn:
-        raise UnsupportedProblemError(
-            "a margin function must be convex to have a conjugate, a prox or a cvxpy expression",
-            f"{self!r}, a difference of convex functions",
-            "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)",
-        )
+        must = "a margin function must be convex to have a conjugate, a prox or a cvxpy expression"
+        do = "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)"
+        raise UnsupportedProblemError(must, f"{self!r}, a difference of convex functions", do)
 
     def expression(self, m: Any) -> Any:
         """Refuse: it is not convex, its parts are."""
@@ -197,9 +193,7 @@ def _is_convex(expression: Callable[[Any], Any], name: str) -> bool:
     except Exception:  # what it is instead, `margin_function` says
         return True
     if not convex and not concave:
-        raise InvalidInputError(
-            f"'concave' of {name!r} must be concave by cvxpy's rules, or convex to be subtracted",
-            f"an expression of curvature {result.curvature}",
-            "Write it with cvxpy's concave functions (cp.minimum, -cp.pos, -cp.logistic …)",
-        )
+        must = f"'concave' of {name!r} must be concave by cvxpy's rules, or convex to be subtracted"
+        do = "Write it with cvxpy's concave functions (cp.minimum, -cp.pos, -cp.logistic …)"
+        raise InvalidInputError(must, f"an expression of curvature {result.curvature}", do)
     return bool(convex and not concave)

@@ -1,7 +1,5 @@
 """The elastic net."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,9 +36,8 @@ class ElasticNet(Regularizer):
     def __post_init__(self) -> None:
         object.__setattr__(self, "l1_ratio", as_nonnegative(self.l1_ratio, "l1_ratio"))
         if self.l1_ratio > 1:
-            raise InvalidInputError(
-                "'l1_ratio' must lie between 0 and 1", repr(self.l1_ratio), "Use 1 for pure l1, 0 for pure squared l2"
-            )
+            must = "'l1_ratio' must lie between 0 and 1"
+            raise InvalidInputError(must, repr(self.l1_ratio), "Use 1 for pure l1, 0 for pure squared l2")
 
     def value(self, w: Floats) -> float:
         """Return r ||w||_1 + (1 - r)/2 ||w||^2."""

@@ -1,7 +1,5 @@
 """The group lasso norm."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -42,11 +40,8 @@ class GroupL2(Norm):
             object.__setattr__(self, "groups", _as_groups(self.groups))
         if self.weights is not None:
             if np.ndim(self.weights) != 1:
-                raise InvalidInputError(
-                    "'weights' of the groups must be a list, one number a group",
-                    repr(self.weights),
-                    "Pass [1.0, 2.0], say",
-                )
+                must = "'weights' of the groups must be a list, one number a group"
+                raise InvalidInputError(must, repr(self.weights), "Pass [1.0, 2.0], say")
             weights = tuple(as_positive(w, "weights of the groups") for w in self.weights)
             object.__setattr__(self, "weights", weights)
 
@@ -67,11 +62,8 @@ class GroupL2(Norm):
                 )
             return lists
         if len(self.groups) != d:
-            raise InvalidInputError(
-                f"'groups' must have one label for each of the {d} columns",
-                f"{len(self.groups)} labels",
-                "Add the missing labels",
-            )
+            must = f"'groups' must have one label for each of the {d} columns"
+            raise InvalidInputError(must, f"{len(self.groups)} labels", "Add the missing labels")
         labels = np.asarray(self.groups)
         return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
@@ -83,11 +75,8 @@ class GroupL2(Norm):
         groups = self.indices(d)
         weights = self.weights or (1.0,) * len(groups)
         if len(weights) != len(groups):
-            raise InvalidInputError(
-                f"'weights' must have one entry for each of the {len(groups)} groups",
-                f"{len(weights)} entries",
-                "Match weights and groups",
-            )
+            must = f"'weights' must have one entry for each of the {len(groups)} groups"
+            raise InvalidInputError(must, f"{len(weights)} entries", "Match weights and groups")
         return list(zip(weights, groups, strict=True))
 
     def value(self, w: Floats) -> float:
@@ -133,17 +122,13 @@ class GroupL2(Norm):
 def _as_groups(groups: Any) -> tuple[Any, ...]:
     """Return lists of whole indices, or labels of one kind, as tuples."""
     if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray):
-        raise InvalidInputError(
-            "'groups' must be labels or lists of columns", repr(groups), "Pass [0, 0, 1] or [[0, 1], [2]]"
-        )
+        must = "'groups' must be labels or lists of columns"
+        raise InvalidInputError(must, repr(groups), "Pass [0, 0, 1] or [[0, 1], [2]]")
     nested = [isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) for g in groups]
     if any(nested):
         if not all(nested) or not all(isinstance(j, int | np.integer) for g in groups for j in g):
-            raise InvalidInputError(
-                "'groups' must be lists of whole column numbers, or one label a column",
-                repr(groups),
-                "Do not mix the two",
-            )
+            must = "'groups' must be lists of whole column numbers, or one label a column"
+            raise InvalidInputError(must, repr(groups), "Do not mix the two")
         return tuple(tuple(int(j) for j in g) for g in groups)
     if len({isinstance(g, str) for g in groups}) > 1:
         raise InvalidInputError("'groups' must be labels of one kind", repr(groups), "Use all numbers or all text")

@@ -1,7 +1,5 @@
 """The hinge, the paper's loss and surrogate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

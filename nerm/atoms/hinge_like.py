@@ -1,7 +1,5 @@
 """The hinge and its relatives: margin functions whose conjugate is quadratic on an interval."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """The hinge, rounded on both sides of its kink."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The identity: the covariance criterion of neutrality."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

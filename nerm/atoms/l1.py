@@ -1,7 +1,5 @@
 """The l1 norm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

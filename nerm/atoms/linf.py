@@ -1,7 +1,5 @@
 """The l-infinity norm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The logistic loss."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """What a margin function is: a convex function of one number, used as loss phi or as surrogate psi."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn

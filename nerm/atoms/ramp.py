@@ -1,7 +1,5 @@
 """The ramp: the indicator of an error, with a slope."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar

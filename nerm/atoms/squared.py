@@ -1,7 +1,5 @@
 """The squared loss on the margin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Half the squared Euclidean norm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Two straight lines that meet: what piecewise linear functions of one bend have in common."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Coordinates in which the Newton system is small and well conditioned; hypotheses go in and come out of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,11 +59,9 @@ def choose(X: Any, *, intercept: bool) -> tuple[Coordinates, Any]:
     """Return coordinates for X and the matrix of features in them; never a d x d matrix for d columns > n rows."""
     n, d = X.shape
     if min(n, d) > LARGEST_SYSTEM:
-        raise UnsupportedProblemError(
-            f"the engine's system must have at most {LARGEST_SYSTEM} unknowns (rows or columns, the fewer)",
-            f"{n} distinct rows and {d} columns",
-            "Use a first-order solver, or select features",
-        )
+        must = f"the engine's system must have at most {LARGEST_SYSTEM} unknowns (rows or columns, the fewer)"
+        got = f"{n} distinct rows and {d} columns"
+        raise UnsupportedProblemError(must, got, "Use a first-order solver, or select features")
     if d > n and d >= WIDE:
         factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), _squares(X), ROUNDING)
         return RowSpace(X, factor), factor.Z

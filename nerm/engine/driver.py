@@ -1,7 +1,5 @@
 """The engine: features, coordinates and threads prepared once, then one solve after the other, each from the last."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

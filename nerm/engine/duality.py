@@ -5,8 +5,6 @@ n D = - sum_j nu_j sum_i B_ji phi_j*(u_ji) - ||X'c||^2 / (2 lam),        c_i = s
 Rows that have settled keep their u: that is a point of the dual as good as any, so the bound holds for all rows.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

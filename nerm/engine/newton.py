@@ -10,8 +10,6 @@ where dnu_k^+ = dnu_k = -dnu_k^- keeps the sum at eta_k. The first two are one C
 (In the last one e_k stands for its derivative along the rows' own curve, e_k + O(barrier): the system stays symmetric.)
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 

@@ -20,8 +20,6 @@ later version moves. It goes over the rows from `start` to `stop`, a chunk at a 
 cache.
 """
 
-from __future__ import annotations
-
 from math import isfinite
 
 import numba

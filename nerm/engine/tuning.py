@@ -1,7 +1,5 @@
 """The constants of the engine and what they are measured in; `benchmarks/ablation.py` tells what devices are worth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

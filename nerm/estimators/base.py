@@ -1,7 +1,5 @@
 """What the two classifiers share: scikit-learn's conventions around one binary problem a class."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from abc import abstractmethod
@@ -181,9 +179,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             matrix, labels = check_X_y(_without(X, dropped), y, estimator=self, **CHECKS)
         check_classification_targets(labels)
         if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
-            raise InvalidInputError(
-                "a precomputed kernel must be a square matrix", f"shape {matrix.shape}", "Pass k(x_i, x_j) as X"
-            )
+            must = "a precomputed kernel must be a square matrix"
+            raise InvalidInputError(must, f"shape {matrix.shape}", "Pass k(x_i, x_j) as X")
         if self._pairwise() and sp.issparse(matrix):
             matrix = matrix.toarray()
         return matrix, labels
@@ -204,11 +201,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(labels, return_inverse=True)
         present = np.flatnonzero(np.bincount(codes[s > 0]))
         if len(present) < 2:
-            raise InvalidInputError(
-                "'y' must hold at least two classes",
-                f"one class only among the rows of positive weight: {classes[present[0]].item()!r}",
-                "Use data where another class is seen too",
-            )
+            must = "'y' must hold at least two classes"
+            got = f"one class only among the rows of positive weight: {classes[present[0]].item()!r}"
+            raise InvalidInputError(must, got, "Use data where another class is seen too")
         if len(present) < len(classes):  # a class that no row stands for cannot be learned
             return classes[present], np.searchsorted(present, codes)
         return classes, codes
@@ -291,11 +286,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         known = set(self.classes_.tolist())
         for i, label in enumerate(np.asarray(y).ravel().tolist()):
             if label not in known:
-                raise InvalidInputError(
-                    f"'y' must hold classes seen in fit, {', '.join(map(repr, self.classes_.tolist()[:5]))}",
-                    f"{label!r} at index {i}",
-                    "Code the labels as in fit, or leave these rows out",
-                )
+                must = f"'y' must hold classes seen in fit, {', '.join(map(repr, self.classes_.tolist()[:5]))}"
+                got = f"{label!r} at index {i}"
+                raise InvalidInputError(must, got, "Code the labels as in fit, or leave these rows out")
         return float(super().score(X, y, sample_weight=sample_weight))
 
     # --- what it says about itself ----------------------------------------------------------------
@@ -318,25 +311,20 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "solutions_")
         labels = self.classes_[1:].tolist() if len(self.classes_) == 2 else self.classes_.tolist()
         if label is None and len(labels) > 1:
-            raise InvalidInputError(
-                "a guarantee must be about one class", f"{len(labels)} classes", "Choose one: fit_facts(label=...)"
-            )
+            must = "a guarantee must be about one class"
+            raise InvalidInputError(must, f"{len(labels)} classes", "Choose one: fit_facts(label=...)")
         if label is not None and label not in labels:
             raise UnknownNameError("'label'", label, labels)
         number = 0 if label is None else labels.index(label)
         facts = self._facts[number] if hasattr(self, "_facts") else {}
         if not facts:
-            raise InvalidInputError(
-                "a guarantee about neutrality must have a viewpoint and the training rows",
-                "a loaded model" if self.solutions_[number].thetas else "a model fitted without a viewpoint",
-                "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows",
-            )
+            got = "a loaded model" if self.solutions_[number].thetas else "a model fitted without a viewpoint"
+            do = "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows"
+            raise InvalidInputError("a guarantee about neutrality must have a viewpoint and the training rows", got, do)
         if to is None and len(facts) > 1:
-            raise InvalidInputError(
-                "a guarantee must be about one viewpoint",
-                f"{len(facts)}: {', '.join(map(repr, facts))}",
-                f"Choose one: fit_facts(to={next(iter(facts))!r})",
-            )
+            must = "a guarantee must be about one viewpoint"
+            got = f"{len(facts)}: {', '.join(map(repr, facts))}"
+            raise InvalidInputError(must, got, f"Choose one: fit_facts(to={next(iter(facts))!r})")
         if to is not None and to not in facts:
             raise UnknownNameError("'to'", to, facts, "Name a viewpoint that was given")
         found = facts[next(iter(facts)) if to is None else to]

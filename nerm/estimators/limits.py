@@ -47,14 +47,12 @@ class Asked:
         confidence = model.confidence
         if model.limit is None:
             if confidence is not None:
-                raise InvalidInputError(
-                    "'confidence' must come with a limit", f"{confidence!r} and no limit", "Pass limit="
-                )
+                must = "'confidence' must come with a limit"
+                raise InvalidInputError(must, f"{confidence!r} and no limit", "Pass limit=")
             return None
         if confidence is not None and not 0 < as_nonnegative(confidence, "confidence") < 1:
-            raise InvalidInputError(
-                "'confidence' must be between 0 and 1", f"{confidence!r}", "Pass 0.95, for instance"
-            )
+            must = "'confidence' must be between 0 and 1"
+            raise InvalidInputError(must, f"{confidence!r}", "Pass 0.95, for instance")
         surrogate = getattr(model, "surrogate", "auto")
         if not (isinstance(surrogate, str) and surrogate == "auto"):
             surrogate = as_atom(surrogate, "surrogate")
@@ -97,9 +95,8 @@ def neutralized(
 ) -> tuple[list[Neutralized], Promise | None, Ints]:
     """Return one result a class, the promise if one was asked for, and the rows that were learned from."""
     if not rows.viewpoints:
-        raise InvalidInputError(
-            "'viewpoint' must be given when a limit is", "None", "Call fit(X, y, viewpoint=...), or set limit=None"
-        )
+        must = "'viewpoint' must be given when a limit is"
+        raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
     everybody = np.arange(len(rows.codes))
     if asked.confidence is None:
         return _fitted(design, rows, classes, asked, asked.limit), None, everybody
@@ -163,9 +160,8 @@ def _tightened(design: Design, rows: TrainingRows, classes: Sequence[int], asked
 def _apart(rows: TrainingRows) -> Any:
     """Return the rows of the hold-out, stratified by class and viewpoint."""
     if np.ptp(rows.sample_weight) > 0:
-        raise InvalidInputError(
-            "a promise must rest on rows that count the same", "sample weights that differ", "Leave them out"
-        )
+        must = "a promise must rest on rows that count the same"
+        raise InvalidInputError(must, "sample weights that differ", "Leave them out")
     return hold_out([rows.codes, *(sign(v) for v in rows.viewpoints.values())], HOLD_OUT, 0)
 
 
@@ -176,11 +172,8 @@ def _bound(measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float)
         "equal_opportunity": lambda: y > 0, "predictive_equality": lambda: y <= 0,
     }  # fmt: skip
     if measure.function is not None or measure.name == "normalized_prejudice_index":
-        raise InvalidInputError(
-            "a promise must be about a measure that has a bound",
-            f"{measure.name!r}",
-            "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out",
-        )
+        do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
+        raise InvalidInputError("a promise must be about a measure that has a bound", f"{measure.name!r}", do)
     bounds = []
     for weights in measure.weights:
         part = among[weights]()

@@ -1,7 +1,5 @@
 """Neutralized empirical risk minimization with any atoms, as a scikit-learn classifier."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The paper's neutral SVM as a scikit-learn classifier."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Parameters of the classifiers: atoms by name or as values, kernels, weights; and reaching into atoms."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -51,17 +49,15 @@ def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
     if not isinstance(eta, Mapping):
         number = as_nonnegative(eta, "eta")
         if number > 0 and not names:
-            raise InvalidInputError(
-                "'viewpoint' must be given when eta > 0", "None", "Call fit(X, y, viewpoint=...), or set eta=0"
-            )
+            must = "'viewpoint' must be given when eta > 0"
+            raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set eta=0")
         return dict.fromkeys(names, number)
     found = {}
     for name in names:
         keys = [key for key in eta if name == key or name.startswith(f"{key}=")]
         if not keys:
-            raise InvalidInputError(
-                "'eta' must have an entry for each viewpoint", f"none for {name!r}", "Add it; 0 switches the term off"
-            )
+            must = "'eta' must have an entry for each viewpoint"
+            raise InvalidInputError(must, f"none for {name!r}", "Add it; 0 switches the term off")
         key = max(keys, key=len)  # "race=a" speaks for itself even where "race" speaks for all
         found[name] = as_nonnegative(eta[key], f"eta[{key!r}]")
     for key in eta:
@@ -112,7 +108,6 @@ def with_parameter(value: Any, name: str, parameter: str, new: Any) -> Any:
         value = kernels.resolve(value) if name == "kernel" else as_atom(value, name)
     known = [f.name for f in dataclasses.fields(value)] if isinstance(value, KINDS) else []  # type: ignore[arg-type]
     if parameter not in known:
-        raise InvalidInputError(
-            f"a parameter of {name!r} must be one of {known}", repr(parameter), f"{value!r} has no other parameters"
-        )
+        must = f"a parameter of {name!r} must be one of {known}"
+        raise InvalidInputError(must, repr(parameter), f"{value!r} has no other parameters")
     return dataclasses.replace(value, **{parameter: new})

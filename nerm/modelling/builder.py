@@ -6,8 +6,6 @@ solvers that take variable bounds; and the equality's dual is the force c_i of e
 multipliers follow. All weights are Parameters and the problem is DPP: a path over eta compiles once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any

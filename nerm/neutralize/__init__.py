@@ -1,7 +1,5 @@
 """Limits on measured neutrality: the solution that is asked for, instead of a weight (the work behind `neutralize`)."""
 
-from __future__ import annotations
-
 from nerm.neutralize.neutralizing import Neutralized, neutralize
 
 __all__ = ["Neutralized", "neutralize"]

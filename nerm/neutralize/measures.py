@@ -5,8 +5,6 @@ for uniform weights, the Calders-Verwer score for balanced ones, the differences
 those of equal opportunity and predictive equality. A one-sided term with the same weights pushes it down or up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -72,11 +70,8 @@ def as_measure(measure: Any) -> Measure:
     if callable(measure):
         return Measure(getattr(measure, "__name__", repr(measure)), ("balanced",), measure)
     if not isinstance(measure, str):
-        raise InvalidInputError(
-            "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float",
-            repr(measure),
-            "Pass 'calders_verwer_score', for instance",
-        )
+        must = "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float"
+        raise InvalidInputError(must, repr(measure), "Pass 'calders_verwer_score', for instance")
     if measure not in WEIGHTS:
         raise UnknownNameError("'measure'", measure, WEIGHTS, "Use one of these names, or a function")
     return Measure(measure, WEIGHTS[measure])

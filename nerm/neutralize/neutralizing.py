@@ -1,7 +1,5 @@
 """Neutral up to a limit: which surrogate serves best, at which weight, and whether the answer is one to be used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -283,20 +281,16 @@ def _candidates(surrogate: Any) -> list[Any]:
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
     for atom in given:
         if not isinstance(atom, MarginFunction | DCFunction):
-            raise InvalidInputError(
-                "'surrogate' must be 'auto', a margin function or a list of them",
-                repr(surrogate),
-                "Pass nerm.Logistic(), for instance",
-            )
+            must = "'surrogate' must be 'auto', a margin function or a list of them"
+            raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
     return given
 
 
 def _viewpoints(problem: Problem) -> tuple[str, ...]:
     """Return the viewpoints of the neutrality terms, or all where there is no such term."""
     if not problem.viewpoints:
-        raise InvalidInputError(
-            "'viewpoint' must be given to be neutral to it", "None", "Bind the data with viewpoint=..."
-        )
+        must = "'viewpoint' must be given to be neutral to it"
+        raise InvalidInputError(must, "None", "Bind the data with viewpoint=...")
     terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
     named = tuple(dict.fromkeys(viewpoint_of(term, problem.viewpoints) for term in terms))
     return named or tuple(problem.viewpoints)
@@ -313,9 +307,8 @@ def _elsewhere(trial: Trial, on: Any) -> Callable[[Solution], Floats] | None:
     strange = np.flatnonzero(~np.isin(labels, trial.problem.classes))
     if len(strange):
         known = ", ".join(map(repr, trial.problem.classes.tolist()))
-        raise InvalidInputError(
-            f"the labels of 'on' must be {known}", f"{labels[strange[0]]!r} at index {strange[0]}", "Leave it out"
-        )
+        must = f"the labels of 'on' must be {known}"
+        raise InvalidInputError(must, f"{labels[strange[0]]!r} at index {strange[0]}", "Leave it out")
     signs = np.where(labels == trial.problem.classes[1], 1.0, -1.0)
     views, ones = resolve(viewpoint, X, len(labels)), np.ones(len(labels))
 

@@ -5,8 +5,6 @@ monotonely and in small jumps: scores are discrete. A bracket of it is closed by
 within the limit the least neutralised counts. Several terms are searched jointly, since each moves the parts of all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

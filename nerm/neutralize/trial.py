@@ -1,7 +1,5 @@
 """A problem with one-sided neutrality terms of any weights, on some of its rows, and what solutions do to people."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

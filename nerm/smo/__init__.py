@@ -4,8 +4,6 @@ The paper's appendix, corrected: pair steps at fixed theta (`nerm.smo.pair_steps
 theta (`nerm.smo.theta_search`), stopped by the true duality gap.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The SMO at fixed theta: a box problem in the levels a_i, solved as far as its caller needs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of the Gram matrix for the SMO: the whole matrix when it fits, otherwise those used most recently."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nerm.hypothesis import Hypothesis, KernelHypothesis

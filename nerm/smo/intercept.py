@@ -4,8 +4,6 @@ For scores g without intercept, b -> P(g + b) is convex and piecewise linear, if
 minimum is at a bend of one of them or, with a two-sided term, where C+ = C-.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

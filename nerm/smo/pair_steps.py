@@ -11,8 +11,6 @@ and to the left of a_i (-inf and +inf at the ends). A feasible a is optimal iff
 and then every b in [m, M] is an optimal intercept: the paper's test, here necessary *and* sufficient.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba

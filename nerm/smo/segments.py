@@ -15,8 +15,6 @@ bends, and optimality says: f_i lies in the superdifferential of h_i at a_i. So 
 3n variables, and the troubles of the 3n form (pairs inside one row have no curvature, 1 / v at v = 0) cannot arise.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nerm.blocks import Block, scaled_weights

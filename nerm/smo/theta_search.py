@@ -11,8 +11,6 @@ wrong by at most `e / |slope|`. That is its doubt. When the bracket keeps closin
 end's doubt, the end is dropped and the search looks beyond it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

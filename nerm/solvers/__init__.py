@@ -1,7 +1,5 @@
 """The registry of solvers, and the one place where an answer is judged."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator, Sequence
@@ -67,11 +65,8 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
         )
     obstacle = obstacle_of(solver, problem)
     if obstacle is not None:
-        raise UnsupportedProblemError(
-            f"solver {name!r} must be given {solver.needs()}",
-            f"a problem with {obstacle}",
-            "Use solver='auto' or another solver",
-        )
+        must = f"solver {name!r} must be given {solver.needs()}"
+        raise UnsupportedProblemError(must, f"a problem with {obstacle}", "Use solver='auto' or another solver")
     return solver
 
 
@@ -153,9 +148,8 @@ def path(
     (True, 2.0, 1.0)
     """
     if np.ndim(eta) != 1 or len(eta) == 0:
-        raise InvalidInputError(
-            "'eta' must be a nonempty list of neutrality weights", repr(eta), "Pass [0, 0.1, 1], for instance"
-        )
+        must = "'eta' must be a nonempty list of neutrality weights"
+        raise InvalidInputError(must, repr(eta), "Pass [0, 0.1, 1], for instance")
     problems = [problem.with_neutrality(as_nonnegative(value, "eta")) for value in eta]
     return _solve_all(problems, solver, tol, strict, time_limit, options)
 

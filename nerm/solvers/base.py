@@ -1,7 +1,5 @@
 """What a solver is: it says what it needs of a problem and returns an answer; nerm judges the answer."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import inspect

@@ -7,8 +7,6 @@ subtracted, where many tangents touch and the step knows one: when the objective
 the tangent a little beyond, at a larger f, and only if that does not help either, the point counts as stationary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -10,8 +10,6 @@ vanish. Pure l1 has no squared norm; one is lent that changes the objective by l
 only loosen the certificate, which is computed for the problem as it was stated.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

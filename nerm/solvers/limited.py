@@ -7,8 +7,6 @@ s that satisfies the limit. The same mixture of their multipliers is a dual poin
 the width of the bracket.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

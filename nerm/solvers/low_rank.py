@@ -6,8 +6,6 @@ leaving it out costs about (mu/2) c'Ec with forces c / (n mu), so the factor sto
 accuracy * n mu.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Solvers without a clock of their own: each solve in a process, which is ended when time is up."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
 import signal
@@ -63,11 +61,8 @@ def _start(process: Any) -> None:
             warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)  # of threads; see above
             process.start()
     except (AttributeError, TypeError, pickle.PicklingError) as error:
-        raise InvalidInputError(
-            "'time_limit' with a solver that has no clock must be given solver, atoms and options that pickle",
-            str(error),
-            "Define them in a module, or use another solver",
-        ) from error
+        must = "'time_limit' with a solver that has no clock must be given solver, atoms and options that pickle"
+        raise InvalidInputError(must, str(error), "Define them in a module, or use another solver") from error
 
 
 def _work(sender: Connection, solver: Solver, problem: Problem, accuracy: float, options: dict[str, Any]) -> None:

@@ -130,11 +130,8 @@ class SMOSession(Session):
 def _where_it_ended(solution: Solution, problem: Problem) -> tuple[Multipliers, Floats] | None:
     """Return the multipliers and scores of an earlier solution on the distinct rows; None where it has other terms."""
     if solution.problem.n != problem.n:
-        raise InvalidInputError(
-            f"'warm_start' must belong to the same {problem.n} rows",
-            f"a result on {solution.problem.n} rows",
-            "Start cold instead",
-        )
+        must = f"'warm_start' must belong to the same {problem.n} rows"
+        raise InvalidInputError(must, f"a result on {solution.problem.n} rows", "Start cold instead")
     found = solution.multipliers
     if found is None or found.rows.shape[0] != len(problem.blocks):
         return None

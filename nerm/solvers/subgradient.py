@@ -1,7 +1,5 @@
 """The paper's subgradient method, corrected, as a solver."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from typing import Any

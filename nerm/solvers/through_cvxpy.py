@@ -117,11 +117,9 @@ class _CvxpySession(Session):
         try:
             self.model.problem.get_problem_data(name)
         except (cp.error.SolverError, cp.error.DCPError) as error:
-            raise UnsupportedProblemError(
-                f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.needs()})",
-                f"one that needs more ({str(error).strip().splitlines()[0]})",
-                "Use 'clarabel', which takes every built-in atom",
-            ) from error
+            must = f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.needs()})"
+            got = f"one that needs more ({str(error).strip().splitlines()[0]})"
+            raise UnsupportedProblemError(must, got, "Use 'clarabel', which takes every built-in atom") from error
         self.compiled = True
         self.compilation = self.model.problem.compilation_time
         self.unbilled += time.perf_counter() - started

@@ -3,8 +3,6 @@
 Arguments are in the paper's sum form, solutions in the package's mean form: values in sum form are n times theirs.
 """
 
-from __future__ import annotations
-
 from nerm.svm.dual import dual_qp
 from nerm.svm.primal import primal_qp
 from nerm.svm.qp import QP, QPSolution

@@ -10,8 +10,6 @@ a `Solution`, scores are the same, and the paper's multipliers are s_i alpha_i, 
 (1 - theta) eta u_i beta_i^-: nerm's alpha and beta are shares in [0, 1], theta is nu^+ / eta.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,9 +71,8 @@ def neutral_svm(
     lam = as_positive(lam, "lam", "lambda is 1 / C; use for instance 1.0")
     eta = as_nonnegative(eta, "eta", "Use 0 for the plain SVM, or a positive number")
     if viewpoint is None and eta > 0:
-        raise InvalidInputError(
-            "'viewpoint' must be given when eta is positive", "None", "Pass one number for each row, or set eta to 0"
-        )
+        must = "'viewpoint' must be given when eta is positive"
+        raise InvalidInputError(must, "None", "Pass one number for each row, or set eta to 0")
     n = np.shape(y)[0] if np.ndim(y) else 1
     objective = Risk(Hinge()) + (lam / n) * SquaredL2()
     if viewpoint is not None:

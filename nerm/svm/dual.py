@@ -13,8 +13,6 @@ neutral SVM (docs/errata.md); it is here to be looked at.
 The solver minimises minus the dual, so the value of the QP is minus the dual's value.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -10,8 +10,6 @@ The scores f are variables of their own, so X enters once instead of three times
 all of them when eta = 0, have no neutrality rows: their slacks would be free and cost nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

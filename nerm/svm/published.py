@@ -5,8 +5,6 @@ eta max(C^+, C^-): a pure shrinkage of the scores. With r = beta^+ - beta^- it i
 r_i / (eta u_i) in [-1, 1], the form in which pair steps cannot stall.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ with multipliers z of the rows such that Px + q + A'z = 0, z > 0 where the upper
 lower side does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

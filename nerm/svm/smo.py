@@ -1,7 +1,5 @@
 """The reference SMO for the neutral SVM's exact dual, and for the published one: `nerm.smo` in the paper's terms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -10,8 +10,6 @@ of all the a so far: a feasible point of the exact dual. So every run carries it
 gap is honest. Convergence is O(1 / (lambda k)), slow by nature; the certificate shows how far it got.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
