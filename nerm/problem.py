@@ -392,10 +392,9 @@ class Problem:
     ) -> Neutralized:
         """Return the solution whose *measured* neutrality is within a limit, as good as it gets.
 
-        The risk and the regularizers stay; neutrality terms are replaced by one-sided ones,
-        ``Neutrality(psi, to, weights, side)``, whose weights are searched: as eta grows the signed measure passes from
-        that of the plain model through 0. Every solve is certified (a stationary point with a ramp) and starts from the
-        last.
+        The risk and the regularizers stay; neutrality terms are replaced by one-sided ones whose weights are searched:
+        as eta grows the signed measure passes from that of the plain model through 0. Every solve is certified (a
+        stationary point with a ramp) and starts from the last. See `nerm.Neutralized` for an example.
 
         Parameters
         ----------
@@ -424,8 +423,7 @@ class Problem:
         Raises
         ------
         NotNeutralError
-            Where nothing within the limit was found that ranks better than chance and keeps positive rates; its `best`
-            is the nearest.
+            Where nothing within the limit ranks better than chance and keeps positive rates; its `best` is the nearest.
 
         """
         from nerm.neutralize import neutralize
