@@ -76,6 +76,8 @@ def obstacle_of(solver: Solver, problem: Problem) -> str | None:
         return solver.obstacle(problem)
     if problem.region is not None:
         return "constraints on coefficients"
+    if solver.rank is None:  # the search asks for some ten answers, exact ones
+        return "a limit"
     return f"{len(problem.limits)} limits" if len(problem.limits) > 1 else solver.obstacle(problem.relaxed([1.0]))
 
 

@@ -24,6 +24,10 @@ PHI = {
     "squared": lambda m: cp.square(1 - m),
     "exponential": lambda m: cp.exp(-m),
     "absolute": lambda m: cp.abs(1 - m),
+    "smooth-hinge": lambda m: 0.5 * cp.huber(cp.pos(1 - m), 1),
+    "huberized-hinge": lambda m: 0.5 * cp.huber(cp.pos(1.5 - m), 1),
+    "modified-huber": lambda m: cp.huber(cp.pos(1 - m), 2),
+    "identity": lambda m: m,
 }
 ATOMS = {
     "hinge": nerm.Hinge(),
@@ -32,11 +36,17 @@ ATOMS = {
     "squared": nerm.Squared(),
     "exponential": nerm.Exponential(),
     "absolute": nerm.Pinball(tau=1.0),
+    "smooth-hinge": nerm.SmoothHinge(1.0),
+    "huberized-hinge": nerm.HuberizedHinge(0.5),
+    "modified-huber": nerm.ModifiedHuber(),
+    "identity": nerm.Identity(),
 }
 OMEGA = {
     "l2": (nerm.SquaredL2(), lambda w: 0.5 * cp.sum_squares(w)),
     "l1": (nerm.L1(), lambda w: cp.norm1(w)),
     "linf": (nerm.LInf(), lambda w: cp.norm_inf(w)),
+    "elastic-net": (nerm.ElasticNet(0.5), lambda w: 0.5 * cp.norm1(w) + 0.25 * cp.sum_squares(w)),
+    "group": (nerm.GroupL2([0, 0, 1, 1, 1]), lambda w: cp.norm2(w[:2]) + cp.norm2(w[2:])),
 }
 
 
@@ -45,9 +55,10 @@ class Case:
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
-        n, d = int(rng.integers(20, 60)), int(rng.integers(2, 6))
+        n = int(rng.integers(20, 60))
+        self.phi, self.omega = rng.choice(list(ATOMS)[:-1]), rng.choice(["l2", *OMEGA])
+        d = 5 if self.omega == "group" else int(rng.integers(2, 6))
         X, y, v = make_data(seed, n, d, real_viewpoint=bool(rng.random() < 0.2))
-        self.phi, self.omega = rng.choice(list(ATOMS)), rng.choice(["l2", "l2", "l1", "linf"])
         mu = 10 ** rng.uniform(-2, 0)
         w, b, f = cp.Variable(d), cp.Variable(), cp.Variable(n)
         self.objective = nerm.Risk(ATOMS[self.phi]) + mu * OMEGA[self.omega][0]
@@ -68,6 +79,7 @@ class Case:
 
     def limit(self, rng, X, y, v, w, f, point):
         psi, side, n = rng.choice(list(ATOMS)), rng.choice(["both", "both", "agreement"]), len(y)
+        side = "both" if psi == "identity" else side  # one side of a line has no least value
         u = np.ones(n)
         weights = "uniform"
         if rng.random() < 0.5:
@@ -76,9 +88,12 @@ class Case:
         # room at `point`, so that the whole is feasible
         value = {"hinge": lambda m: np.maximum(0, 1 - m), "squared-hinge": lambda m: np.maximum(0, 1 - m) ** 2,
                  "logistic": lambda m: np.logaddexp(0, -m), "squared": lambda m: (1 - m) ** 2,
-                 "exponential": lambda m: np.exp(-m), "absolute": lambda m: abs(1 - m)}[psi]  # fmt: skip
+                 "exponential": lambda m: np.exp(-m), "absolute": lambda m: abs(1 - m), "identity": lambda m: m,
+                 "smooth-hinge": lambda m: np.where(m < 0, 0.5 - m, np.maximum(0, 1 - m) ** 2 / 2),
+                 "huberized-hinge": lambda m: np.where(m < 0.5, 1 - m, np.maximum(0, 1.5 - m) ** 2 / 2),
+                 "modified-huber": lambda m: np.where(m < -1, -4 * m, np.maximum(0, 1 - m) ** 2)}[psi]  # fmt: skip
         signs = (1, -1) if side == "both" else (-1,)
-        t = max(u @ value(sign * v * (X @ point)) / n for sign in signs) * (1 + 10 ** rng.uniform(-2, -0.5))
+        t = max(u @ value(sign * v * (X @ point)) / n for sign in signs) * (1 + 10 ** rng.uniform(-2, -0.5)) + 1e-3
         self.constraints.append(Neutrality(ATOMS[psi], weights=weights, side=str(side)) <= t)
         self.given += [u @ PHI[psi](cp.multiply(sign * v, f)) / n <= t for sign in signs]
 
