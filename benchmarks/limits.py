@@ -55,7 +55,7 @@ def main() -> None:
         line = (
             f"t {limit:.4f}  eta {eta:8.4f}  {solution.status.value}, gap {solution.certificate.relative_gap:.1e}  "
             f"{seconds:.3f} s = {ratios[-1]:.1f} single solves of {single:.3f} s, "
-            f"{solution.stats.details['solves']} etas"
+            f"{solution.stats.details.get('solves')} etas"
         )
         if k < chosen.peer:
             peer, other = timed(lambda problem=problem: problem.solve("clarabel"))

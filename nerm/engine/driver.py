@@ -132,12 +132,18 @@ class Engine:
         return outcome
 
     def _guess(self, method: PredictorCorrector) -> Outcome:
-        """Return the last solution, or the straight line in log weights through the last two where that is better."""
+        """Return the last solution, or the straight line in log weights through the last two where that is better.
+
+        What is far away foretells nothing: a start from there takes longer than one from nothing.
+        """
+        nothing = Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)
         if not self._past:
-            return Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)
+            return nothing
         (before, older), (last, newer), here = self._past[0], self._past[-1], _place(method)
+        if last.shape != here.shape or np.abs(here - last).max() > self.tuning.farthest:
+            return nothing
         near = method.evaluate(newer.coef, newer.intercept, newer.scores)
-        if not self.tuning.extrapolates or not before.shape == last.shape == here.shape or not (last - before).any():
+        if not self.tuning.extrapolates or before.shape != last.shape or not (last - before).any():
             return near
         on = float((here - last) @ (last - before) / ((last - before) @ (last - before)))
         ahead = method.evaluate(

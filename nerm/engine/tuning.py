@@ -56,6 +56,8 @@ class Tuning:
         Barrier at a warm start: per mean error of the scores that is expected there, within a range.
     least_miss, first_miss
         Mean error of the scores that is expected of any guess, and of the first.
+    farthest
+        The change of a log weight beyond which the last solution is no neighbour.
     extrapolates
         Whether a guess is the straight line through the last two solutions, where that is better than the last.
     stretch, stretch_rows
@@ -90,6 +92,7 @@ class Tuning:
     barrier_per_miss: float = 0.7
     least_miss: float = 0.01
     first_miss: float = 0.1
+    farthest: float = 1.5
     extrapolates: bool = True
     stretch: int = 8
     stretch_rows: tuple[int, int] = (10_000, 500_000)

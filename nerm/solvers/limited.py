@@ -24,6 +24,8 @@ from nerm.typing import Floats
 MOST_SOLVES = 40
 LARGEST = 1e9  # weight relative to the first guess, beyond which rounding hides the objective behind the limit
 INNER = 0.2  # the share of the tolerance that a single solve may use up
+ROUGH = 1e-5  # the relative gap of a solve while there is no bracket
+GROWTH = 5.0  # of eta until there is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class _Search:
         self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any], until: float
     ) -> None:
         self.session, self.problem, self.accuracy, self.options = session, problem, accuracy, options
-        self.until, self.late = until, False
+        self.until, self.late, self.gap = until, False, np.inf
         (self.limit,) = (limit.bound for limit in problem.limits)
         self.iterations = self.solves = self.side = 0  # side: which end moved last, +1 the low one
         self.build_seconds = self.solve_seconds = 0.0
@@ -78,14 +80,16 @@ class _Search:
         """Search until the primal value and the bound meet."""
         low = best = self._at(0.0)
         if low.limited <= self.limit:
-            return self._answer(low)
+            self.gap = 0.0
+            return self._answer(self._at(0.0))
         high: Solved | None = None
         eta = first = self._first(low)
         while self.solves < MOST_SOLVES and eta <= LARGEST * first and not clock.is_up(self.until):
             point = self._at(eta)
             low, high = (point, high) if point.limited > self.limit else (low, point)
             best = low if high is None else self._mixture(low, high)
-            if high is not None and best.value - best.bound <= self.accuracy * abs(best.value):
+            self.gap = np.inf if high is None else (best.value - best.bound) / max(abs(best.value), 1e-300)
+            if self.gap <= self.accuracy:
                 break
             following = self._next(low, high, point)
             if following == eta or (high is not None and high.eta - low.eta <= 1e-15 * high.eta):
@@ -97,7 +101,8 @@ class _Search:
         """Solve for one eta, in half of the time that is left."""
         relaxed = self.problem.relaxed([eta])
         half = limit(clock.share(self.until, 2))
-        answer = self.session.answer(relaxed, INNER * self.accuracy, self.options, **half)
+        accuracy = INNER * self.accuracy if np.isfinite(self.gap) else max(INNER * self.accuracy, ROUGH)
+        answer = self.session.answer(relaxed, accuracy, self.options, **half)
         self.late = self.late or answer.timed_out
         self.solves += 1
         self.iterations += answer.iterations or 0
@@ -123,16 +128,16 @@ class _Search:
         """
         room = max(self.limit - self.at_zero, 1e-6 * (low.limited - self.limit))
         most = max(self.problem.value_at_zero() - low.value, 1e-12 * abs(low.value)) / room
-        return 0.3 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
+        return 0.1 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
 
     def _next(self, low: Solved, high: Solved | None, last: Solved) -> float:
         """Return the next eta: where the cubic through both values and slopes of the dual has its maximum.
 
         An end that moved twice is near already, and the other keeps the bracket wide: then the step goes beyond that
-        point by as much again.
+        point by half of what is left on the shorter side.
         """
         if high is None:
-            return 4.0 * low.eta
+            return GROWTH * low.eta
         width = high.eta - low.eta
         first, second = width * (low.limited - self.limit), width * (high.limited - self.limit)
         rise = high.bound - low.bound
@@ -140,20 +145,23 @@ class _Search:
         share = -first / (a - np.sqrt(max(a * a - 3 * first * b, 0.0)))  # the root that is stable for b -> 0
         side = 1 if last is low else -1
         if side == self.side:
-            share += share if side > 0 else share - 1
+            share += 0.5 * side * min(share, 1 - share)
         self.side = side
         return low.eta + float(np.clip(share, 0.01, 0.99)) * width
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:
         """Return the hypothesis between two that just satisfies the limit, with the same mixture of multipliers."""
-        inside, outside = 1.0, 0.0
-        for _ in range(60):
-            middle = 0.5 * (inside + outside)
-            fits = self.problem.limited((1 - middle) * low.scores + middle * high.scores)[0] <= self.limit
-            inside, outside = (middle, outside) if fits else (inside, middle)
-            if inside - outside <= 1e-15:
+        from scipy.optimize import brentq
+
+        def over(share: float) -> float:
+            scores = (1 - share) * low.scores + share * high.scores
+            return float(self.problem.limited(scores)[0]) - self.limit
+
+        s = float(brentq(over, 0.0, 1.0, xtol=1e-13)) if high.limited < self.limit else 1.0
+        for nudge in (1e-13, 1e-12, 1e-10, 1e-8):
+            if over(s) <= 0:
                 break
-        s = inside
+            s = min(1.0, s + nudge)
         coef, intercept = (1 - s) * low.coef + s * high.coef, (1 - s) * low.intercept + s * high.intercept
         eta = (1 - s) * low.eta + s * high.eta
         mixed = self._point(eta, coef, intercept, _mixed(self.problem, low, high, s))
