@@ -63,8 +63,8 @@ def collapse(
     names, decided = tuple(classes), scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
     usual = int(np.bincount(decided, s).argmax())
     missed, counted = labels != usual, s if risk_weight is None else risk_weight
-    if min(missed.sum(), counted[missed].sum() / counted.mean()) >= ENOUGH:
-        others, wanted = (s[answers != usual].sum() / s.sum() for answers in (decided, labels))
+    if min(missed.sum(), (counted * missed).sum() / counted.mean()) >= ENOUGH:
+        others, wanted = (float((s * (answers != usual)).sum() / s.sum()) for answers in (decided, labels))
         if others < SHARE * wanted:
             shares = f"{_percent(1 - others)} of rows (labels: {_percent(1 - wanted)})"
             return f"The model predicts {names[usual]} for {shares}: it is nearly constant."
@@ -81,9 +81,10 @@ def _collapsed(decided: Ints, before: Ints, groups: Mapping[str, Bools], positiv
     """Say which group's positive rate is below half of what it was, and of what everybody's was."""
     everybody = s @ before / s.sum()
     for name, among in groups.items():
-        if before[among].sum() < ENOUGH:
+        if np.count_nonzero(among & (before > 0)) < ENOUGH:
             continue
-        now, then = (s[among] @ answers[among] / s[among].sum() for answers in (decided, before))
+        weights = s * among  # cheaper than gathering rows
+        now, then = (weights @ answers / weights.sum() for answers in (decided, before))
         if now < KEEP * min(then, everybody):
             rates = f"{_percent(now)} of the rows with {name} (without neutrality: {_percent(then)})"
             return f"The model predicts {positive} for {rates}: its positive rate collapsed."
