@@ -29,6 +29,7 @@ from nerm.viewpoint import resolve
 #: What "auto" compares: a smooth surrogate, the paper's, and ramps, which leave the ranking of sure cases alone.
 AUTO: tuple[MarginFunction | DCFunction, ...] = (Logistic(), Hinge(), Ramp(1.0), Ramp(2.0))
 INNER_SHARE = 0.3  # of the rows, on which candidates are compared
+TIED = 2.0  # standard errors of a difference that do not count
 INNER_TOL = 1e-4  # the relative gap of solves that serve the comparison only
 Prefer = str | Callable[[Floats, Floats], float]
 Judge = Callable[[Trial, Floats, Bools], Floats]
@@ -230,7 +231,7 @@ def _compared(
 ) -> pd.DataFrame:
     """Search with each surrogate on most rows, roughly, and judge it on the others; the best first.
 
-    One that is worth less by no more than a standard error of the difference is as good, and then the ranking decides.
+    One that is worth less by no more than two standard errors of the difference is as good, and the ranking decides.
     """
     p, rows = trial.problem, []
     apart = hold_out([p.y, *(sign(p.viewpoints[name]) for name in trial.viewpoints)], INNER_SHARE, seed)
@@ -251,7 +252,7 @@ def _compared(
         best = worths[int(frame["worth"].idxmax())]
         for i, worth in worths.items():
             lost = best - worth
-            frame.loc[i, "tied"] = lost.mean() <= lost.std() / np.sqrt(len(lost))
+            frame.loc[i, "tied"] = lost.mean() <= TIED * lost.std() / np.sqrt(len(lost))
         return frame.assign(ranking=frame["auc"].where(frame["tied"])).sort_values(
             ["tied", "ranking", "worth"], ascending=False, kind="stable"
         ).drop(columns="ranking")  # fmt: skip
