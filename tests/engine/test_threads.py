@@ -73,4 +73,7 @@ def test_blas_gets_its_threads_back_from_all_who_held_them():
     """In a process of its own: the tests themselves run BLAS on one thread, which would hide what is not given back."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     ran = subprocess.run([sys.executable, "-c", SEVERAL], capture_output=True, text=True, env=environment, check=True)
-    assert ran.stdout.split("\n") == ["2", "2", "1 1 1", "2", "2", ""]
+    many = ran.stdout.split("\n")[0]
+    if many == "1":
+        pytest.skip("BLAS has one thread on one core: there is nothing to give back")
+    assert ran.stdout.split("\n") == [many, many, "1 1 1", many, many, ""]
