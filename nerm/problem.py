@@ -399,7 +399,7 @@ class Problem:
         Parameters
         ----------
         limit : float
-            The largest size of the measure that is allowed.
+            The largest size of the measure that is allowed; each row counts once, since sample weights weigh the risk.
         measure : str or callable
             A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk", "equal_opportunity_difference",
             "equalized_odds_difference", "normalized_prejudice_index") or ``(y, scores, viewpoint) -> signed float``.

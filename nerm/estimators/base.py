@@ -25,7 +25,7 @@ from nerm.collapse import collapse
 from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
 from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
-from nerm.estimators.limits import Asked, Promise, neutralized
+from nerm.estimators.limits import Asked, Promise, held_out, neutralized
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
@@ -113,6 +113,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         class_weight = self._class_weights(classes, codes, s)
         rows, places = self._training_rows(matrix, codes, terms, s, class_weight)
         design = self._design(rows.X, rows.sample_weight, list(terms))
+        if self.limit is not None and self.confidence is not None:  # a kernel's width must not know the hold-out
+            seen = rows.at(np.flatnonzero(~held_out(rows)), design)
+            design = self._design(seen.X, seen.sample_weight, list(terms))
 
         self.classes_, self.dropped_columns_ = classes, dropped
         self.class_weight_ = {} if self.class_weight is None else dict(zip(classes.tolist(), class_weight, strict=True))
@@ -127,7 +130,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def _solutions(self, design: Design, rows: TrainingRows, classes: list[int]) -> tuple[list[Solution], Ints]:
         """Return one solution a class, within the limit if one is asked for, and the rows that were learned from."""
-        for name in ("eta_", "neutrality_", "trace_", "promise_"):
+        for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_"):  # a refusal leaves no model behind
             if hasattr(self, name):
                 delattr(self, name)
         asked, self._weights = Asked.of(self), None

@@ -97,31 +97,37 @@ def neutralized(
     if not rows.viewpoints:
         must = "'viewpoint' must be given when a limit is"
         raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
-    everybody = np.arange(len(rows.codes))
+    measure, everybody = as_measure(asked.measure), np.arange(len(rows.codes))
+    if measure.function is not None and np.ptp(rows.sample_weight) > 0:
+        do = "Name a measure of nerm.metrics, or leave the weights out"
+        raise InvalidInputError("a measure of one's own must count rows the same", "sample weights that differ", do)
     if asked.confidence is None:
         return _fitted(design, rows, classes, asked, asked.limit), None, everybody
-    apart = _apart(rows)
+    apart = held_out(rows)
     learning = rows.at(np.flatnonzero(~apart), design)
     held, X = rows.at(np.flatnonzero(apart), design), rows.X[apart]
     if design.kernel is not None and design.kernel.name == "precomputed":
         X = rows.X[apart][:, ~apart]
-    measure = as_measure(asked.measure)
+    _check_bounded(measure, held, classes)
     candidates = _tightened(design, learning, classes, asked)
     statements = len(candidates) * len(classes) * len(rows.viewpoints) * len(measure.weights)
     delta = (1 - asked.confidence) / statements
     judged = []
     for found in candidates:
         bounds = [
-            _bound(measure, np.where(held.codes == k, 1.0, -1.0), one.solution.decision_function(X), v, delta)
+            pair
             for k, one in zip(classes, found, strict=True)
             for v in held.viewpoints.values()
+            for pair in _bounds(
+                measure, np.where(held.codes == k, 1.0, -1.0), one.solution.decision_function(X), v, delta
+            )
         ]
-        judged.append(max(bounds))
-    good = [i for i, (bound, _) in enumerate(judged) if bound <= asked.limit]
+        judged.append(np.array(bounds))
+    good = [i for i, bounds in enumerate(judged) if bounds[:, 0].max() <= asked.limit]
     if not good:
         raise _no_promise(asked, measure, judged, len(held.codes))
     best = good[0]  # the least neutralised comes first
-    bound, value = judged[best]
+    bound, value = judged[best].max(axis=0).tolist()
     confidence = float(asked.confidence)
     promise = Promise(measure.name, asked.limit, confidence, bound, value, len(held.codes), len(candidates))
     return candidates[best], promise, np.flatnonzero(~apart)
@@ -137,7 +143,7 @@ def _fitted(
         one = neutralize(
             problem, limit, asked.measure, tol=design.tol, surrogate=asked.surrogate, prefer=asked.prefer,
             keep=asked.keep, row_weight=rows.sample_weight, first=max(design.eta.values()) or None,
-            among_classes=len(classes) > 1,
+            among_classes=len(classes) > 1, solver=design.solver,
         )  # fmt: skip
         found.append(one)
     return found
@@ -157,7 +163,7 @@ def _tightened(design: Design, rows: TrainingRows, classes: Sequence[int], asked
     return found
 
 
-def _apart(rows: TrainingRows) -> Any:
+def held_out(rows: TrainingRows) -> Any:
     """Return the rows of the hold-out, stratified by class and viewpoint."""
     if np.ptp(rows.sample_weight) > 0:
         must = "a promise must rest on rows that count the same"
@@ -165,30 +171,48 @@ def _apart(rows: TrainingRows) -> Any:
     return hold_out([rows.codes, *(sign(v) for v in rows.viewpoints.values())], HOLD_OUT, 0)
 
 
-def _bound(measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float) -> tuple[float, float]:
-    """Return a bound on the measure of new rows that holds with probability 1 - delta, and its value on these."""
+def _check_bounded(measure: Measure, held: TrainingRows, classes: Sequence[int]) -> None:
+    """Refuse a measure that has no bound, and a hold-out on which it is not defined."""
+    if measure.function is not None or measure.name == "normalized_prejudice_index":
+        do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
+        raise InvalidInputError("a promise must be about a measure that has a bound", f"{measure.name!r}", do)
+    try:
+        for k in classes:
+            y = np.where(held.codes == k, 1.0, -1.0)
+            for v in held.viewpoints.values():
+                measure.parts(y, y, v, np.ones(len(y)))
+    except InvalidInputError as error:
+        must, got, _ = error.parts
+        do = "Every group must be seen there: use more rows of it, or leave confidence out"
+        raise NoPromiseError(f"among the rows that are held out {must}", got, do) from None
+
+
+def _bounds(measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float) -> list[tuple[float, float]]:
+    """Return for each part a bound on new rows that holds with probability 1 - delta, and its size on these."""
     among: dict[str, Callable[[], Any]] = {
         "uniform": lambda: slice(None), "balanced": lambda: slice(None),
         "equal_opportunity": lambda: y > 0, "predictive_equality": lambda: y <= 0,
     }  # fmt: skip
-    if measure.function is not None or measure.name == "normalized_prejudice_index":
-        do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
-        raise InvalidInputError("a promise must be about a measure that has a bound", f"{measure.name!r}", do)
     bounds = []
-    for weights in measure.weights:
+    for weights, value in zip(measure.weights, measure.parts(y, scores, v, np.ones(len(y))), strict=True):
         part = among[weights]()
         bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
-        bounds.append(bound(scores[part], v[part], delta=delta))
-    value = max(map(abs, measure.parts(y, scores, v, np.ones(len(y)))))
-    return max(bounds), value
+        bounds.append((bound(scores[part], v[part], delta=delta), abs(value)))
+    return bounds
 
 
-def _no_promise(asked: Asked, measure: Measure, judged: Sequence[tuple[float, float]], rows: int) -> NoPromiseError:
-    """Return the refusal: the nearest candidate, and how many rows would have sufficed."""
-    bound, value = min(judged)
-    room, width = asked.limit - min(v for _, v in judged), bound - value
-    more = f"about {int(np.ceil(rows * ((width / room) ** 2 - 1) / HOLD_OUT))} more rows would have sufficed"
-    advice = f"If all else stays, {more}" if room > 0 else "No number of rows would: raise the limit"
+def _no_promise(asked: Asked, measure: Measure, judged: Sequence[Floats], rows: int) -> NoPromiseError:
+    """Return the refusal: the nearest candidate, and how many rows would have sufficed.
+
+    A bound is value + width, and t times the rows divide each width by sqrt(t): t = max ((width / (limit - value))^2).
+    """
+    bound, value = min(bounds.max(axis=0).tolist() for bounds in judged)
+    advice = "On these rows none is within the limit itself: raise the limit, or use many more rows"
+    within = [bounds for bounds in judged if (bounds[:, 1] < asked.limit).all()]
+    if within:
+        times = min(float(((b[:, 0] - b[:, 1]) / (asked.limit - b[:, 1])).max()) ** 2 for b in within)
+        more = int(np.ceil(rows * (times - 1) / HOLD_OUT))
+        advice = f"If all else stays, about {more} more rows would have sufficed"
     return NoPromiseError(
         f"the {measure.name} of new rows must be within {asked.limit:g} with probability {asked.confidence:g}",
         f"{len(judged)} candidates, of which the best has a bound of {bound:.4f} ({value:.4f} on {rows} rows held out)",

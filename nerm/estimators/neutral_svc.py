@@ -45,13 +45,14 @@ class NeutralSVC(NeutralClassifier):
     limit : float, optional
         The largest size of the measured neutrality on the training rows: then the weight of one-sided neutrality terms
         is searched (`nerm.Problem.neutralize`), beginning with eta if that is positive, and `weights` follow from the
-        measure. `NotNeutralError` where nothing that could be used is within the limit.
+        measure. `NotNeutralError` where nothing that could be used is within the limit. Beyond two classes it is about
+        the sign of each class's score, not about `predict`, which takes the largest.
     measure : str or callable
         What is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
         "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed float``.
     confidence : float, optional
         With 0.95 the measure is within the limit on *new* rows with that probability, judged by rows that are held out,
-        or `NoPromiseError` is raised.
+        or `NoPromiseError` is raised. What else was learned or chosen must not have seen these rows.
     prefer : "accuracy", "auc" or callable
         By what surrogates are compared on rows that are set apart.
     keep : float

@@ -49,12 +49,20 @@ class Measure:
     def parts(self, y: Floats, scores: Floats, viewpoint: Floats, row_weight: Floats) -> list[float]:
         """Return the signed parts: positive where f follows the viewpoint. The measure is the largest in size."""
         if self.function is not None:
-            return [float(self.function(y, scores, viewpoint))]
-        agreement = sign(scores) * sign(viewpoint)
-        signed = []
+            value = float(self.function(y, scores, viewpoint))
+            if not np.isfinite(value):
+                must, do = f"the measure {self.name!r} must return a finite number", "Check it on these scores"
+                raise InvalidInputError(must, f"{value:g}", do)
+            return [value]
+        v, signed = sign(viewpoint), []
         for name in self.weights:
-            u = row_weight * neutrality_weights.resolve(name, y, viewpoint, row_weight)
-            signed.append(float(u @ agreement / row_weight.sum()))
+            u = neutrality_weights.resolve(name, y, viewpoint, row_weight)
+            if name == "uniform":
+                signed.append(float(row_weight @ (sign(scores) * v) / row_weight.sum()))
+            else:  # the same as a difference of rates, as `nerm.metrics` has it: 0 where they are equal
+                groups = [(u > 0) & (v == side) for side in (1, -1)]
+                one, other = (row_weight[g & (scores > 0)].sum() / row_weight[g].sum() for g in groups)
+                signed.append(float(one - other))
         if self.name == "normalized_prejudice_index":
             size = metrics.normalized_prejudice_index(scores, viewpoint, row_weight)
             return [float(np.copysign(size, signed[0]))]

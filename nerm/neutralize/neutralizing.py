@@ -1,6 +1,7 @@
 """Neutral up to a limit: which surrogate serves best, at which weight, and whether the answer is one to be used."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -101,16 +102,18 @@ def neutralize(
     random_state: int = 0,
     first: float | None = None,
     among_classes: bool = False,
+    solver: Any = "auto",
 ) -> Neutralized:
     """Return the solution whose measured neutrality is within the limit (`nerm.Problem.neutralize` explains).
 
-    Estimators give the weights of rows in the measure, the first weight to try, and say whether this is one of several
-    classes against the rest: then a plain model that says no to everybody is ordinary.
+    Estimators give the weights of rows in the measure, the first weight to try, the solver, and say whether this is one
+    of several classes against the rest: then a plain model that says no to everybody is ordinary.
     """
     limit, keep = as_nonnegative(limit, "limit"), as_nonnegative(keep, "keep")
     weight = np.ones(problem.n) if row_weight is None else row_weight
     everybody = np.ones(problem.n, dtype=bool)
-    trial = Trial(problem, as_measure(measure), _viewpoints(problem), weight, everybody, as_positive(tol, "tol"))
+    measured, views, tol = as_measure(measure), _viewpoints(problem), as_positive(tol, "tol")
+    trial = Trial(problem, measured, views, weight, everybody, tol, Relatives(solver))
     judge = _judge(prefer)
     candidates = _candidates(surrogate)
     study = _Attempts(trial, limit, keep, _elsewhere(trial, on), first, among_classes)
@@ -235,7 +238,9 @@ def _compared(
     """
     p, rows = trial.problem, []
     apart = hold_out([p.y, *(sign(p.viewpoints[name]) for name in trial.viewpoints)], INNER_SHARE, seed)
-    inner = replace(trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=Relatives())
+    if len(np.unique(p.y[apart])) < 2:  # too few rows to compare anything: the order in which they were given
+        return pd.DataFrame({"surrogate": [repr(c) for c in candidates], "worth": np.nan})
+    inner = replace(trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=Relatives(trial.relatives.solver))
     study = _Attempts(inner, limit, keep)
     worths: dict[int, Floats] = {}
     for i, candidate in enumerate(candidates):
@@ -243,8 +248,9 @@ def _compared(
         found = study.of(candidate)
         if found is not None:
             worths[i] = judge(inner, found.scores, apart)
-            measured = float(np.abs(inner.measured(found.scores, apart)).max())
-            row |= {"worth": float(worths[i].mean()), "measure": measured, **inner.quality(found.scores, apart)}
+            row |= {"worth": float(worths[i].mean()), **inner.quality(found.scores, apart)}
+            with suppress(InvalidInputError):  # a group of one row is not seen there
+                row["measure"] = float(np.abs(inner.measured(found.scores, apart)).max())
         rows.append(row)
     frame = pd.DataFrame(rows)
     frame["tied"] = False
@@ -280,10 +286,9 @@ def _candidates(surrogate: Any) -> list[Any]:
     if isinstance(surrogate, str) and surrogate == "auto":
         return list(AUTO)
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
-    for atom in given:
-        if not isinstance(atom, MarginFunction | DCFunction):
-            must = "'surrogate' must be 'auto', a margin function or a list of them"
-            raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
+    if not given or not all(isinstance(atom, MarginFunction | DCFunction) for atom in given):
+        must = "'surrogate' must be 'auto', a margin function or a list of them"
+        raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
     return given
 
 
@@ -311,7 +316,14 @@ def _elsewhere(trial: Trial, on: Any) -> Callable[[Solution], Floats] | None:
         must = f"the labels of 'on' must be {known}"
         raise InvalidInputError(must, f"{labels[strange[0]]!r} at index {strange[0]}", "Leave it out")
     signs = np.where(labels == trial.problem.classes[1], 1.0, -1.0)
+    if np.shape(X)[0] != len(labels):
+        got = f"{np.shape(X)[0]} rows of X and {len(labels)} labels"
+        raise InvalidInputError("'on' must have one label a row", got, "Pass (X, y, viewpoint) of the same rows")
     views, ones = resolve(viewpoint, X, len(labels)), np.ones(len(labels))
+    missing = [name for name in trial.viewpoints if name not in views]
+    if missing:
+        must = f"the viewpoints of 'on' must be named as those of the problem, {', '.join(map(repr, trial.viewpoints))}"
+        raise InvalidInputError(must, ", ".join(map(repr, views)), f"Pass {{{missing[0]!r}: ...}} as its viewpoint")
 
     def measured(solution: Solution) -> Floats:
         scores = solution.decision_function(X)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nerm
 from nerm.errors import InvalidInputError
+from nerm.estimators.limits import Asked, _no_promise
+from nerm.neutralize.measures import as_measure
+from nerm.splitting import hold_out
 
 
 def data(seed=0, n=600):
@@ -161,3 +167,55 @@ def test_more_that_cannot_be():
         nerm.NeutralSVC(limit=0.5, confidence=0.9).fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
     with pytest.raises(InvalidInputError, match="a promise must be about a measure that has a bound"):
         nerm.NeutralSVC(limit=0.5, confidence=0.9, measure="normalized_prejudice_index").fit(X, y, viewpoint=v)
+
+
+def test_no_candidate_knows_the_rows_held_out():
+    X, y, v = data(5, n=200)
+    held = hold_out([(y == "yes").astype(int), v], 0.3, 0)
+    other = X.copy()
+    other[held] *= 5
+    for kernel in ("linear", "rbf"):
+        model = nerm.NeutralSVC(lam=5.0, kernel=kernel, limit=0.95, confidence=0.5, tol=1e-4)
+        one, two = (clone(model).fit(rows, y, viewpoint=v).decision_function(X[:9]) for rows in (X, other))
+        assert np.array_equal(one, two)
+
+
+def test_a_measure_of_ones_own_knows_no_weights():
+    X, y, v = data(n=80)
+    model = nerm.NeutralSVC(limit=0.1, measure=lambda y, scores, viewpoint: difference(scores, viewpoint))
+    with pytest.raises(InvalidInputError, match="a measure of one's own must count rows the same"):
+        model.fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
+
+
+def test_a_hold_out_without_a_group():
+    X, y, v = data(n=200)
+    v = np.where(np.arange(200) == 7, 1, -1)
+    with pytest.raises(nerm.NoPromiseError, match="among the rows that are held out some row must have viewpoint"):
+        nerm.NeutralSVC(limit=0.9, confidence=0.5).fit(X, y, viewpoint=v)
+
+
+def test_how_many_more_rows():
+    asked = Asked(0.1, "equalized_odds_difference", 0.9, "auto", "accuracy", 0.5)
+    # Two statements: 0.02 + 0.16 needs 4 times the rows, 0.08 + 0.06 needs 9 times; a candidate beyond the limit none.
+    judged = [np.array([[0.18, 0.02], [0.14, 0.08]]), np.array([[0.2, 0.12], [0.14, 0.08]])]
+    error = _no_promise(asked, as_measure(asked.measure), judged, 300)
+    assert "about 8000 more rows would have sufficed" in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert "none is within the limit itself" in str(_no_promise(asked, as_measure(asked.measure), judged[1:], 300))
+
+
+def test_a_refusal_leaves_no_model_behind():
+    X, y, v = data(n=100)
+    model = nerm.NERMClassifier(loss="logistic", surrogate="logistic").fit(X, y)
+    with pytest.raises(nerm.NotNeutralError):
+        model.set_params(limit=0.01, confidence=0.95).fit(X, y, viewpoint=v)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_the_solver_that_is_asked_for():
+    X, y, v = data(n=100)
+    model = nerm.NERMClassifier(surrogate="hinge", limit=0.1, solver="clarabel", tol=1e-4).fit(X, y, viewpoint=v)
+    assert model.solutions_[0].stats.solver == "clarabel"
+    with pytest.raises(InvalidInputError, match="'solver' must be one of"):
+        model.set_params(solver="bogus").fit(X, y, viewpoint=v)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.neutralize.measures import as_measure
 
 PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
 
@@ -188,6 +189,7 @@ BAD = {
     "'measure' must be the name of a measure or a function": {"measure": 3},
     "'prefer' must be one of 'accuracy', 'auc'": {"prefer": "f1"},
     "'surrogate' must be 'auto', a margin function or a list of them. Got 'hinge'": {"surrogate": "hinge"},
+    "'surrogate' must be 'auto', a margin function or a list of them. Got []": {"surrogate": []},
     "'on' must be (X, y, viewpoint)": {"on": 5},
     "'keep' must be a finite number, at least 0": {"keep": -1},
     "'tol' must be": {"tol": 0},
@@ -206,3 +208,41 @@ def test_without_a_viewpoint():
     X, y, _ = data(n=60)
     with pytest.raises(InvalidInputError, match="'viewpoint' must be given to be neutral to it"):
         PLAIN.on(X, y).neutralize(0.1)
+
+
+@pytest.mark.parametrize("times", [2, 3, 5])
+def test_equal_rates_are_a_measure_of_exactly_0(times):
+    for size in range(2, 30):
+        for yes in range(1, size):
+            v = np.repeat([1.0, -1.0], [size, size * times])
+            f = np.repeat([1.0, -1.0, 1.0, -1.0], [yes, size - yes, yes * times, (size - yes) * times])
+            assert as_measure("calders_verwer_score").parts(v, f, v, np.ones(len(v))) == [0.0]
+
+
+def test_a_group_that_the_comparison_does_not_see():
+    X, y, v = data(0, n=300)
+    v = -np.ones(300)
+    v[np.flatnonzero(X[:, 0] + X[:, 1] > 1.5)[0]] = 1  # one row is never set apart
+    surrogates = [nerm.Logistic(), nerm.Hinge()]
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.5, surrogate=surrogates, keep=0, tol=1e-4)
+    assert found.reached
+    assert len(found.choice) == 2
+
+
+def test_too_few_rows_to_compare():
+    X, y, v = data(3, n=60)
+    few = [*np.flatnonzero(y > 0)[:1], *np.flatnonzero(y < 0)[:9]]  # the only yes is never set apart
+    given = [nerm.Logistic(), nerm.Hinge()]
+    found = PLAIN.on(X[few], y[few], viewpoint=v[few]).neutralize(0.2, surrogate=given, keep=0, tol=1e-4)
+    assert found.choice["surrogate"].tolist() == ["Logistic()", "Hinge()"]
+
+
+def test_other_rows_that_do_not_fit():
+    X, y, v = data(n=60)
+    problem = PLAIN.on(X, y, viewpoint={"sex": v})
+    with pytest.raises(InvalidInputError, match="the viewpoints of 'on' must be named as those of the problem, 'sex'"):
+        problem.neutralize(0.1, on=(X, y, v))
+    with pytest.raises(InvalidInputError, match=r"'on' must have one label a row. Got 20 rows of X and 60 labels"):
+        problem.neutralize(0.1, on=(X[:20], y, {"sex": v}))
+    with pytest.raises(InvalidInputError, match=r"must return a finite number. Got nan"):
+        problem.neutralize(0.1, lambda y, scores, viewpoint: np.nan)
