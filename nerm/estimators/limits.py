@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nerm.estimators.design import Design, TrainingRows
 
 HOLD_OUT = 0.3  # of the rows
+FEWEST = 4  # rows of one class and one side of each viewpoint that are drawn from by themselves
 TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # the limits of the candidates, as shares of what is asked for
 
 
@@ -155,9 +156,12 @@ def _tightened(design: Design, rows: TrainingRows, classes: Sequence[int], asked
     for share in TIGHTENED:
         try:
             found.append(_fitted(design, rows, classes, asked, share * asked.limit))
-        except NotNeutralError:
+        except NotNeutralError as error:
             if not found:
-                raise
+                must = f"a model within {asked.limit:g} of neutrality must leave room for what new rows may add"
+                raise NoPromiseError(
+                    must, f"that {share:g} of the limit is out of reach: {error}", error.parts[2]
+                ) from error
             break
         asked = replace(asked, surrogate=found[0][0].surrogate)
     return found
@@ -168,7 +172,10 @@ def held_out(rows: TrainingRows) -> Any:
     if np.ptp(rows.sample_weight) > 0:
         must = "a promise must rest on rows that count the same"
         raise InvalidInputError(must, "sample weights that differ", "Leave them out")
-    return hold_out([rows.codes, *(sign(v) for v in rows.viewpoints.values())], HOLD_OUT, 0)
+    cells = np.column_stack([rows.codes, *(sign(v) for v in rows.viewpoints.values())])
+    _, cell, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    # A share of a row or two is nothing or half: such cells are drawn from together.
+    return hold_out([np.where(counts[cell] < FEWEST, -1, cell)], HOLD_OUT, 0)
 
 
 def _check_bounded(measure: Measure, held: TrainingRows, classes: Sequence[int]) -> None:

@@ -219,3 +219,13 @@ def test_the_solver_that_is_asked_for():
     assert model.solutions_[0].stats.solver == "clarabel"
     with pytest.raises(InvalidInputError, match="'solver' must be one of"):
         model.set_params(solver="bogus").fit(X, y, viewpoint=v)
+
+
+def test_the_hold_out_is_a_share_also_where_groups_are_tiny():
+    X, y, v = data(12, n=300)
+    rng = np.random.default_rng(0)
+    views = {"a": v, "b": rng.integers(0, 40, 300), "c": rng.integers(0, 40, 300)}
+    model = nerm.NERMClassifier(loss="logistic", surrogate="logistic", lam=1e-2, limit=0.9, confidence=0.5, keep=0)
+    with pytest.raises((nerm.NoPromiseError, InvalidInputError)) as caught:
+        model.fit(X, y, viewpoint=views)
+    assert "on 4 rows held out" not in str(caught.value)
