@@ -82,6 +82,8 @@ def obstacle_of(solver: Solver, problem: Problem) -> str | None:
 
 
 SETTLED = (Status.OPTIMAL, Status.INFEASIBLE)  # proved: nobody else needs to be asked
+THIRD_OPINION = 200_000  # the same for another general solver, where the first returned nothing at all
+NOTHING_CAME = "takes every atom too; clarabel returned nothing"
 SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
 
 
@@ -89,7 +91,7 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
     """Return the solvers that ``solver="auto"`` tries, in order, each with its reason.
 
     The fastest of nerm's own that takes the problem; else, or where its answer is not certified and the size allows it,
-    Clarabel, which takes every atom. `stats.reason` tells which of these happened.
+    Clarabel, which takes every atom; where that returns nothing at all, ECOS. `stats.reason` tells which happened.
     """
     general = known()["clarabel"]
     ranked = sorted((s for s in known().values() if s.rank is not None), key=lambda s: s.rank or 0)
@@ -101,7 +103,11 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
                 plan.append((general, f"a second opinion: {name} was not certified"))
             return plan
     missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
-    return [(general, f"takes every atom; nerm's own solvers do not take {missing}")]
+    plan = [(general, f"takes every atom; nerm's own solvers do not take {missing}")]
+    another = known()["ecos"]
+    if another.installed() and problem.hypothesis.n * problem.hypothesis.size <= THIRD_OPINION:
+        plan.append((another, NOTHING_CAME))
+    return plan
 
 
 def solve(
@@ -221,6 +227,8 @@ def _certified(
     solutions: list[Solution | None] = [None] * len(problems)
     for solver, reason in plan:
         open_ones = [i for i, s in enumerate(solutions) if s is None or s.status not in SETTLED]
+        if reason == NOTHING_CAME:
+            open_ones = [i for i in open_ones if (s := solutions[i]) is not None and s.status is Status.FAILED]
         if not open_ones:
             break
         if clock.is_up(until) and solver is not plan[0][0]:
