@@ -7,7 +7,7 @@ within the limit is the answer; if there is none, there is no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -196,13 +196,10 @@ def _check_bounded(measure: Measure, held: TrainingRows, classes: Sequence[int])
 
 def _bounds(measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float) -> list[tuple[float, float]]:
     """Return for each part a bound on new rows that holds with probability 1 - delta, and its size on these."""
-    among: dict[str, Callable[[], Any]] = {
-        "uniform": lambda: slice(None), "balanced": lambda: slice(None),
-        "equal_opportunity": lambda: y > 0, "predictive_equality": lambda: y <= 0,
-    }  # fmt: skip
+    among = {"equal_opportunity": y > 0, "predictive_equality": y <= 0}  # else all rows
     bounds = []
     for weights, value in zip(measure.weights, measure.parts(y, scores, v, np.ones(len(y))), strict=True):
-        part = among[weights]()
+        part = among.get(weights, np.ones(len(y), dtype=bool))
         bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
         bounds.append((bound(scores[part], v[part], delta=delta), abs(value)))
     return bounds

@@ -183,6 +183,8 @@ class _Attempts:
 
     def objection(self, point: Attempt) -> str:
         """Say why a solution is none to be used: it ranks no better than chance, or denies too many; empty if it is."""
+        if not point.solution.status.success:
+            return "its solution was not certified"
         positive = point.scores[self.trial.used] > 0
         if self.keep and positive.all() == positive.any():
             return f"{'it' if any(point.etas) else 'the plain model already'} says the same to everybody"

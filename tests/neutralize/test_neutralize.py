@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ import scipy.sparse as sp
 import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.neutralize.measures import as_measure
+from nerm.neutralize.trial import Trial
 
 PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
 
@@ -246,3 +249,12 @@ def test_other_rows_that_do_not_fit():
         problem.neutralize(0.1, on=(X[:20], y, {"sex": v}))
     with pytest.raises(InvalidInputError, match=r"must return a finite number. Got nan"):
         problem.neutralize(0.1, lambda y, scores, viewpoint: np.nan)
+
+
+def test_what_is_not_certified_is_no_answer(monkeypatch):
+    X, y, v = data(n=200)
+    solve = Trial.solve
+    doubtful = nerm.Status.INACCURATE
+    monkeypatch.setattr(Trial, "solve", lambda *given: replace(solve(*given), status=doubtful))
+    with pytest.raises(nerm.NotNeutralError, match="its solution was not certified"):
+        PLAIN.on(X, y, viewpoint=v).neutralize(0.05, surrogate=nerm.Logistic())
