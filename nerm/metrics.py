@@ -1,8 +1,9 @@
 """How neutral, and how good: measures of scores against a viewpoint, as plain functions.
 
 Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers; a
-prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. Sample weights count as
-multiplicities: a row of weight 2 is two rows.
+prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. A viewpoint of two groups,
+such as words, is read as the classifiers do: the larger value is +1. Sample weights count as multiplicities: a row of
+weight 2 is two rows.
 
 C_sgn (:func:`neutrality_risk`) is the paper's measure and it is *uncentred*; read it beside demographic
 parity (:func:`calders_verwer_score`) and mutual information (:func:`normalized_prejudice_index`), as
@@ -21,7 +22,7 @@ import numpy as np
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
-from nerm.validation import as_labels, as_vector, as_weights, check_known
+from nerm.validation import as_labels, as_sides, as_vector, as_weights, check_known
 
 __all__ = ["Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
 
@@ -347,26 +348,24 @@ def _score(
     if viewpoint is None:
         do = "Pass params={'viewpoint': v} to cross_validate, or viewpoint=v to GridSearchCV.fit"
         raise InvalidInputError("a neutrality scorer must be given the viewpoint", "none", do)
-    viewpoint = _two_sided(viewpoint)
+    viewpoint = _two_sided(viewpoint, np.size(response))
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
         return abs(float(metric(scores, viewpoint, sample_weight=sample_weight)))
     return abs(_applied(_MEASURES[metric], y=y, scores=scores, viewpoint=viewpoint, sample_weight=sample_weight))
 
 
-def _two_sided(viewpoint: Any) -> Any:
-    """Return a routed viewpoint as the classifiers read it: numbers of both signs stay, two groups become -1 and +1."""
-    values = np.asarray(viewpoint)
-    numeric = values.dtype.kind in "biuf"
-    if numeric and (((values > 0).any() and (values <= 0).any()) or np.isin(values, (-1, 0, 1)).all()):
-        return viewpoint
-    values = values.astype(str) if values.dtype.kind == "O" else values
-    groups = np.unique(values)
-    if len(groups) != 2:
+def _two_sided(viewpoint: Any, n: int) -> Floats:
+    """Return a routed viewpoint as it is read everywhere; values that leave open which group a fold has are refused."""
+    v = as_sides(viewpoint, n)
+    if not (((v > 0).any() and (v <= 0).any()) or np.isin(v, (-1, 0, 1)).all()):
+        groups = np.unique(v)
+        if len(groups) == 2:
+            return np.where(v == groups[1], 1.0, -1.0)
         must = "a neutrality scorer must be given numbers of both signs, or two groups"
         got = f"{len(groups)} values, first {groups[:1].tolist()[0]!r}"
         raise InvalidInputError(must, got, "Code the viewpoint as -1 and +1, so that every fold can be read")
-    return np.where(values == groups[1], 1.0, -1.0)
+    return v
 
 
 class _UndefinedError(InvalidInputError):
@@ -385,7 +384,7 @@ def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
 def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
     """Return scores, viewpoint and weights as checked vectors of one length."""
     f, w = _scored(scores, sample_weight)
-    return f, as_vector(viewpoint, len(f), "viewpoint"), w
+    return f, as_sides(viewpoint, len(f)), w
 
 
 def _labels(y: Any, n: int) -> Floats:

@@ -21,6 +21,19 @@ def _place(index: tuple[int, ...]) -> str:
     return f"index {index[0]}" if len(index) == 1 else f"row {index[0]}, column {index[1]}" if index else "hand"
 
 
+def as_pandas(X: Any) -> Any:
+    """Return a table of polars or pyarrow as a DataFrame of pandas; anything else stays what it is."""
+    if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__"):
+        return X
+    if hasattr(X, "column_names"):  # pyarrow
+        return X.to_pandas()
+    if not hasattr(X, "columns"):  # a series
+        return X
+    from pandas import DataFrame
+
+    return DataFrame({name: np.asarray(X[name]) for name in X.columns})
+
+
 def as_matrix(X: Any, name: str = "X") -> Matrix:
     """Return X as a finite float matrix, dense or CSR, with at least one row and one column."""
     if sp.issparse(X):
@@ -50,6 +63,9 @@ def as_floats(values: Any, name: str, do: str) -> Floats:
         else:
             _check_kind(array.dtype, name, do)
         return array.astype(float, copy=False)
+    except OverflowError:
+        must = f"{name!r} must be finite"
+        raise InvalidInputError(must, "an integer that no float can hold", "Scale it down") from None
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -84,13 +100,61 @@ def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") 
 
 def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
     """Return values as a finite float vector of length n."""
-    vector = as_floats(values, name, "Encode it as numbers, for instance -1 and +1")
-    if vector.ndim == 2 and 1 in vector.shape:
-        vector = vector.ravel()
-    if vector.shape != (n,):
-        must = f"{name!r} must have one entry for each of the {n} {of}"
-        raise InvalidInputError(must, f"shape {vector.shape}", f"Pass a vector of length {n}")
+    vector = flat(
+        as_floats(values, name, "Encode it as numbers, for instance -1 and +1"),
+        n,
+        name,
+        f"entry for each of the {n} {of}",
+    )
     check_finite(vector, name)
+    return vector
+
+
+def flat(values: Any, n: int, name: str, what: str) -> Array:
+    """Return values of any type as a vector of length n, one `what`; a matrix of one column is a vector."""
+    array = np.asarray(values)
+    if array.ndim == 2 and 1 in array.shape:
+        array = array.ravel()
+    if array.shape != (n,):
+        got = f"shape {array.shape}" if array.ndim else type(values).__name__
+        raise InvalidInputError(f"{name!r} must have one {what}", got, f"Pass a vector of length {n}")
+    return array
+
+
+def check_present(values: Array, name: str) -> None:
+    """Refuse missing entries (None, nan, NA) among objects."""
+    if values.dtype.kind == "O":
+        from pandas import isna
+
+        missing = np.asarray(isna(values))
+        if missing.any():
+            got = f"{values[missing][0]} at index {int(missing.argmax())}"
+            raise InvalidInputError(f"{name!r} must not be missing", got, "Drop these rows or give them a value")
+
+
+def as_sides(values: Any, n: int, name: str = "viewpoint") -> Floats:
+    """Return a viewpoint of length n whose sign says the group: numbers as they are, two groups as -1 and +1.
+
+    Two integers of one sign are two groups as well, as they are for the classifiers; the larger value is +1.
+
+    >>> as_sides(["m", "f", "m"], 3), as_sides([1, 2, 2], 3), as_sides([0.5, -2.0, 0.5], 3)
+    (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 0.5, -2. ,  0.5]))
+    """
+    array = flat(values, n, name, f"entry for each of the {n} rows")
+    check_present(array, name)
+    try:
+        seen = np.unique(array)
+    except TypeError:
+        got = f"mixed types, first {array[0]!r}"
+        raise InvalidInputError(f"{name!r} must hold values of one type", got, "Convert them") from None
+    words = array.dtype.kind in "USM" or isinstance(seen[0], str | bytes)
+    vector = np.where(array == seen[-1], 1.0, -1.0) if words else as_vector(values, n, name)
+    if len(seen) == 2 and array.dtype.kind in "iu" and (vector > 0).any() == (vector > 0).all():
+        return np.where(array == seen[1], 1.0, -1.0)
+    if words and len(seen) != 2:
+        got = f"{len(seen)} values, first {seen[:1].tolist()[0]!r}"
+        do = "Set one group against the rest, as in viewpoint == value"
+        raise InvalidInputError(f"{name!r} must hold two groups, or real numbers", got, do)
     return vector
 
 
@@ -119,16 +183,12 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     if np.ma.is_masked(y):
         raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop these rows")
     try:
-        labels = np.asarray(y.toarray() if sp.issparse(y) else y)
+        labels = flat(y.toarray() if sp.issparse(y) else y, n, name, f"label for each of the {n} rows")
+    except InvalidInputError:
+        raise
     except ValueError as error:
         do = "Flatten it"
         raise InvalidInputError(f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})", do) from None
-    if labels.ndim == 2 and 1 in labels.shape:
-        labels = labels.ravel()
-    if labels.shape != (n,):
-        must = f"{name!r} must have one label for each of the {n} rows"
-        got = f"shape {labels.shape}" if labels.ndim else type(y).__name__
-        raise InvalidInputError(must, got, f"Pass a vector of length {n}")
     if labels.dtype.kind == "c":
         raise InvalidInputError(f"{name!r} must hold labels, not complex numbers", str(labels[0]), "Use its real part")
     if labels.dtype.kind == "f":
@@ -168,12 +228,19 @@ def as_positive(value: Any, name: str, do: str = "Use a positive number") -> flo
 def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
     try:
         number = float("nan") if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not np.isfinite(number) or not holds(number):
-        got = repr(value) if not isinstance(value, Sized) else f"{type(value).__name__} {value!r}"[:60]
+        got = (f"{type(value).__name__} " if isinstance(value, Sized) else "") + _shown(value)
         raise InvalidInputError(f"{name!r} must be {what}", got, do)
     return number
+
+
+def _shown(value: Any) -> str:
+    """Return a short form of what was given; Python refuses to print an integer of very many digits."""
+    if isinstance(value, int) and abs(value) >= 10**60:
+        return f"an integer of {int(value.bit_length() * 0.30103) + 1} digits"
+    return repr(value)[:60]
 
 
 def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one of these names") -> None:

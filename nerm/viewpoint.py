@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.typing import Array, Floats
-from nerm.validation import as_vector
+from nerm.validation import as_pandas, as_vector, check_present, flat
 
 __all__ = ["Column", "Learned", "resolve", "resolve_terms"]
 
@@ -34,7 +34,8 @@ class Column:
     key : str or int
         The name of the column, or its position.
     drop : bool
-        Leave the column out of the features, in `fit` and in `predict` alike. Only estimators can do that.
+        Leave the column out of the features, in `fit` and in `predict` alike, where a DataFrame need not have it. Only
+        estimators can do that. A column of words is left out anyway.
 
     Examples
     --------
@@ -47,6 +48,7 @@ class Column:
 
     def position(self, X: Any) -> int:
         """Return the position of the column in X."""
+        X = as_pandas(X)
         if isinstance(self.key, str):
             return _position_of_name(X, self.key)
         count = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
@@ -57,6 +59,7 @@ class Column:
 
     def values(self, X: Any) -> Array:
         """Return the column of X (n, d), as it is: (n,)."""
+        X = as_pandas(X)
         position = self.position(X)
         if hasattr(X, "iloc"):
             return np.asarray(X.iloc[:, position])
@@ -193,9 +196,15 @@ def _check_varies(name: str, values: Array) -> None:
 
 
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
-    """Return the positions of the columns of X that the viewpoint asks to leave out."""
+    """Return the positions of the columns of X that the viewpoint asks to leave out, or that hold words."""
     given = viewpoint.values() if isinstance(viewpoint, Mapping) else [viewpoint]
-    return tuple(sorted({g.position(X) for g in given if isinstance(g, Column) and g.drop}))
+    keys = [g for g in given if isinstance(g, Column | str | int | np.integer) and not isinstance(g, bool)]
+    columns = [g if isinstance(g, Column) else Column(g if isinstance(g, str) else int(g)) for g in keys]
+    return tuple(sorted({c.position(X) for c in columns if c.drop or _holds_words(c.values(X))}))
+
+
+def _holds_words(values: Array) -> bool:
+    return values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values))
 
 
 def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
@@ -288,9 +297,8 @@ def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, F
 
 def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, Floats]:
     """Return the viewpoints of an array: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
-    if values.shape != (n,):
-        return {name: as_vector(values, n, of)}  # a column vector, or an error about the shape
-    _check_present(values, of)
+    values = flat(values, n, of, f"entry for each of the {n} rows")
+    check_present(values, of)
     if values.dtype.kind == "f":
         values = as_vector(values, n, of)
     try:
@@ -310,14 +318,3 @@ def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, 
         got = f"{len(seen)}"
         raise InvalidInputError(must, got, "Convert it to float to use it as a real-valued viewpoint, or merge values")
     return {f"{name}={value}": np.where(values == value, 1.0, -1.0) for value in seen.tolist()}
-
-
-def _check_present(values: Array, of: str) -> None:
-    """Refuse missing entries (None, nan, NA) among objects."""
-    if values.dtype.kind == "O":
-        from pandas import isna
-
-        missing = np.asarray(isna(values))
-        if missing.any():
-            got = f"{values[missing][0]} at index {int(missing.argmax())}"
-            raise InvalidInputError(f"{of!r} must not be missing", got, "Drop these rows or give them a value")

@@ -6,6 +6,7 @@ import pickle
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from hypothesis import given
@@ -343,3 +344,34 @@ def test_a_scorer_without_a_viewpoint_says_so(data):
         metrics.make_neutrality_scorer("parity")
     with pytest.raises(UnknownNameError, match=r"'response_method' must be one of"):
         metrics.make_neutrality_scorer(response_method="predict")
+
+
+@pytest.mark.parametrize(
+    "coded",
+    [
+        lambda v: np.where(v > 0, "m", "f"),
+        lambda v: pd.Series(np.where(v > 0, "m", "f"), dtype="category"),
+        lambda v: v > 0,
+        lambda v: np.where(v > 0, 2, 1),
+    ],
+)
+def test_groups_are_read_as_the_classifiers_read_them(coded):
+    rng = np.random.default_rng(0)
+    y, f, v = np.sign(rng.normal(size=50)), rng.normal(size=50), np.sign(rng.normal(size=50))
+    assert metrics.report(np.where(y > 0, "yes", "no"), f, coded(v)) == metrics.report(y, f, v)
+    assert metrics.calders_verwer_score(f, coded(v)) == metrics.calders_verwer_score(f, v)
+
+
+@pytest.mark.parametrize(
+    ("viewpoint", "text"),
+    [
+        (["m", "f"], r"one entry for each of the 3 rows\. Got shape \(2,\)"),
+        (["m", "f", "x"], r"must hold two groups, or real numbers\. Got 3 values, first 'f'"),
+        (["m", None, "f"], r"must not be missing\. Got None at index 1"),
+        (["m", "m", "m"], r"must hold two groups, or real numbers\. Got 1 values"),
+        ([10**400, 1, 2], r"must be finite\. Got an integer that no float can hold"),
+    ],
+)
+def test_groups_that_cannot_be_read(viewpoint, text):
+    with pytest.raises(InvalidInputError, match=text):
+        metrics.report([1, -1, 1], [0.5, -1.0, 1.0], viewpoint)

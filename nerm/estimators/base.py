@@ -31,7 +31,7 @@ from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
 from nerm.solution import Solution
 from nerm.typing import Array, Floats, Ints, Matrix
-from nerm.validation import as_positive, as_weights
+from nerm.validation import as_pandas, as_positive, as_weights
 
 # One memory layout, so that equal data in another container give equal results to the last bit.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -96,7 +96,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`; a
             callable g(X) or a fitted estimator, which see X as it is given here; `Learned(estimator, X, labels)`; a
             DataFrame or a dict of several. Two groups count as -1 and +1, more groups (strings, integers) give one
-            neutrality term a group; real numbers (floats) are used as they are.
+            neutrality term a group; real numbers (floats) are used as they are. A named column of words is no
+            feature.
         sample_weight : (n,) array, optional
             Nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is none.
 
@@ -104,6 +105,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        X = as_pandas(X)
         dropped = viewpoints.dropped_columns(viewpoint, X)
         matrix, labels = self._validated(X, y, dropped)
         given = None if sample_weight is None else np.asarray(sample_weight)
@@ -205,7 +207,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         present = np.flatnonzero(np.bincount(codes[s > 0]))
         if len(present) < 2:
             must = "'y' must hold at least two classes"
-            got = f"one class only among the rows of positive weight: {classes[present[0]].item()!r}"
+            got = f"one class only among the rows of positive weight: {classes[present[:1]].tolist()[0]!r}"
             raise InvalidInputError(must, got, "Use data where another class is seen too")
         if len(present) < len(classes):  # a class that no row stands for cannot be learned
             return classes[present], np.searchsorted(present, codes)
@@ -273,10 +275,14 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def _known(self, X: Any) -> Any:
         """Return new rows as a matrix, checked against what was seen in fit."""
+        X = as_pandas(X)
         if not self.dropped_columns_:
             return validate_data(self, X, reset=False, **CHECKS)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return check_array(_without(X, self.dropped_columns_), estimator=self, input_name="X", **CHECKS)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or list(getattr(X, "columns", ())) != names[self._kept_columns()].tolist():
+            validate_data(self, X, reset=False, skip_check_array=True)
+            X = _without(X, self.dropped_columns_)
+        return check_array(X, estimator=self, input_name="X", **CHECKS)
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""

@@ -185,3 +185,41 @@ def test_a_failed_fit_changes_nothing():
         fit(viewpoint=V[:-1])
     np.testing.assert_array_equal(before[0], X)
     np.testing.assert_array_equal(before[1], V)
+
+
+def test_one_class_of_any_type():
+    for labels in (pd.Series(["a"] * 20), ["a"] * 20, pd.Series(["a"] * 20, dtype="category")):
+        with pytest.raises(nerm.NermError, match="among the rows of positive weight: 'a'"):
+            fit(y=labels)
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fit(model=NeutralSVC(lam=HUGE)),
+        lambda: fit(model=NeutralSVC(eta=HUGE)),
+        lambda: fit(model=NeutralSVC(tol=HUGE)),
+        lambda: fit(model=NeutralSVC(kernel="rbf", gamma=HUGE)),
+        lambda: fit(model=NeutralSVC(kernel="poly", degree=HUGE)),
+        lambda: fit(model=NeutralSVC(kernel="poly", coef0=HUGE)),
+        lambda: fit(model=NeutralSVC(eta=1.0, limit=HUGE)),
+        lambda: fit(sample_weight=[HUGE, *[1] * 19]),
+        lambda: HUGE * nerm.SquaredL2(),
+        lambda: nerm.Ramp(width=HUGE),
+        lambda: nerm.SmoothHinge(HUGE),
+        lambda: (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[HUGE]] * 2, [0, 1]),
+        lambda: (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, Y).solve(tol=HUGE),
+        lambda: (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, Y).solve(time_limit=HUGE),
+        lambda: (nerm.Risk(nerm.Hinge()) + nerm.Neutrality(nerm.Hinge())).on(X, Y, viewpoint=V).path([HUGE]),
+        lambda: (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, Y).evaluate(np.zeros(4), HUGE),
+        lambda: nerm.bounds.rademacher_linear(X, HUGE),
+        lambda: nerm.metrics.neutrality_risk([HUGE, 1], [1, -1]),
+    ],
+)
+def test_integers_of_four_hundred_digits(make):
+    with pytest.raises(nerm.NermError) as caught:
+        make()
+    assert len(str(caught.value)) < 300

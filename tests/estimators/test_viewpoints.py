@@ -171,3 +171,30 @@ def test_real_numbers_stay_numbers():
     np.testing.assert_array_equal(resolve_terms(X[:, 0], X, 60)["viewpoint"], X[:, 0])
     np.testing.assert_array_equal(resolve({"g": Column(0)}, X, 60)["g"], X[:, 0])
     np.testing.assert_array_equal(resolve(1, X, 60)["viewpoint"], X[:, 1])
+
+
+def as_polars(frame):
+    return pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+
+
+def as_arrow(frame):
+    return pytest.importorskip("pyarrow").table(frame.to_dict("list"))
+
+
+@pytest.mark.parametrize("kind", [lambda frame: frame, as_polars, as_arrow])
+def test_a_column_of_words_is_no_feature_and_need_not_be_there_in_predict(kind):
+    words = FRAME.assign(sex=np.where(V > 0, "m", "f"))
+    for key in ("sex", Column("sex", drop=True)):
+        model = fit(kind(words), key)
+        np.testing.assert_array_equal(model.decision_function(kind(words)), EXPECTED)
+        np.testing.assert_array_equal(model.decision_function(kind(words.drop(columns="sex"))), EXPECTED)
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(kind(words.drop(columns=words.columns[0])))
+
+
+def test_words_of_the_wrong_length_are_told_so():
+    for viewpoint in (["m", "f"], np.array(["m", "f", "m"], dtype=object)):
+        with pytest.raises(
+            nerm.InvalidInputError, match=rf"one entry for each of the 60 rows\. Got shape \({len(viewpoint)}"
+        ):
+            fit(viewpoint=viewpoint)
