@@ -95,7 +95,8 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
                 conj += B[i] * (a + 0.5 * q * u[i]) * u[i]
                 curve += B[i] * kappa[i] * (pp[i] - pm[i]) ** 2
             primal = _value(t, B, f, a, q, lo, hi) if kind != SMOOTH else 0.0
-            sums[j] += np.array([comp, power, primal, conj, curve])
+            for k, term in enumerate((comp, power, primal, conj, curve)):  # an array's sum takes long to compile
+                sums[j, k] += term
     return sums
 
 

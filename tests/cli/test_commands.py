@@ -172,7 +172,7 @@ def test_demo(nerm, tmp_path):
     assert ran.code == 0
     for words in ("AUC", "C_sgn", "CV score", "certified gap", "logistic regression", "per 1,000 people", "→"):
         assert words in ran.out.replace("\n1,000", " 1,000")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["nerm-demo.html", "nerm-demo.svg"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["nerm-demo.csv", "nerm-demo.html", "nerm-demo.svg"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
