@@ -18,7 +18,7 @@ the scores (`nerm.recovery`); Omega* is found in `nerm.conjugates`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from nerm.errors import InvalidInputError
 from nerm.feasibility import LOST, NO_CENTRE, lost, moved, repaired, separable, towards_centre
 from nerm.multipliers import Multipliers
 from nerm.recovery import candidates, with_linear
+from nerm.slack import DualPoint, Slack, doubt
 from nerm.typing import Floats
 from nerm.value import ObjectiveValue
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from nerm.problem import Problem
 
 NOT_CONVEX = "the objective is not convex, so nothing bounds it from below"
+HIDDEN = "rounding may hide {:.1g} of it: centre and scale the columns of X, or regularise more"
+NOTHING = 1e-8  # of the objective of f = 0: an optimum below that counts as that much
 SECOND_LOOK = 20_000_000  # rows times coefficients up to which unconvincing multipliers are replaced by recovered ones
 
 
@@ -53,6 +56,9 @@ class Certificate:
         Why there is no bound, or why it may be loose, in words; empty where nothing stood in the way.
     violation : float
         By how much the hypothesis misses the worst of its constraints; one that misses any is no answer.
+    slack : float
+        What rounding may hide from primal and dual together, and what an atom of a user's own gets wrong there: part
+        of what is claimed.
 
     For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet; of w = 0
     the certificate says that up to 1 could be gained:
@@ -71,6 +77,12 @@ class Certificate:
     scale: float = 0.0
     reason: str = field(default="", repr=False)
     violation: float = field(default=0.0, repr=False)
+    slack: float = field(default=0.0, repr=False)
+
+    @property
+    def size(self) -> float:
+        """What the gap is relative to: |primal|, where that is not nothing beside `scale`."""
+        return max(abs(self.primal), NOTHING * self.scale)
 
     @property
     def gap(self) -> float:
@@ -79,26 +91,26 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """`Gap / |primal|`; infinite if there is no bound, or if the hypothesis misses a constraint.
+        """`(Gap + slack) / |primal|`; infinite if there is no bound, or if the hypothesis misses a constraint.
 
-        A primal below 1e-12 of `scale` counts as that much. A bound *above* the primal by more than rounding (1e-8)
+        A primal below 1e-8 of `scale` counts as that much. A bound *above* the primal by more than 1e-8
         contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing either.
         """
         if self.violation or not np.isfinite(self.gap) or -self.gap > 1e-8 * max(abs(self.primal), abs(self.dual)):
             return np.inf
-        size = max(abs(self.primal), 1e-12 * self.scale)
-        return float(max(self.gap, 0.0) / size) if size else 0.0 if self.gap <= 0 else np.inf
+        claimed = max(self.gap + self.slack, 0.0)
+        return float(claimed / self.size) if self.size else 0.0 if claimed <= 0 else np.inf
 
     def times(self, factor: float) -> Certificate:
         """Return the certificate of the objective multiplied by a positive number."""
         scaled = (factor * self.primal, factor * self.dual, factor * self.scale)
-        return Certificate(*scaled, self.reason, self.violation)
+        return Certificate(*scaled, self.reason, self.violation, factor * self.slack)
 
     def __add__(self, other: Certificate) -> Certificate:
         """Return the certificate of the sum of two problems in variables of their own."""
         reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
         total = (self.primal + other.primal, self.dual + other.dual, self.scale + other.scale)
-        return Certificate(*total, reason, max(self.violation, other.violation))
+        return Certificate(*total, reason, max(self.violation, other.violation), self.slack + other.slack)
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
@@ -144,11 +156,14 @@ def judge(
     if not problem.is_convex:
         return value, replace(start, reason=NOT_CONVEX), None
     best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, hasty)
+    best = replace(best, slack=best.slack + doubt(problem, (coef, intercept), behind))
     asked = _moderate(problem) and not problem.objective.constraints and not hasty
     if best.relative_gap <= (tol or 0.0):
         best = replace(best, reason="")
     elif asked and not attained(problem, unpunished(problem)):
         best = replace(best, reason=NOT_ATTAINED)
+    elif tol is not None and best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
+        best = replace(best, reason=HIDDEN.format(best.slack))
     return value, best, behind
 
 
@@ -161,20 +176,23 @@ def _best_bound(
     hasty: bool,
 ) -> tuple[Certificate, Multipliers | None]:
     """Return the certificate with the best bound from given multipliers or from a hypothesis, and what is behind it."""
-    wanted = np.inf if tol is None else best.primal - tol * max(abs(best.primal), 1e-12 * best.scale)
-    behind = None
+    wanted = np.inf if tol is None else best.primal - tol * best.size
+    behind, hidden = None, Slack(problem, *hypothesis)
     if multipliers is not None:
         if problem.region is not None:
             multipliers = with_linear(problem, multipliers, hypothesis[0])
-        bound, behind, reason = dual_point(problem, multipliers, wanted)
-        best = replace(best, dual=bound, reason=reason)
-        enough = hasty and np.isfinite(bound)
+        point = dual_point(problem, multipliers, wanted)
+        behind = point.multipliers
+        best = replace(best, dual=point.bound, reason=point.reason, slack=hidden.of(point))
+        enough = hasty and np.isfinite(point.bound)
         if tol is None or best.relative_gap <= tol or not _moderate(problem) or enough:
             return best, behind
     for candidate in candidates(problem, *hypothesis):
-        bound, feasible, reason = dual_point(problem, candidate, wanted)
-        if bound > best.dual or not (best.reason or behind):
-            best, behind = replace(best, dual=bound, reason=reason), feasible
+        point = dual_point(problem, candidate, wanted)
+        slack = hidden.of(point)
+        if point.bound - slack > best.dual - best.slack or not (best.reason or behind):
+            best = replace(best, dual=point.bound, reason=point.reason, slack=slack)
+            behind = point.multipliers
         if hasty or (tol is not None and best.relative_gap <= tol):
             break
     return best, behind
@@ -208,14 +226,6 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
     return dual_bound(problem.weightless(), shares)
 
 
-class DualPoint(NamedTuple):
-    """The bound D (-inf if there is none), the feasible multipliers that give it, and what stood in the way."""
-
-    bound: float
-    multipliers: Multipliers | None
-    reason: str = ""
-
-
 def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
     """Return the bound of these multipliers after restoring their feasibility.
 
@@ -238,22 +248,29 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     if reason:  # they had to go to the centre, where nothing pulls
         z, pull = 0.0 * z, 0.0 * pull
 
-    def bound(at: Multipliers, omega: float, z: Floats, reason: str = "") -> DualPoint:
+    def bound(at: Multipliers, omega: float, z: Floats, q: Floats, missed: float, reason: str = "") -> DualPoint:
         offset = 0.0 if region is None else float(z @ region.bound)
         value = -separable(problem, at) - omega - offset - lost(problem, at)
-        return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason)
+        return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, missed)
 
-    q = problem.hypothesis.adjoint(forces(problem, feasible.rows, feasible.thetas)) / problem.divisor - pull
-    q = q - free @ (free.T @ q)  # what is left of it there is rounding
+    def pulled(at: Multipliers) -> Floats:
+        c = forces(problem, at.rows, at.thetas)
+        return problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor - pull
+
+    q = pulled(feasible)
+    rest = free @ (free.T @ q)  # what is left of it there is rounding
+    q, missed = q - rest, float(np.linalg.norm(rest))
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
     reason = reason or omega.reason
     shrunk = towards_centre(problem, feasible, omega.shrink) if omega.shrink < 1 else feasible
     if shrunk is None:
         point = DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
     else:
-        point = bound(shrunk, omega.value, omega.shrink * z, reason)
+        point = bound(shrunk, omega.value, omega.shrink * z, omega.shrink * q, omega.shrink * missed, reason)
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:
-            point = max(point, bound(near, omega.nearest_value, z), key=lambda one: one.bound)
+            missed = float(np.linalg.norm(pulled(near) - omega.nearest))
+            other = bound(near, omega.nearest_value, z, omega.nearest, missed)
+            point = max(point, other, key=lambda one: one.bound)
     return point

@@ -3,6 +3,7 @@
 A problem's hypothesis lives on its distinct rows (`nerm.rows`), in memory of its own.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,10 +13,12 @@ import scipy.sparse as sp
 
 from nerm import kernels
 from nerm.errors import InvalidInputError
+from nerm.rounding import EPS, exact_dot, unit
 from nerm.rows import Rows
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_matrix, check_finite
 
+FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
 
 
@@ -35,17 +38,47 @@ class LinearHypothesis:
         """Number of coefficients."""
         return int(self.X.shape[1])
 
+    @cached_property
+    def _near(self) -> tuple[Matrix, Floats]:
+        """(X - 1 offset', offset): X without what its columns have in common where that would drown the rest."""
+        offset = far_offset(self.X)
+        return (self.X - offset if offset.any() else self.X), offset
+
+    def level(self, coef: Floats, intercept: float) -> float:
+        """Return offset.w + b, the part of the scores that all rows share."""
+        offset = self._near[1]
+        return exact_dot(offset, coef, intercept) if offset.any() else float(intercept)
+
     def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
         """Return X w + b."""
-        return np.asarray(self.X @ coef).ravel() + intercept
+        return np.asarray(self._near[0] @ coef).ravel() + self.level(coef, intercept)
 
-    def adjoint(self, c: Floats) -> Floats:
-        """Return sum_i c_i x_i, the dual vector of forces c on the scores."""
-        return np.asarray(self.X.T @ c).ravel()
+    def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
+        """Return sum_i c_i x_i, the dual vector of forces c on the scores; `balanced` ones are known to add up to 0."""
+        near, offset = self._near
+        q = np.asarray(near.T @ c).ravel()
+        return q if balanced or not offset.any() else q + offset * math.fsum(c)
 
     def squared_norm(self, coef: Floats) -> float:
         """Return ||w||^2."""
         return float(coef @ coef)
+
+    def extent(self, coef: Floats) -> float:
+        """Return ||w||: no score differs from the level by more than this times the length of its row."""
+        return float(np.linalg.norm(coef))
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may do to a score, relative to the row's length times `extent`."""
+        return unit(self.size)
+
+    def score_errors(self, extent: float, level: float) -> Floats:
+        """Return by how much rounding may change the scores of a hypothesis, (n,)."""
+        return self.rounding * extent * self._lengths + EPS * abs(level)
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        return np.sqrt(kernels.Linear().diagonal(self._near[0]))
 
     def squared_row_norms(self) -> Floats:
         """Return ||x_i||^2 for every row."""
@@ -94,6 +127,8 @@ class KernelHypothesis:
         """
         values, vectors = np.linalg.eigh(self.gram)
         kept = values > 1e-13 * max(values[-1], np.finfo(float).tiny)
+        if not kept.any():  # K = 0: one column of zeros, since a solver wants a variable
+            return np.zeros((self.n, 1)), np.zeros((self.n, 1))
         roots = np.sqrt(values[kept])
         return vectors[:, kept] * roots, vectors[:, kept] / roots
 
@@ -113,9 +148,30 @@ class KernelHypothesis:
         blocks = [self.kernel(self.X[i : i + rows], points) @ weights for i in range(0, self.n, rows)]
         return np.concatenate(blocks)
 
-    def adjoint(self, c: Floats) -> Floats:
+    def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return c itself: sum_i c_i k(x_i, .) has the kernel coefficients c."""
         return c
+
+    def level(self, coef: Floats, intercept: float) -> float:
+        """Return b, the part of the scores that all rows share."""
+        return float(intercept)
+
+    def extent(self, coef: Floats) -> float:
+        """Return sum_j `|c_j|` sqrt k(x_j, x_j): no score differs from b by more than this times sqrt k(x_i, x_i)."""
+        return float(np.abs(coef) @ self._lengths)
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may do to a score, the kernel's own included, relative to sqrt k(x_i, x_i) times `extent`."""
+        return unit(self.n) + self.kernel.rounding(self.X)
+
+    def score_errors(self, extent: float, level: float) -> Floats:
+        """Return by how much rounding may change the scores of a hypothesis, (n,)."""
+        return self.rounding * extent * self._lengths + EPS * abs(level)
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        return np.sqrt(np.maximum(self.squared_row_norms(), 0.0))
 
     def squared_norm(self, coef: Floats) -> float:
         """Return c' K c."""
@@ -139,6 +195,21 @@ class KernelHypothesis:
 
 
 Hypothesis = LinearHypothesis | KernelHypothesis
+
+
+def far_offset(X: Any) -> Floats:
+    """Return the means of columns so far from 0 that what tells rows apart would drown in them, 0 elsewhere.
+
+    >>> far_offset(np.array([[1e9 - 1.0, 1.0], [1e9 + 1.0, 2.0]])).tolist()
+    [1000000000.0, 0.0]
+    """
+    if sp.issparse(X) or not len(X):
+        return np.zeros(X.shape[1])
+    sample = X[:: max(1, len(X) // 2000)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = sample.mean(axis=0), sample.std(axis=0)
+        far = np.abs(mean) > FAR * np.where(spread > 0, spread, 1.0)
+    return np.where(far & np.isfinite(mean), mean, 0.0)
 
 
 def _check_columns(X: Matrix, expected: int, what: str) -> None:

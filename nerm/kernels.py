@@ -14,8 +14,11 @@ import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.public import public_names
+from nerm.rounding import EPS, unit
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
+
+NEAR = 64.0  # gamma ||x||^2 up to which squared distances from products of rows are exact enough
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,10 @@ class Kernel(ABC):
         """Return k(x_i, x_i) for every row, (n,)."""
         return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
 
+    def rounding(self, X: Any) -> float:
+        """Return by how much k(x_i, x_j) may be wrong on these rows, relative to sqrt k(x_i, x_i) sqrt k(x_j, x_j)."""
+        return 4 * EPS
+
 
 @dataclass(frozen=True)
 class _Pairwise(Kernel):
@@ -79,6 +86,10 @@ class Linear(_Pairwise):
     def diagonal(self, X: Any) -> Floats:
         """Return ||x_i||^2."""
         return _row_squares(X)
+
+    def rounding(self, X: Any) -> float:
+        """Return that of a sum of as many products as there are columns."""
+        return unit(X.shape[1])
 
 
 @dataclass(frozen=True)
@@ -125,9 +136,34 @@ class RBF(_WithGamma):
 
     name: ClassVar[str] = "rbf"
 
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return the matrix of k(x_i, z_j), from differences of rows where their products would cancel."""
+        gamma, sparse = self.parameters()["gamma"], sp.issparse(X) or sp.issparse(Z)
+        if sparse or self._reach(X, Z) <= NEAR:
+            return super().__call__(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = Z.mean(axis=0)  # the kernel does not see a shift, and a difference of floats loses nothing
+            X, Z = (X - centre, Z - centre) if X is not Z else (X - centre,) * 2
+        if self._reach(X, Z) <= NEAR:
+            return super().__call__(X, Z)
+        from scipy.spatial.distance import cdist
+
+        return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
+
+    def _reach(self, *rows: Any) -> float:
+        """Return gamma times the largest squared norm of a row."""
+        return self.parameters()["gamma"] * max(float(_row_squares(X).max(initial=0.0)) for X in rows)
+
     def diagonal(self, X: Any) -> Floats:
         """Return ones."""
         return np.ones(X.shape[0])
+
+    def rounding(self, X: Any) -> float:
+        """Return that of squared distances from products of rows, or from differences."""
+        if sp.issparse(X):
+            return unit(X.shape[1]) * (2 + 4 * self._reach(X))
+        reach = min(self._reach(X), self._reach(X - X.mean(axis=0)))
+        return unit(X.shape[1]) * (2 + 4 * (reach if reach <= NEAR else 0.0))
 
 
 @dataclass(frozen=True)
@@ -154,6 +190,10 @@ class Polynomial(_WithGamma):
     def diagonal(self, X: Any) -> Floats:
         """Return (gamma ||x_i||^2 + coef0)^degree."""
         return (self.parameters()["gamma"] * _row_squares(X) + self.coef0) ** self.degree
+
+    def rounding(self, X: Any) -> float:
+        """Return that of a product of rows, once for each factor of the power."""
+        return self.degree * unit(X.shape[1])
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from nerm.value import ObjectiveValue
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
 
+WORSE = "what the solver returned was worse than f = 0, which stands in its place"
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -283,6 +285,10 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
             coef, intercept = restored(problem, coef, intercept, answer.inside)
         given, hasty = answer.multipliers, answer.timed_out  # who ran out of time does not want to wait for the judge
         value, certificate, multipliers = judge(problem, coef, intercept, given, tol, hasty=hasty)
+        if value.total > certificate.scale and not problem.violation(np.zeros_like(coef), 0.0):
+            coef, intercept = np.zeros_like(coef), 0.0  # worse than nothing
+            value, found, multipliers = judge(problem, coef, intercept, multipliers or given, tol, hasty=True)
+            certificate = replace(found, reason="; ".join(filter(None, (WORSE, found.reason))))
         missed = Status.TIME_LIMIT if answer.timed_out else Status.INACCURATE
         status = Status.OPTIMAL if certificate.relative_gap <= tol else missed
         excess = infeasibility(problem, answer.multipliers) if answer.infeasible and answer.multipliers else 0.0

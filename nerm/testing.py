@@ -55,8 +55,11 @@ def _test_points(atom: MarginFunction) -> Floats:
     """Return margins on both sides, and on every kink and breakpoint and just beside it."""
     special = np.array(sorted({0.0, 1.0, *atom.facts.kinks, *atom.facts.breakpoints}))
     near = np.concatenate([special + shift for shift in (-1e-3, 0.0, 1e-3)])
-    rng = np.random.default_rng(0)
-    return np.unique(np.concatenate([np.linspace(-6, 6, 41), near, rng.normal(scale=2.0, size=40)]))
+    rng, far = np.random.default_rng(0), np.concatenate([np.arange(7.0, 60.0, 0.75), [1e2, 3e2]])
+    far = np.concatenate([far, -far])
+    with np.errstate(over="ignore"):  # as far as values are small enough for their last digits to mean something
+        far = far[np.abs(atom.value(far)) < 1e4]
+    return np.unique(np.concatenate([np.linspace(-6, 6, 41), near, rng.normal(scale=2.0, size=40), far]))
 
 
 def _scale(*values: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import cvxpy as cp
@@ -295,3 +296,109 @@ def test_what_was_validated_stays_what_is_solved():
     assert problem.certify(solution.coef, solution.intercept).relative_gap <= 1e-5
     with pytest.raises(ValueError, match="read-only"):
         solution.coef[0] = 99.0
+
+
+def far_rows(offset, n=60):
+    """Return the same rows twice, at the origin and far from it, with labels that they do not separate."""
+    rng = np.random.default_rng(0)
+    Z = np.round(rng.normal(size=(n, 2)) * 2**10) / 2**10  # exact at any offset below
+    return Z, Z + offset, np.sign(Z[:, 0] + 0.5 * rng.normal(size=n))
+
+
+@pytest.mark.parametrize("offset", [2.0**17, 2.0**20, 2.0**23])
+@pytest.mark.parametrize("solver", ["smo", "low-rank"])
+def test_an_rbf_kernel_far_from_the_origin_gives_the_same_optimum(offset, solver):
+    """Squared distances from products of rows cancel there, and an indefinite Gram matrix has no optimum at all."""
+    near, far, y = far_rows(offset)
+    objective, kernel = Risk(Hinge()) + 1e-3 * SquaredL2(), nerm.kernels.RBF(gamma=0.5)
+    here, there = (objective.on(X, y, kernel=kernel).solve(solver) for X in (near, far))
+    assert there.status == "optimal"
+    assert there.objective.total == pytest.approx(here.objective.total, rel=2e-6)
+    assert there.problem.evaluate(there.coef, there.intercept).total >= here.certificate.dual * (1 - 1e-9)
+
+
+def test_a_kernel_that_loses_its_digits_is_not_believed():
+    """A polynomial of raw columns: the bound says that rounding may hide it, and what to do."""
+    _, X, y = far_rows(100.0)
+    problem = (Risk(Hinge()) + SquaredL2()).on(X, y, kernel=nerm.kernels.Polynomial(gamma=1.0, degree=3, coef0=1.0))
+    solution = problem.solve()
+    assert solution.status == "inaccurate"
+    assert "rounding may hide" in solution.certificate.reason
+    assert "scale the columns" in str(solution.certificate)
+    assert solution.certificate.slack > 1e-6 * solution.objective.total
+
+
+@pytest.mark.parametrize("offset", [2.0**27, 2.0**33, 2.0**40])
+def test_linear_rows_far_from_the_origin_are_judged_by_their_differences(offset):
+    near, far, y = far_rows(offset)
+    objective = Risk(Hinge()) + 1e-3 * SquaredL2()
+    here, there = (objective.on(X, y).solve() for X in (near, far))
+    gap = there.certificate.relative_gap
+    assert there.certificate.primal >= here.certificate.dual * (1 - 1e-9)
+    assert there.certificate.dual <= here.certificate.primal + there.certificate.slack
+    assert there.objective.total <= here.objective.total * (1 + 2 * max(gap, 1e-6))
+    w, b = [Fraction(c) for c in there.coef], Fraction(there.intercept)
+    scores = [sum(c * Fraction(x) for c, x in zip(w, row, strict=True)) + b for row in far]
+    risk = sum(max(Fraction(0), 1 - int(t) * f) for t, f in zip(y, scores, strict=True)) / len(y)
+    exact = risk + Fraction(1e-3) / 2 * sum(c * c for c in w)
+    assert abs(float(exact - Fraction(there.objective.total))) <= there.certificate.slack
+
+
+def test_slack_counts_and_adds_up():
+    one = nerm.Certificate(1.0, 1.0, slack=1e-3)
+    assert one.relative_gap == pytest.approx(1e-3)
+    assert (one + one).slack == one.times(2.0).slack == 2e-3
+    # an optimum of nothing is relative to 1e-8 of the zero hypothesis
+    assert nerm.Certificate(0.0, 0.0, scale=1.0, slack=1e-9).relative_gap == pytest.approx(0.1)
+
+
+def dipped(m):
+    return np.maximum(1 - m, 0) - 5 * np.maximum(0, 0.05 - np.abs(m - 30.1))
+
+
+def test_a_value_that_is_not_its_expression_is_found_at_the_solution(data):
+    """A dip too narrow for any probe but the margins themselves."""
+    atom = nerm.margin_function(lambda m: cp.pos(1 - m), value=dipped, name="dip")
+    X, y = np.array([[30.1], [1.0], [-1.0], [-30.1]]), [1, 1, -1, -1]
+    problem = (Risk(atom) + 1e-3 * SquaredL2()).on(X, y, intercept=False)
+    assert problem.certify([1.0]).slack > 0.1
+    assert problem.certify([1.0]).relative_gap > 1e-2
+    with pytest.raises(nerm.InvalidInputError, match=r"'value' of 'dip' must be the same function as 'expression'"):
+        nerm.margin_function(lambda m: cp.pos(1 - m), value=lambda m: dipped(m + 0.1), name="dip")
+
+
+def test_a_conjugate_that_is_a_little_too_low_takes_from_the_claim(data):
+    """9e-5 passes the check of what was given; a hypothesis that is off by as much is not called optimal for it."""
+    X, y, _ = data
+    parts = {"value": lambda m: (1 - m) ** 2, "subgradient": lambda m: 2 * (m - 1), "curvature": lambda m: 2 + 0 * m}
+    low = nerm.margin_function(lambda m: cp.square(1 - m), conjugate=lambda u: u + u * u / 4 - 9e-5, **parts)
+    objective = Risk(nerm.Squared()) + 1e-2 * SquaredL2()
+    best = objective.on(X, y).solve(tol=1e-9)
+    problem = (Risk(low) + 1e-2 * SquaredL2()).on(X, y)
+    for shift in (0.0, 0.005, 0.01):
+        certificate = problem.certify(best.coef + shift, best.intercept, best.multipliers)
+        worse = certificate.primal / best.objective.total - 1
+        assert certificate.relative_gap >= 0.99 * worse
+        assert certificate.slack >= 8e-5
+
+
+def test_nothing_is_returned_that_is_worse_than_nothing(data):
+    X, y, _ = data
+
+    class Wild(nerm.solvers.OwnSolver):
+        name = "wild"
+
+        def needs(self):
+            return "anything"
+
+        def obstacle(self, problem):
+            return None
+
+        def answer(self, problem, accuracy, options):
+            return nerm.solvers.Answer(np.full(problem.hypothesis.size, 1e12), 0.0, claim="optimal")
+
+    solution = (Risk(Hinge()) + 0.1 * SquaredL2()).on(X, y).solve(Wild())
+    assert solution.status == "inaccurate"
+    assert not solution.coef.any()
+    assert solution.objective.total == 1.0
+    assert "worse than f = 0" in solution.certificate.reason

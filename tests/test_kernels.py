@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.svm import SVC
 
 import nerm
 from nerm import kernels
+from nerm.kernels import RBF, Linear, Polynomial
 
 X = np.random.default_rng(0).normal(size=(6, 3)) + 0.5
 Z = np.random.default_rng(1).normal(size=(4, 3))
@@ -92,3 +94,35 @@ def test_bad_kernels(make, text):
     with pytest.raises(nerm.InvalidInputError) as caught:
         make()
     assert text in str(caught.value)
+
+
+def test_rbf_is_exact_wherever_the_rows_are():
+    """Two clusters far apart and far from 0: distances within each must survive. The oracle is exact arithmetic."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(9, 3)) * 64) / 64 + 2.0**24 * np.array([[1.0], [1.0], [-3.0]] * 3)
+    K = RBF(gamma=0.5)(X, X)
+    for i, j in np.ndindex(9, 9):
+        square = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(X[i], X[j], strict=True))
+        assert K[i, j] == pytest.approx(math.exp(-0.5 * float(square)), rel=1e-14)
+    assert (K == K.T).all()
+    assert np.allclose(RBF(gamma=0.5)(X[:2], X[3:]), K[:2, 3:], rtol=1e-14)
+    assert np.linalg.eigvalsh(K)[0] > -1e-14
+
+
+@pytest.mark.parametrize(
+    "kernel", [Linear(), RBF(gamma=0.5), RBF(gamma=50.0), Polynomial(gamma=1.0, degree=3, coef0=1.0)], ids=repr
+)
+@pytest.mark.parametrize("offset", [0.0, 100.0, 2.0**20])
+def test_rounding_covers_what_a_kernel_gets_wrong(kernel, offset):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 5)) + offset
+    L = X.astype(np.longdouble)
+    products, square = L @ L.T, ((L[:, None] - L[None]) ** 2).sum(axis=2)
+    exact = {
+        "linear": products,
+        "polynomial": (products + 1) ** 3,
+        "rbf": np.exp(-getattr(kernel, "gamma", 1) * square),
+    }
+    size = np.sqrt(np.outer(kernel.diagonal(X), kernel.diagonal(X)))
+    worst = float((np.abs(kernel(X, X) - exact[kernel.name]) / size).max())
+    assert worst <= kernel.rounding(X) <= 1e-11

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nerm.typing import Floats
+from nerm.typing import Bools, Floats
 
 if TYPE_CHECKING:
     from nerm.atoms.margin import MarginFunction
@@ -108,15 +108,27 @@ def conjugate(phi: MarginFunction, u: Floats) -> Floats:
             values = at * m - phi.value(m)
         return np.where(np.isnan(values), -np.inf, values)
 
-    return np.where(inside, _supremum(gain, np.shape(at)), np.inf)
+    low, high, out_of_reach = _peak(gain, np.shape(at))
+    return np.where(inside, np.where(out_of_reach, np.inf, _from_above(gain, low, high)), np.inf)
 
 
-def _supremum(gain: Function, shape: tuple[int, ...]) -> Floats:
-    """Return an upper bound, tight to rounding, on the supremum of a concave function.
+def deficit(phi: MarginFunction, value: Function, u: Floats) -> float:
+    """Return by how much phi*(u) is too low somewhere, at least, if these are the values of phi."""
+    u = u[np.isfinite(u) & (u >= phi.facts.slopes[0]) & (u <= phi.facts.slopes[1])]
 
-    Golden section closes in on the maximum; then the secants on both sides of the last bracket, prolonged into it,
-    bound the function from above. Where it still rises at FARTHEST the supremum is taken as infinite.
-    """
+    def gain(m: Floats) -> Floats:
+        values = value(m)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gained = u * m - values - 4 * np.finfo(float).eps * (np.abs(u * m) + np.abs(values))
+        return np.where(np.isnan(gained), -np.inf, gained)
+
+    low, high, _ = _peak(gain, u.shape)
+    reached = np.max([gain(low), gain(0.5 * (low + high)), gain(high)], axis=0)
+    return float(np.max(reached - phi.conjugate(u), initial=0.0))
+
+
+def _peak(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Floats, Bools]:
+    """Close in on the maximum of a concave function by golden section; where it still rises at FARTHEST, say so."""
     low, high = (_climb(gain, shape, direction) for direction in (-1.0, 1.0))
     out_of_reach = (gain(low) - gain(0.5 * low) > 1e-6 * (1 + np.abs(gain(low)))) & (np.abs(low) >= FARTHEST)
     out_of_reach |= (gain(high) - gain(0.5 * high) > 1e-6 * (1 + np.abs(gain(high)))) & (np.abs(high) >= FARTHEST)
@@ -129,7 +141,7 @@ def _supremum(gain: Function, shape: tuple[int, ...]) -> Floats:
         low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         at_left, at_right = gain(left), gain(right)
-    return np.where(out_of_reach, np.inf, _from_above(gain, low, high))
+    return low, high, out_of_reach
 
 
 def _climb(gain: Function, shape: tuple[int, ...], direction: float) -> Floats:

@@ -157,16 +157,17 @@ def pruned(solution: Solution) -> Solution:
     An interior-point method leaves small numbers where the optimum has zeros; only support vectors should be kept.
     """
     size = float(np.abs(solution.coef).max(initial=0.0))
-    primal = solution.certificate.primal
+    primal, most = solution.certificate.primal, max(solution.tol, solution.certificate.relative_gap)
     for share in PRUNING:
         coef = np.where(np.abs(solution.coef) > share * size, solution.coef, 0.0)
         value = solution.problem.evaluate(coef, solution.intercept)
-        if value.total <= primal + 0.1 * solution.tol * abs(primal):
+        certificate = replace(solution.certificate, primal=value.total)
+        if value.total <= primal + 0.1 * solution.tol * abs(primal) and certificate.relative_gap <= most:
             return replace(
                 solution,
                 coef=coef,
                 objective=value.with_thetas(solution.objective.thetas),
-                certificate=replace(solution.certificate, primal=value.total),
+                certificate=certificate,
             )
     return solution
 

@@ -246,9 +246,26 @@ def _certified(
 
 
 def _better(old: Solution | None, new: Solution) -> Solution:
-    better = old is None or new.certificate.relative_gap < old.certificate.relative_gap
-    best = new if old is None or better or new.status is Status.INFEASIBLE else old
+    """Return the one with the smaller certified gap; where neither has what was asked for, the smaller objective."""
+    best = new
+    if old is not None and new.status is not Status.INFEASIBLE:
+        one, two = old.certificate, new.certificate
+        if old.status.success or new.status.success or one.violation or two.violation:
+            best = new if two.relative_gap < one.relative_gap else old
+        else:
+            better = (two.primal, two.relative_gap) < (one.primal, one.relative_gap)
+            best = _together(new, old) if better else _together(old, new)
     return _late(best) if new.stats.timed_out else best
+
+
+def _together(best: Solution, other: Solution) -> Solution:
+    """Return a solution with the other's bound, where that is the better one: it bounds every hypothesis."""
+    mine, theirs = best.certificate, other.certificate
+    joint = replace(mine, dual=theirs.dual, slack=max(mine.slack, theirs.slack), reason=theirs.reason)
+    if not joint.relative_gap < mine.relative_gap:
+        return best
+    status = Status.OPTIMAL if joint.relative_gap <= best.tol else best.status
+    return replace(best, certificate=joint, multipliers=other.multipliers, status=status)
 
 
 def _late(solution: Solution) -> Solution:

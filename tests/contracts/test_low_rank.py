@@ -53,3 +53,22 @@ def test_a_mismatch_is_named():
     X, y, _ = make_data(3)
     with pytest.raises(nerm.UnsupportedProblemError, match=r"Got a problem with no kernel"):
         (Risk(Hinge()) + 0.1 * SquaredL2()).on(X, y).solve("low-rank")
+
+
+@pytest.mark.parametrize("loss", [nerm.Hinge(), nerm.Logistic()], ids=repr)
+@pytest.mark.parametrize("solver", ["auto", "low-rank", "clarabel"])
+def test_a_gram_matrix_of_zeros_leaves_the_intercept(loss, solver):
+    y = np.array([1, -1, 1, -1, 1, 1])
+    solution = (nerm.Risk(loss) + 0.1 * nerm.SquaredL2()).on(np.zeros((6, 6)), y, kernel="precomputed").solve(solver)
+    assert solution.status == "optimal"
+    best = min(loss.value(y * b).mean() for b in np.linspace(-2, 2, 4001))
+    assert solution.objective.total == pytest.approx(best, rel=1e-5)
+
+
+def test_a_factor_of_rank_nothing_is_no_obstacle():
+    """Where all the kernel can do is worth less than the tolerance, no pivot is needed."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    problem = (nerm.Risk(nerm.Logistic()) + 2e5 * nerm.SquaredL2()).on(X, np.sign(X[:, 0]), kernel="rbf")
+    assert problem.solve("low-rank").status == "optimal"
+    assert problem.solve("low-rank", tol=1e-2).status == "optimal"
