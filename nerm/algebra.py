@@ -16,7 +16,7 @@ from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
 if TYPE_CHECKING:
-    from nerm.problem import Problem
+    pass
 
 
 class Algebra(ABC):
@@ -100,8 +100,8 @@ class Algebra(ABC):
         """Bind the objective to data and return a `nerm.Problem`; every input is checked here, once.
 
         X
-            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix. A dask array, with y and
-            viewpoint of the same rows, or `nerm.Chunks`, without them, gives a `nerm.chunks.ChunkedProblem`.
+            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix. A dask array, with y
+            and viewpoint of the same rows, or `nerm.Chunks`, without them, gives a `nerm.chunks.ChunkedProblem`.
         y
             (n,), two values, the larger counts as +1.
         viewpoint

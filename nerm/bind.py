@@ -26,7 +26,7 @@ def on(objective: Objective, X: Any, y: Any = None, *, kernel: Any = None, inter
     """Bind an objective to rows in memory, or to chunks of rows."""
     if not hasattr(X, "dask") and not hasattr(X, "sweep"):
         return bind(objective, X, y, kernel=kernel, intercept=intercept, **given)
-    from nerm.chunks.problem import bind_chunks
+    from nerm.chunks.chunked_problem import bind_chunks
     from nerm.chunks.source import Chunks
 
     if kernel is not None:

@@ -175,7 +175,7 @@ def model_minimum(
         outer, model = model, squares
         total += quadratic(0)
         model = outer
-    for j in np.flatnonzero(sides == 1):
+    for j in np.flatnonzero(sides == 1).tolist():
         top = cp.Variable()
         larger.append(((top >= quadratic(j)), (top >= quadratic(j + 1))))
         total += factors[j] * top

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from nerm.chunks.pieces import Raw
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
-from nerm.typing import Array, Floats, Matrix
+from nerm.typing import Array, Floats
 from nerm.validation import as_matrix, as_vector, as_weights
 
 MOST_VALUES = 50  # of a viewpoint: beyond, it is real and only its signs are counted

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nerm.blocks import Block
-from nerm.chunks.coding import Rows
-from nerm.chunks.progress import State
+from nerm.chunks.chunk_coding import ChunkRows
+from nerm.chunks.progress import Progress
 from nerm.chunks.sums import FewRows, NearKinks
 from nerm.hypothesis import LinearHypothesis, sorted_csr
 from nerm.problem import Problem
 from nerm.rows import as_given, distinct_rows
 
 if TYPE_CHECKING:
-    from nerm.chunks.problem import ChunkedProblem
+    from nerm.chunks.chunked_problem import ChunkedProblem
 
 LEAST_ROWS, ROWS_SHARE = 50_000, 0.05  # kept around a hypothesis: at least, and of all
 FINER = 0.25  # of the tolerance, for a small problem
 
 
-def pass_over(problem: ChunkedProblem, state: State) -> FewRows:
+def pass_over(problem: ChunkedProblem, state: Progress) -> FewRows:
     """Return what a pass at the next hypothesis finds."""
     most = _most(problem, state)
     distance = _distance(problem, state, most)
@@ -37,7 +37,7 @@ def pass_over(problem: ChunkedProblem, state: State) -> FewRows:
     return found
 
 
-def next_state(problem: ChunkedProblem, state: State, found: FewRows, tol: float) -> State:
+def next_state(problem: ChunkedProblem, state: Progress, found: FewRows, tol: float) -> Progress:
     """Solve on few rows, and return the bound and where to look next."""
     small = small_problem(problem, found)
     solution = small.solve("auto", FINER * tol)
@@ -68,7 +68,7 @@ def small_problem(problem: ChunkedProblem, found: FewRows) -> Problem:
     )
 
 
-def of_sample(problem: ChunkedProblem, rows: Rows) -> Problem:
+def of_sample(problem: ChunkedProblem, rows: ChunkRows) -> Problem:
     """Return the problem on a sample of the rows."""
     zero = np.zeros(problem.frame.hypothesis.size), 0.0
     found = NearKinks(problem.terms, zero, zero, np.inf, len(rows.y)).of(rows)
@@ -76,13 +76,13 @@ def of_sample(problem: ChunkedProblem, rows: Rows) -> Problem:
     return replace(small_problem(problem, found), divisor=problem.terms.divisor * share)
 
 
-def _most(problem: ChunkedProblem, state: State) -> int:
+def _most(problem: ChunkedProblem, state: Progress) -> int:
     """Return how many rows to keep: more from pass to pass where the last ones did not do, as memory allows."""
     wanted = max(LEAST_ROWS, ROWS_SHARE * problem.terms.coding.n) * 1.5 ** max(0, state.passes - 3)
     return int(min(wanted, problem.rows_limit))
 
 
-def _distance(problem: ChunkedProblem, state: State, most: int) -> float:
+def _distance(problem: ChunkedProblem, state: Progress, most: int) -> float:
     """Return the distance from a kink within which about so many rows lie, found on the sample by bisection."""
     n, m = problem.terms.coding.n, len(problem.sample.y)
     if n <= most:

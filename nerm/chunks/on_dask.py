@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import add
 from typing import Any
 
-from nerm.chunks.pieces import Called, Held, Raw
+from nerm.chunks.pieces import Called, Held, Raw, Slice
 from nerm.errors import InvalidInputError
 
 FAN_IN = 8  # sums that one task adds up
@@ -21,9 +21,9 @@ FAN_IN = 8  # sums that one task adds up
 def client_for(chunks: Any) -> Any:
     """Return the client that passes run on: the given one, or that of this process where it serves; None for none.
 
-    A callable's chunks come one after the other from this process.
+    A callable's chunks come one after the other from this process, and arrays are in its memory.
     """
-    if chunks.client is not None or "distributed" not in sys.modules or isinstance(chunks.pieces[0], Called):
+    if chunks.client is not None or "distributed" not in sys.modules or isinstance(chunks.pieces[0], Called | Slice):
         return chunks.client
     from distributed import default_client
 
@@ -42,7 +42,9 @@ def sweep(client: Any, pieces: Any, work: Callable[[Raw], Any], note: Callable[[
 
     token = secrets.token_hex(4)
     task = dask.delayed(run, pure=False)  # the work travels with the tasks: nothing is lost with a worker
-    futures = client.compute([task(piece, work, dask_key_name=f"nerm-pass-{token}-{i}") for i, piece in enumerate(pieces)])
+    futures = client.compute(
+        [task(piece, work, dask_key_name=f"nerm-pass-{token}-{i}") for i, piece in enumerate(pieces)]
+    )
     if note is not None:
         for done, _ in enumerate(as_completed(futures)):
             note(done + 1, len(futures))

@@ -34,7 +34,9 @@ class Raw:
 class Piece(Protocol):
     """What one task of a pass reads."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What errors call it."""
 
     def chunks(self) -> Iterator[Raw]:
         """Yield its chunks."""
@@ -73,6 +75,7 @@ class NpzFile:
 
     @property
     def name(self) -> str:
+        """What errors call it."""
         return repr(self.path)
 
     def chunks(self) -> Iterator[Raw]:
@@ -123,7 +126,8 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
         parts["viewpoint"] = viewpoint
     if sample_weight is not None:
         parts["sample_weight"] = sample_weight
-    np.savez(path, **{key: np.asarray(value) for key, value in parts.items()})
+    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in parts.items()}
+    np.savez(path, **arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +140,7 @@ class Slice:
 
     @property
     def name(self) -> str:
+        """What errors call it."""
         return f"rows {self.start} to {self.stop - 1}"
 
     def chunks(self) -> Iterator[Raw]:
@@ -183,6 +188,7 @@ class Held:
 
     @property
     def name(self) -> str:
+        """What errors call it."""
         return self.raw.name
 
     def chunks(self) -> Iterator[Raw]:

@@ -15,13 +15,13 @@ from nerm.files import write_atomically
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
-    from nerm.chunks.problem import ChunkedProblem
+    from nerm.chunks.chunked_problem import ChunkedProblem
 
 Hypothesis = tuple[Floats, float]
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class Progress:
     """After some passes: the next hypothesis, the best one with its value, the bound and theta behind it.
 
     Attributes
@@ -62,7 +62,7 @@ def fingerprint(problem: ChunkedProblem, tol: float) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def save(path: Any, state: State, mark: str) -> None:
+def save(path: Any, state: Progress, mark: str) -> None:
     """Write the state, whole or not at all."""
     best = state.best or state.at
     with write_atomically(path) as file:
@@ -73,7 +73,7 @@ def save(path: Any, state: State, mark: str) -> None:
         )  # fmt: skip
 
 
-def resume(path: Any, mark: str) -> State | None:
+def resume(path: Any, mark: str) -> Progress | None:
     """Return the state that a checkpoint holds; None where there is no file."""
     if path is None or not Path(path).exists():
         return None
@@ -84,7 +84,8 @@ def resume(path: Any, mark: str) -> State | None:
         if str(parts["mark"]) != mark:
             raise InvalidInputError(must, f"{str(path)!r} of another fit", do)
         at, best, value, bound, passes, kept = parts["numbers"].tolist()
-        return State((parts["coef"], at), parts["thetas"], (parts["best"], best) if np.isfinite(value) else None, value,
+        known = (parts["best"], best) if np.isfinite(value) else None
+        return Progress((parts["coef"], at), parts["thetas"], known, value,
                      bound, int(passes), int(kept), parts["values"], parts["decisions"])  # fmt: skip
     except (ValueError, KeyError, OSError, EOFError) as error:
         if isinstance(error, InvalidInputError):

@@ -9,7 +9,7 @@ all rows from below in any case. Where functions are smooth (`Curved`), gradient
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from nerm.blocks import Block
 from nerm.chunks.census import stacked
-from nerm.chunks.coding import Rows, Terms
+from nerm.chunks.chunk_coding import ChunkRows, Terms
 from nerm.chunks.pieces import Raw
 from nerm.signs import sign
 from nerm.typing import Bools, Floats, Matrix
@@ -27,12 +27,11 @@ Hypothesis = tuple[Floats, float]
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a pass adds up: the values of the blocks, (J,), and rows by viewpoint, kind and decision, (K, 4, 2)."""
+    """What a pass adds up: the values of the blocks, (J,), and rows by viewpoint, kind and decision, (1 + K, 4, 2)."""
 
     values: Floats
     decisions: Floats
     rows: int
-    bytes_sent: int = field(default=0, kw_only=True)
 
     def __add__(self, other: Any) -> Any:
         return replace(self, values=self.values + other.values, decisions=self.decisions + other.decisions,
@@ -42,11 +41,12 @@ class Sums:
         return {}
 
 
-def _decisions(terms: Terms, rows: Rows, scores: Floats) -> Floats:
-    """Return the weight of rows by viewpoint, kind (label, viewpoint) and decision."""
+def _decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
+    """Return the weight of rows by viewpoint (the first entry is without any), kind (label, viewpoint) and decision."""
     weight = rows.sample_weight if terms.weighted else np.ones(len(rows.y))
-    found = np.zeros((len(rows.viewpoints), 4, 2))
-    for k, v in enumerate(rows.viewpoints.values()):
+    everybody = -np.ones(len(rows.y))
+    found = np.zeros((1 + len(rows.viewpoints), 4, 2))
+    for k, v in enumerate([everybody, *rows.viewpoints.values()]):
         cell = (4 * (rows.y > 0) + 2 * (sign(v) > 0) + (scores > 0)).astype(int)
         found[k] = np.bincount(cell, weight, minlength=8).reshape(4, 2)
     return found
@@ -127,11 +127,11 @@ class NearKinks:
         rows = self.terms.coding.read(raw)
         return self.of(rows)
 
-    def near(self, rows: Rows) -> Bools:
+    def near(self, rows: ChunkRows) -> Bools:
         """Return which rows are near a kink."""
         return self._settled(rows, self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1])[0]
 
-    def _settled(self, rows: Rows, blocks: tuple[Block, ...], scores: Floats) -> tuple[Bools, list[Floats]]:
+    def _settled(self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats) -> tuple[Bools, list[Floats]]:
         """Return which rows are near a kink, and of every block the slopes of the others."""
         if np.isinf(self.distance):
             return np.ones(len(rows.y), dtype=bool), [np.zeros(len(rows.y))] * len(blocks)
@@ -144,7 +144,7 @@ class NearKinks:
             slopes.append(slope)
         return near, slopes
 
-    def of(self, rows: Rows) -> FewRows:
+    def of(self, rows: ChunkRows) -> FewRows:
         """Return the sums of rows."""
         blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
         near, slopes = self._settled(rows, blocks, scores)
@@ -227,7 +227,7 @@ class Curved:
         """Return the sums of one chunk."""
         return self.of(self.terms.coding.read(raw))
 
-    def of(self, rows: Rows) -> Derivatives:
+    def of(self, rows: ChunkRows) -> Derivatives:
         """Return the sums of rows."""
         blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
         count, d = len(blocks), rows.X.shape[1] + 1

@@ -14,9 +14,9 @@ from nerm import clock
 from nerm.algebra import Limit, Objective
 from nerm.atoms.difference import DCFunction
 from nerm.certificate import Certificate
-from nerm.chunks import few_rows, newton
-from nerm.chunks.coding import Coding, Rows, Terms, learn
-from nerm.chunks.progress import State, fingerprint, resume, save
+from nerm.chunks import few_rows, second_order
+from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms, learn
+from nerm.chunks.progress import Progress, fingerprint, resume, save
 from nerm.chunks.source import Chunks, row_bytes
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
 from nerm.hypothesis import LinearHypothesis
@@ -37,7 +37,7 @@ class ChunkedProblem:
     """An `Objective` on rows that are read chunk by chunk: solve, path, neutralize, evaluate, certify.
 
     Functions with straight pieces (hinge, identity ...) are solved on the rows near a kink, smooth ones by Newton steps
-    (`nerm.chunks.few_rows`, `nerm.chunks.newton`); either way every answer is certified on all rows.
+    (`nerm.chunks.few_rows`, `nerm.chunks.second_order`); either way every answer is certified on all rows.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class ChunkedProblem:
         How a chunk is weighed.
     frame : Problem
         The problem without rows: its objective, classes, and what its solutions keep.
-    sample : Rows
+    sample : ChunkRows
         Rows that the first pass drew: where a fit begins.
 
     """
@@ -54,7 +54,7 @@ class ChunkedProblem:
     chunks: Chunks
     terms: Terms
     frame: Problem
-    sample: Rows
+    sample: ChunkRows
 
     @property
     def n(self) -> int:
@@ -63,7 +63,8 @@ class ChunkedProblem:
 
     def __repr__(self) -> str:
         size = self.frame.hypothesis.size
-        return f"<ChunkedProblem: {self.frame.objective!r} on {self.n} rows in {len(self.chunks.pieces)} pieces, {size} coefficients>"
+        rows = f"{self.n} rows in {len(self.chunks.pieces)} pieces"
+        return f"<ChunkedProblem: {self.frame.objective!r} on {rows}, {size} coefficients>"
 
     @cached_property
     def layout(self) -> list[tuple[Any, int, int]]:
@@ -90,14 +91,14 @@ class ChunkedProblem:
             must = "an objective on chunks must have functions that are all smooth, or all straight between kinks"
             got = f"{curved[0]!r} beside {kinked[0]!r}"
             raise UnsupportedProblemError(must, got, "Use one of the two for loss and surrogate")
-        return few_rows if kinked else newton
+        return few_rows if kinked else second_order
 
     def with_neutrality(self, eta: float) -> ChunkedProblem:
         """Return the same problem with neutrality weight eta; several terms keep their ratios."""
         frame = self.frame.with_neutrality(eta)
         return replace(self, frame=frame, terms=replace(self.terms, objective=frame.objective))
 
-    def sweep(self, work: Callable[[Any], Any], state: State | None = None) -> Any:
+    def sweep(self, work: Callable[[Any], Any], state: Progress | None = None) -> Any:
         """Do one pass over all chunks."""
         found = self.chunks.sweep(work)
         if found.rows != self.n:
@@ -107,13 +108,15 @@ class ChunkedProblem:
 
     def value(self, sums: Floats, coef: Floats) -> ObjectiveValue:
         """Return the objective from the sums of the blocks."""
-        means = {(term, side): total / self.terms.divisor for (_, term, side), total in zip(self.layout, sums, strict=True)}
+        means = {
+            (term, side): total / self.terms.divisor for (_, term, side), total in zip(self.layout, sums, strict=True)
+        }
         return objective_value(self.frame.objective, means, lambda omega: omega.value(coef))
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term: one pass."""
         at = self.frame.checked(coef, intercept)
-        state = State(at, np.full(len(self.frame_thetas), 0.5))
+        state = Progress(at, np.full(len(self.frame_thetas), 0.5))
         return self.value(self.method.pass_over(self, state).values, at[0])
 
     @property
@@ -124,7 +127,7 @@ class ChunkedProblem:
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of any hypothesis: its value on all rows, and a bound from the rows around it."""
         at = self.frame.checked(coef, intercept)
-        state = State(at, np.full(len(self.frame_thetas), 0.5))
+        state = Progress(at, np.full(len(self.frame_thetas), 0.5))
         found = self.method.pass_over(self, state)
         value = self.value(found.values, at[0]).total
         state = self.method.next_state(self, replace(state, best=at, value=value), found, tol)
@@ -185,7 +188,7 @@ class ChunkedProblem:
         started, until, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
         mark = fingerprint(self, tol)
         state = resume(checkpoint, mark) or self._begin(start, tol)
-        while not state.done(tol) and (state.best is None or state.passes < max_passes and not clock.is_up(until)):
+        while not state.done(tol) and (state.best is None or (state.passes < max_passes and not clock.is_up(until))):
             found = self.method.pass_over(self, state)
             value = self.value(found.values, state.at[0])
             state = replace(state, passes=state.passes + 1)
@@ -200,15 +203,15 @@ class ChunkedProblem:
             raise NotSolvedError(f"{solution.status.sentence} {solution.certificate}.")
         return solution
 
-    def _begin(self, start: tuple[Any, float] | None, tol: float) -> State:
+    def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
-            return State(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
+            return Progress(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
         found = few_rows.of_sample(self, self.sample).solve("auto", max(tol, 1e-4))
         thetas = np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
-        return State((np.asarray(found.coef), float(found.intercept)), thetas)
+        return Progress((np.asarray(found.coef), float(found.intercept)), thetas)
 
-    def _solution(self, state: State, tol: float, seconds: float, *, timed_out: bool) -> Solution:
+    def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
         assert state.best is not None
         coef, intercept = state.best
         value = self.value(state.values, coef)

@@ -24,7 +24,7 @@ LABELS, VIEWS = np.array([-1.0, -1.0, 1.0, 1.0]), np.array([-1.0, 1.0, -1.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ChunkRows:
     """A chunk in numbers: a float matrix, labels and viewpoints of -1/+1 or real ones, weights."""
 
     X: Matrix
@@ -66,7 +66,7 @@ class Coding:
     fingerprints: Mapping[str, tuple[int, float, float]]
     recipe: Any = None
 
-    def read(self, raw: Raw) -> Rows:
+    def read(self, raw: Raw) -> ChunkRows:
         """Return a chunk in numbers, after it was compared with what the first pass saw of it."""
         chunk = checked(raw)
         before, now = self.fingerprints.get(raw.name), chunk.fingerprint
@@ -77,7 +77,7 @@ class Coding:
             raise InvalidInputError(must, changed, do)
         return self.coded(chunk)
 
-    def coded(self, chunk: Checked) -> Rows:
+    def coded(self, chunk: Checked) -> ChunkRows:
         """Return a chunk in numbers."""
         X = chunk.X if self.recipe is None else self.recipe(chunk.X)
         y = np.where(chunk.y == self.classes[1], 1.0, -1.0)
@@ -87,7 +87,7 @@ class Coding:
                 views[name] = as_vector(chunk.viewpoints[name], chunk.n, name)
             else:
                 views[name] = np.where(chunk.viewpoints[group[0]] == group[1], 1.0, -1.0)
-        return Rows(X, y, views, chunk.sample_weight, chunk.name)
+        return ChunkRows(X, y, views, chunk.sample_weight, chunk.name)
 
 
 def learn(census: Census, *, groups: bool, recipe: Any = None) -> Coding:
@@ -127,7 +127,7 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
     if len(values) == 1:
         must = f"{name!r} must take at least two values"
         raise InvalidInputError(must, f"{values[0]!r} in every row", "Choose another viewpoint, or fit without one")
-    if len(values) == 2 and not isinstance(values[0], str) or (words and len(values) == 2):
+    if (len(values) == 2 and not isinstance(values[0], str)) or (words and len(values) == 2):
         return {name: (name, values[1])}
     if real:
         return {name: None}
@@ -178,7 +178,7 @@ class Terms:
         names = ", ".join(map(repr, neutrality_weights.NAMES))
         raise InvalidInputError(must, "an array", f"Use one of {names}")
 
-    def blocks(self, rows: Rows) -> tuple[Block, ...]:
+    def blocks(self, rows: ChunkRows) -> tuple[Block, ...]:
         """Return the blocks of a chunk, each row for itself."""
         terms = []
         for t in self.objective.terms:

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nerm.blocks import shares
-from nerm.chunks.progress import State
+from nerm.chunks.progress import Progress
 from nerm.chunks.sums import Curved, Derivatives
 from nerm.conjugates import conjugate_of_sum, parts_of
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
-    from nerm.chunks.problem import ChunkedProblem
+    from nerm.chunks.chunked_problem import ChunkedProblem
 
 BACK = 0.3  # of a step that led uphill
 
 
-def pass_over(problem: ChunkedProblem, state: State) -> Derivatives:
+def pass_over(problem: ChunkedProblem, state: Progress) -> Derivatives:
     """Return what a pass at the next hypothesis finds."""
     found: Derivatives = problem.sweep(Curved(problem.terms, state.at), state)
     return found
 
 
-def next_state(problem: ChunkedProblem, state: State, found: Derivatives, tol: float) -> State:
+def next_state(problem: ChunkedProblem, state: Progress, found: Derivatives, tol: float) -> Progress:
     """Return the bound of this hypothesis, and where the model of second order says to look next."""
     from nerm.small_solves import QuadraticModel, model_minimum
 
@@ -54,7 +54,7 @@ def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> f
     A multiple s in [0, 1] of them has phi*(s u) <= s phi*(u) + (1 - s) phi*(0) by convexity: that balances sum c, and
     brings sum c x where Omega* is finite.
     """
-    n, frame = problem.terms.divisor, problem.frame
+    _n, frame = problem.terms.divisor, problem.frame
     nu = problem.factors * shares(problem.layout, thetas)
     at_zero = np.array([float(atom.conjugate(0.0)) for atom, _, _ in problem.layout])
     scalable = np.isfinite(at_zero)
