@@ -42,12 +42,23 @@ class ChunkedProblem:
     Attributes
     ----------
     chunks : Chunks
+        The rows.
     terms : Terms
         How a chunk is weighed.
     frame : Problem
         The problem without rows: its objective, classes, and what its solutions keep.
     sample : ChunkRows
         Rows that the first pass drew: where a fit begins.
+
+    >>> import numpy as np, nerm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)); v = np.sign(X[:, 0]); y = np.sign(X.sum(axis=1))
+    >>> objective = nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Logistic())
+    >>> problem = objective.on(nerm.Chunks((X, y, v)))
+    >>> [str(solution.status) for solution in problem.path([0.0, 1.0])]
+    ['optimal', 'optimal']
+    >>> bool(problem.evaluate([0.0, 0.0, 0.0]).total > problem.certify([0.0, 0.0, 0.0]).dual)
+    True
 
     """
 

@@ -110,10 +110,19 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
     path : path
         The file.
     X : (m, d) array or scipy sparse matrix
+        Its rows.
     y : (m,) array
+        Labels.
     viewpoint : (m,) array or dict of arrays, optional
+        One or several.
     sample_weight : (m,) array, optional
+        Weights of the rows.
 
+    >>> import tempfile, nerm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_chunk(f"{folder}/1.npz", np.eye(4), [1, 1, -1, -1], viewpoint=[1, -1, 1, -1])
+    ...     nerm.Chunks([f"{folder}/1.npz"]).census.n
+    4
     """
     parts: dict[str, Any] = {"X": X, "y": y}
     if sp.issparse(X):
