@@ -7,7 +7,7 @@ From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
 from nerm.experiments.compare import compare_solvers as compare_solvers
 from nerm.experiments.convergence import convergence as convergence
 from nerm.experiments.convergence import slopes as slopes
-from nerm.experiments.levels import LEVEL_METHODS as LEVEL_METHODS
+from nerm.experiments.level_methods import LEVEL_METHODS as LEVEL_METHODS
 from nerm.experiments.levels import level_means as level_means
 from nerm.experiments.levels import levels as levels
 from nerm.experiments.methods import METHODS as METHODS

@@ -159,7 +159,7 @@ def cross_validate(
     measures = _report(signs, signs, signs[[0, 2, 1, 3]])  # for their names
     keys = ("dataset", *chosen[0][0], "method", "repetition", "fold")
     columns = (*keys, grid, "lam", *FACTS, *measures, "status", "reason")
-    settings = {**settings, **common, "repetitions": int(repetitions)}
+    settings = {"experiment": settings["experiment"], **common, **settings, "repetitions": int(repetitions)}
     return record(jobs, records=Records(results, settings, columns, keys), title=title)
 
 
@@ -176,10 +176,11 @@ def _report(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = Fal
     from nerm.metrics import report
 
     chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
-    made = {name: value for name, value in report(y, scores, viewpoint).as_dict().items() if name != "n"}
+    made = report(y, scores, viewpoint).as_dict()
     if randomised:  # each row as two, one a prediction
         both, predicted = np.concatenate([chance, 1 - chance]), np.repeat([1.0, -1.0], len(y))
-        made |= {**report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), both), "auc": made["auc"]}
+        made = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), both).as_dict() | {"auc": made["auc"]}
+    made = {name: value for name, value in made.items() if name != "n"}
     groups = {"minus": viewpoint <= 0, "plus": viewpoint > 0}
     return made | {f"positive_rate_{name}": float(chance[rows].mean()) for name, rows in groups.items()}
 

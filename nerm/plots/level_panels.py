@@ -1,46 +1,46 @@
 """Quality against the measured neutrality at asked levels.
 
-What a reader must know of a method is drawn and said: squares see the group when they predict, circles do not; hollow
-ones draw their predictions; along a full line the levels were asked for, along a dashed one a grid was searched.
+What a reader must know of a method is drawn and said: coloured circles do not see the group when they predict, grey
+angular markers do; hollow ones draw their predictions; along a full line the levels were asked for, along a dashed one
+a grid was searched.
 """
 
 from typing import Any
 
-from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
+from nerm.experiments.level_methods import LEVEL_METHODS, MEASURES
+from nerm.experiments.levels import level_means
 from nerm.figure_style import OKABE_ITO, axes_or_new, finish, grid
 from nerm.plots.paper_figures import AXIS, NAMES
 from nerm.validation import check_known
 
 MEASURED = {"neutrality_risk": "$C_{sgn}$ on test rows", "calders_verwer_score": "|parity| on test rows"}
+TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUALITIES = ("auc", "accuracy")
-#: Of the methods that see the group, which are no rivals of the others.
-GREYS = ("0.0", "0.35", "0.5", "0.65", "0.75")
+WRONG = "Red cross: in most folds the level was not met on the training rows, or only by a model that collapsed."
+SEEING = (("0.0", "s"), ("0.35", "D"), ("0.55", "v"), ("0.45", "^"), ("0.65", "P"))
+BLIND = tuple((color, "o") for color in OKABE_ITO[:-1])
+PLAIN = (("0.0", "*"), ("0.6", "*"))
 
 
 def _looks(means: Any) -> dict[str, dict[str, Any]]:
-    """Return colour, marker, filling and line of each method, the same in every panel of one figure."""
-    first = means.drop_duplicates("method").set_index("method")
-    names = sorted(first.index, key=[*LEVEL_METHODS, *first.index].index)
-    found: dict[str, dict[str, Any]] = {}
-    for name in names:
-        facts = first.loc[name]
-        seen, plain = bool(facts["sees_group"]), facts["level"] == "none"
-        colors = ("0.0", "0.6") if plain else GREYS if seen else OKABE_ITO[:-1]
-        alike = sum(1 for other in found if first.loc[other, "sees_group"] == seen and found[other]["plain"] == plain)
-        color = colors[alike % len(colors)]
-        known = LEVEL_METHODS.get(name)
-        words = [
-            {"none": "no level"}.get(facts["level"], facts["level"]),
-            "sees group" if seen else "",
-            "randomised" if facts["randomised"] else "",
-        ]
+    """Return colour, marker, filling, line and label of each method, the same in every panel of one figure."""
+    rows = {row.method: row for row in means.itertuples()}
+    found, turns = {}, dict.fromkeys((SEEING, BLIND, PLAIN), 0)
+    for name in sorted(rows, key=[*LEVEL_METHODS, *rows].index):
+        row = rows[name]
+        looks = PLAIN if row.level == "none" else SEEING if row.sees_group else BLIND
+        color, marker = looks[turns[looks] % len(looks)]
+        turns[looks] += 1
+        facts = ["no level" if row.level == "none" else row.level]
+        facts += ["sees group"] * bool(row.sees_group) + ["randomised"] * bool(row.randomised)
         found[name] = {
-            "plain": plain,
             "color": color,
-            "marker": "*" if plain else "s" if seen else "o",
-            "markerfacecolor": "none" if facts["randomised"] else color,
-            "linestyle": "--" if facts["level"] == "grid" else "-",
-            "label": f"{known.label if known else name}  ({', '.join(filter(None, words))})",
+            "marker": marker,
+            "markersize": 11 if looks is PLAIN else 5.5,
+            "markerfacecolor": "none" if row.randomised else color,
+            "linestyle": "--" if row.level == "grid" else "-",
+            "label": f"{LEVEL_METHODS[name].label if name in LEVEL_METHODS else name}  ({', '.join(facts)})",
         }
     return found
 
@@ -56,8 +56,8 @@ def level_panel(
 ) -> Any:
     """Draw test quality against the measured neutrality on test rows: a curve a method, a point an asked level.
 
-    Means over all folds with a model. A cross on a point says that in most folds the level was met on the training rows
-    only by denying people, or not met at all. Dotted lines are the levels that were asked for.
+    Means over all folds with a model. A red cross on a point says that in most folds the level was not met on the
+    training rows, or only by a model that collapsed. Dotted lines are the levels that were asked for.
 
     Parameters
     ----------
@@ -93,17 +93,17 @@ def level_panel(
     own = means[(means["dataset"] == dataset) & (means["measure"] == measure)]
     for limit in own["limit"].dropna().unique():
         ax.axvline(limit, color="0.6", linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
-    for k, (name, look) in enumerate(_looks(means).items()):
+    for name, look in _looks(means).items():
         points = own[(own["method"] == name) & own["measured"].notna()].sort_values("limit", ascending=False)
-        shape = {key: value for key, value in look.items() if key != "plain"}
         if not points.empty:
-            size = 11 if look["plain"] else 5.5
-            ax.plot(points["measured"], points[quality], **shape, markersize=size, linewidth=1.1, zorder=3 + k / 100)
-            wrong = points[2 * points["ok"] < points["fits"]]
-            ax.plot(wrong["measured"], wrong[quality], "x", color="#D00000", markersize=7, zorder=5)
-    ax.set(
-        xscale="log", xlabel=MEASURED[measure], ylabel=f"test {AXIS[quality]}", title=NAMES.get(str(dataset), dataset)
-    )
+            ax.plot(points["measured"], points[quality], **look, linewidth=1.1, zorder=3)
+    wrong = own[2 * own[["collapsed", "not_reached"]].sum(axis=1) > own["fits"] - own["failed"]]
+    ax.plot(wrong["measured"], wrong[quality], "x", color="#D00000", markersize=7, zorder=5)
+    ax.set_xscale("symlog", linthresh=0.005, linscale=0.4)  # a constant has 0
+    ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    ax.minorticks_off()
+    ax.set(xlim=(-0.0005, 1.15 * own["measured"].max()), xlabel=MEASURED[measure], ylabel=f"test {AXIS[quality]}")
+    ax.set_title(NAMES.get(str(dataset), str(dataset)))
     finish(ax, show_legend=legend)
     return ax
 
@@ -137,8 +137,7 @@ def figure_levels(table: Any, axes: Any = None) -> Any:
     for ax, (dataset, measure, quality) in zip(axes, panels, strict=True):
         level_panel(table, dataset, measure, quality, ax, legend=False)
     entries = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    columns = min(len(datasets), 3)
-    axes[0].figure.legend(
-        entries.values(), entries.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8
-    )
+    labels = sorted(entries, key=[look["label"] for look in _looks(level_means(table)).values()].index)
+    look = {"frameon": False, "fontsize": 8, "title": WRONG, "title_fontsize": 8, "ncols": min(len(datasets), 3)}
+    axes[0].figure.legend([entries[label] for label in labels], labels, loc="outside lower center", **look)
     return axes
