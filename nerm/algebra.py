@@ -16,7 +16,7 @@ from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
 if TYPE_CHECKING:
-    pass
+    from nerm.problem import Problem
 
 
 class Algebra(ABC):
@@ -90,18 +90,17 @@ class Algebra(ABC):
     def on(
         self,
         X: Any,
-        y: Any = None,
+        y: Any,
         *,
         viewpoint: Any = None,
         kernel: Any = None,
         intercept: bool = True,
         sample_weight: Any = None,
-    ) -> Any:
+    ) -> Problem:
         """Bind the objective to data and return a `nerm.Problem`; every input is checked here, once.
 
         X
-            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix. A dask array, with y
-            and viewpoint of the same rows, or `nerm.Chunks`, without them, gives a `nerm.chunks.ChunkedProblem`.
+            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix.
         y
             (n,), two values, the larger counts as +1.
         viewpoint
@@ -113,9 +112,9 @@ class Algebra(ABC):
         sample_weight
             (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
         """
-        from nerm.bind import on
+        from nerm.bind import bind
 
-        return on(
+        return bind(
             self.subject_to(),
             X,
             y,

@@ -24,7 +24,6 @@ CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
 #: What opens a later room when it is called.
 DOORS = {
     "algebra.Algebra.on": "bind",
-    "bind.on": "chunks",
     "problem.Problem.solve": "solvers",
     "problem.Problem.path": "solvers",
     "problem.Problem.certify": "certificate",
@@ -34,6 +33,7 @@ DOORS = {
     "solution.Solution.save": "saving",
     "solution.Solution.fit_facts": "bounds",
     "estimators.base.NeutralClassifier.save": "saving",
+    "saving.load": "tables",
 }
 
 #: Where cvxpy may be imported: in these rooms and files, where an atom writes its expression, and where one is read.

@@ -67,9 +67,7 @@ def _scores(task: TableTask, column: str, threshold: float) -> Floats:
     """Return the scores minus the threshold."""
     import numpy as np
 
-    from nerm.tables.recipe import numbers_in
-
-    numbers = numbers_in(task.table[column])
+    numbers = task.table.numbers(column)
     if np.isnan(numbers).any():
         i = int(np.flatnonzero(np.isnan(numbers))[0])
         must = f"the score {column!r} must be a number in every row"

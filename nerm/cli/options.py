@@ -79,13 +79,26 @@ table_options = _all(
     click.option("--no-header", is_flag=True, help="The first line is data; columns are called c1, c2, …"),
     click.option("--skip-lines", type=click.IntRange(0), default=0, help="Leave out this many lines at the top."),
     click.option("--skip-bad-rows", is_flag=True, help="Leave out rows with a wrong number of fields."),
+    click.option("--encoding", metavar="NAME", help="Of text that is no UTF-8: cp1252 (Windows), latin-1, …"),
+    click.option(
+        "--decimal", type=click.Choice(["comma", "point"]), help="How numbers are written. Default: by column, guessed."
+    ),
+    click.option("--sheet", metavar="NAME", help="Of an Excel file. Default: the first."),
+    click.option(
+        "--memory",
+        type=click.FloatRange(0, min_open=True),
+        default=2.0,
+        show_default=True,
+        metavar="GB",
+        help="Refuse a table that would take more.",
+    ),
     click.option("--missing", multiple=True, metavar="TEXT", help="A further word for 'missing'. Can be repeated."),
 )
 
 role_options = _all(
     click.option("--target", required=True, metavar="COLUMN", help="What to predict: a column of two values."),
     click.option("--viewpoint", required=True, metavar="COLUMN", help="What not to follow: a column of two groups."),
-    click.option("--positive", metavar="VALUE", help="The target's value to predict. Default: the last in order."),
+    click.option("--positive", metavar="VALUE", help="The target's value to predict. Default: yes of yes and no."),
     click.option("--favoured", metavar="VALUE", help="The group that counts as +1. Default: the last in order."),
 )
 
@@ -119,6 +132,7 @@ study_options = _all(
     click.option("--keep-viewpoint", is_flag=True, help="Use the viewpoint column as an input too."),
     click.option("--leave-out", multiple=True, metavar="COLUMN", help="Do not learn from this column. Repeatable."),
     click.option("--nominal", multiple=True, metavar="COLUMN", help="Take numbers as words (codes). Repeatable."),
+    click.option("--numeric", multiple=True, metavar="COLUMN", help="Keep integers that look like row numbers."),
     table_options,
     seed_option,
     common,
@@ -137,15 +151,25 @@ def read(path: str, options: dict[str, Any]) -> TextTable:
     """
     from nerm.tables import read_table
 
+    return read_table(path, **reading_of(options))
+
+
+def reading_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what `table_options` say, as `nerm.tables.read_table` takes it.
+
+    Parameters
+    ----------
+    options
+        Of the command.
+    """
     names, layout = _columns(options["columns"])
-    return read_table(
-        path,
-        separator=options["separator"] or ("space" if layout == "german" else None),
-        columns=names,
-        header=not options["no_header"],
-        skip_lines=options["skip_lines"] + (layout == "bank"),  # it has a header of its own, which is no data
-        skip_bad_rows=options["skip_bad_rows"],
-    )
+    return {
+        "separator": options["separator"] or ("space" if layout == "german" else None),
+        "columns": names,
+        "header": not options["no_header"],
+        "skip_lines": options["skip_lines"] + (layout == "bank"),  # it has a header of its own, which is no data
+        **{name: options[name] for name in ("skip_bad_rows", "encoding", "decimal", "sheet", "memory")},
+    }
 
 
 def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
@@ -191,14 +215,15 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]
         Of the command: `role_options`, `study_options`, and whatever else is a field of `Settings`.
     """
     from nerm.report import Settings
-    from nerm.tables import make_task, nominal_columns
+    from nerm.tables import make_task, survey
     from nerm.tables.reading import MISSING
     from nerm.validation import as_nonnegative, as_positive
 
     missing = (*MISSING, *options["missing"])
     roles = ("target", "viewpoint", "positive", "favoured", "keep_viewpoint", "leave_out")
     task = make_task(read(path, options), **{name: options[name] for name in roles}, missing=missing)
-    nominal = nominal_columns(task.table, task.inputs, nominal=options["nominal"], missing=missing)
+    task = survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
+    nominal = tuple(name for name, kind in task.kinds.items() if kind == "words")
     given = {field.name: options[field.name] for field in fields(Settings) if field.name in options}
     settings = Settings(**given | {"nominal": nominal, "missing": missing})
     as_nonnegative(settings.lam, "--lam")

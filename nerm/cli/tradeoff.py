@@ -53,7 +53,7 @@ def tradeoff(console: Console, data: str, figure: str | None, report: str | None
 
 
 def _grid(etas: str) -> tuple[float, ...]:
-    from nerm.tables.recipe import numbers_in
+    from nerm.tables.numbers import numbers_in
 
     words = etas.split(",")
     numbers = [float(value) for value in numbers_in(word.strip() for word in words)]

@@ -12,6 +12,7 @@ from nerm.defaults import COMMAND_LINE
 from nerm.experiments.methods import Fit, Fold, Method, attempt, from_objective
 from nerm.report.decisions import collapse_of
 from nerm.solution import Solution
+from nerm.tables.kinds import NUMBERS, values_of
 from nerm.tables.reading import MISSING, missing_in
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask, split
@@ -127,7 +128,8 @@ class TaskRows:
         key = train.tobytes()
         if key not in self._coded:
             table, nominal, missing = self.task.table.rows(train), self.settings.nominal, self.settings.missing
-            recipe, notes = learn_recipe(table, self.task.inputs, nominal=nominal, missing=missing)
+            inputs, kinds = self.task.inputs, self.task.kinds
+            recipe, notes = learn_recipe(table, inputs, nominal=nominal, missing=missing, kinds=kinds)
             self._coded[key] = recipe, recipe.transform(table)[0], notes
         return self._coded[key]
 
@@ -150,7 +152,8 @@ class TaskRows:
         for name in self.task.inputs:
             values = self.task.table[name].copy()
             values[missing_in(values, self.settings.missing)] = np.nan
-            columns[name] = values if name in self.settings.nominal else values.astype(float)
+            kind = self.task.kinds.get(name, NUMBERS)
+            columns[name] = values if name in self.settings.nominal else values_of(self.task.table, name, kind)
         return pd.DataFrame(columns)
 
 

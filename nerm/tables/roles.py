@@ -1,15 +1,16 @@
 """What the columns mean: a target of two values, a viewpoint of two groups, the rest are inputs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.splitting import assign_folds, hold_out
+from nerm.tables.labels import positive_of
+from nerm.tables.numbers import numbers_in
 from nerm.tables.reading import MISSING, TextTable, missing_in
-from nerm.tables.recipe import numbers_in
 from nerm.typing import Array, Bools, Floats, Ints
 
 
@@ -60,6 +61,8 @@ class TableTask:
         The columns to learn from.
     notes
         What was left out.
+    kinds
+        What each input holds, where `nerm.tables.survey` has looked.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class TableTask:
     v: Floats
     inputs: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return the task on these rows: a mask (n,), or their numbers."""
@@ -108,8 +112,9 @@ def make_task(
     target, viewpoint
         Names of columns.
     positive, favoured
-        The value that counts as +1 for the target and for the viewpoint; of two values the last in order by default,
-        and with more than two the one to be set against the rest.
+        The value that counts as +1 for the target and for the viewpoint, and with more than two the one to be set
+        against the rest; of two values by default the positive one of a known pair (yes and no), else the last in
+        order.
     keep_viewpoint
         Whether the viewpoint is an input too.
     leave_out
@@ -123,13 +128,13 @@ def make_task(
     >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
     >>> task = make_task(table, "income", "sex", keep_viewpoint=True)
     >>> task.target, task.inputs, task.notes
-    (Role(column='income', positive='low', negative='high'), ('age', 'sex'),
+    (Role(column='income', positive='high', negative='low'), ('age', 'sex'),
      ("1 rows without a value of 'income' were left out",))
     """
     if target == viewpoint:
         got = f"{target!r} for both"
         raise InvalidInputError("target and viewpoint must be two columns", got, "Name another column as viewpoint")
-    notes = []
+    notes = list(table.notes)
     if table.skipped:
         notes.append(f"{table.skipped} rows with a wrong number of fields were left out")
     for name in (target, viewpoint):
@@ -141,6 +146,8 @@ def make_task(
             table = table.rows(~unknown)
     aim = role_of(table, target, positive, "target", "--positive")
     view = role_of(table, viewpoint, favoured, "viewpoint", "--favoured")
+    if positive is None and positive_of(aim.positive, aim.negative) is None:
+        notes.append(f"{aim.group(1)} counts as positive, the last in order; --positive takes {aim.negative!r} instead")
     y, v = aim.signs(table[target]), view.signs(table[viewpoint])
     if (y == v).all() or (y == -v).all():
         must = "the target must not be the viewpoint in other words"
@@ -169,7 +176,7 @@ def role_of(table: TextTable, name: str, positive: str | None, role: str, option
     if positive is None and len(values) > 2:
         do = f"Name one of them with {option} to set it against the rest"
         raise InvalidInputError(f"the {role} must have two values", f"{len(values)} in {name!r}: {shown}", do)
-    chosen = values[-1] if positive is None else positive
+    chosen = positive if positive is not None else positive_of(*values[:2]) or values[-1]
     others = [value for value in values if value != chosen]
     return Role(name, chosen, others[0] if len(others) == 1 else f"not {chosen}")
 

@@ -165,7 +165,7 @@ def test_a_negative_seed(nerm, data, command):
 def test_a_model_without_its_recipe(nerm, data, model, change, words):
     from nerm import saving
 
-    content = saving.load(model)
+    content = saving.load(model).to_dict()
     change(content)
     saving.save(content, model)
     refused(nerm("predict", model, data), "must hold a recipe", words, "nerm fit --out")
