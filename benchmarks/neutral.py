@@ -193,8 +193,7 @@ def run(data: str, seed: int, options: Any) -> list[dict[str, Any]]:
     for loss in (Hinge(), Logistic()):
         split.problem(loss).solve()  # what compiles has compiled
     return [
-        dict(zip(KEYS, (data, measure, limit, name, seed), strict=True))
-        | attempt(METHODS[name], split, limit, measure)
+        dict(zip(KEYS, (data, measure, limit, name, seed), strict=True)) | attempt(METHODS[name], split, limit, measure)
         for measure, limit, name in cells
     ]
 

@@ -150,6 +150,15 @@ def _another(*names: str) -> UnknownAtomError:
     )
 
 
+def _is_plain(thing: Any) -> bool:
+    """Whether a thing is made of numbers and words only."""
+    if isinstance(thing, Mapping):
+        return all(_is_plain(x) for pair in thing.items() for x in pair)
+    if isinstance(thing, tuple | list):
+        return all(map(_is_plain, thing))
+    return isinstance(thing, str | int | float)
+
+
 def _member(number: int) -> str:
     return f"arrays/{number}.npy"
 
@@ -237,7 +246,7 @@ class _Writer:
         if isinstance(record, Problem):
             del values["blocks"]  # they follow from the rest
         if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
-            values["details"] = {k: v for k, v in values["details"].items() if isinstance(v, str | int | float)}
+            values["details"] = {k: v for k, v in values["details"].items() if _is_plain(v)}
         return {"fields": self._all(values)}
 
     def _estimator(self, model: Any) -> dict[str, Any]:
