@@ -23,10 +23,10 @@ import numpy as np
 from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
 from nerm.estimators.parameters import as_atom
-from nerm.neutralize import Asking, Neutralized, neutralize_classes
+from nerm.neutralize import Asking, Neutralized
+from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.classes import predicted
 from nerm.neutralize.measures import Measure, as_measure
-from nerm.problem import Problem
 from nerm.signs import sign
 from nerm.splitting import hold_out
 from nerm.typing import Bools, Floats, Ints
@@ -123,7 +123,8 @@ def neutralized(
         raise InvalidInputError("a measure of one's own must count rows the same", "sample weights that differ", do)
     surrogates = [asked.surrogate] * len(classes)
     if asked.confidence is None:
-        return _fitted(design, rows, classes, asked, asked.limit, surrogates), None
+        asking, studies = _studies(design, rows, classes, asked)
+        return asking.answers(studies, surrogates), None
     pairwise = design.kernel is not None and design.kernel.name == "precomputed"
     apart = np.setdiff1d(np.arange(len(rows.codes)), learned)
     held, X = rows.at(apart, pairwise), rows.X[apart][:, learned] if pairwise else rows.X[apart]
@@ -164,31 +165,33 @@ def neutrality_of_classes(
     return float(np.abs(parts).max())
 
 
-def _fitted(
-    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked, limit: float, surrogates: Sequence[Any]
-) -> list[Neutralized]:
-    """Return one result a class."""
+def _studies(design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked) -> tuple[Asking, list[Attempts]]:
+    """Return what is asked of every class, and its plain solution."""
     asking = Asking(
-        limit, asked.measure, tol=design.tol, prefer=asked.prefer, keep=asked.keep, row_weight=rows.sample_weight,
-        first=max(design.eta.values()) or None, solver=design.solver,
+        asked.limit, asked.measure, tol=design.tol, prefer=asked.prefer, keep=asked.keep, solver=design.solver,
+        row_weight=rows.sample_weight, first=max(design.eta.values()) or None,
     )  # fmt: skip
-    problems = list[Problem]()
+    problem, studies = None, []
     for k in classes:
-        problems.append(design.problem(rows, k, like=problems[0] if problems else None))
-    if len(problems) > 1:
-        return neutralize_classes(problems, asking, surrogates)
-    study = asking.study(problems[0])
-    return [study.answer(*asking.found(study, surrogates[0]))]
+        problem = design.problem(rows, k, like=problem)
+        studies.append(asking.study(problem, among_classes=len(classes) > 1))
+    return asking, studies
 
 
 def _tightened(
     design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked, surrogates: Sequence[Any]
 ) -> list[list[Neutralized]]:
-    """Return the candidates, from the loosest limit to the tightest that is reached; what served a class serves all."""
+    """Return the candidates, from the loosest limit to the tightest that is reached, none of them twice.
+
+    One surrogate serves a class at all limits, and what was solved for one limit brackets the next.
+    """
     found: list[list[Neutralized]] = []
+    asking, studies = _studies(design, rows, classes, asked)
     for share in TIGHTENED:
+        for study in studies:
+            study.limit = share * asked.limit
         try:
-            found.append(_fitted(design, rows, classes, asked, share * asked.limit, surrogates))
+            new = asking.answers(studies, surrogates)
         except NotNeutralError as error:
             if not found:
                 must = f"a model within {asked.limit:g} of neutrality must leave room for what new rows may add"
@@ -196,7 +199,9 @@ def _tightened(
                     must, f"that {share:g} of the limit is out of reach: {error}", error.parts[2]
                 ) from error
             break
-        surrogates = [one.surrogate for one in found[0]]
+        if not found or any(one.solution is not old.solution for one, old in zip(new, found[-1], strict=True)):
+            found.append(new)
+        surrogates = [one.surrogate for one in new]
     return found
 
 

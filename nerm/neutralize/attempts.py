@@ -29,6 +29,7 @@ class Attempts:
     def __post_init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
         self.points: list[Attempt] = []
+        self.surrogates: list[Any] = []
         self.nearest: list[tuple[Any, Attempt]] = []
         solution = self.trial.plain()
         scores = solution.training_scores()
@@ -40,6 +41,7 @@ class Attempts:
     def _note(self, surrogate: Any, point: Attempt) -> None:
         trial, solution = self.trial, point.solution
         self.points.append(point)
+        self.surrogates.append(surrogate)
         rates = {
             f"positive rate, {name} {group}": rate
             for name, pair in zip(trial.viewpoints, trial.rates(point.scores), strict=True)
@@ -69,7 +71,10 @@ class Attempts:
 
     def search(self, surrogate: Any) -> WeightSearch:
         """Return the search with one surrogate, which notes its solves here."""
-        return WeightSearch(self.trial, surrogate, self.limit, self.plain, self._note, self.elsewhere, self.first)
+        known = [point for point, other in zip(self.points, self.surrogates, strict=True) if other is surrogate]
+        return WeightSearch(
+            self.trial, surrogate, self.limit, self.plain, self._note, self.elsewhere, self.first, known
+        )
 
     def objection(self, point: Attempt) -> str:
         """Say why a solution is none to be used: it ranks no better than chance, or denies too many; empty if it is."""

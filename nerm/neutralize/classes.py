@@ -41,7 +41,7 @@ class Together:
     surrogates: Sequence[MarginFunction]
     start: Sequence[Attempt]
 
-    def run(self) -> tuple[Attempt, ...]:
+    def run(self) -> list[Attempt]:
         """Return solutions whose predicted classes are within the limit, if possible with each class' scores."""
         limit, keep = self.studies[0].limit, self.studies[0].keep
         least = keep * self._joint([study.plain for study in self.studies], signs=False).rates
@@ -51,7 +51,7 @@ class Together:
             for point in sorted((p for p in seen if p.value <= limit), key=lambda p: -p.value):
                 certified = all(attempt.solution.status.success for attempt in point.attempts)
                 if certified and (point.rates >= least).all():
-                    return point.attempts
+                    return list(point.attempts)
         nearest = min(seen, key=lambda p: p.value)
         must = f"the predicted classes must be within {limit:g} of {self.studies[0].trial.measure.name} = 0"
         got = f"none that are and are predicted often enough; the nearest have {nearest.value:.4f}"

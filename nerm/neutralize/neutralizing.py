@@ -50,7 +50,22 @@ class Asking:
         trial = Trial(problem, measured, views, weight, everybody, tol, Relatives(self.solver))
         return Attempts(trial, limit, keep, _elsewhere(trial, on), self.first, among_classes)
 
-    def found(self, study: Attempts, surrogate: Any) -> tuple[Any, Attempt, pd.DataFrame]:
+    def answers(self, studies: Sequence[Attempts], surrogates: Sequence[Any]) -> list[Neutralized]:
+        """Return a solution for one study, or one for each class against the rest.
+
+        Of several classes everyone is brought within the limit by itself. The class of the largest score is another
+        decision; where that is beyond the limit, the weights of all are searched jointly (`Together`).
+        """
+        parts = [self._found(study, one) for study, one in zip(studies, surrogates, strict=True)]
+        found = [attempt for _, attempt, _ in parts]
+        if len(studies) > 1:
+            found = Together(studies, [surrogate for surrogate, _, _ in parts], found).run()
+        return [
+            study.answer(surrogate, attempt, choice)
+            for study, attempt, (surrogate, _, choice) in zip(studies, found, parts, strict=True)
+        ]
+
+    def _found(self, study: Attempts, surrogate: Any) -> tuple[Any, Attempt, pd.DataFrame]:
         """Return the surrogate that serves best, the solution within the limit, and how surrogates compared."""
         candidates, choice = candidates_of(surrogate), pd.DataFrame()
         if len(candidates) > 1 and study.plain.value > study.limit:
@@ -71,24 +86,7 @@ def neutralize(
     """Return the solution whose measured neutrality is within the limit (`nerm.Problem.neutralize` explains)."""
     asking = Asking(limit, measure, **asked)
     judge_of(asking.prefer), candidates_of(surrogate)  # what is wrong is said before anything is solved
-    study = asking.study(problem, on)
-    return study.answer(*asking.found(study, surrogate))
-
-
-def neutralize_classes(problems: Sequence[Problem], asking: Asking, surrogates: Sequence[Any]) -> list[Neutralized]:
-    """Return one solution a class against the rest, such that the *predicted* classes are within the limit too.
-
-    Every class is brought within the limit by itself. The class of the largest score is another decision; where that is
-    beyond the limit, the weights of all classes are searched jointly, with the signs of the scores and the predicted
-    classes as parts, and if that is too much to ask, with the predicted classes alone.
-    """
-    studies = [asking.study(problem, among_classes=True) for problem in problems]
-    parts = [asking.found(study, one) for study, one in zip(studies, surrogates, strict=True)]
-    together = Together(studies, [surrogate for surrogate, _, _ in parts], [found for _, found, _ in parts]).run()
-    return [
-        study.answer(surrogate, found, choice)
-        for study, found, (surrogate, _, choice) in zip(studies, together, parts, strict=True)
-    ]
+    return asking.answers([asking.study(problem, on)], [surrogate])[0]
 
 
 def _viewpoints(problem: Problem) -> tuple[str, ...]:

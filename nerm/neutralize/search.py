@@ -5,7 +5,7 @@ monotonely and in small jumps: scores are discrete. A bracket of it is closed by
 within the limit the least neutralised counts. Several terms are searched jointly, since each moves the parts of all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -65,39 +65,39 @@ class WeightSearch:
         note: Callable[[MarginFunction, Attempt], None],
         measured: Callable[[Solution], Floats] | None = None,
         first: float | None = None,
+        known: Sequence[Attempt] = (),
     ) -> None:
         self.trial, self.surrogate, self.limit, self.plain, self.note = trial, surrogate, limit, plain, note
-        self.measured, self.first = measured, FIRST if first is None else first
+        self.measured, self.first, self.known = measured, FIRST if first is None else first, known
 
     def run(self) -> list[Attempt]:
         """Return the points within the limit, the least neutralised first, or else the nearest to it."""
-        seen = [self.plain, *(self._one() if len(self.plain.parts) == 1 else self._several())]
+        seen = [self.plain, *self.known, *(self._one() if len(self.plain.parts) == 1 else self._several())]
         within = [p for p in seen if p.value <= self.limit]
         return sorted(within, key=lambda p: -p.value) or sorted(seen, key=lambda p: p.value)
 
     def _one(self) -> list[Attempt]:
-        """Search one weight; return every point that was solved."""
+        """Search one weight, within the bracket that known points leave; return every point that was solved."""
         way, found, start = float(np.sign(self.plain.parts[0])), list[Attempt](), self.plain
         low, high = (0.0, abs(float(self.plain.parts[0]))), (np.inf, 0.0)
-        eta, weights, stale = self.first, [1.0, 1.0], 0
-        while len(found) < MOST_SOLVES:
-            point = self.solve(np.array([way * eta]), start)
-            found.append(point)
-            value = way * float(point.parts[0])
+        known, weights, stale = sorted(self.known, key=lambda p: p.etas), [1.0, 1.0], 0
+        while len(found) < MOST_SOLVES and (known or high[0] - low[0] > NARROW * high[0] or np.isinf(high[0])):
+            if known:
+                point = known.pop(0)
+            else:
+                growing = np.isinf(high[0])
+                eta = max(self.first, GROWTH * low[0]) if growing else self._between(low, high, weights)
+                point = self.solve(np.array([way * eta]), start)
+                found.append(point)
+            eta, value = point.etas[0], way * float(point.parts[0])
             if FILLED * self.limit <= value <= self.limit:
                 break
             above = value > self.limit
-            if above:
+            if eta < high[0] and above:
                 low, start = (eta, value), point
-            else:
+            elif eta < high[0]:
                 high = eta, value
             weights, stale = self._illinois(weights, above, stale), 1 if above else -1
-            if np.isinf(high[0]):
-                eta *= GROWTH
-            elif high[0] - low[0] <= NARROW * high[0]:
-                break
-            else:
-                eta = self._between(low, high, weights)
         return found
 
     def _several(self) -> list[Attempt]:
