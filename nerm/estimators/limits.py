@@ -6,10 +6,10 @@ within the limit is the answer; if there is none, there is no model.
 
 The bounds are Hoeffding's. A measure is a mean or a difference of rates P(f > 0 given A), and the rows of A that are
 held out must be i.i.d. draws given A, independent of the rows that are learned from. With i.i.d. rows (x, y, v) and a
-hold-out that is drawn within strata this is so, given the strata of all rows, iff every A lies within one stratum:
-strata that cut A fix in the hold-out the shares that the learning rows have, and no longer show how these shares
-deviate from those of the population. So the strata are what the measure conditions on: the viewpoint for parity, label
-and viewpoint for rates among the labels, nothing for C_sgn.
+hold-out that is drawn within strata this is so, given the strata of all rows, where every A lies within one stratum.
+Strata that cut A give the hold-out the shares that the learning rows have, by which f was chosen, and the rows of A are
+not those of the population: then nothing is proved. So the strata are what the measure conditions on: the viewpoint for
+parity, label and viewpoint for rates among the labels, nothing for C_sgn, and nothing where several overlap.
 """
 
 from __future__ import annotations
