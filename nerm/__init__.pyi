@@ -6,6 +6,7 @@ from typing import Any
 from nerm import atoms as atoms
 from nerm import baselines as baselines
 from nerm import bounds as bounds
+from nerm import chunks as chunks
 from nerm import datasets as datasets
 from nerm import estimators as estimators
 from nerm import experiments as experiments
@@ -26,6 +27,7 @@ from nerm.atoms import dc_function as dc_function
 from nerm.atoms import margin_function as margin_function
 from nerm.atoms.custom_regularizer import regularizer as regularizer
 from nerm.certificate import Certificate as Certificate
+from nerm.chunks.source import Chunks as Chunks
 from nerm.constraints import Coefficients as Coefficients
 from nerm.errors import InvalidInputError as InvalidInputError
 from nerm.errors import MissingPackageError as MissingPackageError

@@ -16,7 +16,7 @@ from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
 if TYPE_CHECKING:
-    from nerm.problem import Problem
+    pass
 
 
 class Algebra(ABC):
@@ -90,17 +90,18 @@ class Algebra(ABC):
     def on(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         viewpoint: Any = None,
         kernel: Any = None,
         intercept: bool = True,
         sample_weight: Any = None,
-    ) -> Problem:
+    ) -> Any:
         """Bind the objective to data and return a `nerm.Problem`; every input is checked here, once.
 
         X
-            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix.
+            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix. A dask array, with y
+            and viewpoint of the same rows, or `nerm.Chunks`, without them, gives a `nerm.chunks.ChunkedProblem`.
         y
             (n,), two values, the larger counts as +1.
         viewpoint
@@ -112,9 +113,9 @@ class Algebra(ABC):
         sample_weight
             (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
         """
-        from nerm.bind import bind
+        from nerm.bind import on
 
-        return bind(
+        return on(
             self.subject_to(),
             X,
             y,

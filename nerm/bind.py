@@ -22,6 +22,25 @@ from nerm.typing import Floats
 from nerm.validation import as_labels, as_matrix, as_weights, own
 
 
+def on(objective: Objective, X: Any, y: Any = None, *, kernel: Any = None, intercept: bool = True, **given: Any) -> Any:
+    """Bind an objective to rows in memory, or to chunks of rows."""
+    if not hasattr(X, "dask") and not hasattr(X, "sweep"):
+        return bind(objective, X, y, kernel=kernel, intercept=intercept, **given)
+    from nerm.chunks.chunked_problem import bind_chunks
+    from nerm.chunks.source import Chunks
+
+    if kernel is not None:
+        must = "a problem on chunks must be linear"
+        raise InvalidInputError(must, f"kernel={kernel!r}", "Drop the kernel, or map the features first")
+    if isinstance(X, Chunks):
+        if y is not None or any(value is not None for value in given.values()):
+            must = "chunks must bring y, viewpoint and sample_weight themselves"
+            raise InvalidInputError(must, "these beside chunks", "Leave them out")
+        return bind_chunks(objective, X, intercept=_flag(intercept))
+    source = {"X": X, "y": y, **{name: value for name, value in given.items() if value is not None}}
+    return bind_chunks(objective, Chunks(source), intercept=_flag(intercept))
+
+
 def bind(
     objective: Objective,
     X: Any,

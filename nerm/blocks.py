@@ -12,7 +12,7 @@ read these. Along a path over eta only `problem.factors`, the weights of the ter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,7 +92,7 @@ def given_weights(problem: Problem) -> list[Floats]:
     return [block.weights for block in make_blocks(problem.objective, as_given(problem.n), *problem.data)]
 
 
-def shares(blocks: tuple[Block, ...], thetas: Floats) -> Floats:
+def shares(blocks: Sized, thetas: Floats) -> Floats:
     """Return the share of each block in its term: theta for C+, 1 - theta for C-, 1 for a block alone."""
     return np.concatenate([np.ones(len(blocks) - 2 * len(thetas)), np.column_stack([thetas, 1 - thetas]).ravel()])
 

@@ -183,7 +183,7 @@ def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str =
     return Neutrality(surrogate, to, "equal_opportunity", side) + Neutrality(surrogate, to, "predictive_equality", side)
 
 
-def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Floats]) -> str:
+def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Any]) -> str:
     """Return the name of the viewpoint that a neutrality term is about."""
     if term.to is None and len(viewpoints) != 1:
         must = "a neutrality term must name its viewpoint when there are several"

@@ -21,7 +21,7 @@ from nerm.objective import Neutrality
 from nerm.rows import Rows, as_given
 from nerm.typing import Array, Floats
 from nerm.validation import as_finite, as_nonnegative, as_vector, own
-from nerm.value import ObjectiveValue, TermValue
+from nerm.value import ObjectiveValue, objective_value
 
 if TYPE_CHECKING:
     from nerm.certificate import Certificate
@@ -224,21 +224,7 @@ class Problem:
             raise InvalidInputError(must, got, "Bind the objective to data again: objective.on(X, y, ...)")
         scores = self.hypothesis.scores(coef, intercept)
         sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
-        terms = []
-        for number, weighted in enumerate(self.objective.terms):
-            term = weighted.term
-            sides: tuple[float | None, float | None, float | None] = (None, None, None)
-            if isinstance(term, Regularizer):
-                value = self.regularizer_value(term, coef)
-            elif (number, 0) in sums:
-                value, sides = sums[number, 0], (None, None, getattr(term, "theta", None))
-            else:
-                plus, minus = sums[number, 1], sums[number, -1]
-                value, sides = max(plus, minus), (plus, minus, None)
-            terms.append(TermValue(repr(term), term.kind, weighted.weight, value, *sides))
-        # A weight of 0 switches a term off, also where its value overflows.
-        total = sum(t.weight * t.value for t in terms if t.weight)
-        return ObjectiveValue(float(total), tuple(terms))
+        return objective_value(self.objective, sums, lambda omega: self.regularizer_value(omega, coef))
 
     def value_at_zero(self) -> float:
         """Return the objective of f = 0, from the atoms' values at 0."""

@@ -7,7 +7,7 @@ digits it has. Their values are rounded *up* by more than what such a solve leav
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import cvxpy as cp
 import numpy as np
@@ -141,3 +141,54 @@ def _solution(problem: cp.Problem, z: cp.Variable) -> Floats:
 def _slack(problem: cp.Problem) -> float:
     """Return the relative error that the last solve may have left; infinite where it gave no value."""
     return {"optimal": CLAIMED, "optimal_inaccurate": DOUBTED}.get(str(problem.status), np.inf)
+
+
+class QuadraticModel(NamedTuple):
+    """The second-order model of a problem around (w, b): of every block value, gradient (d + 1,) and Hessian."""
+
+    values: Floats
+    gradients: Floats
+    hessians: Floats
+
+
+def model_minimum(
+    model: QuadraticModel, factors: Floats, sides: Floats, parts: list[tuple[float, Any]], coef: Floats, intercept: bool
+) -> tuple[Floats, Floats]:
+    """Return the step (d + 1,) that minimises a second-order model, and the theta of each term of two sides.
+
+    ::
+
+        sum_j factor_j q_j(step) + sum_k factor_k max(q_k^+, q_k^-)(step) + sum weight Omega(w + step_w)
+        q(step) = value + gradient.step + 1/2 step' Hessian step
+    """
+    d = len(coef)
+    step, total, larger = cp.Variable(d + 1), 0, []
+
+    def quadratic(j: int) -> Any:
+        roots, vectors = np.linalg.eigh(model.hessians[j])
+        root = np.sqrt(np.clip(roots, 0.0, None))[:, None] * vectors.T
+        return model.values[j] + model.gradients[j] @ step + 0.5 * cp.sum_squares(root @ step)
+
+    alone = np.flatnonzero(sides == 0)
+    if len(alone):
+        squares = QuadraticModel(*(np.tensordot(factors[alone], part[alone], 1)[None] for part in model))
+        outer, model = model, squares
+        total += quadratic(0)
+        model = outer
+    for j in np.flatnonzero(sides == 1).tolist():
+        top = cp.Variable()
+        larger.append(((top >= quadratic(j)), (top >= quadratic(j + 1))))
+        total += factors[j] * top
+    total += sum(weight * atom.expression(coef + step[:d]) for weight, atom in parts)
+    fixed = [] if intercept else [step[d] == 0]
+    found = _solution(cp.Problem(cp.Minimize(total), [*fixed, *(c for pair in larger for c in pair)]), step)
+    thetas = [float(np.clip(_share(*pair), 0.0, 1.0)) for pair in larger]
+    return found, np.array(thetas)
+
+
+def _share(plus: cp.Constraint, minus: cp.Constraint) -> float:
+    """Return the share of the first of two constraints in their multipliers; a half where there are none."""
+    if plus.dual_value is None or minus.dual_value is None:
+        return 0.5
+    one, other = float(np.sum(plus.dual_value)), float(np.sum(minus.dual_value))
+    return one / (one + other) if one + other > 0 else 0.5

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+
+from nerm.algebra import Objective
+from nerm.atoms.regularizer import Regularizer
 
 
 @dataclass(frozen=True)
@@ -90,3 +93,23 @@ class ObjectiveValue:
             sides = "" if t.plus is None else f"   (C+ {t.plus:.6g}, C- {t.minus:.6g})"
             lines.append(f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g}{sides}".rstrip())
         return "\n".join([*lines, f"{'total':<{width}}  {'':>8}   {self.total:.10g}"])
+
+
+def objective_value(
+    objective: Objective, sums: Mapping[tuple[int, int], float], penalty: Callable[[Regularizer], float]
+) -> ObjectiveValue:
+    """Return an objective from the mean of each of its sums, by (term, side), and a function for its regularizers."""
+    terms = []
+    for number, weighted in enumerate(objective.terms):
+        term = weighted.term
+        sides: tuple[float | None, float | None, float | None] = (None, None, None)
+        if isinstance(term, Regularizer):
+            value = penalty(term)
+        elif (number, 0) in sums:
+            value, sides = sums[number, 0], (None, None, getattr(term, "theta", None))
+        else:
+            plus, minus = sums[number, 1], sums[number, -1]
+            value, sides = max(plus, minus), (plus, minus, None)
+        terms.append(TermValue(repr(term), term.kind, weighted.weight, value, *sides))
+    # A weight of 0 switches a term off, also where its value overflows.
+    return ObjectiveValue(float(sum(t.weight * t.value for t in terms if t.weight)), tuple(terms))

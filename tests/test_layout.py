@@ -24,6 +24,7 @@ CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
 #: What opens a later room when it is called.
 DOORS = {
     "algebra.Algebra.on": "bind",
+    "bind.on": "chunks",
     "problem.Problem.solve": "solvers",
     "problem.Problem.path": "solvers",
     "problem.Problem.certify": "certificate",

@@ -23,6 +23,7 @@ from nerm.atoms.regularizer import Regularizer
 from nerm.certificate import Certificate
 from nerm.collapse import collapse
 from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
+from nerm.estimators.chunked import fit_on_chunks, is_chunked, lazily
 from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_classes, neutralized
@@ -83,13 +84,14 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             sum_form=self.sum_form,
         )
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, viewpoint: Any = None, sample_weight: Any = None) -> Any:
         """Fit on (X, y), neutral to the viewpoint.
 
         Parameters
         ----------
         X : (n, d) matrix
-            Dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix.
+            Dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix. A dask array, with y and
+            viewpoint of the same rows, or `nerm.Chunks`, without them, is read chunk by chunk.
         y : (n,) array
             Labels of two or more classes; beyond two, one class against the rest each.
         viewpoint : optional
@@ -105,6 +107,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        if is_chunked(X):
+            return fit_on_chunks(self, X, y, viewpoint, sample_weight)
         X = as_pandas(X)
         dropped = viewpoints.dropped_columns(viewpoint, X)
         matrix, labels = self._validated(X, y, dropped)
@@ -260,6 +264,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         With a precomputed kernel X is (n, number of training rows), the values k(x, x_i).
         """
         check_is_fitted(self, "solutions_")
+        if is_chunked(X):
+            return lazily(X, self.decision_function, float)
         matrix = self._known(X)
         if self.kernel_ is None:
             scores = np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
@@ -283,6 +289,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""
+        if is_chunked(X):
+            return lazily(X, self.predict, self.classes_.dtype)
         scores = self.decision_function(X)
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 

@@ -1,0 +1,193 @@
+"""What a chunk means, the same in every pass and on every machine: labels, viewpoints and weights as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nerm import weights as neutrality_weights
+from nerm.algebra import Objective
+from nerm.blocks import Block, make_blocks
+from nerm.chunks.census import Census, Checked, checked
+from nerm.chunks.pieces import Raw
+from nerm.errors import InvalidInputError
+from nerm.objective import Neutrality, viewpoint_of
+from nerm.rows import as_given
+from nerm.signs import sign
+from nerm.typing import Array, Floats, Matrix
+from nerm.validation import as_labels, as_vector
+
+LABELS, VIEWS = np.array([-1.0, -1.0, 1.0, 1.0]), np.array([-1.0, 1.0, -1.0, 1.0])  # the four kinds of rows
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkRows:
+    """A chunk in numbers: a float matrix, labels and viewpoints of -1/+1 or real ones, weights."""
+
+    X: Matrix
+    y: Floats
+    viewpoints: Mapping[str, Floats]
+    sample_weight: Floats
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How chunks become numbers.
+
+    Attributes
+    ----------
+    n : int
+        The number of all rows.
+    total : float
+        Their sample weight.
+    classes : (2,) array
+        The labels; the second is +1.
+    groups : dict
+        Viewpoints by name: (the one they were read from, the value that is +1); None for numbers used as they are.
+    counts, weights : dict of (4,) arrays
+        By viewpoint, the rows of each of the four kinds, and their sample weight.
+    fingerprints : dict
+        By chunk, as the first pass saw it.
+    recipe : Recipe, optional
+        How the columns of a table become features.
+
+    """
+
+    n: int
+    total: float
+    classes: Array
+    groups: Mapping[str, tuple[str, Any] | None]
+    counts: Mapping[str, Floats]
+    weights: Mapping[str, Floats]
+    fingerprints: Mapping[str, tuple[int, float, float]]
+    recipe: Any = None
+
+    def read(self, raw: Raw) -> ChunkRows:
+        """Return a chunk in numbers, after it was compared with what the first pass saw of it."""
+        chunk = checked(raw)
+        before, now = self.fingerprints.get(raw.name), chunk.fingerprint
+        if before is None or before[0] != now[0] or not np.allclose(before, now, rtol=1e-12, atol=0):
+            got = f"{raw.name} with {now[0]} rows" + (f", {before[0]} before" if before else ", which was not there")
+            changed = got if before is None or before[0] != now[0] else f"other values in {raw.name}"
+            must, do = "chunks must not change between passes", "Read from files that nobody writes to, and run again"
+            raise InvalidInputError(must, changed, do)
+        return self.coded(chunk)
+
+    def coded(self, chunk: Checked) -> ChunkRows:
+        """Return a chunk in numbers."""
+        X = chunk.X if self.recipe is None else self.recipe(chunk.X)
+        y = np.where(chunk.y == self.classes[1], 1.0, -1.0)
+        views = {}
+        for name, group in self.groups.items():
+            if group is None:
+                views[name] = as_vector(chunk.viewpoints[name], chunk.n, name)
+            else:
+                views[name] = np.where(chunk.viewpoints[group[0]] == group[1], 1.0, -1.0)
+        return ChunkRows(X, y, views, chunk.sample_weight, chunk.name)
+
+
+def learn(census: Census, *, groups: bool, recipe: Any = None) -> Coding:
+    """Return the coding that a census asks for.
+
+    Parameters
+    ----------
+    census : Census
+        Of all chunks.
+    groups : bool
+        Whether viewpoints of two values, or of words or integers, are groups (as estimators read them).
+    recipe : callable, optional
+        From a frame to a matrix.
+
+    """
+    labels = sorted({label for label, _ in census.counts[""]})
+    _, classes = as_labels(np.array(labels), len(labels))
+    total = float(sum(census.weights[""].values()))
+    if total <= 0:
+        must = "'sample_weight' must have a positive entry"
+        raise InvalidInputError(must, "only zeros in all chunks", "Give some row a positive weight")
+    views: dict[str, tuple[str, Any] | None] = {}
+    for name in census.counts:
+        if name:
+            views |= _viewpoints(name, sorted({value for _, value in census.counts[name]}), groups=groups)
+    counts = {name: _kinds(census.counts, name, views[name], classes) for name in views}
+    weights = {name: _kinds(census.weights, name, views[name], classes) for name in views}
+    return Coding(census.n, total, classes, views, counts, weights, census.fingerprints, recipe)
+
+
+def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tuple[str, Any] | None]:
+    """Return the viewpoints of one column: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
+    words = any(isinstance(value, str) and value not in ("v < 0", "v > 0") for value in values)
+    real = all(isinstance(value, float) for value in values) or (not words and isinstance(values[0], str))
+    if not groups and not words:
+        return {name: None}
+    if len(values) == 1:
+        must = f"{name!r} must take at least two values"
+        raise InvalidInputError(must, f"{values[0]!r} in every row", "Choose another viewpoint, or fit without one")
+    if (len(values) == 2 and not isinstance(values[0], str)) or (words and len(values) == 2):
+        return {name: (name, values[1])}
+    if real:
+        return {name: None}
+    return {f"{name}={value}": (name, value) for value in values}
+
+
+def _kinds(counts: Mapping[str, Any], name: str, group: tuple[str, Any] | None, classes: Array) -> Floats:
+    """Return how many rows there are of each kind (-, -), (-, +), (+, -), (+, +) of label and viewpoint."""
+    found = np.zeros(4)
+    for (label, value), count in counts[name if group is None else group[0]].items():
+        positive = (value == "v > 0" if isinstance(value, str) else value > 0) if group is None else value == group[1]
+        found[2 * int(label == classes[1]) + int(positive)] += count
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The blocks of an objective on any chunk.
+
+    Attributes
+    ----------
+    objective : Objective
+        Its neutrality weights have names.
+    coding : Coding
+    weighted : bool
+        Whether sample weights weigh neutrality too (a row of weight 2 is two rows), as estimators have it.
+    class_weight : (2,) array, optional
+        What multiplies the risk of either class.
+
+    """
+
+    objective: Objective
+    coding: Coding
+    weighted: bool = False
+    class_weight: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def divisor(self) -> float:
+        """What sums are divided by."""
+        return self.coding.total if self.weighted else float(self.coding.n)
+
+    def kinds_weights(self, term: Neutrality, name: str) -> Floats:
+        """Return the neutrality weight of each of the four kinds of rows."""
+        sizes = (self.coding.weights if self.weighted else self.coding.counts)[name]
+        if isinstance(term.weights, str):
+            return neutrality_weights.resolve(term.weights, LABELS, VIEWS, sizes)
+        must = "the neutrality weights of a problem on chunks must have a name"
+        names = ", ".join(map(repr, neutrality_weights.NAMES))
+        raise InvalidInputError(must, "an array", f"Use one of {names}")
+
+    def blocks(self, rows: ChunkRows) -> tuple[Block, ...]:
+        """Return the blocks of a chunk, each row for itself."""
+        terms = []
+        for t in self.objective.terms:
+            if isinstance(t.term, Neutrality):
+                name = viewpoint_of(t.term, rows.viewpoints)
+                kind = (2 * (rows.y > 0) + (sign(rows.viewpoints[name]) > 0)).astype(int)
+                u = self.kinds_weights(t.term, name)[kind]
+                t = replace(t, term=replace(t.term, weights=u * rows.sample_weight if self.weighted else u))
+            terms.append(t)
+        risk = rows.sample_weight * np.where(rows.y > 0, self.class_weight[1], self.class_weight[0])
+        objective = replace(self.objective, terms=tuple(terms))
+        return make_blocks(objective, as_given(len(rows.y)), rows.y, rows.viewpoints, risk)

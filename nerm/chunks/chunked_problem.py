@@ -1,0 +1,299 @@
+"""An objective on chunks: what `objective.on(nerm.Chunks(...))` returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nerm import clock
+from nerm.algebra import Limit, Objective
+from nerm.atoms.difference import DCFunction
+from nerm.certificate import Certificate
+from nerm.chunks import few_rows, second_order
+from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms, learn
+from nerm.chunks.progress import Progress, fingerprint, resume, save
+from nerm.chunks.source import Chunks, row_bytes
+from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
+from nerm.hypothesis import LinearHypothesis
+from nerm.multipliers import Multipliers
+from nerm.objective import Neutrality, Risk, viewpoint_of
+from nerm.problem import Problem
+from nerm.rows import as_given
+from nerm.solution import Solution, Stats, Status
+from nerm.typing import Floats
+from nerm.validation import as_positive
+from nerm.value import ObjectiveValue, objective_value
+
+MOST_PASSES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedProblem:
+    """An `Objective` on rows that are read chunk by chunk: solve, path, neutralize, evaluate, certify.
+
+    Functions with straight pieces (hinge, identity ...) are solved on the rows near a kink, smooth ones by Newton steps
+    (`nerm.chunks.few_rows`, `nerm.chunks.second_order`); either way every answer is certified on all rows.
+
+    Attributes
+    ----------
+    chunks : Chunks
+        The rows.
+    terms : Terms
+        How a chunk is weighed.
+    frame : Problem
+        The problem without rows: its objective, classes, and what its solutions keep.
+    sample : ChunkRows
+        Rows that the first pass drew: where a fit begins.
+
+    >>> import numpy as np, nerm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)); v = np.sign(X[:, 0]); y = np.sign(X.sum(axis=1))
+    >>> objective = nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Logistic())
+    >>> problem = objective.on(nerm.Chunks((X, y, v)))
+    >>> [str(solution.status) for solution in problem.path([0.0, 1.0])]
+    ['optimal', 'optimal']
+    >>> bool(problem.evaluate([0.0, 0.0, 0.0]).total > problem.certify([0.0, 0.0, 0.0]).dual)
+    True
+
+    """
+
+    chunks: Chunks
+    terms: Terms
+    frame: Problem
+    sample: ChunkRows
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.terms.coding.n
+
+    def __repr__(self) -> str:
+        size = self.frame.hypothesis.size
+        rows = f"{self.n} rows in {len(self.chunks.pieces)} pieces"
+        return f"<ChunkedProblem: {self.frame.objective!r} on {rows}, {size} coefficients>"
+
+    @cached_property
+    def layout(self) -> list[tuple[Any, int, int]]:
+        """(atom, term, side) of each block."""
+        return [(b.atom, b.term, b.side) for b in self.terms.blocks(self.sample)]
+
+    @cached_property
+    def factors(self) -> Floats:
+        """The weight of each block's term."""
+        return np.array([self.frame.objective.terms[term].weight for _, term, _ in self.layout])
+
+    @cached_property
+    def rows_limit(self) -> int:
+        """How many rows may be kept between passes."""
+        return max(1000, self.chunks.rows_limit // row_bytes(self.sample.X))
+
+    @cached_property
+    def method(self) -> Any:
+        """What solves: rows near kinks, or Newton steps."""
+        atoms = [atom for atom, _, _ in self.layout]
+        curved = [a for a in atoms if np.isfinite(a.facts.smoothness) and a.facts.bend is None]
+        kinked = [a for a in atoms if not np.isfinite(a.facts.smoothness)]
+        if curved and kinked:
+            must = "an objective on chunks must have functions that are all smooth, or all straight between kinks"
+            got = f"{curved[0]!r} beside {kinked[0]!r}"
+            raise UnsupportedProblemError(must, got, "Use one of the two for loss and surrogate")
+        return few_rows if kinked else second_order
+
+    def with_neutrality(self, eta: float) -> ChunkedProblem:
+        """Return the same problem with neutrality weight eta; several terms keep their ratios."""
+        frame = self.frame.with_neutrality(eta)
+        return replace(self, frame=frame, terms=replace(self.terms, objective=frame.objective))
+
+    def sweep(self, work: Callable[[Any], Any], state: Progress | None = None) -> Any:
+        """Do one pass over all chunks."""
+        found = self.chunks.sweep(work)
+        if found.rows != self.n:
+            must = "chunks must not change between passes"
+            raise InvalidInputError(must, f"{found.rows} rows, {self.n} before", "Read from what nobody writes to")
+        return found
+
+    def value(self, sums: Floats, coef: Floats) -> ObjectiveValue:
+        """Return the objective from the sums of the blocks."""
+        means = {
+            (term, side): total / self.terms.divisor for (_, term, side), total in zip(self.layout, sums, strict=True)
+        }
+        return objective_value(self.frame.objective, means, lambda omega: omega.value(coef))
+
+    def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
+        """Return the objective at (coef, intercept), in total and by term: one pass."""
+        at = self.frame.checked(coef, intercept)
+        state = Progress(at, np.full(len(self.frame_thetas), 0.5))
+        return self.value(self.method.pass_over(self, state).values, at[0])
+
+    @property
+    def frame_thetas(self) -> list[int]:
+        """The terms of two sides."""
+        return [term for _, term, side in self.layout if side == 1]
+
+    def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
+        """Return the certificate of any hypothesis: its value on all rows, and a bound from the rows around it."""
+        at = self.frame.checked(coef, intercept)
+        state = Progress(at, np.full(len(self.frame_thetas), 0.5))
+        found = self.method.pass_over(self, state)
+        value = self.value(found.values, at[0]).total
+        state = self.method.next_state(self, replace(state, best=at, value=value), found, tol)
+        return Certificate(value, min(state.bound, value), self.scale)
+
+    @cached_property
+    def scale(self) -> float:
+        """The objective of f = 0."""
+        sums = [0.0] * len(self.layout)
+        coding = self.terms.coding
+        for j, (atom, term, _) in enumerate(self.layout):
+            weighted = self.frame.objective.terms[term].term
+            if isinstance(weighted, Neutrality):
+                name = viewpoint_of(weighted, coding.groups)
+                sizes = (coding.weights if self.terms.weighted else coding.counts)[name]
+                total = float(self.terms.kinds_weights(weighted, name) @ sizes)
+            else:
+                total = coding.total
+            sums[j] = atom.facts.at_zero * total
+        return self.value(np.array(sums), np.zeros(self.frame.hypothesis.size)).total
+
+    def solve(
+        self,
+        tol: float = 1e-6,
+        *,
+        start: tuple[Any, float] | None = None,
+        strict: bool = False,
+        time_limit: float | None = None,
+        max_passes: int = MOST_PASSES,
+        checkpoint: Any = None,
+        progress: Any = False,
+    ) -> Solution:
+        """Solve and return a `Solution` that is optimal only if the gap certified on all rows is at most `tol`.
+
+        Parameters
+        ----------
+        tol : float
+            The relative duality gap.
+        start : (coef, intercept), optional
+            Where the first pass looks; by default the solution of the sample.
+        strict : bool
+            Raise `NotSolvedError` instead of returning a solution that is not optimal.
+        time_limit : float, optional
+            Seconds after which no further pass is begun.
+        max_passes : int
+            The most passes.
+        checkpoint : path, optional
+            A file that is written after each pass, whole or not at all; where it is there already, the fit goes on.
+        progress : bool
+            Show a bar a pass (needs rich).
+
+        Returns
+        -------
+        Solution
+            Without multipliers of single rows; ``stats.details`` says how many passes it took and rows it kept.
+
+        """
+        started, until, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
+        mark = fingerprint(self, tol)
+        state = resume(checkpoint, mark) or self._begin(start, tol)
+        while not state.done(tol) and (state.best is None or (state.passes < max_passes and not clock.is_up(until))):
+            found = self.method.pass_over(self, state)
+            value = self.value(found.values, state.at[0])
+            state = replace(state, passes=state.passes + 1)
+            if value.total < state.value:
+                state = replace(state, best=state.at, value=value.total, values=found.values, decisions=found.decisions)
+            if not state.done(tol):
+                state = self.method.next_state(self, state, found, tol)
+            if checkpoint is not None:
+                save(checkpoint, state, mark)
+        solution = self._solution(state, tol, time.perf_counter() - started, timed_out=clock.is_up(until))
+        if strict and not solution.status.success:
+            raise NotSolvedError(f"{solution.status.sentence} {solution.certificate}.")
+        return solution
+
+    def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
+        """Return the state before the first pass: at a given start, or at the solution of the sample."""
+        if start is not None:
+            return Progress(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
+        found = few_rows.of_sample(self, self.sample).solve("auto", max(tol, 1e-4))
+        thetas = np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
+        return Progress((np.asarray(found.coef), float(found.intercept)), thetas)
+
+    def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
+        assert state.best is not None
+        coef, intercept = state.best
+        value = self.value(state.values, coef)
+        certificate = Certificate(state.value, min(state.bound, state.value), self.scale)
+        missed = Status.TIME_LIMIT if timed_out else Status.INACCURATE
+        status = Status.OPTIMAL if certificate.relative_gap <= tol else missed
+        coef = np.array(coef)
+        coef.setflags(write=False)
+        details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
+        stats = Stats("chunks", iterations=state.passes, solve_seconds=seconds, details=details, timed_out=timed_out)
+        none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, self.frame.one_sided)
+        return Solution(self.frame, status, coef, float(intercept), value.with_thetas(state.thetas), none, certificate,
+                        stats, tol)  # fmt: skip
+
+    def path(self, eta: Sequence[float], tol: float = 1e-6, **options: Any) -> list[Solution]:
+        """Solve for every neutrality weight in `eta`, each from the last solution."""
+        found: list[Solution] = []
+        for one in eta:
+            start = (found[-1].coef, found[-1].intercept) if found else None
+            found.append(self.with_neutrality(one).solve(tol, start=start, **options))
+        return found
+
+
+def bind_chunks(
+    objective: Objective, chunks: Chunks, *, intercept: bool = True, groups: bool = False, weighted: bool = False,
+    class_weight: tuple[float, float] = (1.0, 1.0),
+) -> ChunkedProblem:  # fmt: skip
+    """Return an objective on chunks, after the first pass (the work behind `Objective.on`).
+
+    Estimators read viewpoints as groups and weigh neutrality by sample weights, as they do in memory.
+    """
+    _check(objective)
+    coding = learn(chunks.census, groups=groups)
+    sample = coding.coded(chunks.sample)
+    terms = Terms(objective, coding, weighted, class_weight)
+    _check_viewpoints(objective, coding)
+    none = np.zeros(0)
+    frame = Problem(
+        objective=objective,
+        hypothesis=LinearHypothesis(np.zeros((0, sample.X.shape[1]))),
+        rows=as_given(0),
+        y=none,
+        classes=coding.classes,
+        viewpoints=dict.fromkeys(coding.groups, none),
+        sample_weight=none,
+        intercept=bool(intercept),
+        divisor=terms.divisor,
+        blocks=(),
+    )
+    for _, omega in frame.regularizers:
+        omega.check(frame.hypothesis.size)
+    problem = ChunkedProblem(chunks, terms, frame, sample)
+    _ = problem.method, problem.scale  # what cannot be solved or weighed is said now
+    return problem
+
+
+def _check(objective: Objective) -> None:
+    if not any(isinstance(t.term, Risk) for t in objective.terms):
+        raise InvalidInputError("an objective must contain a risk", repr(objective), "Add Risk(Hinge()), for instance")
+    if objective.constraints:
+        kind = "limit" if any(isinstance(c, Limit) for c in objective.constraints) else "constraint"
+        must = "an objective on chunks must have no constraints"
+        raise UnsupportedProblemError(must, f"a {kind}", "Use neutralize(limit), or rows in memory")
+    for t in objective.terms:
+        atom = getattr(t.term, "loss", getattr(t.term, "surrogate", None))
+        if isinstance(atom, DCFunction):
+            must = "an objective on chunks must be convex"
+            raise UnsupportedProblemError(must, repr(atom), "Use a margin function, or rows in memory")
+
+
+def _check_viewpoints(objective: Objective, coding: Coding) -> None:
+    if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
+        must = "chunks must bring a viewpoint when the objective has a neutrality term"
+        raise InvalidInputError(must, "none", "Yield (X, y, viewpoint), or drop the term")

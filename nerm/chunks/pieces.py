@@ -1,0 +1,212 @@
+"""Where chunks of rows come from: files, slices of arrays, partitions of a dask collection, a callable.
+
+A piece is what one task of a pass reads: it yields one or more raw chunks, the same ones every time it is asked.
+Pieces are small frozen values that a worker on another machine can be given; the rows stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.errors import InvalidInputError
+from nerm.typing import Array
+
+KEYS = ("X", "y", "viewpoint", "sample_weight")
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """One chunk as it was read: a matrix, labels, viewpoints by name, weights (None for ones), and its name."""
+
+    X: Any
+    y: Any
+    viewpoints: Mapping[str, Any]
+    sample_weight: Any
+    name: str
+
+
+class Piece(Protocol):
+    """What one task of a pass reads."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    def chunks(self) -> Iterator[Raw]:
+        """Yield its chunks."""
+
+
+def as_raw(chunk: Any, name: str) -> Raw:
+    """Return a chunk that was given as (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight`."""
+    if isinstance(chunk, tuple | list) and 2 <= len(chunk) <= 4:
+        chunk = dict(zip(KEYS, chunk, strict=False))
+    if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
+        must = f"{name} must be (X, y), (X, y, viewpoint) or a dict with some of {', '.join(KEYS)}"
+        got = f"a dict with {', '.join(map(str, chunk))}" if isinstance(chunk, Mapping) else type(chunk).__name__
+        raise InvalidInputError(must, got, "Yield such chunks")
+    return Raw(chunk["X"], chunk["y"], named(chunk.get("viewpoint")), chunk.get("sample_weight"), name)
+
+
+def named(viewpoint: Any) -> dict[str, Any]:
+    """Return viewpoints by name; a single one is called "viewpoint"."""
+    if viewpoint is None:
+        return {}
+    if isinstance(viewpoint, Mapping):
+        return {str(name): v for name, v in viewpoint.items()}
+    return {"viewpoint": viewpoint}
+
+
+@dataclass(frozen=True)
+class NpzFile:
+    """A file of `numpy.savez` with X, or with the parts of a CSR matrix as `scipy.sparse.save_npz` names them.
+
+    Beside them y, viewpoint (or "viewpoint:NAME" for each of several) and sample_weight; `nerm.chunks.save_chunk`
+    writes such a file.
+    """
+
+    path: str
+    limit: int
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return repr(self.path)
+
+    def chunks(self) -> Iterator[Raw]:
+        """Yield the file as one chunk, after its size was compared with the limit."""
+        if not Path(self.path).is_file():
+            must, got = "every file of the chunks must be there in every pass", f"no file {self.path!r}"
+            raise InvalidInputError(must, got, "Put it back, and run again (a checkpoint resumes)")
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                needed = sum(info.file_size for info in file.zip.infolist())
+                if needed > self.limit:
+                    raise too_small(self.name, needed, self.limit)
+                parts = {key: file[key] for key in file.files}
+        except (ValueError, OSError, KeyError, EOFError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            must, do = f"{self.name} must be a file of numpy.savez", "Write it again with nerm.chunks.save_chunk"
+            raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from None
+        if "indptr" in parts:
+            matrix = parts.pop("data"), parts.pop("indices"), parts.pop("indptr")
+            parts["X"] = sp.csr_matrix(matrix, shape=tuple(parts.pop("shape")), copy=False)
+            parts.pop("format", None)
+        views = {key.partition(":")[2]: parts.pop(key) for key in list(parts) if key.startswith("viewpoint:")}
+        yield as_raw({**parts, "viewpoint": views} if views else parts, self.name)
+
+
+def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> None:
+    """Write one chunk of rows as an .npz file that `nerm.Chunks` reads.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    X : (m, d) array or scipy sparse matrix
+        Its rows.
+    y : (m,) array
+        Labels.
+    viewpoint : (m,) array or dict of arrays, optional
+        One or several.
+    sample_weight : (m,) array, optional
+        Weights of the rows.
+
+    >>> import tempfile, nerm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_chunk(f"{folder}/1.npz", np.eye(4), [1, 1, -1, -1], viewpoint=[1, -1, 1, -1])
+    ...     nerm.Chunks([f"{folder}/1.npz"]).census.n
+    4
+    """
+    parts: dict[str, Any] = {"X": X, "y": y}
+    if sp.issparse(X):
+        matrix = sp.csr_matrix(X)
+        layout = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}
+        parts = {**layout, "y": y}
+    if isinstance(viewpoint, Mapping):
+        parts |= {f"viewpoint:{name}": v for name, v in viewpoint.items()}
+    elif viewpoint is not None:
+        parts["viewpoint"] = viewpoint
+    if sample_weight is not None:
+        parts["sample_weight"] = sample_weight
+    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in parts.items()}
+    np.savez(path, **arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Rows start to stop of arrays, which may be memory-mapped."""
+
+    arrays: Raw
+    start: int
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return f"rows {self.start} to {self.stop - 1}"
+
+    def chunks(self) -> Iterator[Raw]:
+        """Yield the rows."""
+        cut, a = slice(self.start, self.stop), self.arrays
+        weight = None if a.sample_weight is None else a.sample_weight[cut]
+        yield Raw(a.X[cut], a.y[cut], {name: v[cut] for name, v in a.viewpoints.items()}, weight, self.name)
+
+
+def slices(arrays: Raw, rows: int) -> list[Piece]:
+    """Return slices of so many rows of arrays."""
+    n = arrays.X.shape[0]
+    given = {"y": arrays.y, "sample_weight": arrays.sample_weight, **arrays.viewpoints}
+    for name, values in given.items():
+        if values is not None and len(values) != n:
+            must = f"{name!r} must have one entry for each of the {n} rows"
+            raise InvalidInputError(must, f"{len(values)}", f"Pass a vector of length {n}")
+    arrays = Raw(arrays.X, *(_sliced(arrays.y), {k: _sliced(v) for k, v in arrays.viewpoints.items()}),
+                 None if arrays.sample_weight is None else _sliced(arrays.sample_weight), arrays.name)  # fmt: skip
+    return [Slice(arrays, start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def _sliced(values: Any) -> Array:
+    return values.to_numpy() if hasattr(values, "to_numpy") else np.asanyarray(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """What a callable yields when it is called: all chunks of a pass, one after the other."""
+
+    function: Callable[[], Iterable[Any]]
+    name: str = "the callable"
+
+    def chunks(self) -> Iterator[Raw]:
+        """Call it and yield its chunks, numbered."""
+        for number, chunk in enumerate(self.function()):
+            yield as_raw(chunk, f"chunk {number}")
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A chunk that is in memory already, as a worker holds it: X, y, viewpoints and weights of one partition."""
+
+    raw: Raw
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return self.raw.name
+
+    def chunks(self) -> Iterator[Raw]:
+        """Yield it."""
+        yield self.raw
+
+
+def too_small(name: str, needed: int, limit: int) -> InvalidInputError:
+    """Return the error for a chunk that does not fit."""
+    must = f"a chunk must fit into an eighth of the memory budget, {limit / 2**20:.4g} MiB"
+    got = f"{name} with {needed / 2**20:.4g} MiB"
+    return InvalidInputError(must, got, "Raise Chunks(memory=...), or write smaller chunks")

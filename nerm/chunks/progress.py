@@ -1,0 +1,93 @@
+"""Where a fit on chunks stands after each pass, and the file from which it goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nerm.errors import InvalidInputError
+from nerm.files import write_atomically
+from nerm.typing import Floats
+
+if TYPE_CHECKING:
+    from nerm.chunks.chunked_problem import ChunkedProblem
+
+Hypothesis = tuple[Floats, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """After some passes: the next hypothesis, the best one with its value, the bound and theta behind it.
+
+    Attributes
+    ----------
+    at : (coef, intercept)
+        Where the next pass looks.
+    best : (coef, intercept) or None
+        The hypothesis of the least value so far.
+    value, bound : float
+        That value, and the lower bound on all.
+    thetas : (K,) array
+        Of the terms of two sides, at the last solve.
+    passes, kept : int
+        Passes so far without the first, which counts; rows of the last small problem.
+
+    """
+
+    at: Hypothesis
+    thetas: Floats
+    best: Hypothesis | None = None
+    value: float = np.inf
+    bound: float = -np.inf
+    passes: int = 0
+    kept: int = 0
+    values: Floats = field(default_factory=lambda: np.zeros(0))
+    decisions: Floats = field(default_factory=lambda: np.zeros((0, 4, 2)))
+
+    def done(self, tol: float) -> bool:
+        """Whether value and bound meet."""
+        return self.best is not None and self.value - self.bound <= tol * abs(self.value)
+
+
+def fingerprint(problem: ChunkedProblem, tol: float) -> str:
+    """Return what a checkpoint must agree in: the objective, the tolerance and the chunks."""
+    coding = problem.terms.coding
+    chunks = sorted((name, [float(x) for x in mark]) for name, mark in coding.fingerprints.items())
+    told = [repr(problem.frame.objective), tol, coding.n, problem.terms.weighted, chunks]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def save(path: Any, state: Progress, mark: str) -> None:
+    """Write the state, whole or not at all."""
+    best = state.best or state.at
+    with write_atomically(path) as file:
+        np.savez(
+            file, mark=np.array(mark), coef=state.at[0], best=best[0], thetas=state.thetas, values=state.values,
+            decisions=state.decisions,
+            numbers=np.array([state.at[1], best[1], state.value, state.bound, state.passes, state.kept]),
+        )  # fmt: skip
+
+
+def resume(path: Any, mark: str) -> Progress | None:
+    """Return the state that a checkpoint holds; None where there is no file."""
+    if path is None or not Path(path).exists():
+        return None
+    must, do = "a checkpoint must be of the same objective, tolerance and chunks", "Remove the file to start anew"
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            parts = {key: file[key] for key in file.files}
+        if str(parts["mark"]) != mark:
+            raise InvalidInputError(must, f"{str(path)!r} of another fit", do)
+        at, best, value, bound, passes, kept = parts["numbers"].tolist()
+        known = (parts["best"], best) if np.isfinite(value) else None
+        return Progress((parts["coef"], at), parts["thetas"], known, value,
+                     bound, int(passes), int(kept), parts["values"], parts["decisions"])  # fmt: skip
+    except (ValueError, KeyError, OSError, EOFError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(must, f"{str(path)!r}, which cannot be read ({error})", do) from None

@@ -1,0 +1,155 @@
+"""`nerm.Chunks`: rows that do not fit into memory, or live on a cluster, as pieces that every pass reads again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.chunks.census import Census, CountRows, together
+from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, slices, too_small
+from nerm.errors import InvalidInputError
+from nerm.validation import as_positive
+
+MEMORY = 2**30  # bytes: the default budget
+CHUNK_SHARE, ROWS_SHARE = 0.25, 0.25  # of the budget for a chunk that is read, and for the rows that are kept
+SAMPLE_SHARE, SAMPLE_ROWS = 0.05, 100_000
+OVERHEAD = 400  # bytes a row that a pass needs beside the row itself
+
+
+class Chunks:
+    """A source of row chunks (X, y, viewpoint, sample_weight) that can be read again and again.
+
+    A fit reads all of them once to count rows, labels and groups and to draw a sample, and then a few times more: each
+    pass is a map over the chunks and a sum. On a dask cluster the map runs where the chunks are.
+
+    Parameters
+    ----------
+    source : path or list of paths, tuple or dict of arrays, dask collection, or callable
+        Files of `numpy.savez` (`nerm.chunks.save_chunk` writes them), one chunk each; (X, y, viewpoint) of arrays,
+        which may be memory-mapped, or of dask arrays; or a callable that returns, on every call, an iterator over
+        chunks, each a tuple (X, y, viewpoint) or a dict with these keys and `sample_weight`.
+    memory : int, optional
+        Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the rows that
+        are kept between passes.
+    client : distributed.Client, optional
+        Where passes run. By default the client of this process, if there is one and the chunks are dask's or files.
+
+    Examples
+    --------
+    >>> import numpy as np, nerm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)); v = np.sign(X[:, 0]); y = np.sign(X.sum(axis=1))
+    >>> def read():  # from a database, say
+    ...     for part in np.array_split(np.arange(1000), 4):
+    ...         yield X[part], y[part], v[part]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> solution = objective.on(nerm.Chunks(read)).solve()
+    >>> together = objective.on(X, y, viewpoint=v).solve()
+    >>> str(solution.status), bool(abs(solution.objective.total / together.objective.total - 1) < 2e-6)
+    ('optimal', True)
+
+    """
+
+    def __init__(self, source: Any, *, memory: int | None = None, client: Any = None) -> None:
+        self.memory = int(as_positive(MEMORY if memory is None else memory, "memory", "Pass a number of bytes"))
+        self.client = client
+        self.pieces: Sequence[Any] = self._pieces(source)
+        if not self.pieces:
+            raise InvalidInputError("'source' must have at least one chunk", "none", "Check the list of files")
+
+    @property
+    def chunk_limit(self) -> int:
+        """The bytes that one chunk may take."""
+        return int(CHUNK_SHARE * self.memory)
+
+    @property
+    def rows_limit(self) -> int:
+        """The bytes that the rows kept between passes may take."""
+        return int(ROWS_SHARE * self.memory)
+
+    def _pieces(self, source: Any) -> Sequence[Any]:
+        if isinstance(source, str | Path):
+            return self._files([source])
+        if callable(source):
+            return [Called(source)]
+        if isinstance(source, list) and all(isinstance(path, str | Path) for path in source):
+            return self._files(source)
+        if isinstance(source, dict | tuple):
+            arrays = as_raw(source, "'source'")
+            if hasattr(arrays.X, "dask"):
+                from nerm.chunks.on_dask import partitions
+
+                return partitions(arrays)
+            return slices(arrays, self._rows_a_chunk(arrays.X))
+        must = "'source' must be a list of paths, a tuple (X, y, viewpoint), or a callable that yields chunks"
+        raise InvalidInputError(must, type(source).__name__, "See nerm.Chunks")
+
+    def _files(self, paths: Sequence[Any]) -> list[Piece]:
+        strange = [str(path) for path in paths if Path(path).suffix != ".npz"]
+        if strange:
+            must = "files of chunks must end in .npz"
+            raise InvalidInputError(must, repr(strange[0]), "Write them with nerm.chunks.save_chunk")
+        return [NpzFile(str(path), self.chunk_limit) for path in paths]
+
+    def _rows_a_chunk(self, X: Any) -> int:
+        rows = self.chunk_limit // row_bytes(X)
+        if rows < 1:
+            raise too_small("one row", row_bytes(X), self.chunk_limit)
+        return int(rows)
+
+    @cached_property
+    def census(self) -> Census:
+        """What the first pass finds."""
+        return self.sweep(CountRows(SAMPLE_ROWS))
+
+    def sweep(self, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None = None) -> Any:
+        """Do one pass: apply `work` to every chunk and add up what it returns.
+
+        Parameters
+        ----------
+        work : callable
+            From a chunk to something that can be added.
+        note : callable, optional
+            Told how many pieces of how many are done.
+
+        """
+        from nerm.chunks.on_dask import client_for, sweep
+
+        client = client_for(self)
+        if client is not None:
+            return sweep(client, self.pieces, work, note)
+        total: Any = None
+        for number, piece in enumerate(self.pieces):
+            piece = piece.compute() if hasattr(piece, "compute") else piece  # dask's, without a cluster
+            for found in map(work, piece.chunks()):
+                total = found if total is None else total + found
+            if note is not None:
+                note(number + 1, len(self.pieces))
+        if total is None:
+            raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
+        return total
+
+    @cached_property
+    def sample(self) -> Any:
+        """The rows that the first pass drew."""
+        keys = np.concatenate([keys for keys, _ in self.census.sample])
+        rows = together([rows for _, rows in self.census.sample])
+        size = self.census.size
+        return rows if len(keys) <= size else rows.at(np.sort(np.argpartition(keys, size - 1)[:size]))
+
+
+def row_bytes(X: Any) -> int:
+    """Return about how many bytes a row takes while a pass works on it."""
+    n, d = X.shape
+    return OVERHEAD + (int(12 * X.nnz / max(n, 1)) if sp.issparse(X) else 8 * int(d))
+
+
+def run(piece: Any, work: Callable[[Raw], Any]) -> Any:
+    """Return the sum over one piece: a task of a pass."""
+    return reduce(add, map(work, piece.chunks()))

@@ -1,0 +1,270 @@
+"""One pass over all rows at a hypothesis: a map over chunks whose results add up.
+
+Both kinds of passes return the value of every block, sum_i B_i phi(t_i f_i), and how many rows of each kind get yes.
+Beside these, where all functions are straight lines between kinks (`NearKinks`), the rows near a kink, and all others
+as mean rows: on a straight piece phi(mean) = mean of phi, and anywhere else, by Jensen's inequality, it is less. So the
+problem on few rows equals the whole one as long as no mean row's members cross a kink, and its optimum bounds that of
+all rows from below in any case. Where functions are smooth (`Curved`), gradient and Hessian of every block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.blocks import Block
+from nerm.chunks.census import stacked
+from nerm.chunks.chunk_coding import ChunkRows, Terms
+from nerm.chunks.pieces import Raw
+from nerm.signs import sign
+from nerm.typing import Bools, Floats, Matrix
+
+Hypothesis = tuple[Floats, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a pass adds up: the values of the blocks, (J,), and rows by viewpoint, kind and decision, (1 + K, 4, 2)."""
+
+    values: Floats
+    decisions: Floats
+    rows: int
+
+    def __add__(self, other: Any) -> Any:
+        return replace(self, values=self.values + other.values, decisions=self.decisions + other.decisions,
+                       rows=self.rows + other.rows, **self._more(other))  # fmt: skip
+
+    def _more(self, other: Any) -> dict[str, Any]:
+        return {}
+
+
+def _decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
+    """Return the weight of rows by viewpoint (the first entry is without any), kind (label, viewpoint) and decision."""
+    weight = rows.sample_weight if terms.weighted else np.ones(len(rows.y))
+    everybody = -np.ones(len(rows.y))
+    found = np.zeros((1 + len(rows.viewpoints), 4, 2))
+    for k, v in enumerate([everybody, *rows.viewpoints.values()]):
+        cell = (4 * (rows.y > 0) + 2 * (sign(v) > 0) + (scores > 0)).astype(int)
+        found[k] = np.bincount(cell, weight, minlength=8).reshape(4, 2)
+    return found
+
+
+# --- straight pieces -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """Rows with the weights and targets of all blocks, (J, m)."""
+
+    X: Any
+    weights: Floats
+    targets: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FewRows(Sums):
+    """The rows near a kink, and mean rows: by (block, sign of the target, slope) the sums of B, B t and B t x."""
+
+    kept: list[KeptRows]
+    means: dict[tuple[int, int, float], Floats]
+    columns: int
+
+    def _more(self, other: Any) -> dict[str, Any]:
+        means = dict(self.means)
+        for key, value in other.means.items():
+            means[key] = means[key] + value if key in means else value
+        return {"kept": self.kept + other.kept, "means": means}
+
+    @property
+    def near(self) -> int:
+        """How many rows were kept."""
+        return sum(part.weights.shape[1] for part in self.kept)
+
+    def all_rows(self) -> KeptRows:
+        """Return the rows of the small problem: those kept, and the mean rows, each in its block alone."""
+        count = len(self.values)
+        weights, targets = np.zeros((count, len(self.means))), np.ones((count, len(self.means)))
+        X = np.zeros((len(self.means), self.columns))
+        for i, ((j, _, _), total) in enumerate(self.means.items()):
+            weights[j, i], targets[j, i] = total[0], total[1] / total[0]
+            X[i] = total[2:] / total[1]
+        parts = [part for part in self.kept if part.weights.shape[1]]
+        sparse = any(sp.issparse(part.X) for part in parts)
+        matrices = [part.X for part in parts] + [sp.csr_matrix(X) if sparse else X]
+        return KeptRows(stacked(matrices), np.hstack([*(p.weights for p in parts), weights]),
+                        np.hstack([*(p.targets for p in parts), targets]))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class NearKinks:
+    """The work of a pass where all functions have straight pieces.
+
+    A row is kept if, in some block, phi is not straight between its margins at both hypotheses, `distance` beyond them.
+
+    Attributes
+    ----------
+    terms : Terms
+    at, other : (coef, intercept)
+        Where values are taken, and another hypothesis at which the small problem is to be exact.
+    distance : float
+        Of scores.
+    most : int
+        Rows of one chunk that may be kept; the others count as settled.
+
+    """
+
+    terms: Terms
+    at: Hypothesis
+    other: Hypothesis
+    distance: float
+    most: int
+
+    def __call__(self, raw: Raw) -> FewRows:
+        """Return the sums of one chunk."""
+        rows = self.terms.coding.read(raw)
+        return self.of(rows)
+
+    def near(self, rows: ChunkRows) -> Bools:
+        """Return which rows are near a kink."""
+        return self._settled(rows, self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1])[0]
+
+    def _settled(self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats) -> tuple[Bools, list[Floats]]:
+        """Return which rows are near a kink, and of every block the slopes of the others."""
+        if np.isinf(self.distance):
+            return np.ones(len(rows.y), dtype=bool), [np.zeros(len(rows.y))] * len(blocks)
+        before = scores if self.other is self.at else rows.X @ self.other[0] + self.other[1]
+        low, high = np.minimum(scores, before) - self.distance, np.maximum(scores, before) + self.distance
+        near, slopes = np.zeros(len(rows.y), dtype=bool), []
+        for block in blocks:
+            settled, slope = straight(block, low, high)
+            near |= ~settled
+            slopes.append(slope)
+        return near, slopes
+
+    def of(self, rows: ChunkRows) -> FewRows:
+        """Return the sums of rows."""
+        blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
+        near, slopes = self._settled(rows, blocks, scores)
+        places = np.flatnonzero(near)[: self.most]
+        settled = np.ones(len(rows.y), dtype=bool)
+        settled[places] = False
+        kept = KeptRows(rows.X[places], np.stack([b.weights[places] for b in blocks]),
+                        np.stack([b.targets[places] for b in blocks]))  # fmt: skip
+        values = np.array([block.total(scores) for block in blocks])
+        means = mean_rows(rows.X, blocks, slopes, settled)
+        return FewRows(values, _decisions(self.terms, rows, scores), len(rows.y), [kept], means, rows.X.shape[1])
+
+
+def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
+    """Return where phi(t f) is a straight line for f between `low` and `high`, and its slope there.
+
+    The subgradients at both ends of an interval are equal just where a convex function is straight on it.
+    """
+    ends = np.sort(np.stack([block.targets * low, block.targets * high]), axis=0)
+    left, right = block.atom.subgradient(ends[0])[0], block.atom.subgradient(ends[1])[1]
+    return (left == right) | (block.weights == 0) | (block.targets == 0), left
+
+
+def mean_rows(
+    X: Matrix, blocks: tuple[Block, ...], slopes: list[Floats], settled: Bools
+) -> dict[tuple[int, int, float], Floats]:
+    """Return (sum B, sum B t, sum B t x) of settled rows by block, sign of the target and slope."""
+    keys, columns = [], []
+    for j, block in enumerate(blocks):
+        for side in (-1, 1):
+            among = settled & (side * block.targets > 0) & (block.weights > 0)
+            for slope in np.unique(slopes[j][among]):
+                members = among & (slopes[j] == slope)
+                keys.append((j, side, float(slope)))
+                columns.append(np.where(members, block.weights, 0.0))
+    if not keys:
+        return {}
+    pulls = np.column_stack([column * blocks[key[0]].targets for key, column in zip(keys, columns, strict=True)])
+    sums = np.asarray(X.T @ pulls)
+    return {
+        key: np.concatenate([[column.sum(), pulls[:, i].sum()], sums[:, i]])
+        for i, (key, column) in enumerate(zip(keys, columns, strict=True))
+    }
+
+
+# --- smooth functions ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives(Sums):
+    """Of every block: gradient (J, d + 1) and Hessian (J, d + 1, d + 1) of sum B phi(t f) in (w, b).
+
+    `stars` and `pulls` are those of the multipliers u = -phi'(t f), by sign of the target: sum B phi*(-u), (J, 2), and
+    sum B t u (x, 1), (J, 2, d + 1); `masses` is sum B.
+    """
+
+    hessians: Floats
+    stars: Floats
+    pulls: Floats
+    masses: Floats
+
+    def _more(self, other: Any) -> dict[str, Any]:
+        names = ("hessians", "stars", "pulls", "masses")
+        return {name: getattr(self, name) + getattr(other, name) for name in names}
+
+    @property
+    def gradients(self) -> Floats:
+        """Minus the pulls of both signs."""
+        return -np.asarray(self.pulls.sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Curved:
+    """The work of a pass where all functions are smooth."""
+
+    terms: Terms
+    at: Hypothesis
+
+    def __call__(self, raw: Raw) -> Derivatives:
+        """Return the sums of one chunk."""
+        return self.of(self.terms.coding.read(raw))
+
+    def of(self, rows: ChunkRows) -> Derivatives:
+        """Return the sums of rows."""
+        blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
+        count, d = len(blocks), rows.X.shape[1] + 1
+        hessians, forces = np.zeros((count, d, d)), np.zeros((len(rows.y), 2 * count))
+        stars, masses = np.zeros((count, 2)), np.zeros((count, 2))
+        for j, block in enumerate(blocks):
+            B, t = block.weights, block.targets
+            margins = t * scores
+            slope = np.mean(block.atom.subgradient(margins), axis=0)
+            star = B * block.atom.conjugate(slope)
+            hessians[j] = weighted_square(rows.X, B * t * t * curvature(block, margins))
+            for s, mine in enumerate((t <= 0, t > 0)):
+                forces[:, 2 * j + s] = np.where(mine, -B * t * slope, 0.0)
+                stars[j, s], masses[j, s] = star[mine].sum(), B[mine].sum()
+        pulls = np.vstack([np.asarray(rows.X.T @ forces), forces.sum(axis=0)]).T.reshape(count, 2, d)
+        values = np.array([block.total(scores) for block in blocks])
+        decisions = _decisions(self.terms, rows, scores)
+        return Derivatives(values, decisions, len(rows.y), hessians, stars, pulls, masses)
+
+
+def curvature(block: Block, margins: Floats) -> Floats:
+    """Return phi''(m), by the atom's word or by differences of its slopes."""
+    stated = block.atom.curvature(margins)
+    if stated is not None:
+        return np.asarray(stated)
+    step = 1e-5 * np.maximum(1.0, np.abs(margins))
+    above, below = (np.mean(block.atom.subgradient(margins + way * step), axis=0) for way in (1.0, -1.0))
+    return np.asarray(np.maximum(above - below, 0.0) / (2 * step))
+
+
+def weighted_square(X: Matrix, weights: Floats) -> Floats:
+    """Return sum_i weights_i (x_i, 1)(x_i, 1)', (d + 1, d + 1)."""
+    d = X.shape[1]
+    found = np.empty((d + 1, d + 1))
+    scaled = X.multiply(weights[:, None]).tocsr() if sp.issparse(X) else X * weights[:, None]
+    square = X.T @ scaled
+    found[:d, :d] = square.toarray() if sp.issparse(square) else square
+    found[:d, d] = found[d, :d] = np.asarray(X.T @ weights).ravel()
+    found[d, d] = weights.sum()
+    return found

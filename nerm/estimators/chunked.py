@@ -1,0 +1,76 @@
+"""Classifiers on chunks of rows: fitted in a few passes, predicting chunk by chunk and lazily, as dask-ml's do."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nerm.chunks.chunk_coding import learn
+from nerm.chunks.chunked_problem import bind_chunks
+from nerm.chunks.source import Chunks
+from nerm.collapse import collapse
+from nerm.errors import InvalidInputError, NearlyConstantWarning
+from nerm.estimators.design import insist, kept
+from nerm.signs import sign
+
+
+def is_chunked(X: Any) -> bool:
+    """Whether X is a dask collection or `nerm.Chunks`."""
+    return isinstance(X, Chunks) or hasattr(X, "dask")
+
+
+def lazily(X: Any, function: Callable[[Any], Any], dtype: Any) -> Any:
+    """Return a function of the rows of a dask array, computed when asked for; of Chunks, an iterator."""
+    if isinstance(X, Chunks):
+        return (function(raw.X) for piece in X.pieces for raw in piece.chunks())
+    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    return X.map_blocks(function, drop_axis=1, dtype=dtype)
+
+
+def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any) -> Any:
+    """Fit a classifier of two classes, linear, in a few passes over the chunks, and return it."""
+    chunks = _as_chunks(X, y, viewpoint, sample_weight)
+    coding = learn(chunks.census, groups=True)
+    sample = coding.coded(chunks.sample)
+    totals = np.array([sum(w for (c, _), w in chunks.census.weights[""].items() if c == k) for k in coding.classes])
+    class_weight = model._class_weights(coding.classes, np.arange(2), totals)
+    design = model._design(sample.X, sample.sample_weight, list(coding.groups))
+    if design.kernel is not None or model.limit is not None:
+        must = "a classifier on chunks must be linear, with a weight eta"
+        got = f"kernel={model.kernel!r}" if design.kernel is not None else f"limit={model.limit!r}"
+        raise InvalidInputError(must, got, "Use objective.on(chunks).neutralize(limit), or rows in memory")
+    objective = design.objective(design.lam / design.own_form(coding.total))
+    problem = bind_chunks(objective, chunks, intercept=design.intercept, groups=True, weighted=True,
+                          class_weight=(float(class_weight[0]), float(class_weight[1])))  # fmt: skip
+    solution = problem.solve(design.tol)
+    insist(solution)
+    model.classes_, model.dropped_columns_, model.n_features_in_ = coding.classes, (), sample.X.shape[1]
+    weights = zip(coding.classes.tolist(), class_weight.tolist(), strict=True)
+    model.class_weight_ = {} if model.class_weight is None else dict(weights)
+    model._weights, model.kernel_, model.total_weight_ = None, None, coding.total
+    model.coef_, model.intercept_ = solution.coef[None, :].copy(), np.array([solution.intercept])
+    model.n_iter_, model._facts = solution.stats.iterations or 1, [{}]
+    model.certificate_ = solution.certificate.times(design.own_form(coding.total))
+    model.solutions_ = (kept(solution, design, None),)
+    model.collapse_ = collapse(
+        sample.X @ solution.coef + solution.intercept,
+        (sample.y > 0).astype(int),
+        [f"class {label!r}" for label in coding.classes.tolist()],
+        {f"{name} {side:+d}": sign(v) == side for name, v in sample.viewpoints.items() for side in (1, -1)},
+        weight=sample.sample_weight,
+    )
+    if model.collapse_ is not None:
+        warnings.warn(f"{model.collapse_} Try another eta or lam.", NearlyConstantWarning, stacklevel=3)
+    return model
+
+
+def _as_chunks(X: Any, y: Any, viewpoint: Any, sample_weight: Any) -> Chunks:
+    given = {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not isinstance(X, Chunks):
+        return Chunks({"X": X, **given})
+    if given:
+        must = "chunks must bring y, viewpoint and sample_weight themselves"
+        raise InvalidInputError(must, f"{next(iter(given))!r} beside chunks", "Leave it out")
+    return X
