@@ -41,6 +41,7 @@ from nerm.datasets import load
 
 #: name -> (of nerm.metrics, weights of the neutrality term)
 MEASURES = {"parity": ("calders_verwer_score", "balanced"), "C_sgn": ("neutrality_risk", "uniform")}
+KEYS = ["data", "measure", "limit", "method", "seed"]
 ETAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
@@ -181,14 +182,19 @@ if hasattr(nerm.Problem, "neutralize"):
 def run(data: str, seed: int, options: Any) -> list[dict[str, Any]]:
     """Return the rows of one split: every method at every limit on every measure."""
     warnings.simplefilter("ignore")
+    cells = [
+        (measure, limit, name)
+        for measure, limit, name in product(options.measures, options.limits, options.methods)
+        if measure in METHODS[name].measures and (data, measure, limit, name, seed) not in options.done
+    ]
+    if not cells:
+        return []
     split = Split(load(data, coding="one-hot"), seed, options.lam)
     for loss in (Hinge(), Logistic()):
         split.problem(loss).solve()  # what compiles has compiled
     return [
-        {"data": data, "measure": measure, "limit": limit, "method": name, "seed": seed}
-        | attempt(METHODS[name], split, limit, measure)
-        for measure, limit, name in product(options.measures, options.limits, options.methods)
-        if measure in METHODS[name].measures
+        dict(zip(KEYS, (data, measure, limit, name, seed), strict=True)) | attempt(METHODS[name], split, limit, measure)
+        for measure, limit, name in cells
     ]
 
 
@@ -237,12 +243,16 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="METHOD")
     parser.add_argument("--lam", type=float, default=1.0, help="regularization weight, sum form (C = 1 / lam)")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--csv", help="a file for the rows, one a run")
+    parser.add_argument("--csv", help="a file for the rows, one a run; what it holds already is not run again")
     options = parser.parse_args()
+    parts = [pd.read_csv(options.csv)] if options.csv and os.path.exists(options.csv) else []
+    options.done = {row for part in parts for row in part[KEYS].itertuples(index=False, name=None)}
     jobs = [delayed(run)(data, seed, options) for data in options.data for seed in range(options.seeds)]
-    rows = pd.DataFrame([row for part in Parallel(options.jobs)(jobs) for row in part])
-    if options.csv:
-        rows.to_csv(options.csv, index=False)
+    for part in Parallel(options.jobs, return_as="generator_unordered")(jobs):
+        parts.append(pd.DataFrame(part))
+        if options.csv:
+            pd.concat(parts, ignore_index=True).to_csv(options.csv, index=False)
+    rows = pd.concat(parts, ignore_index=True)
     print(table(rows).to_string(index=False, float_format=lambda value: f"{value:.3f}"))
 
 

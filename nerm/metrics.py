@@ -10,7 +10,8 @@ parity (:func:`calders_verwer_score`) and mutual information (:func:`normalized_
 :func:`report` shows them.
 
 A new measure is one new function below ``@_measure(note)``, whose arguments are some of `y`, `scores`, `viewpoint` and
-`sample_weight`: the report and the scorers find it by itself.
+`sample_weight`: the report and the scorers find it by itself, and `Problem.neutralize` if the names of the neutrality
+weights that move it follow the note.
 """
 
 import inspect
@@ -29,14 +30,18 @@ __all__ = ["Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "repor
 _Measure = TypeVar("_Measure", bound=Callable[..., float])
 _MEASURES: dict[str, Callable[..., float]] = {}
 _NOTES: dict[str, str] = {}
+#: By the name of a measure, the neutrality weights of the terms that move it: what `Problem.neutralize` can limit.
+MOVED_BY: dict[str, tuple[str, ...]] = {}
 
 
-def _measure(note: str = "") -> Callable[[_Measure], _Measure]:
+def _measure(note: str = "", *moved_by: str) -> Callable[[_Measure], _Measure]:
     """Register a function as a measure of the report, in this order; one without underscore is public."""
 
     def register(function: _Measure) -> _Measure:
         name = function.__name__.removeprefix("_")
         _MEASURES[name], _NOTES[name] = function, note
+        if moved_by:
+            MOVED_BY[name] = moved_by
         if name == function.__name__:
             __all__.append(name)
         return function
@@ -78,7 +83,7 @@ def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None
     return _normalized_information(f > 0, _labels(y, len(f)) > 0, w)
 
 
-@_measure("C_sgn = |mean(sign f sign v)|; uncentred")
+@_measure("C_sgn = |mean(sign f sign v)|; uncentred", "uniform")
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `C_sgn = |mean(sign f * sign v)|`, the +1/-1 empirical neutrality risk of the paper.
 
@@ -105,7 +110,7 @@ def _neutrality_risk_if_independent(scores: Any, viewpoint: Any, sample_weight: 
     return float(abs(w @ sign(v)) * abs(w @ sign(f)) / w.sum() ** 2)
 
 
-@_measure("P(+1 | v=+1) - P(+1 | v=-1): demographic parity")
+@_measure("P(+1 | v=+1) - P(+1 | v=-1): demographic parity", "balanced")
 def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0) - P(f > 0 given v <= 0): demographic parity, signed, in [-1, 1].
 
@@ -120,7 +125,7 @@ def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None)
     return _rate_difference(f, v, w, np.ones(len(f), dtype=bool), "")
 
 
-@_measure("mutual information of prediction and viewpoint")
+@_measure("mutual information of prediction and viewpoint", "balanced")
 def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return NPI = I(Y; V) / sqrt(H(Y) H(V)) with Y = sign f and V = sign v, in [0, 1].
 
@@ -138,7 +143,7 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
     return _normalized_information(f > 0, v > 0, w)
 
 
-@_measure("the same difference among y = +1")
+@_measure("the same difference among y = +1", "equal_opportunity")
 def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = +1) - P(f > 0 given v <= 0, y = +1): signed, in [-1, 1].
 
@@ -153,7 +158,22 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
     return _rate_difference(f, v, w, _labels(y, len(f)) > 0, " and y = +1")
 
 
-@_measure("worst of the differences among y = +1 and y = -1")
+@_measure("the same difference among y = -1", "predictive_equality")
+def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
+    """Return P(f > 0 given v > 0, y = -1) - P(f > 0 given v <= 0, y = -1), of false positive rates: signed, in [-1, 1].
+
+    All arguments are (n,).
+
+    Examples
+    --------
+    >>> predictive_equality_difference([-1, -1, -1, 1], [1.0, 1.0, -1.0, 1.0], [1, -1, -1, -1])
+    0.5
+    """
+    f, v, w = _aligned(scores, viewpoint, sample_weight)
+    return _rate_difference(f, v, w, _labels(y, len(f)) <= 0, " and y = -1")
+
+
+@_measure("worst of the differences among y = +1 and y = -1", "equal_opportunity", "predictive_equality")
 def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return the larger of the absolute differences of true positive rates and of false positive rates.
 
@@ -165,10 +185,8 @@ def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight
     1.0
     """
     f, v, w = _aligned(scores, viewpoint, sample_weight)
-    labels = _labels(y, len(f))
-    positives = _rate_difference(f, v, w, labels > 0, " and y = +1")
-    negatives = _rate_difference(f, v, w, labels <= 0, " and y = -1")
-    return max(abs(positives), abs(negatives))
+    both = (equal_opportunity_difference, predictive_equality_difference)
+    return max(abs(difference(y, f, v, w)) for difference in both)
 
 
 def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_weight: Any = None) -> float:
@@ -272,6 +290,7 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
       calders_verwer_score              0.5000  P(+1 | v=+1) - P(+1 | v=-1): demographic parity
       normalized_prejudice_index        0.3456  mutual information of prediction and viewpoint
       equal_opportunity_difference   undefined  some row must have viewpoint -1 and y = +1
+      predictive_equality_difference undefined  some row must have viewpoint +1 and y = -1
       equalized_odds_difference      undefined  some row must have viewpoint -1 and y = +1
     """
     f, v, w = _aligned(scores, viewpoint, sample_weight)

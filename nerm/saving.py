@@ -69,7 +69,7 @@ def save(thing: Any, path: Any) -> None:
 
 
 def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
-    """Read what `save` wrote: a `nerm.Solution` or a fitted estimator.
+    """Read what `save` wrote: a `nerm.Solution`, a fitted estimator, or the model of a table that `nerm fit` wrote.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
 
     Returns
     -------
-    Solution or classifier
+    Solution, classifier or TableModel
 
     >>> import tempfile, nerm
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
@@ -93,13 +93,18 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
     with open(path, "rb") as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
-                return _content(path, archive, {} if atoms is None else atoms)
+                found = _content(path, archive, {} if atoms is None else atoms)
         except (UnreadableFileError, UnknownAtomError):
             raise
         except zipfile.BadZipFile:
             raise _unreadable(path, "a file that is truncated, damaged or no nerm file") from None
         except Exception as error:  # one flipped bit can make zipfile, zlib, json or numpy raise anything, OSError too
             raise _unreadable(path, f"a file without valid nerm content ({type(error).__name__})") from None
+    if isinstance(found, dict) and found.get("kind") == "table model":
+        from nerm.tables.table_model import model_of
+
+        return model_of(found, path)
+    return found
 
 
 def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Any:
@@ -143,6 +148,15 @@ def _another(*names: str) -> UnknownAtomError:
         "one with other values",
         "Pass the atoms that it was saved with",
     )
+
+
+def _is_plain(thing: Any) -> bool:
+    """Whether a thing is made of numbers and words only."""
+    if isinstance(thing, Mapping):
+        return all(_is_plain(x) for pair in thing.items() for x in pair)
+    if isinstance(thing, tuple | list):
+        return all(map(_is_plain, thing))
+    return isinstance(thing, str | int | float)
 
 
 def _member(number: int) -> str:
@@ -232,7 +246,7 @@ class _Writer:
         if isinstance(record, Problem):
             del values["blocks"]  # they follow from the rest
         if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
-            values["details"] = {k: v for k, v in values["details"].items() if isinstance(v, str | int | float)}
+            values["details"] = {k: v for k, v in values["details"].items() if _is_plain(v)}
         return {"fields": self._all(values)}
 
     def _estimator(self, model: Any) -> dict[str, Any]:

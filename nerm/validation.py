@@ -227,7 +227,7 @@ def as_positive(value: Any, name: str, do: str = "Use a positive number") -> flo
 
 def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
     try:
-        number = float("nan") if isinstance(value, str | bytes) else float(value)
+        number = float("nan") if isinstance(value, str | bytes | bool | np.bool_) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not np.isfinite(number) or not holds(number):

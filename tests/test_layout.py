@@ -34,6 +34,7 @@ DOORS = {
     "solution.Solution.save": "saving",
     "solution.Solution.fit_facts": "bounds",
     "estimators.base.NeutralClassifier.save": "saving",
+    "saving.load": "tables",
 }
 
 #: Where cvxpy may be imported: in these rooms and files, where an atom writes its expression, and where one is read.

@@ -102,6 +102,7 @@ def test_rate_differences_by_loops(rows):
     cases = [
         (None, lambda: metrics.calders_verwer_score(f, v, w)),
         (1, lambda: metrics.equal_opportunity_difference(y, f, v, w)),
+        (-1, lambda: metrics.predictive_equality_difference(y, f, v, w)),
     ]
     for label, measure in cases:
         expected = loop_difference(rows, label)
@@ -305,6 +306,7 @@ def test_grid_search_in_parallel_carries_the_viewpoint(data):
         "calders_verwer_score",
         "normalized_prejudice_index",
         "equal_opportunity_difference",
+        "predictive_equality_difference",
         "equalized_odds_difference",
         partial(metrics.relaxed_neutrality_risk, surrogate=HINGE),
     ],
@@ -315,7 +317,7 @@ def test_every_measure_makes_a_scorer(data, metric):
     scorer = metrics.make_neutrality_scorer(metric)
     f = model.decision_function(X)
     function = metric if callable(metric) else getattr(metrics, metric)
-    with_labels = not callable(metric) and metric.startswith("equal")
+    with_labels = not callable(metric) and metric.startswith(("equal", "predictive"))
     expected = -abs(function(y, f, v) if with_labels else function(f, v))
     with sklearn.config_context(enable_metadata_routing=True):
         assert scorer(model, X, y, viewpoint=v) == expected

@@ -3,17 +3,19 @@
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.signs import sign
 from nerm.typing import Array, Bools, Floats, Matrix
 from nerm.validation import as_labels, as_matrix
@@ -142,6 +144,36 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not converged:
             said = f"{type(self).__name__} did not converge: {residual}. {do}."
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
+
+
+@contextmanager
+def wants(model: Any, *packages: str) -> Iterator[None]:
+    """Say what to install where the imports below fail."""
+    try:
+        yield
+    except ImportError as error:
+        one = len(packages) == 1
+        what = (
+            f"package {packages[0]}, which is not" if one else f"packages {' and '.join(packages)}, which are not both"
+        )
+        raise MissingPackageError(
+            f"{type(model).__name__} needs the {what} installed. Install {'it' if one else 'them'} with: "
+            "pip install 'nerm-learn[compare]'."
+        ) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what other packages must change for future versions of their dependencies: no news to our users."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+def base_classifier(estimator: Any) -> Any:
+    """Return an unfitted classifier: a copy of the given one, or logistic regression."""
+    return LogisticRegression(max_iter=1000) if estimator is None else clone(estimator)
 
 
 def viewpoint_for(function: Callable[..., Any], viewpoint: Any) -> dict[str, Any]:

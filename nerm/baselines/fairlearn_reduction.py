@@ -1,15 +1,11 @@
 """fairlearn's reductions approach (Agarwal et al., ICML 2018) behind nerm's face."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 
-from nerm.baselines.base import GroupClassifier, dense
-from nerm.errors import MissingPackageError
+from nerm.baselines.base import GroupClassifier, base_classifier, dense, quiet, wants
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
@@ -73,24 +69,15 @@ class FairlearnReduction(GroupClassifier):
         y, viewpoint : array-like of shape (n,)
             Two values each; the larger is the desired outcome, the favoured group.
         """
-        try:
+        with wants(self, "fairlearn"):
             from fairlearn.reductions import DemographicParity, ExponentiatedGradient
-        except ImportError as error:
-            raise MissingPackageError(
-                "FairlearnReduction needs the package fairlearn, which is not installed. Install it with: "
-                "pip install 'nerm-learn[compare]'."
-            ) from error
         eps = as_positive(self.eps, "eps")
         sparse, positive, favoured = self._prepare(X, y, viewpoint)
         matrix = dense(sparse)
-        base = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
         # fairlearn's own eps bounds its multipliers, not the rates.
         parity = DemographicParity(difference_bound=eps)
-        self.model_ = ExponentiatedGradient(base, parity, max_iter=int(self.max_iter))
-        with warnings.catch_warnings():
-            # What fairlearn must change for future versions of pandas is not for our users to act on.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.simplefilter("ignore", FutureWarning)
+        self.model_ = ExponentiatedGradient(base_classifier(self.estimator), parity, max_iter=int(self.max_iter))
+        with quiet():
             self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
         self.objective_ = float(np.abs(positive - self._chance(matrix)).mean())
         self.n_iter_ = int(self.model_.last_iter_) + 1

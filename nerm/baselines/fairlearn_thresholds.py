@@ -1,15 +1,11 @@
 """fairlearn's thresholds by group (Hardt, Price and Srebro, 2016) behind nerm's face."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 
-from nerm.baselines.base import GroupClassifier, dense
-from nerm.errors import MissingPackageError
+from nerm.baselines.base import GroupClassifier, base_classifier, dense, quiet, wants
 from nerm.typing import Bools, Floats
 from nerm.validation import as_nonnegative
 
@@ -70,23 +66,14 @@ class FairlearnThresholds(GroupClassifier):
         y, viewpoint : array-like of shape (n,)
             Two values each; the larger is the desired outcome, the favoured group.
         """
-        try:
+        with wants(self, "fairlearn"):
             from fairlearn.postprocessing import ThresholdOptimizer
-        except ImportError as error:
-            raise MissingPackageError(
-                "FairlearnThresholds needs the package fairlearn, which is not installed. Install it with: "
-                "pip install 'nerm-learn[compare]'."
-            ) from error
         limit = as_nonnegative(self.limit, "limit")
         sparse, positive, favoured = self._prepare(X, y, viewpoint)
         matrix = dense(sparse)
-        base = LogisticRegression(max_iter=1000) if self.estimator is None else clone(self.estimator)
         allowed = {"tol": limit} if limit else {}
-        self.model_ = ThresholdOptimizer(estimator=base, **allowed)
-        with warnings.catch_warnings():
-            # What fairlearn must change for future versions of pandas is not for our users to act on.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.simplefilter("ignore", FutureWarning)
+        self.model_ = ThresholdOptimizer(estimator=base_classifier(self.estimator), **allowed)
+        with quiet():
             self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
         self.objective_ = float(np.abs(positive - self._chance(matrix, favoured)).mean())
         self.n_iter_, self.converged_ = 1, True

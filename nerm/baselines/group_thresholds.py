@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from nerm import metrics
-from nerm.baselines.base import GroupClassifier, scores_of, viewpoint_for
+from nerm.baselines.base import GroupClassifier, base_classifier, scores_of, viewpoint_for
 from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import check_known
@@ -61,6 +60,7 @@ STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
     "calders_verwer_score": (lambda cuts, n: _share(cuts.accepted),),
     "neutrality_risk": (lambda cuts, n: (2 * cuts.accepted - cuts.accepted[-1]) / n,),
     "equal_opportunity_difference": (lambda cuts, n: _share(cuts.wanted),),
+    "predictive_equality_difference": (lambda cuts, n: _share(cuts.unwanted),),
     "equalized_odds_difference": (lambda cuts, n: _share(cuts.wanted), lambda cuts, n: _share(cuts.unwanted)),
 }
 
@@ -85,7 +85,7 @@ class GroupThresholds(GroupClassifier):
         The largest measure allowed, in absolute value; ``math.inf`` for any.
     measure : str
         Of `nerm.metrics`: ``"calders_verwer_score"`` (parity), ``"neutrality_risk"`` (C_sgn),
-        ``"equal_opportunity_difference"`` or ``"equalized_odds_difference"``.
+        ``"equal_opportunity_difference"``, ``"predictive_equality_difference"`` or ``"equalized_odds_difference"``.
 
     Attributes
     ----------
@@ -148,16 +148,14 @@ class GroupThresholds(GroupClassifier):
 
     def _fitted(self, X: Any, y: Any, viewpoint: Any) -> Any:
         """Return the classifier that gives the scores, fitted."""
-        if self.estimator is None:
-            return LogisticRegression(max_iter=1000).fit(X, y)
-        if not hasattr(self.estimator, "get_params"):
-            return self.estimator
-        try:
-            check_is_fitted(self.estimator)
-        except NotFittedError:
-            model = clone(self.estimator)
-            return model.fit(X, y, **viewpoint_for(model.fit, viewpoint))
-        return self.estimator
+        if self.estimator is not None:
+            if not hasattr(self.estimator, "get_params"):
+                return self.estimator
+            with suppress(NotFittedError):
+                check_is_fitted(self.estimator)
+                return self.estimator
+        model = base_classifier(self.estimator)
+        return model.fit(X, y, **viewpoint_for(model.fit, viewpoint))
 
     def _best(self, groups: list[Cuts], n: int) -> tuple[int, int]:
         """Return the cuts of the two groups that hit most labels among those within the limit."""

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from nerm.baselines.base import GroupClassifier, dense
-from nerm.errors import MissingPackageError, NotSolvedError
+from nerm.baselines.base import GroupClassifier, dense, quiet, wants
+from nerm.errors import NotSolvedError
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
@@ -67,25 +67,17 @@ class SklegoDemographicParity(GroupClassifier):
         y, viewpoint : array-like of shape (n,)
             Two values each; the larger is the desired outcome, the favoured group.
         """
-        try:
+        with wants(self, "scikit-lego", "cvxpy"):
             import cvxpy
             from sklego.linear_model import DemographicParityClassifier
-        except ImportError as error:
-            raise MissingPackageError(
-                "SklegoDemographicParity needs the packages scikit-lego and cvxpy, which are not both installed. "
-                "Install them with: pip install 'nerm-learn[compare]'."
-            ) from error
         threshold = as_nonnegative(self.covariance_threshold, "covariance_threshold")
         lam = as_positive(self.lam, "lam")
         sparse, positive, favoured = self._prepare(X, y, viewpoint)
         matrix = dense(sparse)
         table = np.column_stack([matrix, favoured.astype(float)])
-        with warnings.catch_warnings():
-            # It advertises another method whenever it is built, which is no news to who asks for it by name;
-            # and what it must change for future versions of its own dependencies is not for our users to act
-            # on.
+        with quiet():
+            # It advertises another method whenever it is built, which is no news to who asks for it by name.
             warnings.filterwarnings("ignore", message="Please consider using fairlearn", category=UserWarning)
-            warnings.simplefilter("ignore", FutureWarning)
             classifier = DemographicParityClassifier(
                 covariance_threshold=threshold,
                 sensitive_cols=[matrix.shape[1]],

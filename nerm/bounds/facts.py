@@ -43,6 +43,8 @@ class FitFacts:
     learned : tuple of str
         What of the class was learned from the same rows (a kernel's width, a coding of columns), in words: the
         theorems are about a class fixed before the data, so every statement names it as treated as fixed.
+    one_sided : bool
+        Whether the neutrality term has one side: such a C_n,psi can fall below psi(0), and no bound on it follows.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class FitFacts:
     sample_weight: Any = None
     neutrality_weights: Any = None
     learned: tuple[str, ...] = ()
+    one_sided: bool = False
 
 
 def facts_of_model(model: Any) -> FitFacts:
@@ -120,7 +123,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
         viewpoint=v,
         loss=risk.loss,
         surrogate=term.surrogate,
-        eta=eta / weight if term.theta is None else 0.0,  # the optimum's bound rests on max(C+, C-) >= psi(0)
+        eta=eta / weight,
         coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(coef))),
         intercept=intercept,
         diagonal=problem.rows.spread(problem.hypothesis.squared_row_norms()),
@@ -129,6 +132,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
         fit_intercept=problem.intercept,
         sample_weight=None if (problem.sample_weight == 1).all() else problem.sample_weight,
         neutrality_weights=None if (weights == 1).all() else weights,
+        one_sided=term.theta is not None,
     )
 
 

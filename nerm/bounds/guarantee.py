@@ -206,6 +206,13 @@ class _Setting:
         if any((self.weights(name) != 1.0).any() for name in names):
             raise _NoBoundError(why)
 
+    def require_neutrality(self) -> None:
+        """Insist on a term of the paper's form: the optimum's bound rests on max(C+, C-) >= psi(0)."""
+        if self.facts.one_sided:
+            raise _NoBoundError(_ONE_SIDED)
+        if not as_nonnegative(self.facts.eta, "eta") > 0:
+            raise _NoBoundError(_NO_WEIGHT)
+
     def sample_risk(self) -> float:
         """Return R_n as the objective has it: (1/n) sum s phi, with weights as given."""
         margins = as_vector(self.facts.y, self.n, "y") * np.asarray(self.facts.scores, dtype=float)
@@ -250,7 +257,8 @@ class _NoBoundError(Exception):
 
 
 _WEIGHTED = "the theorem is about the plain mean, not about weights estimated from the sample; use a hold-out"
-_NO_TERM = "eta = 0: the problem has no neutrality term"
+_NO_WEIGHT = "eta = 0: neutrality has no weight in the objective, and nothing bounds it before the data"
+_ONE_SIDED = "one side of neutrality alone is in the objective, and that bounds no max(C+, C-); use a hold-out"
 
 
 def _stated(s: _Setting, quantity: str, source: str, bound: Bound, on_sample: Size, trivial: Size) -> Statement:
@@ -280,8 +288,7 @@ def _theorem_2(s: _Setting) -> tuple[float, str]:
 def _corollary(s: _Setting) -> tuple[float, str]:
     """Bound the sample's own C_n,psi: psi(0) mean(u) + (phi(0) mean(s) + gap) / eta, as printed for means of 1."""
     facts = s.facts
-    if not as_nonnegative(facts.eta, "eta") > 0:
-        raise _NoBoundError(_NO_TERM)
+    s.require_neutrality()
     printed = optimal_neutrality_bound(facts.loss, facts.surrogate, facts.eta, gap=facts.gap)
     extra = float(facts.surrogate.facts.at_zero) * (s.weights("neutrality_weights").mean() - 1.0)
     extra += float(facts.loss.facts.at_zero) * (s.weights("sample_weight").mean() - 1.0) / facts.eta
@@ -291,8 +298,7 @@ def _corollary(s: _Setting) -> tuple[float, str]:
 def _theorem_3(s: _Setting) -> tuple[float, str]:
     """Bound the neutrality risk of the optimum, for the class that is known before the data."""
     facts = s.facts
-    if not facts.eta > 0:
-        raise _NoBoundError(_NO_TERM)
+    s.require_neutrality()
     if facts.lam is None or not facts.lam > 0:
         raise _NoBoundError("the regularizer is not (lam / 2n) ||w||^2 with lam > 0: no radius before the data")
     s.require_uniform(_WEIGHTED, "sample_weight", "neutrality_weights")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import secrets
 import sys
 import warnings
@@ -16,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError
+from nerm.errors import InvalidInputError, NermError, NotSolvedError
 from nerm.files import write_atomically
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-BAD_INPUT, NOT_CERTIFIED, COLLAPSED, NOT_NEUTRAL, INTERRUPTED = 2, 3, 4, 5, 130
+BAD_INPUT, NOT_CERTIFIED, COLLAPSED, INTERRUPTED = 2, 3, 4, 130
 HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of tables that go to a file or a pipe
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but tabs and line ends
 
 
 def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
@@ -42,8 +44,7 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
             said = error.format_message() if isinstance(error, click.ClickException) else str(error)
             ctx = getattr(error, "ctx", None)  # of an option or argument that cannot be used
             _say(" ".join(said.split()) + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else ""))
-            codes = {NotNeutralError: NOT_NEUTRAL, NotSolvedError: NOT_CERTIFIED}
-            return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
+            return NOT_CERTIFIED if isinstance(error, NotSolvedError) else BAD_INPUT
         except (click.Abort, KeyboardInterrupt):
             _say("Interrupted.")
             return INTERRUPTED
@@ -53,7 +54,16 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"nerm: {text}", file=sys.stderr)
+    print(f"nerm: {escaped(text)}", file=sys.stderr)
+
+
+def escaped(text: str) -> str:
+    r"""Return a text whose control characters, which could steer a terminal, are written out as in JSON.
+
+    >>> print(escaped("a\x1b[31mred\x9b2J"))
+    a\u001b[31mred\u009b2J
+    """
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,7 @@ class Console:
             shown = (*shown, *(f"{kind.capitalize()}: {path}{HINTS.get(kind, '')}" for kind, path in written.items()))
         if self.as_json:
             narrow = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")  # would lose letters: \u escapes
-            print(json.dumps(jsonable(plain), ensure_ascii=narrow, indent=2, allow_nan=False))
+            print(escaped(json.dumps(jsonable(plain), ensure_ascii=narrow, indent=2, allow_nan=False)))
             return
         from rich.console import Console as Rich
 
@@ -104,7 +114,17 @@ class Console:
         width = None if sys.stdout.isatty() else WIDTH
         terminal = Terminal(width=width, highlight=False, markup=False, emoji=False)
         for thing in shown:
-            terminal.print(thing)
+            terminal.print(escaped(thing) if isinstance(thing, str) else thing)
+
+    def text(self, text: str) -> None:
+        """Write a part of a result that is a file of text: as it is, but for what would steer a terminal."""
+        if sys.stdout.isatty():
+            text = escaped(text)
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            self.note("standard output has no way to write some letters, so they are '?'; --out writes them all")
+        click.echo(text, nl=False)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Callable[[str], None]]:
@@ -158,11 +178,11 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.text import Text
 
     # Text, never str: rich would read [markup] in the names of people's columns
-    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=Text(escaped(title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for j, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if j < left else "right", overflow="fold")
+        table.add_column(Text(escaped(column)), justify="left" if j < left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(escaped(cell)) for cell in row))
     return table
 
 

@@ -4,18 +4,28 @@ Examples
 --------
   nerm predict model.nerm new.csv > scored.csv
   nerm predict model.nerm new.csv --keep income,sex --out scored.csv
+  zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv
 """
 
-import sys
-from typing import Any
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.cli.console import Console, check_places, write_text
-from nerm.cli.options import common, epilog_of, inputs_of, read, table_options
+from nerm.cli.console import Console, check_places, refusing_unwritable
+from nerm.cli.options import common, epilog_of, inputs_of, reading_of, table_options
 from nerm.errors import InvalidInputError
+from nerm.files import write_atomically
+
+if TYPE_CHECKING:
+    from nerm.tables import TableModel, TextTable
 
 OWN = ("row", "score", "prediction")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # beginnings that spreadsheets run
 
 
 @click.command(epilog=epilog_of(__doc__))
@@ -23,45 +33,109 @@ OWN = ("row", "score", "prediction")
 @click.argument("data", metavar="DATA.csv")
 @click.option("--out", metavar="FILE.csv", help="Write the predictions here instead of to standard output.")
 @click.option("--keep", metavar="NAMES", help="Columns of the data to repeat, separated by commas; 'all' for all.")
+@click.option("--safe-cells", is_flag=True, help="Put ' before words that a spreadsheet would run as formulas.")
 @table_options
 @common
-def predict(console: Console, model: str, data: str, out: str | None, keep: str | None, **options: Any) -> None:
+def predict(
+    console: Console, model: str, data: str, out: str | None, keep: str | None, safe_cells: bool, **options: Any
+) -> None:
     """Score new rows with a saved model.
 
     Writes CSV with the columns row, score and prediction, one line a row of the data; row is its place in the file,
-    counted from 1. A prediction is the target's positive value iff the score is above 0.
+    counted from 1. A prediction is the target's positive value iff the score is above 0. The data are read in parts:
+    their length does not matter.
     """
     check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
-    import pandas as pd
-
     from nerm.tables import load_model
 
-    fitted, table = load_model(model), read(data, options)  # the model remembers its own words for missing
-    kept = table.names if keep == "all" else [name.strip() for name in keep.split(",")] if keep else []
-    for name in kept:
-        if name in OWN:
-            must = f"--keep must not name a column that predict writes itself ({', '.join(OWN)})"
-            raise InvalidInputError(must, repr(name), "Rename it in the data, or name the columns to keep without it")
-    columns = {name: table[name] for name in kept}
-    scores, notes = fitted.scores(table)
-    if table.skipped:
-        notes = (f"{table.skipped} rows with a wrong number of fields were left out", *notes)
-    console.notes(notes)
-    own = {"score": scores, "prediction": fitted.labels(scores)}
-    frame = pd.DataFrame({"row": table.places, **columns, **own})
-    if console.as_json and out is None:
-        rows = frame.to_dict("records")
-        console.result({"model": model, "target": fitted.target.column, "predictions": rows, "notes": notes})
-        return
-    text = frame.to_csv(index=False, lineterminator="\n")
-    if out is None:
-        try:
-            text.encode(sys.stdout.encoding or "utf-8")
-        except UnicodeEncodeError:
-            console.note("standard output has no way to write some letters, so they are '?'; --out writes them all")
-        click.echo(text, nl=False)
-        return
-    write_text(out, text)
-    share = float((scores > 0).mean())
-    said = f"{len(frame):,} predictions, {share:.1%} {fitted.target.column} = {fitted.target.positive}: {out}"
-    console.result({"rows": len(frame), "positive": share, "files": {"predictions": out}, "notes": notes}, said)
+    scoring = Scoring(load_model(model), keep, safe_cells)  # the model remembers its own words for missing
+    with console.progress("Scoring") as progress:
+        parts = scoring.parts(data, reading_of(options), progress)
+        if console.as_json and out is None:
+            rows = [dict(zip(scoring.header, row, strict=True)) for part in parts for row in part]
+            plain: dict[str, Any] = {
+                "model": model,
+                "target": scoring.model.target.column,
+                "predictions": rows,
+            }
+        elif out is None:
+            for text in scoring.csv(parts):
+                console.text(text)
+        else:
+            with refusing_unwritable(out, "--out"), write_atomically(out, "w", encoding="utf-8", newline="") as stream:
+                for text in scoring.csv(parts):
+                    stream.write(text)
+            share, target = scoring.positive / scoring.count, scoring.model.target
+            plain = {"rows": scoring.count, "positive": share, "files": {"predictions": out}}
+            said = f"{scoring.count:,} predictions, {share:.1%} {target.column} = {target.positive}: {out}"
+    console.notes(scoring.notes)
+    if console.as_json or out is not None:
+        console.result({**plain, "notes": scoring.notes}, *([said] if out is not None else []))
+
+
+class Scoring:
+    """The predictions of a table that is read in parts; counts and notes add up while parts are taken."""
+
+    def __init__(self, model: TableModel, keep: str | None, safe_cells: bool) -> None:
+        self.model, self.keep, self.safe_cells = model, keep, safe_cells
+        self.header: tuple[str, ...] = ()
+        self.count = self.positive = self.skipped = 0
+        self.guessed: Any = 0
+        self.read: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What had to be guessed or left out."""
+        skipped = [f"{self.skipped} rows with a wrong number of fields were left out"] if self.skipped else []
+        return [*self.read, *skipped, *self.model.recipe.said(self.guessed)]
+
+    def parts(self, data: str, reading: dict[str, Any], progress: Callable[[str], None]) -> Iterator[list[Any]]:
+        """Yield the fields of the rows of each part of the file."""
+        from nerm.tables import read_parts
+
+        def tell(share: float) -> None:
+            progress(f"{self.count:,} rows" + (f", {share:.0%} of the file" if share else ""))
+
+        for table in read_parts(data, progress=tell, **reading):
+            kept = self._kept(table)
+            scores, guessed = self.model.scored(table)
+            self.header, self.read = ("row", *kept, *OWN[1:]), self.read or table.notes
+            self.count, self.skipped, self.guessed = (
+                self.count + len(table),
+                self.skipped + table.skipped,
+                self.guessed + guessed,
+            )
+            self.positive += int((scores > 0).sum())
+            words = [table[name].tolist() for name in kept]
+            labels = self.model.labels(scores).tolist()
+            yield list(zip(table.places.tolist(), *words, scores.tolist(), labels, strict=True))
+
+    def _kept(self, table: TextTable) -> Sequence[str]:
+        """Return the columns to repeat."""
+        kept = table.names if self.keep == "all" else [n.strip() for n in self.keep.split(",")] if self.keep else []
+        for name in kept:
+            table[name]  # a name that is not there must be refused
+            if name in OWN:
+                must = f"--keep must not name a column that predict writes itself ({', '.join(OWN)})"
+                do = "Rename it in the data, or name the columns to keep without it"
+                raise InvalidInputError(must, repr(name), do)
+        return kept
+
+    def csv(self, parts: Iterable[list[Any]]) -> Iterator[str]:
+        """Yield CSV, a part at a time."""
+        for number, rows in enumerate(parts):
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            for row in ([] if number else [self.header]) + rows:
+                writer.writerow([self._safe(cell) for cell in row] if self.safe_cells else row)
+            yield text.getvalue()
+
+    @staticmethod
+    def _safe(cell: Any) -> Any:
+        """Return a cell that no spreadsheet takes for a formula; numbers stay."""
+        from nerm.tables.numbers import numbers_in
+
+        harmless = (
+            not isinstance(cell, str) or not cell.startswith(FORMULA) or numbers_in([cell])[0] == numbers_in([cell])[0]
+        )
+        return cell if harmless else f"'{cell}"

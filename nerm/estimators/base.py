@@ -26,7 +26,7 @@ from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameErr
 from nerm.estimators.chunked import fit_on_chunks, is_chunked, lazily
 from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
-from nerm.estimators.limits import Asked, Promise, held_out, neutralized
+from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_classes, neutralized
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
@@ -116,48 +116,51 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         s = as_weights(given, matrix.shape[0], "sample_weight")
         terms = viewpoints.resolve_terms(viewpoint, X, matrix.shape[0], s > 0)
         classes, codes = self._codes(labels, s)
-        class_weight = self._class_weights(classes, codes, s)
-        rows, places = self._training_rows(matrix, codes, terms, s, class_weight)
-        design = self._design(rows.X, rows.sample_weight, list(terms))
-        if self.limit is not None and self.confidence is not None:  # a kernel's width must not know the hold-out
-            seen = rows.at(np.flatnonzero(~held_out(rows)), design)
-            design = self._design(seen.X, seen.sample_weight, list(terms))
+        rows, places = self._training_rows(matrix, codes, terms, s)
+        asked = Asked.of(self)
+        learned = learned_from(rows, asked)  # neither class weights nor a kernel's width must know a hold-out
+        class_weight = self._class_weights(classes, rows.codes[learned], rows.sample_weight[learned])
+        rows = dataclasses.replace(rows, risk_weight=rows.sample_weight * class_weight[rows.codes])
+        learning = rows if len(learned) == len(rows.codes) else rows.at(learned, self._pairwise())
+        design = self._design(learning.X, learning.sample_weight, list(terms))
 
         self.classes_, self.dropped_columns_ = classes, dropped
         self.class_weight_ = {} if self.class_weight is None else dict(zip(classes.tolist(), class_weight, strict=True))
-        solutions, learned = self._solutions(design, rows, [1] if len(classes) == 2 else list(range(len(classes))))
+        numbers = [1] if len(classes) == 2 else list(range(len(classes)))
+        solutions = self._solutions(design, rows, numbers, asked, learned)
         self._keep(solutions, design, matrix, places[learned])
-        learning = rows if len(learned) == len(rows.codes) else rows.at(learned, design)
         self.collapse_ = self._collapse(solutions, design, learning)
         if self.collapse_ is not None:
             advice = "Try class_weight='balanced', or a smaller eta or lam."
             warnings.warn(f"{self.collapse_} {advice}", NearlyConstantWarning, stacklevel=2)
         return self
 
-    def _solutions(self, design: Design, rows: TrainingRows, classes: list[int]) -> tuple[list[Solution], Ints]:
-        """Return one solution a class, within the limit if one is asked for, and the rows that were learned from."""
+    def _solutions(
+        self, design: Design, rows: TrainingRows, classes: list[int], asked: Asked | None, learned: Ints
+    ) -> list[Solution]:
+        """Return one solution a class, within the limit if one is asked for."""
         for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_"):  # a refusal leaves no model behind
             if hasattr(self, name):
                 delattr(self, name)
-        asked, self._weights = Asked.of(self), None
+        self._weights = None
         if asked is None:
             problem, solutions = None, []
             for k in classes:
                 problem = design.problem(rows, k, like=problem)
                 solutions.append(solved(problem, design))
-            return solutions, np.arange(len(rows.codes))
-        found, promise, learned = neutralized(design, rows, classes, asked)
+            return solutions
+        found, promise = neutralized(design, rows, classes, asked, learned)
         for one in found:
             insist(one.solution)
         several = len(found) > 1
         self.eta_ = [one.eta for one in found] if several else found[0].eta
-        self.neutrality_ = max(abs(one.value) for one in found) if several else found[0].value
+        self.neutrality_ = neutrality_of_classes(found, rows, learned, classes, asked) if several else found[0].value
         traces = [one.trace.assign(label=self.classes_[k]) for k, one in zip(classes, found, strict=True)]
         self.trace_ = pd.concat(traces, ignore_index=True)
         if promise is not None:
             self.promise_ = promise
         self._weights = as_measure(asked.measure).weights * len(rows.viewpoints)
-        return [one.solution for one in found], learned
+        return [one.solution for one in found]
 
     def _collapse(self, solutions: list[Solution], design: Design, rows: TrainingRows) -> str | None:
         """Say whether the model is nearly constant or its positive rate collapsed, judged on the training rows."""
@@ -195,15 +198,11 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return matrix, labels
 
     def _training_rows(
-        self, matrix: Matrix, codes: Ints, terms: dict[str, Floats], s: Floats, class_weight: Floats
+        self, matrix: Matrix, codes: Ints, terms: dict[str, Floats], s: Floats
     ) -> tuple[TrainingRows, Ints]:
         """Return the rows of positive weight and where they stand in the training set."""
-        places, risk = np.flatnonzero(s > 0), s * class_weight[codes]
-        if len(places) == len(s):
-            return TrainingRows(matrix, codes, terms, s, risk), places
-        part = matrix[places][:, places] if self._pairwise() else matrix[places]
-        terms = {name: v[places] for name, v in terms.items()}
-        return TrainingRows(part, codes[places], terms, s[places], risk[places]), places
+        rows, places = TrainingRows(matrix, codes, terms, s, s), np.flatnonzero(s > 0)
+        return rows if len(places) == len(s) else rows.at(places, self._pairwise()), places
 
     def _codes(self, labels: Array, s: Array) -> tuple[Array, Array]:
         """Return the classes and the class number of each row; two classes at least must have weight."""
@@ -225,11 +224,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(given, str):
             if given != "balanced":
                 raise UnknownNameError("'class_weight'", given, ["balanced"], "Use it, a dict or None")
-            kept = s > 0
-            totals = np.bincount(codes[kept], weights=s[kept], minlength=len(classes))
+            totals = np.bincount(codes, weights=s, minlength=len(classes))
             return totals.sum() / (len(classes) * totals)
-        kept = s > 0
-        return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes[kept]]), dtype=float)
+        return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]), dtype=float)
 
     # --- what is kept -----------------------------------------------------------------------------
 
@@ -242,7 +239,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         # One-vs-rest is the sum of its problems, so their certificates add up.
         own = design.own_form(self.total_weight_)
         self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(own)
-        self._facts = [_facts(solution, list(design.eta)) for solution in solutions]
+        self._facts = [_facts(solution, design) for solution in solutions]
         self.solutions_ = tuple(kept(solution, design, self._weights) for solution in solutions)
         coefs = np.vstack([solution.coef for solution in solutions])
         for name in ("coef_", "dual_coef_", "support_", "support_vectors_"):
@@ -391,11 +388,15 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _facts(solution: Solution, names: list[str]) -> dict[str, Any]:
-    """Return the facts for bounds, by viewpoint; none where the plain model was neutral enough."""
-    if not any(t.term.kind == "neutrality" for t in solution.problem.objective.terms):
-        return {}
-    return {name: solution.fit_facts(name) for name in names}
+def _facts(solution: Solution, design: Design) -> dict[str, Any]:
+    """Return the facts for bounds, by viewpoint; where the plain model was neutral enough, with eta = 0."""
+    problem = solution.problem
+    if not any(t.term.kind == "neutrality" for t in problem.objective.terms):
+        terms = dataclasses.replace(design, eta=dict.fromkeys(design.eta, 0.0)).objective().terms[2:]
+        objective = dataclasses.replace(problem.objective, terms=(*problem.objective.terms, *terms))
+        problem = problem.with_labels(problem.y, objective, problem.sample_weight)
+        solution = dataclasses.replace(solution, problem=problem)
+    return {name: solution.fit_facts(name) for name in design.eta}
 
 
 def _without(X: Any, columns: tuple[int, ...]) -> Any:

@@ -96,9 +96,8 @@ class TrainingRows:
     sample_weight: Floats
     risk_weight: Floats
 
-    def at(self, places: Ints, design: Design) -> TrainingRows:
-        """Return some of the rows."""
-        pairwise = design.kernel is not None and design.kernel.name == "precomputed"
+    def at(self, places: Ints, pairwise: bool) -> TrainingRows:
+        """Return some of the rows; `pairwise` where X is a Gram matrix."""
         X = self.X[places][:, places] if pairwise else self.X[places]
         views = {name: v[places] for name, v in self.viewpoints.items()}
         return TrainingRows(X, self.codes[places], views, self.sample_weight[places], self.risk_weight[places])

@@ -3,12 +3,19 @@
 A hold-out of m rows that no candidate has seen judges k candidates: with probability 1 - delta all of them have a
 measure within its value there plus the width of a bound at delta / k (`nerm.bounds`). The best candidate whose bound is
 within the limit is the answer; if there is none, there is no model.
+
+The bounds are Hoeffding's. A measure is a mean or a difference of rates P(f > 0 given A), and the rows of A that are
+held out must be i.i.d. draws given A, independent of the rows that are learned from. With i.i.d. rows (x, y, v) and a
+hold-out that is drawn within strata this is so, given the strata of all rows, where every A lies within one stratum.
+Strata that cut A give the hold-out the shares that the learning rows have, by which f was chosen, and the rows of A are
+not those of the population: then nothing is proved. So the strata are what the measure conditions on: the viewpoint for
+parity, label and viewpoint for rates among the labels, nothing for C_sgn, and nothing where several overlap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +23,19 @@ import numpy as np
 from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
 from nerm.estimators.parameters import as_atom
-from nerm.neutralize import Neutralized, neutralize
+from nerm.neutralize import Asking, Neutralized
+from nerm.neutralize.attempts import Attempts
+from nerm.neutralize.classes import predicted
 from nerm.neutralize.measures import Measure, as_measure
 from nerm.signs import sign
 from nerm.splitting import hold_out
-from nerm.typing import Floats, Ints
+from nerm.typing import Bools, Floats, Ints
 from nerm.validation import as_nonnegative
 
 if TYPE_CHECKING:
     from nerm.estimators.design import Design, TrainingRows
 
 HOLD_OUT = 0.3  # of the rows
-FEWEST = 4  # rows of one class and one side of each viewpoint that are drawn from by themselves
 TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # the limits of the candidates, as shares of what is asked for
 
 
@@ -91,37 +99,48 @@ class Promise:
         )
 
 
+def learned_from(rows: TrainingRows, asked: Asked | None) -> Ints:
+    """Return the rows to learn from: all, or where a promise is asked for, those that are not held out."""
+    if asked is None or asked.confidence is None:
+        return np.arange(len(rows.codes))
+    learned = np.flatnonzero(~held_out(rows, as_measure(asked.measure)))
+    if len(np.unique(rows.codes[learned])) < len(np.unique(rows.codes)):
+        must, do = "every class must be seen among the rows that are learned from", "Use more rows of it"
+        raise NoPromiseError(must, "one that is held out whole", do)
+    return learned
+
+
 def neutralized(
-    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked
-) -> tuple[list[Neutralized], Promise | None, Ints]:
-    """Return one result a class, the promise if one was asked for, and the rows that were learned from."""
+    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked, learned: Ints
+) -> tuple[list[Neutralized], Promise | None]:
+    """Return one result a class, and the promise if one was asked for, of the rows that are learned from."""
     if not rows.viewpoints:
         must = "'viewpoint' must be given when a limit is"
         raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
-    measure, everybody = as_measure(asked.measure), np.arange(len(rows.codes))
+    measure = as_measure(asked.measure)
     if measure.function is not None and np.ptp(rows.sample_weight) > 0:
         do = "Name a measure of nerm.metrics, or leave the weights out"
         raise InvalidInputError("a measure of one's own must count rows the same", "sample weights that differ", do)
+    surrogates = [asked.surrogate] * len(classes)
     if asked.confidence is None:
-        return _fitted(design, rows, classes, asked, asked.limit), None, everybody
-    apart = held_out(rows)
-    learning = rows.at(np.flatnonzero(~apart), design)
-    held, X = rows.at(np.flatnonzero(apart), design), rows.X[apart]
-    if design.kernel is not None and design.kernel.name == "precomputed":
-        X = rows.X[apart][:, ~apart]
+        asking, studies = _studies(design, rows, classes, asked)
+        return asking.answers(studies, surrogates), None
+    pairwise = design.kernel is not None and design.kernel.name == "precomputed"
+    apart = np.setdiff1d(np.arange(len(rows.codes)), learned)
+    held, X = rows.at(apart, pairwise), rows.X[apart][:, learned] if pairwise else rows.X[apart]
     _check_bounded(measure, held, classes)
-    candidates = _tightened(design, learning, classes, asked)
+    candidates = _tightened(design, rows.at(learned, pairwise), classes, asked, surrogates)
     statements = len(candidates) * len(classes) * len(rows.viewpoints) * len(measure.weights)
     delta = (1 - asked.confidence) / statements
     judged = []
     for found in candidates:
+        scores = np.column_stack([one.solution.decision_function(X) for one in found])
+        shown = predicted(scores) if len(classes) > 1 else scores
         bounds = [
             pair
-            for k, one in zip(classes, found, strict=True)
+            for k, f in zip(classes, shown.T, strict=True)
             for v in held.viewpoints.values()
-            for pair in _bounds(
-                measure, np.where(held.codes == k, 1.0, -1.0), one.solution.decision_function(X), v, delta
-            )
+            for pair in _bounds(measure, np.where(held.codes == k, 1.0, -1.0), f, v, delta)
         ]
         judged.append(np.array(bounds))
     good = [i for i, bounds in enumerate(judged) if bounds[:, 0].max() <= asked.limit]
@@ -131,31 +150,48 @@ def neutralized(
     bound, value = judged[best].max(axis=0).tolist()
     confidence = float(asked.confidence)
     promise = Promise(measure.name, asked.limit, confidence, bound, value, len(held.codes), len(candidates))
-    return candidates[best], promise, np.flatnonzero(~apart)
+    return candidates[best], promise
 
 
-def _fitted(
-    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked, limit: float
-) -> list[Neutralized]:
-    """Return one result a class."""
-    problem, found = None, []
+def neutrality_of_classes(
+    found: Sequence[Neutralized], rows: TrainingRows, learned: Ints, classes: Sequence[int], asked: Asked
+) -> float:
+    """Return the largest part of the measure of the predicted classes, in size, on the rows that were learned from."""
+    shown, s = predicted(np.column_stack([one.solution.training_scores() for one in found])), rows.sample_weight
+    measure, parts = as_measure(asked.measure), []
+    for k, f in zip(classes, shown.T, strict=True):
+        y = np.where(rows.codes[learned] == k, 1.0, -1.0)
+        parts += [measure.parts(y, f, v[learned], s[learned]) for v in rows.viewpoints.values()]
+    return float(np.abs(parts).max())
+
+
+def _studies(design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked) -> tuple[Asking, list[Attempts]]:
+    """Return what is asked of every class, and its plain solution."""
+    asking = Asking(
+        asked.limit, asked.measure, tol=design.tol, prefer=asked.prefer, keep=asked.keep, solver=design.solver,
+        row_weight=rows.sample_weight, first=max(design.eta.values()) or None,
+    )  # fmt: skip
+    problem, studies = None, []
     for k in classes:
         problem = design.problem(rows, k, like=problem)
-        one = neutralize(
-            problem, limit, asked.measure, tol=design.tol, surrogate=asked.surrogate, prefer=asked.prefer,
-            keep=asked.keep, row_weight=rows.sample_weight, first=max(design.eta.values()) or None,
-            among_classes=len(classes) > 1, solver=design.solver,
-        )  # fmt: skip
-        found.append(one)
-    return found
+        studies.append(asking.study(problem, among_classes=len(classes) > 1))
+    return asking, studies
 
 
-def _tightened(design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked) -> list[list[Neutralized]]:
-    """Return the candidates, from the loosest limit to the tightest that can be reached; one surrogate serves all."""
+def _tightened(
+    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked, surrogates: Sequence[Any]
+) -> list[list[Neutralized]]:
+    """Return the candidates, from the loosest limit to the tightest that is reached, none of them twice.
+
+    One surrogate serves a class at all limits, and what was solved for one limit brackets the next.
+    """
     found: list[list[Neutralized]] = []
+    asking, studies = _studies(design, rows, classes, asked)
     for share in TIGHTENED:
+        for study in studies:
+            study.limit = share * asked.limit
         try:
-            found.append(_fitted(design, rows, classes, asked, share * asked.limit))
+            new = asking.answers(studies, surrogates)
         except NotNeutralError as error:
             if not found:
                 must = f"a model within {asked.limit:g} of neutrality must leave room for what new rows may add"
@@ -163,19 +199,25 @@ def _tightened(design: Design, rows: TrainingRows, classes: Sequence[int], asked
                     must, f"that {share:g} of the limit is out of reach: {error}", error.parts[2]
                 ) from error
             break
-        asked = replace(asked, surrogate=found[0][0].surrogate)
+        if not found or any(one.solution is not old.solution for one, old in zip(new, found[-1], strict=True)):
+            found.append(new)
+        surrogates = [one.surrogate for one in new]
     return found
 
 
-def held_out(rows: TrainingRows) -> Any:
-    """Return the rows of the hold-out, stratified by class and viewpoint."""
+def held_out(rows: TrainingRows, measure: Measure) -> Bools:
+    """Return the rows of the hold-out, stratified by what the measure conditions on (see above)."""
     if np.ptp(rows.sample_weight) > 0:
         must = "a promise must rest on rows that count the same"
         raise InvalidInputError(must, "sample weights that differ", "Leave them out")
-    cells = np.column_stack([rows.codes, *(sign(v) for v in rows.viewpoints.values())])
-    _, cell, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
-    # A share of a row or two is nothing or half: such cells are drawn from together.
-    return hold_out([np.where(counts[cell] < FEWEST, -1, cell)], HOLD_OUT, 0)
+    strata = [np.zeros(len(rows.codes))]
+    if len(rows.viewpoints) == 1 and "uniform" not in measure.weights:
+        (v,) = rows.viewpoints.values()
+        if "balanced" in measure.weights:
+            strata = [sign(v)]
+        elif len(np.unique(rows.codes)) == 2:  # of more labels, "not this one" is several
+            strata = [rows.codes, sign(v)]
+    return hold_out(strata, HOLD_OUT, 0)
 
 
 def _check_bounded(measure: Measure, held: TrainingRows, classes: Sequence[int]) -> None:

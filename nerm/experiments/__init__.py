@@ -1,4 +1,4 @@
-"""The paper's two experiments, `convergence` (figure 1) and `tradeoff` (figure 2), and `compare_solvers`.
+"""The paper's experiments, `convergence` and `tradeoff` (figures 1 and 2), `levels` (2 again), and `compare_solvers`.
 
 Parallel, resumable, repeatable. Each returns a tidy table; `nerm.plots` draws it (`nerm.experiments.compare` its own).
 From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
@@ -7,6 +7,9 @@ From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
 from nerm.experiments.compare import compare_solvers as compare_solvers
 from nerm.experiments.convergence import convergence as convergence
 from nerm.experiments.convergence import slopes as slopes
+from nerm.experiments.level_methods import LEVEL_METHODS as LEVEL_METHODS
+from nerm.experiments.levels import level_means as level_means
+from nerm.experiments.levels import levels as levels
 from nerm.experiments.methods import METHODS as METHODS
 from nerm.experiments.methods import Fit as Fit
 from nerm.experiments.methods import Fold as Fold
@@ -20,4 +23,4 @@ from nerm.experiments.tradeoff import non_dominated as non_dominated
 from nerm.experiments.tradeoff import tradeoff as tradeoff
 from nerm.public import public_names
 
-__all__ = ["METHODS", *public_names(globals())]
+__all__ = ["LEVEL_METHODS", "METHODS", *public_names(globals())]

@@ -63,6 +63,8 @@ class Fit:
         Why there are no scores, or what a solver that stopped early said.
     converged
         False for a failure and for a solver that stopped early.
+    status
+        What tables call it, where "ok" and "not converged" do not say it.
 
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> fold = Fold(np.zeros((4, 1)), y, y, np.zeros((2, 1)), np.array([-1.0, 1.0]), seed=0)
@@ -76,6 +78,7 @@ class Fit:
     seconds: float
     reason: str = ""
     converged: bool = True
+    status: str = ""
 
 
 FitGrid = Callable[[Fold, float, Sequence[float]], Iterator[Fit]]
@@ -352,13 +355,17 @@ def from_estimator(
     return Method(name, name, coding, tuple(map(float, etas)), None, fit, details=details, **facts)
 
 
-def resolve(methods: str | Method | Sequence[str | Method], etas: Mapping[str, Sequence[float]]) -> list[Method]:
+def resolve(
+    methods: str | Method | Sequence[str | Method],
+    etas: Mapping[str, Sequence[float]],
+    known: Mapping[str, Method] = METHODS,
+) -> list[Method]:
     """Return the methods of these names, with other grids where `etas` has them."""
     chosen: dict[str, Method] = {}
     for method in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(method, Method):
-            check_known(method, "'methods'", METHODS, "Use these, or nerm.experiments.from_estimator")
-            method = METHODS[method]
+            check_known(method, "'methods'", known, "Use these, or nerm.experiments.from_estimator")
+            method = known[method]
         if method.name in chosen:
             raise InvalidInputError("each of 'methods' must have its own name", repr(method.name), "Rename one")
         chosen[method.name] = method

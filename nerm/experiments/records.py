@@ -20,8 +20,9 @@ from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
 MARK = "# nerm experiment "
-# All other columns are numbers.
-WORDS = ("dataset", "method", "tuning", "status", "reason", "problem", "case", "family", "solver", "version", "claim")
+# What a row is about, and what came of it, in words; all other columns are numbers and truth values.
+ABOUT = ("dataset", "measure", "method", "level", "tuning", "problem", "case", "family", "solver", "version")
+WORDS = (*ABOUT, "claim", "status", "reason")
 Row = dict[str, Any]
 Key = tuple[str, ...]
 Cells = list[str]
@@ -218,6 +219,8 @@ def _shown(value: object) -> str:
 def _value(column: str, cell: str) -> Any:
     if column in WORDS:
         return cell
+    if cell in ("True", "False"):
+        return cell == "True"
     return math.nan if cell == "" else int(cell) if cell.lstrip("-").isdigit() else float(cell)
 
 

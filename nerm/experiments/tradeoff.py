@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from nerm.errors import InvalidInputError
 from nerm.experiments.coded_data import CodedData, as_coded_data
-from nerm.experiments.methods import METHODS, Method, resolve, sweep
+from nerm.experiments.methods import FACTS, METHODS, Method, resolve, sweep
 from nerm.experiments.records import Records, Row
 from nerm.experiments.running import Job, Workers, record_all
 from nerm.splitting import as_count, assign_folds, seed_sequence
@@ -22,9 +22,8 @@ from nerm.typing import Bools, Floats
 #: The values of lambda (sum form, C = 1/lambda) among which it is tuned; the paper does not say its own.
 LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 TUNING = 2**32 - 1  # in place of a repetition: these folds are none of the experiment's own
-KEYS = ("dataset", "method", "repetition", "fold")
 TUNING_KEYS = ("dataset", "tuning", "lam", "fold")
-Measure = Callable[[Floats, Floats, Floats], dict[str, float]]
+Measure = Callable[[Floats, Floats, Floats, bool], dict[str, float]]
 Lambdas = dict[tuple[str, str | None], float]
 
 
@@ -78,8 +77,10 @@ def tradeoff(
     Returns
     -------
     DataFrame
-        With the columns dataset, method, repetition, fold, eta (nan for methods without), lam, the measures of
-        `nerm.metrics.report` on the test rows, status ("ok", "not converged", "failed"), reason, seconds.
+        With the columns dataset, method, repetition, fold, eta (nan for methods without), lam, sees_group, randomised
+        and level (as in `Method`), the measures of `nerm.metrics.report` on the test rows, the positive rates of the
+        groups v = -1 and v = +1, status ("ok", "not converged", "failed"), reason, seconds. A method that draws its
+        predictions is measured by its chances.
 
     >>> from nerm.experiments import tradeoff, front
     >>> grid = {"neutral-svm": [0, 1]}
@@ -89,17 +90,55 @@ def tradeoff(
     >>> front(table).columns[:4].tolist()
     ['dataset', 'method', 'eta', 'auc']
     """
-    workers = Workers(n_jobs, backend, client)
-    as_count(repetitions, "repetitions")
     chosen = resolve(methods, dict(etas or {}))
-    lams = _as_lams(lam)
-    data = {each.name: each for each in as_coded_data(datasets, discretize, {m.coding for m in chosen}, data_home)}
+    grids = {m.name: list(m.etas) for m in chosen}
+    return cross_validate(
+        {"experiment": "tradeoff", "etas": grids},
+        [({}, m) for m in chosen],
+        "eta",
+        "trade-off",
+        Workers(n_jobs, backend, client),
+        datasets=datasets,
+        lam=lam,
+        repetitions=repetitions,
+        folds=folds,
+        seed=seed,
+        stratify=stratify,
+        discretize=discretize,
+        results=results,
+        progress=progress,
+        data_home=data_home,
+    )
+
+
+def cross_validate(
+    settings: Row,
+    chosen: Sequence[tuple[Row, Method]],
+    grid: str,
+    title: str,
+    workers: Workers,
+    *,
+    datasets: Any,
+    lam: Any,
+    repetitions: int,
+    folds: int,
+    seed: int,
+    stratify: bool,
+    discretize: str,
+    results: Any,
+    progress: bool | None,
+    data_home: Any,
+) -> Any:
+    """Do what `tradeoff` says for methods, each with what else its rows are about; `grid` names the grid's column."""
+    as_count(repetitions, "repetitions")
+    methods, lams = [method for _, method in chosen], _as_lams(lam)
+    data = {each.name: each for each in as_coded_data(datasets, discretize, {m.coding for m in methods}, data_home)}
     from nerm import __version__
 
     common = {
         "nerm": __version__,
         "datasets": {name: each.digest() for name, each in data.items()},
-        "methods": {m.name: m.details for m in chosen},
+        "methods": {m.name: m.details for m in methods},
         "lam": list(lams),
         "discretize": discretize,
         "folds": as_count(folds, "folds", 2),
@@ -107,20 +146,21 @@ def tradeoff(
         "stratify": bool(stratify),
     }
     record = partial(record_all, shared=data, workers=workers, progress=progress)
-    tuned = _tune(data, chosen, common, results, record)
+    tuned = _tune(data, methods, {"experiment": f"{settings['experiment']} tuning", **common}, results, record)
     jobs = []
-    for name, method in product(data, chosen):
+    for name, (about, method) in product(data, chosen):
         weight = tuned.get((name, method.tuning), math.nan)
+        facts = {fact: getattr(method, fact) for fact in FACTS}
         for repetition, fold in product(range(repetitions), range(folds)):
-            place = {"dataset": name, "method": method.name, "repetition": repetition, "fold": fold, "lam": weight}
-            places = tuple({**place, "eta": eta} for eta in method.etas or (math.nan,))
+            place = {"dataset": name, **about, "method": method.name, "repetition": repetition, "fold": fold}
+            places = tuple({**place, grid: value, "lam": weight, **facts} for value in method.etas or (math.nan,))
             jobs.append(Job(places, _measured, (common, _report, method, weight, repetition, fold), name))
-    grids = {m.name: list(m.etas) for m in chosen}
-    settings = {"experiment": "tradeoff", **common, "etas": grids, "repetitions": int(repetitions)}
     signs = np.array([1.0, 1.0, -1.0, -1.0])
     measures = _report(signs, signs, signs[[0, 2, 1, 3]])  # for their names
-    columns = (*KEYS, "eta", "lam", *measures, "status", "reason")
-    return record(jobs, records=Records(results, settings, columns, KEYS), title="trade-off")
+    keys = ("dataset", *chosen[0][0], "method", "repetition", "fold")
+    columns = (*keys, grid, "lam", *FACTS, *measures, "status", "reason")
+    settings = {"experiment": settings["experiment"], **common, **settings, "repetitions": int(repetitions)}
+    return record(jobs, records=Records(results, settings, columns, keys), title=title)
 
 
 def _as_lams(lam: Any) -> tuple[float, ...]:
@@ -131,13 +171,21 @@ def _as_lams(lam: Any) -> tuple[float, ...]:
     return tuple(sorted({float(v) for v in values}))
 
 
-def _report(y: Floats, scores: Floats, viewpoint: Floats) -> dict[str, float]:
+def _report(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
+    """Return what `nerm.metrics.report` has and the groups' positive rates; in expectation, where these are chances."""
     from nerm.metrics import report
 
-    return {name: value for name, value in report(y, scores, viewpoint).as_dict().items() if name != "n"}
+    chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
+    made = report(y, scores, viewpoint).as_dict()
+    if randomised:  # each row as two, one a prediction
+        both, predicted = np.concatenate([chance, 1 - chance]), np.repeat([1.0, -1.0], len(y))
+        made = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), both).as_dict() | {"auc": made["auc"]}
+    made = {name: value for name, value in made.items() if name != "n"}
+    groups = {"minus": viewpoint <= 0, "plus": viewpoint > 0}
+    return made | {f"positive_rate_{name}": float(chance[rows].mean()) for name, rows in groups.items()}
 
 
-def _auc(y: Floats, scores: Floats, viewpoint: Floats) -> dict[str, float]:
+def _auc(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
     from sklearn.metrics import roc_auc_score
 
     return {"auc": float(roc_auc_score(y, scores))}
@@ -152,11 +200,13 @@ def _measured(
     train, test = np.flatnonzero(of != fold), np.flatnonzero(of == fold)
     own = int(seed_sequence(settings["seed"], data.name, repetition, fold).generate_state(1)[0])
     for fit in sweep(method, data, train, test, lam, own):
-        row: Row = {"status": "ok" if fit.converged else "not converged", "reason": fit.reason, "seconds": fit.seconds}
+        status = fit.status or ("ok" if fit.converged else "not converged")
+        row: Row = {"status": status, "reason": fit.reason, "seconds": fit.seconds}
         try:
-            row |= (
-                {"status": "failed"} if fit.scores is None else measure(data.y[test], fit.scores, data.viewpoint[test])
-            )
+            if fit.scores is None:
+                row["status"] = "failed"
+            else:
+                row |= measure(data.y[test], fit.scores, data.viewpoint[test], method.randomised)
         except Exception as error:  # scores that are not finite, for instance
             row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
         yield row
@@ -175,8 +225,8 @@ def _tune(
         place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
         jobs.append(Job((place,), _measured, (common, _auc, method, lam, TUNING, fold), name))
     path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
-    settings, columns = {"experiment": "tradeoff tuning", **common}, (*TUNING_KEYS, "auc", "status", "reason")
-    table = record(jobs, records=Records(path, settings, columns, TUNING_KEYS), title="choice of lambda")
+    columns = (*TUNING_KEYS, "auc", "status", "reason")
+    table = record(jobs, records=Records(path, common, columns, TUNING_KEYS), title="choice of lambda")
     best: Lambdas = {}
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()
@@ -230,8 +280,9 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     -------
     DataFrame
         With the columns dataset, method, eta, the two means, their standard deviations (``…_std``, over all folds),
-        fits, failed (folds without a result, which the means leave out) and non_dominated, judged among the etas of one
-        method, as in the paper's figure 2.
+        fits, failed (folds without a result, which the means leave out), what is known of the method (sees_group,
+        randomised, level; where the table has it) and non_dominated, judged among the etas of one method, as in the
+        paper's figure 2.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"dataset": "german", "method": "pr", "eta": [0.0, 1.0, 10.0] * 2, "status": "ok",
@@ -257,6 +308,7 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
             f"{risk}_std": (risk, "std"),
             "fits": ("failed", "size"),
             "failed": ("failed", "sum"),
+            **{fact: (fact, "first") for fact in FACTS if fact in rows},
         }
     ).reset_index()
     means["non_dominated"] = False

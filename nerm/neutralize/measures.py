@@ -17,15 +17,6 @@ from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
 from nerm.typing import Floats
 
-#: By the name of the measure, the neutrality weights of the terms that move it.
-WEIGHTS = {
-    "calders_verwer_score": ("balanced",),
-    "neutrality_risk": ("uniform",),
-    "equal_opportunity_difference": ("equal_opportunity",),
-    "equalized_odds_difference": ("equal_opportunity", "predictive_equality"),
-    "normalized_prejudice_index": ("balanced",),
-}
-
 
 @dataclass(frozen=True)
 class Measure:
@@ -80,6 +71,6 @@ def as_measure(measure: Any) -> Measure:
     if not isinstance(measure, str):
         must = "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float"
         raise InvalidInputError(must, repr(measure), "Pass 'calders_verwer_score', for instance")
-    if measure not in WEIGHTS:
-        raise UnknownNameError("'measure'", measure, WEIGHTS, "Use one of these names, or a function")
-    return Measure(measure, WEIGHTS[measure])
+    if measure not in metrics.MOVED_BY:
+        raise UnknownNameError("'measure'", measure, metrics.MOVED_BY, "Use one of these names, or a function")
+    return Measure(measure, metrics.MOVED_BY[measure])

@@ -103,11 +103,21 @@ class Trial:
         return np.array(found)
 
     def quality(self, scores: Floats, on: Bools | None = None) -> dict[str, float]:
-        """Return accuracy and AUC on rows: the share of pairs that are ranked rightly, ties by half."""
+        """Return accuracy and AUC on rows."""
         rows = self.used if on is None else on
         y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
-        place = np.unique(f, return_inverse=True)[1]
-        positive, negative = (np.bincount(place, s * (y == side)) for side in (1, -1))
-        right = positive @ (np.cumsum(negative) - negative / 2)
-        auc = float(right / (positive.sum() * negative.sum()))
-        return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": auc}
+        return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": auc(y, f, s)}
+
+
+def auc(y: Floats, scores: Floats, weight: Floats) -> float:
+    """Return the weighted share of pairs of a yes and a no in which the yes has the larger score; a tie is half.
+
+    >>> auc(np.array([1.0, 1.0, -1.0]), np.array([0.5, 2.0, 0.5]), np.ones(3))
+    0.75
+    """
+    order = np.argsort(scores)
+    ranked, yes = scores[order], y[order] > 0
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # of every score
+    some, none = (np.cumsum(weight[order] * of)[last] for of in (yes, ~yes))
+    below, pairs = none - 0.5 * np.diff(none, prepend=0.0), float(some[-1] * none[-1])
+    return float(np.diff(some, prepend=0.0) @ below) / pairs if pairs else float("nan")

@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,12 +83,19 @@ def obstacle_of(solver: Solver, problem: Problem) -> str | None:
 
 SETTLED = (Status.OPTIMAL, Status.INFEASIBLE)  # proved: nobody else needs to be asked
 THIRD_OPINION = 200_000  # the same for another general solver, where the first returned nothing at all
-NOTHING_CAME = "takes every atom too; clarabel returned nothing"
 SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
 
 
-def choose(problem: Problem) -> list[tuple[Solver, str]]:
-    """Return the solvers that ``solver="auto"`` tries, in order, each with its reason.
+class Choice(NamedTuple):
+    """A solver that ``solver="auto"`` tries, and why; perhaps only where those before returned nothing at all."""
+
+    solver: Solver
+    reason: str
+    after_failure: bool = False
+
+
+def choose(problem: Problem) -> list[Choice]:
+    """Return the solvers that ``solver="auto"`` tries, in order.
 
     The fastest of nerm's own that takes the problem; else, or where its answer is not certified and the size allows it,
     Clarabel, which takes every atom; where that returns nothing at all, ECOS. `stats.reason` tells which happened.
@@ -98,15 +105,15 @@ def choose(problem: Problem) -> list[tuple[Solver, str]]:
     obstacles = {solver.name: obstacle_of(solver, problem) for solver in ranked}
     for name, obstacle in obstacles.items():
         if obstacle is None:
-            plan = [(known()[name], "the fastest of nerm's own solvers that take this problem")]
+            plan = [Choice(known()[name], "the fastest of nerm's own solvers that take this problem")]
             if problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION:
-                plan.append((general, f"a second opinion: {name} was not certified"))
+                plan.append(Choice(general, f"a second opinion: {name} was not certified"))
             return plan
     missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
-    plan = [(general, f"takes every atom; nerm's own solvers do not take {missing}")]
+    plan = [Choice(general, f"takes every atom; nerm's own solvers do not take {missing}")]
     another = known()["ecos"]
     if another.installed() and problem.hypothesis.n * problem.hypothesis.size <= THIRD_OPINION:
-        plan.append((another, NOTHING_CAME))
+        plan.append(Choice(another, "takes every atom too; clarabel returned nothing", after_failure=True))
     return plan
 
 
@@ -220,14 +227,14 @@ def _certified(
     plan = (
         choose(problems[0])
         if isinstance(reference, str) and reference == "auto"
-        else [(get(reference, problems[0]), "asked for")]
+        else [Choice(get(reference, problems[0]), "asked for")]
     )
     if options:
         plan = plan[:1]  # options belong to one solver
     solutions: list[Solution | None] = [None] * len(problems)
-    for solver, reason in plan:
+    for solver, reason, after_failure in plan:
         open_ones = [i for i, s in enumerate(solutions) if s is None or s.status not in SETTLED]
-        if reason == NOTHING_CAME:
+        if after_failure:
             open_ones = [i for i in open_ones if (s := solutions[i]) is not None and s.status is Status.FAILED]
         if not open_ones:
             break

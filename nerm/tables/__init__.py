@@ -1,4 +1,4 @@
-r"""From a text file to numbers: reading tables, what their columns mean, and coding them as a saved recipe.
+r"""From a file to numbers: reading tables, what their columns mean, and coding them as a saved recipe.
 
 >>> from nerm.tables.reading import parse_table
 >>> table = parse_table("age,sex,income\n31,f,low\n?,m,high\n", "example")
@@ -7,9 +7,12 @@ r"""From a text file to numbers: reading tables, what their columns mean, and co
 """
 
 from nerm.public import public_names
+from nerm.tables.kinds import survey as survey
 from nerm.tables.reading import TextTable as TextTable
 from nerm.tables.reading import parse_table as parse_table
+from nerm.tables.reading import read_parts as read_parts
 from nerm.tables.reading import read_table as read_table
+from nerm.tables.reading import table_of as table_of
 from nerm.tables.recipe import Recipe as Recipe
 from nerm.tables.recipe import learn_recipe as learn_recipe
 from nerm.tables.recipe import nominal_columns as nominal_columns

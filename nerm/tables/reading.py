@@ -1,21 +1,27 @@
-"""Reading separated text into columns of words, with the line of each row kept for messages."""
+"""Reading tables into columns of words, with the line of each row kept for messages; all at once or in parts."""
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any, Self
 
 import numpy as np
 
-from nerm.datasets.published_files import read_bytes
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.typing import Array, Bools, Ints
-from nerm.validation import check_known
+from nerm.tables.formats import Opened, opened, word_of
+from nerm.tables.formats import read_text as read_text
+from nerm.tables.numbers import MARKS, decimal_marks, numbers_in
+from nerm.typing import Array, Bools, Floats, Ints
+from nerm.validation import as_pandas, as_positive, check_known
 
-MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
+MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "<NA>", "NaT")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
+MEMORY = 2.0  # GB that a table may take
+CELL = 64  # bytes of a cell, besides its letters, until it is a number of the model
+PART = 1_000_000  # cells that are read at once where a table is read in parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +40,10 @@ class TextTable:
         Which of the file's rows each one is, counted from 1 and with the rows that were skipped, (n,).
     skipped
         How many rows were left out.
+    marks
+        The decimal mark of columns whose numbers are not written as Python does.
+    notes
+        What was understood of the file.
 
     Examples
     --------
@@ -54,18 +64,57 @@ class TextTable:
     lines: Ints
     places: Ints
     skipped: int = 0
+    marks: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def __getitem__(self, name: str) -> Array:
-        check_known(name, f"a column of {self.source}", self.names, "Name a column of the file")
+        if name not in self.columns:
+            check_known(name, f"a column of {self.source}", self.names, "Name a column of the file")
         return self.columns[name]
+
+    def numbers(self, name: str) -> Floats:
+        """Return the numbers of a column as they are written in this file, nan for words, (n,)."""
+        words, mark = self[name], self.marks.get(name)
+        numbers = numbers_in(words, mark)
+        strange = np.isnan(numbers)
+        if mark is None and self.marks and strange.any():  # a part of a file may be the first to show the mark
+            usual = Counter(self.marks.values()).most_common(1)[0][0]
+            numbers[strange] = numbers_in(words[strange], usual)
+        return numbers
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return the table of these rows: a mask (n,), or their numbers."""
         columns = {name: column[kept] for name, column in self.columns.items()}
         return replace(self, columns=columns, lines=self.lines[kept], places=self.places[kept])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How separated text is to be read.
+
+    Parameters
+    ----------
+    separator
+        One character or a name in `SEPARATORS`; None takes the one that splits the first lines alike, spaces last.
+    columns, header
+        Names for a file without a header line; `header=False` alone names them c1, c2, ….
+    skip_lines
+        Lines to leave out at the top, such as a comment.
+    skip_bad_rows
+        Leave out rows with another number of fields instead of refusing the file; `TextTable.skipped` counts them.
+    decimal
+        "comma" or "point"; None finds out, column by column.
+    """
+
+    separator: str | None = None
+    columns: Sequence[str] | None = None
+    header: bool = True
+    skip_lines: int = 0
+    skip_bad_rows: bool = False
+    decimal: str | None = None
 
 
 def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
@@ -78,64 +127,85 @@ def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
     return np.fromiter((word in known for word in column), dtype=bool, count=len(column))
 
 
-def read_table(path: Any, **options: Any) -> TextTable:
-    r"""Read a CSV file, plain or gzip'ed, UTF-8. Options as for `parse_table`.
+def read_table(
+    path: Any, *, encoding: str | None = None, sheet: str | None = None, memory: float = MEMORY, **options: Any
+) -> TextTable:
+    r"""Read a table: CSV, Excel, Parquet, Feather or JSON lines, plain or compressed.
 
+    Parameters
+    ----------
+    path
+        Of the file; "-" is standard input.
+    encoding
+        Of text; UTF-8 by default, and UTF-16 where the file says so.
+    sheet
+        Of a workbook, by default the first.
+    memory
+        How many GB the table may take; one that would take more is refused.
+    options
+        As for `Layout`.
+
+    Examples
+    --------
     >>> import gzip, tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "people.csv.gz"
     ...     _ = path.write_bytes(gzip.compress(b"age;sex\n31;f\n"))
     ...     read_table(path).columns["sex"].tolist()
     ['f']
     """
-    return parse_table(read_text(path), Path(path).name, **options)
+    return next(read_parts(path, encoding=encoding, sheet=sheet, memory=memory, whole=True, **options))
 
 
-def read_text(path: Any) -> str:
-    """Return the text of a file, unzipped where it is gzip'ed; anything but UTF-8 is refused."""
-    where = Path(path)
-    try:
-        content = read_bytes(where)
-    except OSError as error:
-        said = {
-            FileNotFoundError: ("the file must exist", f"no file {str(path)!r}", "Check its name and folder"),
-            IsADirectoryError: ("the table must be a file", f"the folder {str(path)!r}", "Name a file in this folder"),
-        }
-        other = ("the file must be readable", f"{error.strerror} for {str(path)!r}", "Check its permissions")
-        raise InvalidInputError(*said.get(type(error), other)) from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        must = f"{where.name!r} must be UTF-8 text"
-        got = f"byte 0x{content[error.start]:02x} in line {line}"
-        raise InvalidInputError(must, got, "Save it as UTF-8, for instance with: iconv -f LATIN1 -t UTF-8") from None
-
-
-def parse_table(
-    text: str,
-    source: str,
+def read_parts(
+    path: Any,
     *,
-    separator: str | None = None,
-    columns: Sequence[str] | None = None,
-    header: bool = True,
-    skip_lines: int = 0,
-    skip_bad_rows: bool = False,
-) -> TextTable:
+    encoding: str | None = None,
+    sheet: str | None = None,
+    memory: float = MEMORY,
+    whole: bool = False,
+    progress: Callable[[float], None] = lambda _: None,
+    **options: Any,
+) -> Iterator[TextTable]:
+    r"""Read a table in parts of about a million cells, so that its length does not matter.
+
+    Parameters
+    ----------
+    path, encoding, sheet, memory, options
+        As for `read_table`.
+    whole
+        Whether to read all of it as one part.
+    progress
+        Told the share of the file that was read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "numbers.csv"
+    ...     _ = path.write_text("a,b\n" + "1,2\n" * 600_000)
+    ...     [len(part) for part in read_parts(path)]
+    [500000, 100000]
+    """
+    most = int(1e9 * as_positive(memory, "--memory"))
+    with opened(path, encoding, sheet, most) as (file, share):
+        source = "standard input" if str(path) == "-" else str(path).replace("\\", "/").rpartition("/")[2]
+        for table in _tables(file, source, Layout(**options), most, whole):
+            progress(share())
+            yield table
+
+
+def parse_table(text: str, source: str, **options: Any) -> TextTable:
     r"""Parse separated text.
 
     Parameters
     ----------
     text, source
         The text, and what messages call it.
-    separator
-        One character or a name in `SEPARATORS`; None takes the one that splits the first line most, spaces last.
-    columns, header
-        Names for a file without a header line; `header=False` alone names them c1, c2, ….
-    skip_lines
-        Lines to leave out at the top, such as a comment.
-    skip_bad_rows
-        Leave out rows with another number of fields instead of refusing the file; `TextTable.skipped` counts them.
+    options
+        As for `Layout`.
 
     Examples
     --------
@@ -148,58 +218,112 @@ def parse_table(
         ...
     nerm.errors.InvalidInputError: every row of 'people.txt' must have 2 fields, one a column. Got 1 of 3 rows ...
     """
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InvalidInputError(f"{source!r} must be a text file", f"a NUL byte in line {line}", "Export it as CSV")
-    body = "".join(io.StringIO(text).readlines()[skip_lines:])
-    if not body.strip():
-        raise InvalidInputError(f"{source!r} must hold a header and rows", "an empty file", "Check how it was written")
-    mark = _separator(separator, body, source)
-    records = [(line + skip_lines, record) for line, record in _records(body, mark, source)]
-    if columns is None and header:
-        names, records = [name.strip() for name in records[0][1]], records[1:]
+    return next(_tables(Opened(io.StringIO(text, newline="")), source, Layout(**options), len(text) * 1000, True))
+
+
+def table_of(frame: Any, source: str = "the table") -> TextTable:
+    """Return a DataFrame of pandas, polars or pyarrow as a table of words.
+
+    >>> import pandas as pd
+    >>> table_of(pd.DataFrame({"age": [31.0, None], "sex": ["f", "m"]}))["age"].tolist()
+    ['31', '']
+    """
+    frame = as_pandas(frame)
+    if not hasattr(frame, "iloc"):
+        got = type(frame).__name__
+        raise InvalidInputError(f"{source} must be a DataFrame of pandas, polars or pyarrow", got, "Convert it")
+    names = [str(name) for name in frame.columns]
+    columns = [np.array([word_of(v) for v in frame.iloc[:, j].tolist()], dtype=object) for j in range(len(names))]
+    places = np.arange(1, len(frame) + 1)
+    return TextTable(source, tuple(names), dict(zip(names, columns, strict=True)), places, places)
+
+
+def _tables(file: Opened, source: str, layout: Layout, most: int, whole: bool) -> Iterator[TextTable]:
+    """Yield the parts of an open table."""
+    decimal = None if layout.decimal is None else MARKS.get(layout.decimal, layout.decimal)
+    if decimal not in (None, *MARKS.values()):
+        raise UnknownNameError("'decimal'", layout.decimal, MARKS)
+    separator = None
+    if file.rows is None:
+        separator, records = _text_records(file.lines, layout, source)
     else:
-        names = list(columns) if columns is not None else [f"c{j + 1}" for j in range(len(records[0][1]))]
-    _check_names(names, source, given=columns is not None)
-    return _assembled(names, records, source, skip_bad_rows)
+        records = islice(file.rows, 0 if file.named else layout.skip_lines, None)
+    first = next(records, None)
+    if first is None:
+        raise InvalidInputError(f"{source!r} must hold a header and rows", "an empty file", "Check how it was written")
+    if layout.columns is not None:
+        names = list(layout.columns)
+    else:
+        names = [name.strip() for name in first[1]] if layout.header or file.named else []
+        names = names or [f"c{j + 1}" for j in range(len(first[1]))]
+    if not file.named and (layout.columns is not None or not layout.header):
+        records = chain([first], records)
+    _check_names(names, source, given=layout.columns is not None)
+    rows, start, marks = (None if whole else max(1000, PART // len(names))), 0, None
+    while True:
+        columns, lines, places, bad = _collected(names, islice(records, rows), start, source, most)
+        read = len(lines) + len(bad)
+        if start and not read:
+            return
+        _check_rows(names, read, bad, source, layout.skip_bad_rows)
+        marks = decimal_marks(columns, MISSING, decimal, separator) if marks is None else marks
+        notes = (*file.notes, *_decimal_notes(columns, marks)) if not start else ()
+        yield TextTable(source, tuple(names), columns, lines, places, len(bad), marks, notes)
+        start += read
+        if rows is None or read < rows:
+            return
 
 
-def _separator(given: str | None, body: str, source: str) -> str:
-    """Return the separator: the given one, or what the first line suggests."""
+def _text_records(lines: Iterator[str], layout: Layout, source: str) -> tuple[str, Iterator[tuple[int, list[str]]]]:
+    """Return the separator and the numbered records of text."""
+    lines = islice(lines, layout.skip_lines, None)
+    sample = list(islice(lines, 30))
+    if not any(line.strip() for line in sample):
+        sample += [line for line in islice(lines, 100_000) if line.strip()][:2]
+    if not any(line.strip() for line in sample):
+        return ",", iter(())
+    mark = _separator(layout.separator, [line for line in sample if line.strip()], source)
+    return mark, _records(chain(sample, lines), mark, source, layout.skip_lines)
+
+
+def _separator(given: str | None, sample: Sequence[str], source: str) -> str:
+    """Return the separator: the given one, or what the first lines suggest."""
     if given is not None:
         mark = SEPARATORS.get(given, given)
         if len(mark) != 1:
             raise UnknownNameError("'separator'", given, SEPARATORS, "Use one of these names, or one character")
         return mark
-    first = next(line for line in body.splitlines() if line.strip())
-    counts = {mark: first.count(mark) for mark in (",", ";", "\t", "|")}
-    best = max(counts, key=lambda mark: counts[mark])
-    if counts[best]:
+    counts = {mark: [line.count(mark) for line in sample] for mark in ("\t", ";", "|", ",")}
+    for mark, found in counts.items():
+        if len(found) > 1 and found[0] and len(set(found)) == 1:
+            return mark
+    best = max(counts, key=lambda mark: counts[mark][0])
+    if counts[best][0]:
         return best
-    if len(first.split()) > 1:
+    if len(sample[0].split()) > 1:
         return " "
     must = f"{source!r} must have at least two columns"
-    got = "one column" if len(body.splitlines()) > 1 else f"only {first[:40]!r}"
+    got = "one column" if len(sample) > 1 else f"only {sample[0].strip()[:40]!r}"
     raise InvalidInputError(must, got, "Separate columns by commas, or name the separator with --separator")
 
 
-def _records(body: str, mark: str, source: str) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: Iterator[str], mark: str, source: str, skipped: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of each line that is not blank, with its number; runs of spaces separate once."""
     if mark == " ":
-        for number, line in enumerate(body.splitlines(), start=1):
+        for number, line in enumerate(lines, start=1 + skipped):
             if line.strip():
                 yield number, line.split()
         return
-    reader = csv.reader(io.StringIO(body, newline=""), delimiter=mark, skipinitialspace=True, strict=True)
+    reader = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
     start = 1
     try:
         for record in reader:
             if record and (len(record) > 1 or record[0].strip()):
-                yield start, [field.strip() for field in record]
+                yield start + skipped, [field.strip() for field in record]
             start = reader.line_num + 1
     except csv.Error as error:
         must = f"{source!r} must be well-formed CSV"
-        raise InvalidInputError(must, f"line {start}: {error}", "Correct its quotes") from None
+        raise InvalidInputError(must, f"line {start + skipped}: {error}", "Correct its quotes") from None
 
 
 def _check_names(names: list[str], source: str, *, given: bool) -> None:
@@ -213,25 +337,56 @@ def _check_names(names: list[str], source: str, *, given: bool) -> None:
         must = f"{where} must name every column"
         got = f"no name for column {blank[0]}" + (f" (and {len(blank) - 1} more)" if len(blank) > 1 else "")
         raise InvalidInputError(must, got, "Add it, or use --no-header if the first line is data")
-    doubles = sorted({name for name in names if names.count(name) > 1})
-    if doubles:
-        raise InvalidInputError(
-            f"{where} must name every column once", f"{doubles[0]!r} {names.count(doubles[0])} times", "Rename one"
-        )
+    name, times = min(Counter(names).items(), key=lambda item: (item[1] < 2, item[0]))
+    if times > 1:
+        raise InvalidInputError(f"{where} must name every column once", f"{name!r} {times} times", "Rename one")
 
 
-def _assembled(names: list[str], records: list[tuple[int, list[str]]], source: str, skip_bad_rows: bool) -> TextTable:
-    """Return the table after checking that every row has a field for every column."""
-    bad = [(line, len(record)) for line, record in records if len(record) != len(names)]
-    if bad and (not skip_bad_rows or len(bad) == len(records)):
+def _collected(
+    names: Sequence[str], records: Iterable[tuple[int, list[str]]], start: int, source: str, most: int
+) -> tuple[dict[str, Array], Ints, Ints, list[tuple[int, int]]]:
+    """Return columns, lines and places of the rows that have a field a column, and (line, fields) of the others."""
+    columns: list[list[str]] = [[] for _ in names]
+    lines, places, bad = [], [], []
+    words: dict[str, str] = {}  # a word that is seen again is the same object
+    size = 0
+    for place, (line, record) in enumerate(records, start=start + 1):
+        if len(record) != len(names):
+            bad.append((line, len(record)))
+            continue
+        size += CELL * len(record) + sum(map(len, record))
+        if size > most:
+            must = f"{source!r} must fit into {most / 1e9:g} GB of memory"
+            do = "Use fewer rows or columns, or allow more with --memory"
+            raise InvalidInputError(must, f"more with row {place:,}", do)
+        lines.append(line)
+        places.append(place)
+        for column, word in zip(columns, record, strict=True):
+            column.append(words.setdefault(word, word))
+    arrays = {name: np.array(column, dtype=object) for name, column in zip(names, columns, strict=True)}
+    return arrays, np.array(lines, dtype=int), np.array(places, dtype=int), bad
+
+
+def _check_rows(names: Sequence[str], read: int, bad: list[tuple[int, int]], source: str, skip_bad_rows: bool) -> None:
+    """Refuse rows without a field for every column, and a table without rows."""
+    if bad and (not skip_bad_rows or len(bad) == read):
         line, fields = bad[0]
-        share = 100 * len(bad) / len(records)
-        got = f"{len(bad)} of {len(records)} rows ({share:.3g} %) with another number, first {fields} in line {line}"
+        share = f"{len(bad)} of {read} rows ({100 * len(bad) / read:.3g} %)"
+        got = f"{share} with another number, first {fields} in line {line}"
         do = "Correct them, name the columns with --columns, or leave such rows out with --skip-bad-rows"
         raise InvalidInputError(f"every row of {source!r} must have {len(names)} fields, one a column", got, do)
-    good = [(k, line, record) for k, (line, record) in enumerate(records, start=1) if len(record) == len(names)]
-    if not good:
+    if not read:
         raise InvalidInputError(f"{source!r} must hold at least one row", "only a header", "Check how it was written")
-    columns = {name: np.array([record[j] for *_, record in good], dtype=object) for j, name in enumerate(names)}
-    places, lines = (np.array([entry[k] for entry in good]) for k in (0, 1))
-    return TextTable(source, tuple(names), columns, lines, places, len(bad))
+
+
+def _decimal_notes(columns: Mapping[str, Array], marks: Mapping[str, str]) -> Iterator[str]:
+    """Say which columns were read with which decimal mark, with an example."""
+    for word, mark in MARKS.items():
+        names = [name for name, its in marks.items() if its == mark]
+        if names:
+            column = columns[names[0]]
+            plain, read = numbers_in(column), numbers_in(column, mark)
+            odd = int(np.flatnonzero(~np.isnan(read) & (read != plain))[0])
+            example = f"{column[odd]!r} is {read[odd]:.12g}"
+            shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            yield f"{shown} read with a decimal {word} ({example}); --decimal says otherwise"

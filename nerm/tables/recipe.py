@@ -5,8 +5,7 @@ training rows had some, sets a column of its own. Nominal values get a column ea
 where training rows had it. Frozen, and made of plain strings and floats: it is saved as data, never as code.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -15,32 +14,16 @@ import scipy.sparse as sp
 
 from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
+from nerm.tables.dates import ORDERS, days_in, parts_of
+from nerm.tables.kinds import NUMBERS, WORDS, kind_of
 from nerm.tables.reading import MISSING, TextTable, missing_in
-from nerm.typing import Array, Bools, Floats, Matrix
+from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # nominal columns keep this many values and pool the rest
-NUMERIC_SHARE = 0.5  # from this share of numbers on, words in a column are taken for mistakes
 OTHER, MISSING_LEVEL = "(other)", "(missing)"
 # With a smaller share of nonzero entries the matrix is sparse, which nerm's engine solves faster: Adult, with
 # 12 %, in a sixth of the time. Small tables are dense anyway: nothing is to be gained.
 DENSE_SHARE, DENSE_ENTRIES = 0.4, 20_000
-
-
-def numbers_in(words: Iterable[str]) -> Floats:
-    """Return the finite numbers that words spell, nan for a word that spells none.
-
-    >>> numbers_in(["-2.5e3", "1_000", "inf", "A11"]).tolist()
-    [-2500.0, nan, nan, nan]
-    """
-    return np.array([_number(word) for word in words], dtype=float)
-
-
-def _number(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        return math.nan
-    return number if math.isfinite(number) and "_" not in word else math.nan
 
 
 @dataclass(frozen=True)
@@ -64,9 +47,8 @@ class Numeric:
     indicator: bool
 
     @classmethod
-    def learn(cls, name: str, known: Array, indicator: bool) -> Self:
-        """Return the coding of a column with these known words."""
-        numbers = numbers_in(known)
+    def learn(cls, name: str, numbers: Floats, indicator: bool) -> Self:
+        """Return the coding of a column with these known numbers."""
         return cls(name, float(numbers.mean()), float(numbers.std()) or 1.0, float(np.median(numbers)), indicator)
 
     @property
@@ -74,20 +56,78 @@ class Numeric:
         """The columns that this one becomes."""
         return (self.name, f"{self.name} {MISSING_LEVEL}") if self.indicator else (self.name,)
 
-    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, str | None]:
-        """Return the (n, features) matrix of a table's column, and a note on what was guessed."""
-        words = table[self.name]
-        numbers = np.where(unknown, self.median, numbers_in(words))
-        if np.isnan(numbers).any():
-            i = int(np.flatnonzero(np.isnan(numbers))[0])
-            must = f"column {self.name!r} of {table.source!r} must hold numbers, as the model was fitted on"
-            got = f"{words[i]!r} in line {int(table.lines[i])}"
-            raise InvalidInputError(must, got, "Correct it, or leave the field empty")
+    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
+        """Return the (n, features) matrix of a table's column, and how many values were guessed."""
+        numbers = np.where(unknown, self.median, table.numbers(self.name))
+        _check_read(numbers, self.name, table, "numbers")
         scaled = (numbers - self.mean) / self.scale
         if self.indicator:
-            return sp.csr_matrix(np.column_stack([scaled, unknown])), None
-        guessed = f"{self.name!r}: {int(unknown.sum())} missing values replaced by {self.median:g}"
-        return sp.csr_matrix(scaled[:, None]), guessed if unknown.any() else None
+            return sp.csr_matrix(np.column_stack([scaled, unknown])), 0
+        return sp.csr_matrix(scaled[:, None]), int(unknown.sum())
+
+    def said(self, guessed: int) -> str:
+        """Say what was guessed."""
+        return f"{self.name!r}: {guessed} missing values replaced by {self.median:g}"
+
+
+def _check_read(numbers: Floats, name: str, table: TextTable, what: str) -> None:
+    """Refuse words where the model knows numbers or dates."""
+    if np.isnan(numbers).any():
+        i = int(np.flatnonzero(np.isnan(numbers))[0])
+        must = f"column {name!r} of {table.source!r} must hold {what}, as the model was fitted on"
+        got = f"{table[name][i]!r} in line {int(table.lines[i])}"
+        raise InvalidInputError(must, got, "Correct it, or leave the field empty")
+
+
+@dataclass(frozen=True)
+class Dates:
+    """A column of dates: year, month and days as numbers of their own, as far as they vary.
+
+    Attributes
+    ----------
+    name
+        Of the column.
+    order
+        Of day, month and year in the training file; new rows may be written otherwise if that is clear.
+    parts
+        (name, mean, scale, median) of each, in training rows.
+    indicator
+        Whether a last column says where the date is missing.
+    """
+
+    name: str
+    order: str
+    parts: tuple[tuple[str, float, float, float], ...]
+    indicator: bool
+
+    @classmethod
+    def learn(cls, name: str, words: Array, order: str, indicator: bool) -> Self:
+        """Return the coding of a column with these known words."""
+        found = []
+        for part, numbers in parts_of(days_in(words, order)).items():
+            if numbers.std() > 0 or part == "days":
+                found.append((part, float(numbers.mean()), float(numbers.std()) or 1.0, float(np.median(numbers))))
+        return cls(name, order, tuple(found), indicator)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that this one becomes."""
+        return tuple(f"{self.name} ({part})" for part in (*(p for p, *_ in self.parts), *["missing"] * self.indicator))
+
+    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
+        """Return the (n, features) matrix of a table's column, and how many dates were guessed."""
+        words = np.where(unknown, "", table[self.name])
+        best = max((self.order, *ORDERS), key=lambda order: int((~np.isnan(days_in(words, order))).sum()))
+        days = days_in(words, best)
+        _check_read(np.where(unknown, 0.0, days), self.name, table, "dates")
+        numbers = parts_of(days)
+        coded = [(np.where(unknown, median, numbers[p]) - mean) / scale for p, mean, scale, median in self.parts]
+        matrix = sp.csr_matrix(np.column_stack([*coded, *[unknown] * self.indicator]))
+        return matrix, 0 if self.indicator else int(unknown.sum())
+
+    def said(self, guessed: int) -> str:
+        """Say what was guessed."""
+        return f"{self.name!r}: {guessed} missing dates replaced by a middle one"
 
 
 @dataclass(frozen=True)
@@ -122,18 +162,21 @@ class Nominal:
         """The columns that this one becomes."""
         return tuple(f"{self.name} = {level}" for level in Levels(self.levels).shown)
 
-    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, str | None]:
-        """Return the (n, features) matrix of a table's column, and a note on values that are no level."""
+    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
+        """Return the (n, features) matrix of a table's column, and how many values are no level."""
         levels = Levels(self.levels)
         codes = levels.codes(np.where(unknown, MISSING_LEVEL, table[self.name]))
         if self.pooled:
             codes[(codes < 0) & ~unknown] = self.levels.index(OTHER)
-        strange = int((codes < 0).sum())
-        note = f"{self.name!r}: {strange} values not seen in fit, coded as none of the known ones"
-        return levels.matrix(codes, unknown=0.5), note if strange else None
+        return levels.matrix(codes, unknown=0.5), int((codes < 0).sum())
+
+    def said(self, guessed: int) -> str:
+        """Say what was guessed."""
+        return f"{self.name!r}: {guessed} values not seen in fit, coded as none of the known ones"
 
 
-KINDS: dict[str, Any] = {"Numeric": Numeric, "Nominal": Nominal}
+Coding = Numeric | Nominal | Dates
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Numeric, Nominal, Dates)}
 
 
 @dataclass(frozen=True)
@@ -166,7 +209,7 @@ class Recipe:
     True
     """
 
-    columns: tuple[Numeric | Nominal, ...]
+    columns: tuple[Coding, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = MISSING
 
@@ -177,6 +220,15 @@ class Recipe:
 
     def transform(self, table: TextTable) -> tuple[Matrix, tuple[str, ...]]:
         """Return the (n, features) matrix of a table (dense, or CSR if mostly zeros) and notes on what was guessed."""
+        matrix, guessed = self.coded(table)
+        return matrix, self.said(guessed)
+
+    def said(self, guessed: Ints) -> tuple[str, ...]:
+        """Return notes on how many values of each column were guessed, (columns,)."""
+        return tuple(c.said(int(count)) for c, count in zip(self.columns, guessed, strict=True) if count)
+
+    def coded(self, table: TextTable) -> tuple[Matrix, Ints]:
+        """Return the (n, features) matrix of a table, and how many values of each column were guessed."""
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             must = f"{table.source!r} must have the columns that the model was fitted on"
@@ -186,7 +238,7 @@ class Recipe:
         matrix = sp.hstack([block for block, _ in coded], format="csr")
         entries = matrix.shape[0] * matrix.shape[1]
         sparse = entries > DENSE_ENTRIES and matrix.nnz < DENSE_SHARE * entries
-        return (matrix if sparse else matrix.toarray()), tuple(note for _, note in coded if note)
+        return (matrix if sparse else matrix.toarray()), np.array([guessed for _, guessed in coded])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, strings and numbers; `from_dict` reads them."""
@@ -198,19 +250,27 @@ class Recipe:
         """Return the recipe behind `to_dict`."""
         columns = []
         for entry in plain["columns"]:
-            fields = {key: tuple(value) if key == "levels" else value for key, value in entry.items() if key != "kind"}
-            columns.append(KINDS[entry["kind"]](**fields))
+            columns.append(KINDS[entry["kind"]](**{key: _tupled(v) for key, v in entry.items() if key != "kind"}))
         return cls(tuple(columns), dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
         """Return one line: how many columns of which kind, and how many features they became."""
-        numeric = sum(isinstance(column, Numeric) for column in self.columns)
-        nominal = len(self.columns) - numeric
-        return f"{numeric} numeric and {nominal} nominal columns, {len(self.feature_names)} features"
+        numeric, nominal, dates = (sum(isinstance(c, kind) for c in self.columns) for kind in (Numeric, Nominal, Dates))
+        more = f" and {dates} of dates" if dates else ""
+        return f"{numeric} numeric and {nominal} nominal columns{more}, {len(self.feature_names)} features"
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list | tuple) else value
 
 
 def learn_recipe(
-    table: TextTable, inputs: Sequence[str], *, nominal: Sequence[str] = (), missing: Sequence[str] = MISSING
+    table: TextTable,
+    inputs: Sequence[str],
+    *,
+    nominal: Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
+    kinds: Mapping[str, str] | None = None,
 ) -> tuple[Recipe, tuple[str, ...]]:
     r"""Learn the coding of these columns, and return it with notes on missing values and columns left out.
 
@@ -224,6 +284,8 @@ def learn_recipe(
         Columns to take as nominal although they look like numbers (codes, postal areas).
     missing
         The words for "missing".
+    kinds
+        What the columns hold, as `survey` found on more rows than these; the table tells where it does not.
 
     Examples
     --------
@@ -235,7 +297,8 @@ def learn_recipe(
     >>> recipe.summary()
     '1 numeric and 1 nominal columns, 5 features'
     """
-    columns: list[Numeric | Nominal] = []
+    columns: list[Coding] = []
+    known_kinds = dict(kinds or {}) | dict.fromkeys(nominal, WORDS)
     left_out: dict[str, str] = {}
     notes: list[str] = []
     for name in inputs:
@@ -247,8 +310,11 @@ def learn_recipe(
             continue
         if some:
             notes.append(f"{name!r}: {int(unknown.sum())} values missing ({100 * unknown.mean():.2g} %)")
-        if name not in nominal and _holds_numbers(name, table, unknown):
-            columns.append(Numeric.learn(name, known, some))
+        kind = known_kinds.get(name) or kind_of(name, table, unknown)
+        if kind == NUMBERS:
+            columns.append(Numeric.learn(name, table.numbers(name)[~unknown], some))
+        elif kind in ORDERS:
+            columns.append(Dates.learn(name, known, kind, some))
         elif distinct == len(known) > MOST_LEVELS:
             left_out[name] = "another word in every row, so it names rows"
         else:
@@ -284,22 +350,7 @@ def nominal_columns(
     for name in nominal:
         table[name]  # a name that is not there must be refused
     return tuple(
-        name for name in inputs if name in nominal or not _holds_numbers(name, table, missing_in(table[name], missing))
-    )
-
-
-def _holds_numbers(name: str, table: TextTable, unknown: Bools) -> bool:
-    """Say whether a column holds numbers; one that mostly does and sometimes does not is refused."""
-    known, lines = table[name][~unknown], table.lines[~unknown]
-    strange = np.isnan(numbers_in(known))
-    if not strange.any():
-        return True
-    if strange.mean() > 1 - NUMERIC_SHARE:
-        return False
-    first, count = int(np.flatnonzero(strange)[0]), int(strange.sum())
-    raise InvalidInputError(
-        f"column {name!r} must hold numbers only, or words",
-        f"{len(known) - count} numbers and {count} other values, first {known[first]!r} in line {int(lines[first])}",
-        f"Correct them, declare them missing with --missing {known[first]!r}, or take the column as words with "
-        f"--nominal {name!r}",
+        name
+        for name in inputs
+        if name in nominal or kind_of(name, table, missing_in(table[name], missing)) not in (NUMBERS, *ORDERS)
     )

@@ -1,5 +1,6 @@
 """A fitted classifier together with the recipe of its inputs: what `nerm fit` writes and `nerm predict` reads."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,17 +10,18 @@ import numpy as np
 
 from nerm import saving
 from nerm.errors import InvalidInputError
-from nerm.tables.reading import TextTable
+from nerm.tables.reading import TextTable, table_of
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role
-from nerm.typing import Array, Floats
+from nerm.typing import Array, Floats, Ints
 
 KIND = "table model"
+KERNEL_VALUES = 20_000_000  # of new rows and support vectors that are in memory at once
 
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    r"""A classifier that takes tables.
+    r"""A classifier that takes tables: DataFrames of pandas, polars or pyarrow with the columns it was fitted on.
 
     Attributes
     ----------
@@ -44,6 +46,9 @@ class TableModel:
     >>> scores, notes = model.scores(parse_table("name,age\nAnn,19\nBob,\nCy,60\n", "new.csv"))
     >>> model.labels(scores).tolist(), notes
     (['low', 'high', 'high'], ("'age': 1 missing values replaced by 50",))
+    >>> import pandas as pd
+    >>> model.predict(pd.DataFrame({"age": [19, 60]})).tolist()
+    ['low', 'high']
     """
 
     recipe: Recipe
@@ -52,18 +57,36 @@ class TableModel:
     viewpoint: Role
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def decision_function(self, X: Any) -> Floats:
+        """Return f(x) of each row of a DataFrame, (n,); a warning says what had to be guessed."""
+        scores, notes = self.scores(X if isinstance(X, TextTable) else table_of(X))
+        if notes:
+            warnings.warn("; ".join(notes), UserWarning, stacklevel=2)
+        return scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the target's value for each row of a DataFrame, (n,)."""
+        return self.labels(self.decision_function(X))
+
     def scores(self, table: TextTable) -> tuple[Floats, tuple[str, ...]]:
         """Return f(x) of each row, (n,), and notes on what had to be guessed."""
-        matrix, notes = self.recipe.transform(table)
-        return np.asarray(self.estimator.decision_function(matrix)), notes
+        scores, guessed = self.scored(table)
+        return scores, self.recipe.said(guessed)
+
+    def scored(self, table: TextTable) -> tuple[Floats, Ints]:
+        """Return f(x) of each row, (n,), and how many values of each column had to be guessed."""
+        matrix, guessed = self.recipe.coded(table)
+        step = max(1, KERNEL_VALUES // max(1, len(getattr(self.estimator, "support_", ()))))
+        parts = [self.estimator.decision_function(matrix[i : i + step]) for i in range(0, len(table), step)]
+        return np.concatenate(parts), guessed
 
     def labels(self, scores: Floats) -> Array:
         """Return the target's value for each score, (n,): the positive one iff the score is above 0."""
         return np.where(scores > 0, self.target.positive, self.target.negative)
 
-    def save(self, path: Any) -> None:
-        """Write the model to one file, all of it or nothing, without pickle."""
-        content = {
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data around the estimator; `model_of` reads them."""
+        return {
             "kind": KIND,
             "recipe": self.recipe.to_dict(),
             "estimator": self.estimator,
@@ -71,7 +94,10 @@ class TableModel:
             "viewpoint": asdict(self.viewpoint),
             "facts": dict(self.facts),
         }
-        saving.save(content, path)
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file, all of it or nothing, without pickle."""
+        saving.save(self.to_dict(), path)
 
 
 def load_model(path: Any) -> TableModel:
@@ -103,10 +129,15 @@ def load_model(path: Any) -> TableModel:
     """
     if not Path(path).is_file():
         raise InvalidInputError("the model file must exist", f"no file {str(path)!r}", "Write one with nerm fit --out")
-    content = saving.load(path)
-    if not isinstance(content, dict) or content.get("kind") != KIND:
-        got = f"a saved {type(content).__name__} without the recipe of its columns"
+    model = saving.load(path)
+    if not isinstance(model, TableModel):
+        got = f"a saved {type(model).__name__} without the recipe of its columns"
         raise InvalidInputError(f"{str(path)!r} must be a model written by nerm fit", got, "Fit it with nerm fit --out")
+    return model
+
+
+def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
+    """Return the model behind the content of a file."""
     try:
         target, viewpoint = (Role(**content[name]) for name in ("target", "viewpoint"))
         recipe = Recipe.from_dict(content["recipe"])

@@ -18,6 +18,7 @@ MEASURES = [
     "calders_verwer_score",
     "neutrality_risk",
     "equal_opportunity_difference",
+    "predictive_equality_difference",
     "equalized_odds_difference",
 ]
 
@@ -52,7 +53,8 @@ def value(measure, predicted, y, v):
         return abs(sum((1 if p else -1) * g for p, g in zip(predicted, v, strict=True))) / len(v)
     if measure == "equalized_odds_difference":
         return max(abs(difference([1])), abs(difference([-1])))
-    return abs(difference([1] if measure == "equal_opportunity_difference" else [-1, 1]))
+    among = {"equal_opportunity_difference": [1], "predictive_equality_difference": [-1]}
+    return abs(difference(among.get(measure, [-1, 1])))
 
 
 def tried(measure, scores, y, v):

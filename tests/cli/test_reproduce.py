@@ -1,4 +1,4 @@
-"""`nerm reproduce`: every option of the two experiments, from the command line."""
+"""`nerm reproduce`: every option of the experiments, from the command line."""
 
 from __future__ import annotations
 
@@ -43,6 +43,18 @@ def test_tradeoff_prints_the_front_and_saves_the_figure(nerm, tmp_path):
     assert "<svg" in figure.read_text(encoding="utf-8")
 
 
+def test_levels_prints_what_is_known_of_a_method_and_saves_the_figure(nerm, tmp_path):
+    few = ("--datasets", "diabetes", "--methods", "thresholds,lr", "--lam", "10", *TINY)
+    asked = ("--measures", "calders_verwer_score", "--limits", "0.1,0.02")
+    ran = nerm("reproduce", "levels", *few, *asked, "--figure", tmp_path / "levels.png", "--json")
+    assert ran.code == 0, ran.err
+    plain = json.loads(ran.out)
+    assert plain["fits"] == {"ok": 6}
+    facts = {row["method"]: (row["sees_group"], row["randomised"], row["level"]) for row in plain["summary"]}
+    assert facts == {"thresholds": (True, False, "asked"), "lr": (False, False, "none")}
+    assert (tmp_path / "levels.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("which", "given", "expected"),
     [
@@ -62,6 +74,11 @@ def test_tradeoff_prints_the_front_and_saves_the_figure(nerm, tmp_path):
             ("--data-home", "here", "--backend", "dask", "--client", "tcp://a:1", "--results", "r.csv"),
             {"data_home": "here", "backend": "dask", "client": "tcp://a:1", "results": "r.csv"},
         ),
+        (
+            "levels",
+            ("--datasets", "german", "--measures", "neutrality_risk", "--limits", "0.1,0.05", "--lam", "1"),
+            {"datasets": ("german",), "measures": ("neutrality_risk",), "limits": (0.1, 0.05), "lam": (1.0,)},
+        ),
     ],
 )
 def test_every_option_reaches_the_experiment(nerm, monkeypatch, which, given, expected):
@@ -76,6 +93,7 @@ def test_every_option_reaches_the_experiment(nerm, monkeypatch, which, given, ex
     assert nerm("reproduce", which, *given).code == 130
     assert {name: asked[name] for name in expected} == expected
     left_out = {"n", "etas", "redraw", "datasets", "methods", "lam", "discretize", "data_home", "backend", "client"}
+    left_out |= {"measures", "limits"}
     assert not (left_out - expected.keys()) & asked.keys()
 
 
@@ -86,7 +104,9 @@ def test_one_line_and_code_2(nerm):
     refused(nerm("reproduce", "convergence", "--datasets", "german"), "--datasets belongs to tradeoff")
     refused(nerm("reproduce", "tradeoff", "--redraw"), "--redraw belongs to convergence")
     refused(nerm("reproduce", "tradeoff", "--n", "40"), "--n belongs to convergence")
-    refused(nerm("reproduce", "convergence", "--data-home", "x"), "--data-home belongs to tradeoff")
+    refused(nerm("reproduce", "convergence", "--data-home", "x"), "--data-home belongs to tradeoff and levels")
+    refused(nerm("reproduce", "tradeoff", "--limits", "0.1"), "--limits belongs to levels")
+    refused(nerm("reproduce", "levels", "--limits", "0"), "'limits' must be positive numbers")
     assert nerm("reproduce").code == 2
 
 

@@ -71,6 +71,8 @@ def test_measures_weights_and_several_classes():
     for scores in model.decision_function(X).T:
         assert abs(difference(scores, v)) <= 0.04
     assert len(model.eta_) == 3
+    said = [abs(difference(np.where(model.predict(X) == grade, 1, -1), v)) for grade in range(3)]
+    assert model.neutrality_ == pytest.approx(max(said), abs=1e-12)
     assert model.neutrality_ <= 0.04
 
 
@@ -148,6 +150,7 @@ BAD = {
     "'confidence' must come with a limit. Got 0.9 and no limit": {"limit": None, "confidence": 0.9},
     "'confidence' must be between 0 and 1. Got 1.5": {"confidence": 1.5},
     "'limit' must be a finite number": {"limit": "low"},
+    "'limit' must be a finite number, at least 0. Got True": {"limit": True},
     "'measure' must be one of": {"measure": "parity"},
 }
 
@@ -172,7 +175,7 @@ def test_more_that_cannot_be():
 
 def test_no_candidate_knows_the_rows_held_out():
     X, y, v = data(5, n=200)
-    held = hold_out([(y == "yes").astype(int), v], 0.3, 0)
+    held = hold_out([v], 0.3, 0)
     other = X.copy()
     other[held] *= 5
     for kernel in ("linear", "rbf"):
@@ -186,6 +189,69 @@ def test_a_measure_of_ones_own_knows_no_weights():
     model = nerm.NeutralSVC(limit=0.1, measure=lambda y, scores, viewpoint: difference(scores, viewpoint))
     with pytest.raises(InvalidInputError, match="a measure of one's own must count rows the same"):
         model.fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
+
+
+def test_balanced_class_weights_do_not_know_the_hold_out():
+    X, y, v = data(5, n=400)
+    held = hold_out([v], 0.3, 0)
+    other = np.where(held & (np.arange(400) % 2 == 0), "no", y)
+    model = nerm.NERMClassifier(
+        loss="logistic", surrogate="logistic", class_weight="balanced", limit=0.95, confidence=0.5, tol=1e-4
+    )
+    one, two = (clone(model).fit(X, labels, viewpoint=v) for labels in (y, other))
+    assert one.class_weight_ == two.class_weight_
+    assert np.array_equal(one.coef_, two.coef_)
+    learned = (y == "yes")[~held]
+    assert one.class_weight_["yes"] == pytest.approx(len(learned) / (2 * learned.sum()))
+
+
+def test_what_a_measure_conditions_on_is_not_cut_by_the_hold_out():
+    rng = np.random.default_rng(1)
+    v, codes = rng.choice([-1.0, 1.0], 400), rng.integers(0, 2, 400)
+    rows = SimpleNamespace(codes=codes, viewpoints={"v": v}, sample_weight=np.ones(400))
+
+    def held(measure, of=rows):
+        return held_out(of, as_measure(measure))
+
+    assert held("calders_verwer_score")[v > 0].sum() == round(0.3 * (v > 0).sum())
+    for cell in ((v > 0) & (codes == 1), (v < 0) & (codes == 1), (v < 0) & (codes == 0)):
+        assert held("equal_opportunity_difference")[cell].sum() == round(0.3 * cell.sum())
+    shuffled = SimpleNamespace(codes=codes[::-1], viewpoints={"v": v}, sample_weight=np.ones(400))
+    assert np.array_equal(held("calders_verwer_score"), held("calders_verwer_score", shuffled))
+    moved = SimpleNamespace(codes=codes, viewpoints={"v": v[::-1]}, sample_weight=np.ones(400))
+    assert np.array_equal(held("neutrality_risk"), held("neutrality_risk", moved))
+    three = SimpleNamespace(codes=codes + (np.arange(400) < 50), viewpoints={"v": v}, sample_weight=np.ones(400))
+    assert np.array_equal(held("equalized_odds_difference", three), held("neutrality_risk"))
+
+
+def test_promises_about_predicted_classes():
+    X, _, v = data(6, n=3000)
+    grades = np.digitize(X[:, 1] + 0.3 * X[:, 0], [-0.5, 0.5])
+    model = nerm.NERMClassifier(
+        loss="logistic", lam=1e-3, surrogate="logistic", limit=0.3, confidence=0.9, keep=0.1, tol=1e-4
+    ).fit(X, grades, viewpoint=v)
+    held = hold_out([v], 0.3, 0)
+    said = [abs(difference(np.where(model.predict(X[held]) == k, 1, -1), v[held])) for k in range(3)]
+    assert model.promise_.measured == pytest.approx(max(said), abs=1e-12)
+    assert max(said) < model.promise_.bound <= 0.3
+
+
+def test_what_is_kept_of_a_ramp(tmp_path):
+    X, y, v = data(2, n=200)
+    model = nerm.NERMClassifier(loss="logistic", surrogate="ramp", eta=0.3, lam=1e-3).fit(X, y, viewpoint=v)
+    model.save(tmp_path / "m.nerm")
+    loaded = nerm.load(tmp_path / "m.nerm")
+    assert loaded.solutions_[0].stats.details["trace"] == model.solutions_[0].stats.details["trace"]
+
+
+def test_guarantees_about_one_side_and_about_a_plain_model_say_what_they_are():
+    X, y, v = data(2, n=200)
+    model = nerm.NERMClassifier(loss="logistic", surrogate="logistic", limit=0.05, lam=1e-3)
+    searched = str(nerm.bounds.guarantee(model.fit(X, y, viewpoint=v)))
+    assert "one side of neutrality alone is in the objective" in searched
+    plain = clone(model).set_params(limit=0.9).fit(X, y, viewpoint=v)
+    assert plain.eta_ == 0
+    assert "eta = 0: neutrality has no weight in the objective" in str(nerm.bounds.guarantee(plain))
 
 
 def test_a_hold_out_without_a_group():
@@ -226,4 +292,5 @@ def test_the_hold_out_is_a_share_also_where_groups_are_tiny():
     rng = np.random.default_rng(0)
     views = {name: rng.choice([-1.0, 1.0], 300) for name in "abcdefgh"}  # 512 cells for 300 rows
     rows = SimpleNamespace(codes=rng.integers(0, 2, 300), viewpoints=views, sample_weight=np.ones(300))
-    assert 80 <= held_out(rows).sum() <= 100
+    for measure in MEASURES:
+        assert 80 <= held_out(rows, as_measure(measure)).sum() <= 100

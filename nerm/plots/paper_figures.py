@@ -1,19 +1,12 @@
-"""The paper's two figures, and what happens along a path of neutrality weights: functions that take and return Axes.
+"""The paper's two figures."""
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and dashes differ too, so nothing
-is lost in grey.
-"""
-
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.experiments import METHODS, front, slopes
-from nerm.figure_style import DASHES, MARKERS, OKABE_ITO, axes_or_new, finish, grid, style
-from nerm.public import public_names
-from nerm.typing import Floats
+from nerm.figure_style import axes_or_new, finish, grid, style
 from nerm.validation import check_known
 
 NAMES = {"german": "German", "adult": "Adult", "bank": "Bank", "dutch": "Dutch census", "diabetes": "Diabetes"}
@@ -123,7 +116,8 @@ def tradeoff_panel(
     """Draw one panel of figure 2: quality to the right, C_sgn upwards, so that the best is at the bottom right.
 
     Means over all folds; of each method only the points that none of its own dominates. Methods without a neutrality
-    weight are hollow. The grey guide lines are the best quality and the best neutrality that any method reached.
+    weight are hollow; † marks those that see the group when they predict, ‡ those that draw their predictions. The grey
+    guide lines are the best quality and the best neutrality that any method reached.
 
     Parameters
     ----------
@@ -183,12 +177,19 @@ def tradeoff_panel(
                 zorder=4 if single else 2,
                 linewidth=1.2,
                 alpha=0.9,
-                label=METHODS[name].label if name in METHODS else name,
+                label=_label(name, own),
             )
     ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk), title=NAMES.get(str(dataset), str(dataset)))
     ax.margins(0.08)
     finish(ax)
     return ax
+
+
+def _label(name: str, rows: Any) -> str:
+    """Return a method's name with the marks of what a reader must know."""
+    marks = {"sees_group": " †", "randomised": " ‡"}
+    known = METHODS[name].label if name in METHODS else name
+    return known + "".join(mark for fact, mark in marks.items() if fact in rows and rows[fact].any())
 
 
 def figure_2(
@@ -221,147 +222,3 @@ def figure_2(
     for ax, dataset in zip(axes, datasets, strict=True):
         tradeoff_panel(table, dataset, ax, quality=quality, risk=risk, dominated=dominated)
     return axes
-
-
-def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: Any = None, axes: Any = None) -> Any:
-    """Draw what happens along a path of neutrality weights.
-
-    Three panels: the risk, the regularizer and the neutrality term without their weights; the two sides C+ and C- of
-    the first neutrality term; and theta, the weight of C+ in the optimum's maximum. eta = 0 is drawn at the left edge
-    of the logarithmic axis.
-
-    Parameters
-    ----------
-    solutions
-        From `Problem.path`.
-    y, viewpoint, X
-        Rows (new ones, say) on which a fourth panel shows accuracy, AUC, C_sgn and the Calders-Verwer score.
-    axes
-        Three or four Axes to draw on; new ones by default.
-
-    Returns
-    -------
-    ndarray of Axes
-
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> import nerm
-    >>> from nerm.datasets import load
-    >>> d = load("synthetic", n=60, random_state=0)
-    >>> goal = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
-    >>> path = goal.on(d.X, d.y, viewpoint=d.viewpoint).path([0, 0.1, 1])
-    >>> [ax.get_ylabel() for ax in eta_path(path)]
-    ['term, unweighted', 'side of the neutrality term', 'θ, weight of $C^+$']
-    """
-    etas = _etas(solutions)
-    given = [part is not None for part in (X, y, viewpoint)]
-    if any(given) and not all(given):
-        must = "'X', 'y' and 'viewpoint' must be given together"
-        got = ", ".join(name for name, here in zip(("X", "y", "viewpoint"), given, strict=True) if here)
-        raise InvalidInputError(must, got, "Give all three for the panel of measures, or none")
-    axes = grid(axes, 3 + all(given), 2 if all(given) else 3, (4.0, 3.0))
-    terms = [solution.objective.terms for solution in solutions]
-    labels = {"risk": "risk", "regularizer": "regularizer Ω", "neutrality": "neutrality, max($C^+$, $C^-$)"}
-    curves = [(labels[t.kind], [each[j].value for each in terms]) for j, t in enumerate(terms[0])]
-    _curves(axes[0], etas, curves, "term, unweighted")
-    first = next(j for j, t in enumerate(terms[0]) if t.kind == "neutrality")
-    sides = [("$C^+$", [each[first].plus for each in terms]), ("$C^-$", [each[first].minus for each in terms])]
-    _curves(axes[1], etas, sides, "side of the neutrality term")
-    # At eta = 0 theta weighs nothing: any value is optimal, so none is shown.
-    theta = [
-        np.nan if s.multipliers is None or eta == 0 else float(s.multipliers.thetas[0])
-        for s, eta in zip(solutions, etas, strict=True)
-    ]
-    _curves(axes[2], etas, [("θ", theta)], "θ, weight of $C^+$")
-    axes[2].set(ylim=(-0.05, 1.05), xlim=axes[1].get_xlim())
-    if all(given):
-        from nerm.metrics import report
-
-        reports = [report(y, solution.decision_function(X), viewpoint) for solution in solutions]
-        shown = ("accuracy", "auc", "neutrality_risk", "calders_verwer_score")
-        _curves(axes[3], etas, [(AXIS[name], [abs(r[name]) for r in reports]) for name in shown], "measure")
-        axes[3].set_ylim(-0.02, 1.02)
-    return axes
-
-
-def coefficient_path(solutions: Sequence[Any], names: Sequence[str] | None = None, ax: Any = None, top: int = 7) -> Any:
-    """Draw the coefficients w_j against the neutrality weight.
-
-    Parameters
-    ----------
-    solutions
-        From `Problem.path`, of a linear hypothesis.
-    names
-        Of the coefficients; w0, w1, … by default.
-    ax
-        Axes to draw on; new ones by default.
-    top
-        How many of those that move most are named; the others are grey.
-
-    Returns
-    -------
-    Axes
-
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> import nerm
-    >>> from nerm.datasets import load
-    >>> d = load("synthetic", n=60, random_state=0)
-    >>> goal = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
-    >>> path = goal.on(d.X, d.y, viewpoint=d.viewpoint).path([0, 0.1, 1])
-    >>> len(coefficient_path(path, d.feature_names).lines)
-    11
-    """
-    etas = _etas(solutions)
-    coefs = np.array([solution.coef for solution in solutions])
-    d = coefs.shape[1]
-    labels = [f"w{j}" for j in range(d)] if names is None else [str(name) for name in names]
-    if len(labels) != d:
-        must = f"'names' must have one entry for each of the {d} coefficients"
-        raise InvalidInputError(must, f"{len(labels)}", "Pass feature_names")
-    ax = axes_or_new(ax)
-    moved = np.argsort(-np.ptp(coefs, axis=0), kind="stable")
-    x = _positions(etas)
-    for j in moved[top:]:
-        ax.plot(x, coefs[:, j], color="0.8", linewidth=0.8, zorder=0)
-    ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
-    _curves(ax, etas, [(labels[j], coefs[:, j]) for j in moved[:top]], "coefficient", legend="outside")
-    return ax
-
-
-def _etas(solutions: Sequence[Any]) -> Floats:
-    """Return the total weight of the neutrality terms of each solution."""
-    terms = [getattr(getattr(s, "objective", None), "terms", ()) for s in solutions]
-    weights = [[t.weight for t in each if t.kind == "neutrality"] for each in terms]
-    if not weights or not all(weights):
-        must = "'solutions' must be a path of solutions with a neutrality term"
-        raise InvalidInputError(must, repr(solutions)[:60], "Use problem.path([0, 1])")
-    return np.array([sum(each) for each in weights])
-
-
-def _positions(etas: Floats) -> Floats:
-    """Return where etas stand on a logarithmic axis: 0 half a decade to the left of the smallest other."""
-    positive = etas[etas > 0]
-    return np.where(etas > 0, etas, (positive.min() if len(positive) else 1.0) / 10**0.5)
-
-
-def _curves(ax: Any, etas: Floats, curves: Sequence[tuple[str, Any]], label: str, legend: str = "inside") -> None:
-    order = np.argsort(etas, kind="stable")
-    x = _positions(etas)
-    for k, (name, values) in enumerate(curves):
-        ordered = np.asarray(values, dtype=float)[order]
-        ax.plot(x[order], ordered, **style(k), markersize=3.5, linewidth=1.2, label=name)
-    ax.set(xscale="log", xlabel="neutrality weight η", ylabel=label)
-    if (etas == 0).any():
-        _name_zero(ax, float(x.min()))
-    finish(ax, legend, show_legend=len(curves) > 1)
-
-
-def _name_zero(ax: Any, place: float) -> None:
-    """Label the place of eta = 0 on the logarithmic axis "0"."""
-    low, high = place * 1.5, ax.get_xlim()[1]
-    decades = [10.0**k for k in range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)]
-    shown = [t for t in decades if low <= t <= high]
-    ax.set_xticks([place, *shown], ["0", *(f"{t:g}" for t in shown)])
-    ax.minorticks_off()
-
-
-__all__ = ["DASHES", "MARKERS", "OKABE_ITO", *public_names(globals())]
