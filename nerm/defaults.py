@@ -33,13 +33,15 @@ class Defaults:
         Probability with which a bound may fail.
     measure, prefer, keep
         What a limit is about, what surrogates are compared by, and the share of positive rates that must be left.
+    limit, class_weight
+        How large the measure may be, and what the classes count.
 
     Examples
     --------
     >>> DEFAULTS.lam, DEFAULTS.eta, DEFAULTS.weights
     (0.01, 0.0, 'uniform')
-    >>> COMMAND_LINE.lam, COMMAND_LINE.eta, COMMAND_LINE.weights
-    (0.01, 1.0, 'balanced')
+    >>> COMMAND_LINE.limit, COMMAND_LINE.measure, COMMAND_LINE.weights
+    (0.02, 'parity', 'balanced')
 
     """
 
@@ -60,10 +62,28 @@ class Defaults:
     measure: str = "calders_verwer_score"
     prefer: str = "accuracy"
     keep: float = 0.5
+    limit: float | None = None
+    class_weight: str | None = None
 
 
 DEFAULTS = Defaults()
 
-#: The command line asks for a viewpoint by name, so neutrality is on; of its meanings it takes equal positive rates,
-#: which speak about groups of any size.
-COMMAND_LINE = replace(DEFAULTS, eta=1.0, weights="balanced")
+#: The command line asks for a viewpoint by name, so it gives a model within a limit; of the measures it takes equal
+#: positive rates, which speak about groups of any size. A rare class counts more (`Settings.class_weights`): a neutral
+#: model would rather say no to everybody.
+COMMAND_LINE = replace(
+    DEFAULTS, lam=0.001, surrogate="auto", weights="balanced", limit=0.02, measure="parity", class_weight="root"
+)
+
+#: What the command line calls the measures that can be limited.
+MEASURES = {
+    "parity": "calders_verwer_score",
+    "c-sgn": "neutrality_risk",
+    "opportunity": "equal_opportunity_difference",
+    "odds": "equalized_odds_difference",
+    "npi": "normalized_prejudice_index",
+}
+
+#: What a trade-off asks for: limits, or weights.
+LIMITS = (0.1, 0.05, 0.02, 0.01)
+ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)

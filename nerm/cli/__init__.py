@@ -10,7 +10,8 @@ Five minutes with your own table:
 Results go to standard output, everything else to standard error.
 Exit codes: 0 done, 1 a fault of nerm, 2 input that cannot be used,
 3 an answer that was not certified, 4 a model that is nearly constant
-or whose positive rate collapsed, 130 interrupted.
+or whose positive rate collapsed, 5 a limit that cannot be met or promised,
+130 interrupted.
 """
 
 import io

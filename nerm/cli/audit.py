@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.cli.console import Console
-from nerm.cli.options import common, delta_option, epilog_of, read, role_options, table_options
+from nerm.cli.options import common, delta_option, epilog_of, read, role_options, table_options, viewpoints_in
 from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -48,15 +48,18 @@ def audit(console: Console, data: str, score: str | None, prediction: str | None
     from nerm.tables import make_task
     from nerm.tables.reading import MISSING
 
-    roles = {name: options[name] for name in ("target", "viewpoint", "positive", "favoured")}
-    task = make_task(read(data, options), **roles, missing=(*MISSING, *options["missing"]))
+    roles = {name: options[name] for name in ("target", "positive", "favoured", "intersect")}
+    table = read(data, options)
+    views = viewpoints_in(options["viewpoint"], table.names)
+    task = make_task(table, viewpoint=views, **roles, missing=(*MISSING, *options["missing"]))
     scores = _scores(task, score, options["threshold"]) if score is not None else _decisions(task, str(prediction))
     console.notes(task.notes)
     plain, tables = measured(task, scores, f"{len(task):,} rows")
     plain["warning"] = collapse_of(task, scores)
     statements, delta = [], options["delta"]
     for quantity, measure, bound in HELD_OUT:
-        value, most = abs(measure(scores, task.v)), bound(scores, task.v, delta=delta)
+        value = max(abs(measure(scores, v)) for v in task.terms.values())
+        most = max(bound(scores, v, delta=delta / len(task.terms)) for v in task.terms.values())
         note = "i.i.d. rows, not used before"
         statements.append(Statement(quantity, "these rows", value, min(most, 1.0), note, most >= 1, note))
     plain = {"rows": len(task), **plain, "bounds": statements_json(statements), "notes": list(task.notes)}

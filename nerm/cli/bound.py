@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console
-from nerm.cli.options import epilog_of, fit_options, request_of, study_options
+from nerm.cli.options import epilog_of, fit_options, level_of, request_of, study_options
 
 
 @click.command(epilog=epilog_of(__doc__))
@@ -24,17 +24,18 @@ def bound(console: Console, data: str, **options: Any) -> int:
     The theorems bound the relaxed risk C_psi and need --weights uniform; only held-out rows bound C_sgn and the
     difference in positive rates. A bound that promises nothing is called vacuous.
     """
+    level = level_of(options)
     task, settings = request_of(data, options)
     from nerm.cli.fit import fit_json, statements_of
     from nerm.cli.rendering import statements_json, statements_table
     from nerm.report import fit_table
 
-    with console.progress("Fitting"):
-        fitted = fit_table(task, settings, options["eta"], options["test"])
+    with console.progress("Fitting") as progress:
+        fitted = fit_table(task, settings, level, options["test"], progress)
     found = fit_json(fitted)
     console.notes([*task.notes, *found["notes"]])
     statements = statements_of(fitted)
-    names = ("objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
+    names = ("asked", "objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
     plain: dict[str, Any] = {name: found[name] for name in names}
     stated = zip(statements_json(statements), statements, strict=True)
     plain |= {"delta": settings.delta, "bounds": [{**line, "holds": s.holds} for line, s in stated]}

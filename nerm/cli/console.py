@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.errors import InvalidInputError, NermError, NotSolvedError
+from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError
 from nerm.files import write_atomically
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-BAD_INPUT, NOT_CERTIFIED, COLLAPSED, INTERRUPTED = 2, 3, 4, 130
+BAD_INPUT, NOT_CERTIFIED, COLLAPSED, NOT_NEUTRAL, INTERRUPTED = 2, 3, 4, 5, 130
 HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of tables that go to a file or a pipe
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but tabs and line ends
@@ -44,7 +44,8 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
             said = error.format_message() if isinstance(error, click.ClickException) else str(error)
             ctx = getattr(error, "ctx", None)  # of an option or argument that cannot be used
             _say(" ".join(said.split()) + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else ""))
-            return NOT_CERTIFIED if isinstance(error, NotSolvedError) else BAD_INPUT
+            codes = {NotNeutralError: NOT_NEUTRAL, NotSolvedError: NOT_CERTIFIED}
+            return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
         except (click.Abort, KeyboardInterrupt):
             _say("Interrupted.")
             return INTERRUPTED

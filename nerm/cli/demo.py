@@ -36,6 +36,6 @@ def demo(console: Console, folder: str, seed: int) -> int:
     text = resources.files("nerm.cli").joinpath("demo.csv").read_text(encoding="utf-8")
     task = make_task(parse_table(text, "American Community Survey 2012"), "income", "sex")
     with console.progress("Fitting") as progress:
-        study = run_study(task, Settings(seed=seed), progress=progress)
+        study = run_study(task, Settings(seed=seed, surrogate="ramp"), progress=progress)
     write_text(files["table"], text, "--folder")
     return show_study(console, study, "nerm demo" + (f" --seed {seed}" if seed else ""), files, "--folder")

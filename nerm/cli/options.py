@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nerm.cli.console import Console
-from nerm.defaults import COMMAND_LINE
+from nerm.defaults import COMMAND_LINE, MEASURES
 from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from nerm.report import Settings
+    from nerm.report import Level, Settings
     from nerm.tables import TableTask, TextTable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,15 +98,43 @@ table_options = _all(
 
 role_options = _all(
     click.option("--target", required=True, metavar="COLUMN", help="What to predict: a column of two values."),
-    click.option("--viewpoint", required=True, metavar="COLUMN", help="What not to follow: a column of two groups."),
+    click.option(
+        "--viewpoint",
+        required=True,
+        metavar="COLUMN",
+        help="What not to follow: a column of groups, or several: sex,race.",
+    ),
+    click.option("--intersect", is_flag=True, help="With several viewpoints: every combination of them is a group."),
     click.option("--positive", metavar="VALUE", help="The target's value to predict. Default: yes of yes and no."),
-    click.option("--favoured", metavar="VALUE", help="The group that counts as +1. Default: the last in order."),
+    click.option(
+        "--favoured", metavar="VALUE", help="The group to set against the rest. Default: each against the rest."
+    ),
+)
+
+#: What a limit is about.
+measure_option = _defaulting(
+    "measure",
+    "What a limit is about: positive rates, the paper's C_sgn, true positive rates, both error rates, information.",
+    type=click.Choice(list(MEASURES)),
 )
 
 #: What a single fit needs besides.
 fit_options = _all(
     role_options,
-    _defaulting("eta", "Weight of neutrality; 0 is the plain model."),
+    click.option(
+        "--limit",
+        type=click.FloatRange(0, 1),
+        help=f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]",
+    ),
+    measure_option,
+    click.option(
+        "--confidence",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        help="Have the limit hold on new rows with this probability, or refuse.",
+    ),
+    click.option(
+        "--eta", type=click.FloatRange(0), help="In place of a limit: the weight of neutrality; 0 is the plain model."
+    ),
     click.option("--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out."),
     delta_option,
 )
@@ -114,18 +143,20 @@ fit_options = _all(
 study_options = _all(
     _defaulting("lam", "Weight of the regularizer (mean form)."),
     _defaulting("loss", "Loss; also logistic, squared-hinge, …"),
-    _defaulting("surrogate", "Surrogate of the neutrality term."),
+    _defaulting("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
     _defaulting("regularizer", "Also l1, elastic-net, …"),
     _defaulting("kernel", "Also rbf, poly."),
     _defaulting(
         "weights",
-        "What neutrality means: equal positive rates, the paper's C_sgn, equal true positive rates.",
+        "With a weight: equal positive rates, the paper's C_sgn, equal true positive rates.",
         type=click.Choice(["balanced", "uniform", "equal_opportunity"]),
     ),
     click.option(
         "--class-weight",
-        type=click.Choice(["balanced"]),
-        help="Let both values of the target count the same; for targets that are rare.",
+        type=click.Choice(["root", "balanced", "none"]),
+        default=COMMAND_LINE.class_weight,
+        show_default=True,
+        help="balanced: both values of the target count the same; root: the square roots of these weights.",
     ),
     _defaulting("solver", "See: nerm solvers."),
     _defaulting("tol", "Relative duality gap to certify."),
@@ -220,14 +251,71 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]
     from nerm.validation import as_nonnegative, as_positive
 
     missing = (*MISSING, *options["missing"])
-    roles = ("target", "viewpoint", "positive", "favoured", "keep_viewpoint", "leave_out")
-    task = make_task(read(path, options), **{name: options[name] for name in roles}, missing=missing)
+    roles = {
+        name: options[name] for name in ("target", "positive", "favoured", "intersect", "keep_viewpoint", "leave_out")
+    }
+    table = read(path, options)
+    task = make_task(table, viewpoint=viewpoints_in(options["viewpoint"], table.names), **roles, missing=missing)
     task = survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
     nominal = tuple(name for name, kind in task.kinds.items() if kind == "words")
     given = {field.name: options[field.name] for field in fields(Settings) if field.name in options}
     settings = Settings(**given | {"nominal": nominal, "missing": missing})
     as_nonnegative(settings.lam, "--lam")
     as_positive(settings.tol, "--tol")
-    for eta in settings.etas:
-        as_nonnegative(eta, "--eta")
     return task, settings
+
+
+def viewpoints_in(given: str, names: Sequence[str]) -> list[str]:
+    """Return the columns that --viewpoint names, separated by commas unless a column has this very name.
+
+    >>> viewpoints_in("sex, race", ["sex", "race"]), viewpoints_in("a,b", ["a,b"])
+    (['sex', 'race'], ['a,b'])
+    """
+    return [given] if given in names else [name.strip() for name in given.split(",")]
+
+
+def level_of(options: dict[str, Any]) -> Level:
+    """Return what is asked of a fit; a limit and a weight exclude each other.
+
+    Parameters
+    ----------
+    options
+        Of the command: `fit_options`.
+    """
+    from nerm.report import Level
+
+    limit, eta, confidence = options["limit"], options["eta"], options["confidence"]
+    if eta is not None and limit is not None:
+        do = "Give --limit for a level, or --eta for a weight"
+        raise InvalidInputError("--limit and --eta must not both be given", f"{limit:g} and {eta:g}", do)
+    if eta is not None and confidence is not None:
+        raise InvalidInputError("--confidence must come with a limit", "--eta", "Give --limit in place of --eta")
+    return Level(eta=eta) if eta is not None else Level(COMMAND_LINE.limit if limit is None else limit)
+
+
+#: Options that name no model: a command that makes the same model again leaves them out.
+NOT_OF_THE_MODEL = {
+    "as_json", "quiet", "report", "figure", "out", "save", "etas", "limits", "budget", "methods", "limit", "eta",
+    "bounds", "test", "delta",
+}  # fmt: skip
+
+
+def fit_command(data: str) -> str:
+    """Return the `nerm fit` command with the options of the running one as far as they were given, without a level.
+
+    Parameters
+    ----------
+    data
+        The file with the rows.
+    """
+    ctx = click.get_current_context()
+    words = ["nerm", "fit", data]
+    for parameter in ctx.command.params:
+        name = str(parameter.name)
+        given = ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        if not given or name in NOT_OF_THE_MODEL or not isinstance(parameter, click.Option):
+            continue
+        value = ctx.params[name]
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [parameter.opts[0]] if parameter.is_flag else [parameter.opts[0], str(each)]
+    return shlex.join(words)

@@ -19,22 +19,42 @@ KINDS = (MarginFunction, Regularizer, kernels.Kernel)
 def as_atom(value: Any, name: str) -> Any:
     """Return a margin function, or a regularizer for name "regularizer", from a value or its name.
 
-    >>> as_atom("hinge", "loss")
-    Hinge()
+    >>> as_atom("hinge", "loss"), as_atom("ramp(2)", "surrogate")
+    (Hinge(), Ramp(width=2.0))
     """
     kind: Any = Regularizer if name == "regularizer" else MarginFunction
     if isinstance(value, str):
         known: Mapping[str, Any] = (
             atoms.regularizers() if kind is Regularizer else {**atoms.margin_functions(), **atoms.dc_functions()}
         )
-        if value not in known:
+        plain, _, argument = value.removesuffix(")").partition("(")
+        if plain not in known or (argument and not _is_number(argument)):
             raise UnknownNameError(f"{name!r}", value, known)
-        return known[value]()
+        return known[plain](float(argument)) if argument else known[plain]()
     if not isinstance(value, kind):
         what = "a regularizer" if name == "regularizer" else "a margin function"
         hint = "L1()" if name == "regularizer" else "Hinge()"
         raise InvalidInputError(f"{name!r} must be {what} or its name", repr(value), f"Pass nerm.{hint}, for instance")
     return value
+
+
+def atom_name(atom: Any) -> str:
+    """Return what `as_atom` makes this atom of: its name, with its parameter where that is not the usual one.
+
+    >>> from nerm import Hinge, Ramp
+    >>> atom_name(Hinge()), atom_name(Ramp(2.0))
+    ('hinge', 'ramp(2)')
+    """
+    parameters = dataclasses.astuple(atom)
+    return str(atom.name) if atom == type(atom)() else f"{atom.name}({parameters[0]:g})"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def as_weights_name(value: Any) -> str:

@@ -154,7 +154,7 @@ def front_svg(study: Study, *, clickable: bool) -> str:
     x = axis([m["auc"] for m in shown], LEFT, WIDTH - RIGHT)
     y = axis([abs(m[measure]) for m in shown], HEIGHT - BOTTOM, TOP, from_zero=True)
     places = [(x.at(m["auc"]), y.at(abs(m[measure]))) for m in shown]
-    names = [f"η = {p.eta:g}" for p in study.points] + [""] * len(study.others)
+    names = [p.label for p in study.points] + [""] * len(study.others)
     labels = place_labels(names, places, [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])], n)
     methods = [NEUTRAL, *dict.fromkeys(other.method for other in study.others)]
     widths = (46 + 6.4 * len(name) for name in methods)

@@ -1,102 +1,38 @@
-"""Models on the rows of a table: the settings that name them, the path over neutrality weights, and a single fit."""
+"""Models on the rows of a table: a single one, and one for each of several levels."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from nerm.bounds import FitFacts
-from nerm.defaults import COMMAND_LINE
-from nerm.experiments.methods import Fit, Fold, Method, attempt, from_objective
+from nerm.defaults import MEASURES
+from nerm.errors import NotNeutralError
+from nerm.estimators.design import TrainingRows
+from nerm.estimators.limits import held_out
+from nerm.experiments.methods import Fit, Fold, Method, attempt
+from nerm.neutralize.measures import as_measure
+from nerm.objective import Neutrality
 from nerm.report.decisions import collapse_of
+from nerm.report.settings import Level, Settings
 from nerm.solution import Solution
+from nerm.splitting import hold_out
 from nerm.tables.kinds import NUMBERS, values_of
-from nerm.tables.reading import MISSING, missing_in
+from nerm.tables.reading import missing_in
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask, split
-from nerm.typing import Array, Floats, Ints, Matrix
+from nerm.typing import Floats, Ints, Matrix
 
-ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)
 NEUTRAL = "neutral model"  # among the methods of a trade-off
-#: What the weights make the neutrality term stand for: the measure to look at, and its name.
-AIMS = {
-    "uniform": ("neutrality_risk", "C_sgn"),
-    "balanced": ("calders_verwer_score", "difference in positive rates"),
-    "equal_opportunity": ("equal_opportunity_difference", "difference in true positive rates"),
-}
+SAMPLE, COMPARISON_TOL = 4000, 1e-4  # rows on which surrogates are compared, and how exactly
+Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What to fit and how to measure it; lam and eta in mean form. The defaults are those of `nerm.defaults`.
-
-    Attributes
-    ----------
-    etas
-        The neutrality weights of a trade-off.
-    lam, loss, surrogate, regularizer, kernel, weights, class_weight, solver, tol
-        As in `nerm.NERMClassifier`.
-    seed
-        Of every split.
-    delta
-        Probability with which a bound may fail.
-    budget
-        How much AUC neutrality may cost in training.
-    nominal, missing
-        Columns to take as words, and the words for "missing".
-    """
-
-    etas: tuple[float, ...] = ETAS
-    lam: float = COMMAND_LINE.lam
-    loss: str = COMMAND_LINE.loss
-    surrogate: str = COMMAND_LINE.surrogate
-    regularizer: str = COMMAND_LINE.regularizer
-    kernel: str = COMMAND_LINE.kernel
-    weights: str = COMMAND_LINE.weights
-    class_weight: str | None = None
-    solver: str = COMMAND_LINE.solver
-    tol: float = COMMAND_LINE.tol
-    seed: int = 0
-    delta: float = COMMAND_LINE.delta
-    budget: float = 0.03
-    nominal: tuple[str, ...] = ()
-    missing: tuple[str, ...] = MISSING
-
-    @property
-    def aim(self) -> tuple[str, str]:
-        """The measure that the weights aim at, and its name."""
-        return AIMS[self.weights]
-
-    def objective(self, lam: float) -> Any:
-        """Return the objective with neutrality weight 1."""
-        from nerm.estimators.parameters import as_atom
-        from nerm.objective import Neutrality, Risk
-
-        surrogate = as_atom(self.surrogate, "surrogate")
-        regularizer = lam * as_atom(self.regularizer, "regularizer")
-        return Risk(as_atom(self.loss, "loss")) + regularizer + 1.0 * Neutrality(surrogate, weights=self.weights)
-
-    def problem(self, X: Matrix, y: Floats, viewpoint: Floats) -> Any:
-        """Return the objective on coded rows."""
-        weight = self.sample_weight(y)
-        return self.objective(self.lam).on(X, y, viewpoint=viewpoint, kernel=self._kernel, sample_weight=weight)
-
-    def sample_weight(self, y: Array) -> Array | None:
-        """Return the weights of the risk that the class weights make, None where there are none."""
-        from sklearn.utils.class_weight import compute_sample_weight
-
-        return None if self.class_weight is None else np.asarray(compute_sample_weight(self.class_weight, y))
-
-    def method(self) -> Method:
-        """Return the neutral model as a method of the trade-off."""
-        model: dict[str, Any] = {"kernel": self._kernel, "sample_weight": self.sample_weight}
-        return from_objective(NEUTRAL, self.objective, self.etas, **model, solver=self.solver, tol=self.tol)
-
-    @property
-    def _kernel(self) -> str | None:
-        return None if self.kernel == "linear" else self.kernel
+def silent(_: str) -> None:
+    """Tell nobody what is being done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +64,19 @@ class TaskRows:
         key = train.tobytes()
         if key not in self._coded:
             table, nominal, missing = self.task.table.rows(train), self.settings.nominal, self.settings.missing
+            learned = table if self.settings.confidence is None else table.rows(~self.promised(train))
             inputs, kinds = self.task.inputs, self.task.kinds
-            recipe, notes = learn_recipe(table, inputs, nominal=nominal, missing=missing, kinds=kinds)
+            recipe, notes = learn_recipe(learned, inputs, nominal=nominal, missing=missing, kinds=kinds)
             self._coded[key] = recipe, recipe.transform(table)[0], notes
         return self._coded[key]
+
+    def promised(self, train: Ints) -> Any:
+        """Return the rows that the classifier will hold out for its promise: nothing else may know them."""
+        ones = np.ones(len(train))
+        terms = {name: v[train] for name, v in self.task.terms.items()}
+        codes = (self.y[train] > 0).astype(int)
+        given = TrainingRows(np.empty((len(train), 0)), codes, terms, ones, ones)
+        return held_out(given, as_measure(MEASURES[self.settings.measure]))
 
     def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
         """Return training and test rows, by the recipe or ("nominal") by the paper's discretisation."""
@@ -159,21 +104,33 @@ class TaskRows:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A model at one neutrality weight.
+    """A model at one level.
 
     Attributes
     ----------
-    eta
-        The weight.
+    level
+        What was asked for.
     solution
         With its certificate.
     classifier
         That scores rows, where it kept the solution without its rows.
     """
 
-    eta: float
+    level: Level
     solution: Solution
     classifier: Any = None
+
+    @property
+    def eta(self) -> float:
+        """The weight of neutrality, the largest where there are several terms."""
+        weights = [t.weight for t in self.solution.problem.objective.terms if isinstance(t.term, Neutrality)]
+        return max(weights, default=0.0)
+
+    @property
+    def surrogate(self) -> Any:
+        """What the neutrality terms are made of, None where there are none."""
+        terms = (t.term.surrogate for t in self.solution.problem.objective.terms if isinstance(t.term, Neutrality))
+        return next(terms, None)
 
     @property
     def coef(self) -> Floats:
@@ -233,66 +190,137 @@ class TableFit:
         return None if self.test is self.train else (self.scores, self.measured.v)
 
 
-def fit_table(task: TableTask, settings: Settings, eta: float, share: float) -> TableFit:
+def fit_table(task: TableTask, settings: Settings, level: Level, share: float, progress: Progress = silent) -> TableFit:
     """Fit on the training rows and score the others.
 
     Parameters
     ----------
     task, settings
         The table and the model.
-    eta
-        The neutrality weight.
+    level
+        What is asked for.
     share
         Of the rows to hold out; with 0 the model is measured on its own rows.
+    progress
+        Told what is being done.
     """
-    from nerm.estimators import NERMClassifier
-
     everything = np.arange(len(task))
     train, test = split(task, share, settings.seed) if share > 0 else (everything, everything)
     rows = TaskRows(task, settings)
     recipe, X, notes = rows.coded(train)
-    names = ("loss", "surrogate", "regularizer", "kernel", "lam", "weights", "class_weight", "solver", "tol")
-    classifier = NERMClassifier(eta=eta, **{name: getattr(settings, name) for name in names})
-    with warnings.catch_warnings():  # the status and `collapse` say it, and so does the exit code
-        warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
-        classifier.fit(X, task.y[train], viewpoint=task.v[train])
+    surrogate = settings.surrogate
+    if level.limit is not None and settings.confidence is None:
+        surrogate = choose_surrogate(rows, train, [level.limit], progress)
+    progress(f"{level.label} on {len(train):,} rows")
+    model = fit_level(rows, train, level, surrogate)
     X_test, more = recipe.transform(task.table.rows(test))
-    model = FittedModel(eta, classifier.solutions_[0], classifier)
     collapse = None
-    if classifier.collapse_ is not None:  # once more in the words of the table
-        collapse = collapse_of(task.rows(train), model.score(X), lambda: fit_path(rows, train, [0.0])[0].score(X))
+    if model.classifier.collapse_ is not None:  # once more in the words of the table
+        plain = Level(eta=0.0)
+        collapse = collapse_of(task.rows(train), model.score(X), lambda: fit_level(rows, train, plain).score(X))
     return TableFit(rows, train, test, recipe, model, model.score(X_test), collapse, (*notes, *more))
 
 
-def fit_path(rows: TaskRows, train: Ints, etas: Sequence[float]) -> list[FittedModel]:
-    """Fit on some rows at every weight, as one path.
+def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto") -> FittedModel:
+    """Fit on some rows at one level.
 
     Parameters
     ----------
     rows, train
         All rows, and the numbers of those to fit on.
-    etas
-        The neutrality weights.
+    level
+        What is asked for; NotNeutralError where it cannot be had.
+    surrogate
+        As in `nerm.NERMClassifier`.
     """
+    from nerm.estimators import NERMClassifier
+
     settings, (_, X, _) = rows.settings, rows.coded(train)
-    problem = settings.problem(X, rows.y[train], rows.viewpoint[train])
-    solutions = problem.path(list(etas), solver=settings.solver, tol=settings.tol)
-    return [FittedModel(eta, solution) for eta, solution in zip(etas, solutions, strict=True)]
+    y, terms = rows.y[train], {name: v[train] for name, v in rows.task.terms.items()}
+    names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
+    asked: dict[str, Any] = {"eta": level.eta or 0.0}
+    if level.limit is not None:
+        asked = {"limit": level.limit, "measure": MEASURES[settings.measure], "confidence": settings.confidence}
+    given = {name: getattr(settings, name) for name in names} | asked
+    counted = y if "confidence" not in asked or settings.confidence is None else y[~rows.promised(train)]
+    classifier = NERMClassifier(**given, surrogate=surrogate, class_weight=settings.class_weights(counted))
+    with warnings.catch_warnings():  # the status and `collapse` say it, and so does the exit code
+        warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
+        classifier.fit(X, y, viewpoint=terms)
+    return FittedModel(level, classifier.solutions_[0], classifier)
 
 
-def logistic_regression(settings: Settings) -> Method:
-    """Return plain logistic regression with the same regularisation, as a method of the trade-off.
+def choose_surrogate(rows: TaskRows, train: Ints, limits: Sequence[float], progress: Progress = silent) -> Any:
+    """Return the surrogate that serves limits best, compared on at most `SAMPLE` of the training rows.
 
     Parameters
     ----------
-    settings
-        Its class weights are taken over.
+    rows, train
+        All rows, and the numbers of those to fit on.
+    limits
+        The tightest that can be met is what the comparison is about.
+    progress
+        Told what is being done.
     """
+    settings = rows.settings
+    if settings.surrogate != "auto":
+        return settings.surrogate
+    few = train
+    if len(train) > SAMPLE:
+        few = train[hold_out([of[train] for of in rows.task.strata], SAMPLE / len(train), settings.seed)]
+    progress(f"comparing surrogates on {len(few):,} rows")
+    _, X, _ = rows.coded(train)
+    places = np.searchsorted(train, few)
+    problem = settings.problem(X[places], rows.y[few], {name: v[few] for name, v in rows.task.terms.items()})
+    for limit in sorted(limits):
+        with suppress(NotNeutralError):
+            return problem.neutralize(limit, MEASURES[settings.measure], tol=COMPARISON_TOL).surrogate
+    return "auto"
+
+
+def fit_levels(
+    rows: TaskRows, train: Ints, levels: Sequence[Level], surrogate: Any = "auto", progress: Progress = silent
+) -> tuple[dict[Level, FittedModel], list[str]]:
+    """Fit on some rows at every level that can be had, and say which cannot.
+
+    Weights are one path; limits are searched one by one.
+
+    Parameters
+    ----------
+    rows, train
+        All rows, and the numbers of those to fit on.
+    levels
+        What is asked for.
+    surrogate
+        Of the limits.
+    progress
+        Told what is being done.
+    """
+    settings, notes = rows.settings, list[str]()
+    etas = [level.eta or 0.0 for level in levels]
+    if all(level.limit is None for level in levels):
+        _, X, _ = rows.coded(train)
+        problem = settings.problem(X, rows.y[train], {name: v[train] for name, v in rows.task.terms.items()})
+        # A path's weight is the sum over the terms; here each has the weight that was asked for.
+        totals = [eta * len(rows.task.terms) for eta in etas]
+        solutions = problem.path(totals, solver=settings.solver, tol=settings.tol)
+        return {level: FittedModel(level, solution) for level, solution in zip(levels, solutions, strict=True)}, notes
+    models = {}
+    for level in levels:
+        progress(f"{level.label} on {len(train):,} rows")
+        try:
+            models[level] = fit_level(rows, train, level, surrogate)
+        except NotNeutralError as error:
+            notes.append(f"{level.label} is left out: {error}")
+    return models, notes
+
+
+def logistic_regression() -> Method:
+    """Return plain logistic regression with the same regularisation, as a method of the trade-off."""
 
     def fit(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
         from sklearn.linear_model import LogisticRegression
 
-        C = 1.0 / max(lam, 1e-6 * len(fold.y))
-        yield attempt(LogisticRegression(C=C, max_iter=1000, class_weight=settings.class_weight), fold)
+        yield attempt(LogisticRegression(C=1.0 / max(lam, 1e-6 * len(fold.y)), max_iter=1000), fold)
 
     return Method("logistic regression", "logistic regression", "one-hot", (), None, fit)

@@ -7,7 +7,8 @@ import numpy as np
 
 from nerm.report.chart import front_svg, style
 from nerm.report.decisions import Group, groups_of
-from nerm.report.study import Point, Study
+from nerm.report.points import Point
+from nerm.report.study import Study
 from nerm.report.template import file_text, per, render
 
 MOST_COEFFICIENTS = 12
@@ -47,9 +48,12 @@ def render_page(study: Study, command: str = "") -> str:
 
 def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
     """Return the coefficients that moved most from the plain model's, with bar ends in percent of the widest."""
-    names = study.recipe.feature_names
-    plain, now = (dict(zip(names, p.model.coef.tolist(), strict=False)) for p in (study.points[0], point))
-    same = point.eta == study.points[0].eta
+    names = () if study.recipe is None else study.recipe.feature_names
+    plain, now = (
+        dict(zip(names, () if p.model is None else p.model.coef.tolist(), strict=False))
+        for p in (study.points[0], point)
+    )
+    same = point is study.points[0]
     top = sorted(now, key=lambda name: -abs(now[name] - (0.0 if same else plain[name])))[:MOST_COEFFICIENTS]
     widest = max([abs(value) for name in top for value in (plain[name], now[name])], default=1.0) or 1.0
     return [
@@ -74,7 +78,7 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
     """
     plain, target, now = study.points[0], study.task.target, point.decisions
     decision = f"“{target.column} = {target.positive}”"
-    if point.eta == plain.eta:
+    if point is plain:
         return [
             f"This is the model without neutrality. Of 1,000 people, {now.positive:.0f} get "
             f"{decision}; {now.correct:.0f} decisions are right.",
@@ -82,7 +86,9 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         ]
     lost = round(now.correct) - round(plain.decisions.correct)
     price = "as many as" if lost == 0 else f"{abs(lost)} {'fewer' if lost < 0 else 'more'} than"
-    gap = [1000 * abs(p.groups[0].positive_rate - p.groups[1].positive_rate) for p in (point, plain)]
+    rates = [[group.positive_rate for group in p.groups if not group.few] or [0.0] for p in (point, plain)]
+    gap = [1000 * (max(of) - min(of)) for of in rates]
+    which = "two groups" if len(point.groups) == 2 else "groups"
     return [
         f"Of 1,000 people, {now.changed:.0f} get another decision than without neutrality: "
         f"{now.to_positive:.0f} now get {decision}, {now.to_negative:.0f} no longer do.",
@@ -91,7 +97,7 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
             f"{_group_sentence(group, decision)}; without neutrality {per(before.positive_rate)}."
             for group, before in zip(point.groups, plain.groups, strict=True)
         ),
-        f"The two groups differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
+        f"The {which} differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
     ]
 
 

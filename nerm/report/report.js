@@ -16,7 +16,7 @@
     rows.forEach((row, j) => row.setAttribute("aria-current", String(j === k)));
     if (focus) points[k].focus();
     said.textContent = points[k].getAttribute("aria-label");
-    history.replaceState(null, "", "#eta=" + points[k].dataset.eta);
+    history.replaceState(null, "", "#" + points[k].dataset.key);
   }
 
   points.forEach((point, k) => {
@@ -42,6 +42,6 @@
   document.querySelectorAll("button.pick").forEach((button) => {
     button.addEventListener("click", () => pick(Number(button.dataset.k), false));
   });
-  const wanted = points.findIndex((point) => "#eta=" + point.dataset.eta === location.hash);
+  const wanted = points.findIndex((point) => "#" + point.dataset.key === location.hash);
   if (wanted >= 0) pick(wanted, false);
 })();

@@ -1,18 +1,26 @@
-"""The trade-off on one table: models for a grid of neutrality weights, measured on rows that they have not seen."""
+"""The trade-off on one table: models at several levels of neutrality, measured on rows that they have not seen."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from nerm import bounds, metrics
-from nerm.bounds.guarantee import Statement
-from nerm.bounds.theorems import HELD_OUT
-from nerm.errors import InvalidInputError
 from nerm.experiments.methods import METHODS, Method, sweep
-from nerm.report.decisions import ADVICE, Decisions, Group, collapse_of, decisions_of, groups_of
-from nerm.report.fitting import NEUTRAL, FittedModel, Settings, TableFit, TaskRows, fit_path, logistic_regression
+from nerm.report.decisions import ADVICE, collapse_of, measures_of
+from nerm.report.fitting import (
+    FittedModel,
+    Progress,
+    TableFit,
+    TaskRows,
+    choose_surrogate,
+    fit_levels,
+    logistic_regression,
+    silent,
+)
+from nerm.report.points import OtherMethod, Point, completed, held_out_bounds, other_of, point_of, theorems
+from nerm.report.settings import Level, Settings
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import TableTask, folds, split
 from nerm.typing import Floats, Ints
@@ -28,56 +36,6 @@ PUBLISHED: dict[str, tuple[float, ...]] = {
 Key = tuple[str, float | None]  # a method and its weight
 
 
-@dataclass(frozen=True)
-class Point:
-    """One neutrality weight.
-
-    Attributes
-    ----------
-    model
-        The shown model: its weight, certificate and coefficients.
-    measures, training
-        The measures of `nerm.metrics.report` on held-out rows, and on the training rows.
-    groups, decisions
-        Rates by group, and decisions per 1,000 people, on held-out rows.
-    statements
-        The bounds.
-    collapse
-        Says that the model is nearly constant or that its positive rate collapsed, judged on the training rows.
-    """
-
-    model: FittedModel
-    measures: dict[str, float]
-    training: dict[str, float]
-    groups: tuple[Group, ...]
-    decisions: Decisions
-    statements: tuple[Statement, ...]
-    collapse: str | None
-
-    @property
-    def eta(self) -> float:
-        """The neutrality weight."""
-        return self.model.eta
-
-    def aim(self, settings: Settings, *, training: bool = False) -> float:
-        """Return the absolute value of the measure that the weights aim at."""
-        return abs((self.training if training else self.measures)[settings.aim[0]])
-
-
-@dataclass(frozen=True)
-class OtherMethod:
-    """Another method at one weight (or without one), measured on the same held-out rows."""
-
-    method: str
-    eta: float | None
-    measures: dict[str, float]
-
-    @property
-    def name(self) -> str:
-        """The method with its weight."""
-        return self.method if self.eta is None else f"{self.method}, η = {self.eta:g}"
-
-
 @dataclass(frozen=True, eq=False)
 class Study:
     """Everything that the table, the figure and the page show.
@@ -85,19 +43,21 @@ class Study:
     Attributes
     ----------
     task, recipe, settings, formula
-        The rows, their coding, and the model.
+        The rows, their coding, and the model; no recipe and no formula in an audit of given scores.
     how_measured
         On which rows, in words.
     points, others
-        The neutral model at every weight, and other methods.
+        From the plain model (the first) to the most neutral, and other methods.
     chosen
         Which point is looked at first; it is recommended unless it collapsed.
     notes, seconds
         What was missing, left out or failed; and how long it took.
+    fitted
+        The coded rows, and the numbers of those that the shown models were fitted on.
     """
 
     task: TableTask
-    recipe: Recipe
+    recipe: Recipe | None
     settings: Settings
     formula: str
     how_measured: str
@@ -106,6 +66,7 @@ class Study:
     chosen: int
     notes: tuple[str, ...]
     seconds: float
+    fitted: tuple[TaskRows, Ints] | None = None
 
     @property
     def recommended(self) -> int | None:
@@ -113,46 +74,44 @@ class Study:
         return self.chosen if self.points[self.chosen].collapse is None else None
 
     def warning(self) -> str | None:
-        """Say which weights give a model that is nearly constant or whose positive rate collapsed, if any does."""
+        """Say which models are nearly constant or had their positive rate collapse, if any did."""
         bad = [point for point in self.points if point.collapse]
         if not bad:
             return None
         now = self.points[self.chosen]
         shown = now if now.collapse else bad[0]
-        etas = ", ".join(f"{point.eta:g}" for point in bad)
-        return f"η = {shown.eta:g}: {shown.collapse} Not recommended: η = {etas}; {ADVICE}."
+        labels = ", ".join(point.label for point in bad)
+        return f"{shown.label}: {shown.collapse} Not recommended: {labels}; {ADVICE}."
 
     def sentence(self) -> str:
         """Say the chosen trade-off in one sentence."""
         plain, now = self.points[0], self.points[self.chosen]
         measure = self.settings.aim[1]
         if all(point.collapse for point in self.points):
-            return "No weight is recommended: every model here is nearly constant, or its positive rate collapsed."
+            return "No model is recommended: every one here is nearly constant, or its positive rate collapsed."
         if now.collapse:
-            return f"η = {now.eta:g} is not recommended; look at another weight."
+            return f"{now.label} is not recommended; look at another model."
         if plain.collapse:
             return (
-                f"η = {now.eta:g} has the smallest {measure} of the models that are no constants, "
+                f"{now.label} has the smallest {measure} of the models that are no constants, "
                 f"{now.aim(self.settings):.3f}, with an AUC of {now.measures['auc']:.3f}."
             )
-        if now is plain or now.eta == plain.eta:
+        if now is plain:
             sound = " that can be recommended" if self.warning() else ""
             return (
-                f"No weight up to η = {self.points[-1].eta:g}{sound} made the {measure} smaller at a price of at most "
-                f"{self.settings.budget:g} AUC in training, so η = {plain.eta:g} stands."
+                f"No model{sound} made the {measure} on held-out rows smaller at a price of at most "
+                f"{self.settings.budget:g} AUC, so {plain.label} stands."
             )
         before, after = plain.aim(self.settings), now.aim(self.settings)
-        if after >= before:
-            return (
-                f"η = {now.eta:g} looked more neutral on training rows, but on held-out rows the {measure} is "
-                f"{after:.3f}, no smaller than the {before:.3f} without neutrality."
-            )
         more = now.decisions.correct - plain.decisions.correct
+        low, high = now.intervals.get(self.settings.aim[0], (after, after))
         return (
-            f"At η = {now.eta:g} the {measure} is {after:.3f} instead of {before:.3f}, for an AUC of "
+            f"With {now.label} the {measure} is {now.measures[self.settings.aim[0]]:+.3f} (95 %: {low:+.3f} to "
+            f"{high:+.3f}) instead of {plain.measures[self.settings.aim[0]]:+.3f}, for an AUC of "
             f"{now.measures['auc']:.3f} instead of {plain.measures['auc']:.3f}: per 1,000 people, "
             f"{now.decisions.changed:.0f} get another decision and {abs(more):.0f} "
             f"{'fewer' if more <= 0 else 'more'} decisions are right."
+            + ("" if after < before else " On held-out rows it is no more neutral than without.")
         )
 
 
@@ -162,59 +121,68 @@ def run_study(
     *,
     fit: TableFit | None = None,
     every_method: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = silent,
+    command: str = "",
 ) -> Study:
-    """Fit every weight, measure on held-out rows, and choose one.
+    """Fit every level, measure on held-out rows, and choose one.
 
     Parameters
     ----------
     task, settings
         The rows and the model.
     fit
-        A model that was fitted already: it is the point at its weight, the one to point at, and its held-out rows
-        measure all points. By default the most neutral one is chosen, judged on training rows, whose training AUC is
-        within `settings.budget` of the plain model's and that did not collapse. The held-out rows have no say, so what
-        they measure stays honest.
+        A model that was fitted already: it is the point at its level, the one to point at, and its held-out rows
+        measure all points. By default the choice is, on held-out rows and among the models that did not collapse and
+        whose AUC is within `settings.budget` of the plain model's, the tightest limit (of weights, the most neutral).
     every_method
         Whether to run the published neutral methods too, and not only logistic regression.
     progress
         Told what is being done.
+    command
+        The `nerm fit` command without a level; each point completes it.
     """
     started = time.perf_counter()
-    choose = None if fit is None else fit.model.eta
-    etas = tuple(sorted({0.0, *settings.etas, *(() if choose is None else (choose,))}))
-    settings = replace(settings, etas=etas)
+    known = {} if fit is None else {fit.model.level: fit.model}
+    levels = tuple(sorted({*settings.levels, *known}, key=_order))
     rows = TaskRows(task, settings) if fit is None else fit.rows
     pairs, shown = _parts(task, settings, fit)
-    progress(f"{len(shown)} rows, {len(etas)} weights")
-    known = [] if fit is None else [fit.model]
-    models = fit_path(rows, shown, [eta for eta in etas if not (known and eta == choose)])
-    models = sorted([*models, *known], key=lambda model: model.eta)
-    methods = [logistic_regression(settings)]
+    limits = [level.limit for level in levels if level.limit is not None]
+    surrogate = None if fit is None else fit.model.surrogate
+    if limits and surrogate is None:
+        surrogate = choose_surrogate(rows, shown, limits, progress)
+    models, failed = fit_levels(rows, shown, [level for level in levels if level not in known], surrogate, progress)
+    models |= known
+    methods = [logistic_regression()]
     if every_method:
         methods += [replace(METHODS[name], etas=weights) for name, weights in PUBLISHED.items()]
+    part, others, more = _held_out_scores(rows, pairs, methods, progress)
     if len(pairs) > 1:  # the shown models have seen the rows of every part
-        part, scores, failed = _held_out_scores(rows, pairs, [settings.method(), *methods], progress)
-        neutral = [scores.pop((NEUTRAL, eta)) for eta in etas]
+        scores, unmet = _cross_validated(rows, pairs, levels, surrogate, progress)
     else:
-        part, scores, failed = _held_out_scores(rows, pairs, methods, progress)
         X_test = rows.parts("one-hot", *pairs[0])[1]
-        neutral = [model.score(X_test) for model in models]
-    judged = task.rows(part >= 0)
-    recipe, _, notes = rows.coded(shown)
-    points = _points(rows, shown, part, models, neutral, settings)
+        scores, unmet = {level: model.score(X_test) for level, model in models.items()}, []
+    judged, (recipe, _, notes) = task.rows(part >= 0), rows.coded(shown)
+    levels = tuple(level for level in levels if level in models and level in scores)
+    whole = f"{command} --test 0" if command and len(pairs) > 1 else command
+    points = _points(rows, shown, part, [models[level] for level in levels], scores, whole)
     return Study(
         task=task,
         recipe=recipe,
         settings=settings,
-        formula=str(settings.objective(settings.lam)).replace("+ max(", "+ η max("),
+        formula=str(settings.objective(tuple(task.terms))).replace("+ max(", "+ η max("),
         how_measured=_how_measured(task, pairs),
         points=points,
-        others=tuple(OtherMethod(*key, _measures(judged, values)) for key, values in scores.items()),
-        chosen=_choice(points, settings) if choose is None else etas.index(choose),
-        notes=(*task.notes, *notes, *dict.fromkeys(failed)),
+        others=tuple(other_of(judged, *key, values) for key, values in others.items()),
+        chosen=_choice(points, settings) if fit is None else levels.index(fit.model.level),
+        notes=(*task.notes, *notes, *dict.fromkeys([*failed, *unmet, *more])),
         seconds=time.perf_counter() - started,
+        fitted=(rows, shown),
     )
+
+
+def _order(level: Level) -> tuple[float, float]:
+    """From the plain model to the most neutral one."""
+    return level.eta or 0.0, 0.0 if level.limit is None else 1.0 / (level.limit + 1e-9)
 
 
 def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[list[tuple[Ints, Ints]], Ints]:
@@ -230,8 +198,27 @@ def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[l
     return folds(task, FOLDS, settings.seed), np.arange(len(task))
 
 
+def _cross_validated(
+    rows: TaskRows, pairs: Sequence[tuple[Ints, Ints]], levels: Sequence[Level], surrogate: Any, progress: Progress
+) -> tuple[dict[Level, Floats], list[str]]:
+    """Return scores of every row by a model that has not seen it, for the levels that can be met in every part."""
+    found = {level: np.full(len(rows.y), np.nan) for level in levels}
+    notes = []
+    for k, (train, test) in enumerate(pairs):
+        models, unmet = fit_levels(rows, train, levels, surrogate, _within(progress, f"part {k + 1} of {len(pairs)}"))
+        notes += unmet
+        X_test = rows.parts("one-hot", train, test)[1]
+        for level, model in models.items():
+            found[level][test] = model.score(X_test)
+    return {level: scores for level, scores in found.items() if np.isfinite(scores).all()}, notes
+
+
+def _within(progress: Progress, part: str) -> Progress:
+    return lambda text: progress(f"{part}, {text}")
+
+
 def _held_out_scores(
-    rows: TaskRows, pairs: Sequence[tuple[Ints, Ints]], methods: Sequence[Method], progress: Callable[[str], None]
+    rows: TaskRows, pairs: Sequence[tuple[Ints, Ints]], methods: Sequence[Method], progress: Progress
 ) -> tuple[Ints, dict[Key, Floats], list[str]]:
     """Return the part that holds out each row (-1: none), scores of the held-out rows by method and weight, and notes.
 
@@ -241,9 +228,9 @@ def _held_out_scores(
     found: dict[Key, Floats] = {}
     notes: list[str] = []
     for k, (train, test) in enumerate(pairs):
-        progress(f"part {k + 1} of {len(pairs)}: {len(train)} rows")
         part[test] = k
         for method in methods:
+            progress(f"part {k + 1} of {len(pairs)}, {method.label}")
             fits = sweep(method, rows, train, test, settings.lam * len(train), settings.seed)
             for eta, fit in zip(method.etas or (None,), fits, strict=True):
                 scores = found.setdefault((method.label, eta), np.full(len(part), np.nan))
@@ -264,64 +251,33 @@ def _how_measured(task: TableTask, pairs: Sequence[tuple[Ints, Ints]]) -> str:
     return f"{what}: {held:,} of {len(task):,} rows, not seen in fitting"
 
 
-def _measures(task: TableTask, scores: Floats) -> dict[str, float]:
-    return metrics.report(task.y, scores, task.v).as_dict()
-
-
 def _points(
-    rows: TaskRows, shown: Ints, part: Ints, models: Sequence[FittedModel], scores: Sequence[Floats], settings: Settings
+    rows: TaskRows, shown: Ints, part: Ints, models: Sequence[FittedModel], scores: dict[Level, Floats], command: str
 ) -> tuple[Point, ...]:
-    """Return one point a weight: models fitted on the rows `shown`, measured by scores of the rows in a part."""
+    """Return one point a model: fitted on the rows `shown`, measured by scores of the rows in a part."""
     _, X, _ = rows.coded(shown)
-    fitted, held, part = rows.task.rows(shown), rows.task.rows(part >= 0), part[part >= 0]
-    training = [model.score(X) for model in models]
-    return tuple(
-        Point(
-            model=model,
-            measures=_measures(held, values),
-            training=_measures(fitted, seen),
-            groups=groups_of(held, values),
-            decisions=decisions_of(held, values, scores[0]),
-            statements=(*_held_out_bounds(values, held.v, part, settings), *_theorems(model, settings.delta)),
-            collapse=collapse_of(fitted, seen, lambda: training[0]),
+    settings, fitted, held, part = rows.settings, rows.task.rows(shown), rows.task.rows(part >= 0), part[part >= 0]
+    training, plain = [model.score(X) for model in models], scores[models[0].level]
+    points = []
+    for model, seen in zip(models, training, strict=True):
+        values = scores[model.level]
+        collapse = collapse_of(fitted, seen, lambda: training[0]) or collapse_of(held, values, lambda: plain)
+        bounds = (*held_out_bounds(values, held, part, settings, len(models)), *theorems(model, settings.delta))
+        facts = {"statements": bounds, "collapse": collapse, "command": completed(command, model)}
+        trained = measures_of(fitted, seen).values
+        points.append(
+            point_of(held, values, plain, settings, level=model.level, model=model, training=trained, **facts)
         )
-        for model, values, seen in zip(models, scores, training, strict=True)
-    )
-
-
-def _held_out_bounds(scores: Floats, v: Floats, part: Ints, settings: Settings) -> list[Statement]:
-    """Return the hold-out bounds.
-
-    They share delta among all weights and parts, so that they hold for every weight at once: whoever picks one after
-    looking keeps the guarantee. With several parts they are about the mean over the parts' models.
-    """
-    parts = np.unique(part)
-    share = settings.delta / (2 * len(settings.etas) * len(parts))
-    models = "this model" if len(parts) == 1 else f"the mean over the {len(parts)} parts' models"
-    statements = []
-    for quantity, measure, bound in HELD_OUT:
-        try:
-            value = float(np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts]))
-        except InvalidInputError:  # a part without one of the groups
-            continue
-        note = "no better than the largest possible value, 1" if value >= 1 else f"about {models}, at every η at once"
-        sample = abs(measure(scores, v))
-        statements.append(Statement(quantity, "held-out rows", sample, min(value, 1.0), "", value >= 1, note))
-    return statements
-
-
-def _theorems(model: FittedModel, delta: float) -> list[Statement]:
-    """Return what the theorems say about a model."""
-    stated = bounds.guarantee(model.facts(), delta=delta)
-    return [statement for statement in stated if statement.source not in ("hold-out", "through psi")]
+    return tuple(points)
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:
-    """Return the most neutral point, in training, whose training AUC is within the budget of the plain model's.
+    """Return the tightest limit (of weights, the most neutral) with a held-out AUC within the budget.
 
-    A point that collapsed is not chosen; 0 if no other can be.
+    A point that collapsed is not chosen, nor one that is less neutral than the plain model; 0 if no other can be.
     """
-    least, aims = points[0].training["auc"] - settings.budget, [p.aim(settings, training=True) for p in points]
-    sound = [k for k, p in enumerate(points) if p.collapse is None and p.training["auc"] >= least]
-    best = min(sound, key=lambda k: aims[k], default=0)
-    return best if points[0].collapse or aims[best] < aims[0] else 0
+    least, aims = points[0].measures["auc"] - settings.budget, [point.aim(settings) for point in points]
+    sound = [k for k, p in enumerate(points) if p.collapse is None and p.measures["auc"] >= least]
+    sound = [k for k in sound if points[0].collapse or aims[k] < aims[0]]
+    limits = [point.level.limit for point in points]
+    return min(sound, key=lambda k: (aims[k] if limits[k] is None else limits[k]) or 0.0, default=0)

@@ -1,17 +1,20 @@
 """What the columns mean: a target of two values, a viewpoint of two groups, the rest are inputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
 from nerm.errors import InvalidInputError
+from nerm.intervals import FEW
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.labels import positive_of
 from nerm.tables.numbers import numbers_in
 from nerm.tables.reading import MISSING, TextTable, missing_in
 from nerm.typing import Array, Bools, Floats, Ints
+
+MOST_GROUPS = 12  # in one viewpoint
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class TableTask:
     table
         The rows.
     target, viewpoint
-        The two columns that are read as -1 and +1.
+        The two columns that are read as -1 and +1; of a viewpoint of more groups, the largest against the rest.
     y, v
         Their signs, (n,).
     inputs
@@ -63,6 +66,10 @@ class TableTask:
         What was left out.
     kinds
         What each input holds, where `nerm.tables.survey` has looked.
+    groups
+        By name, as in "sex = f", who belongs to a group, (n,) each; the groups of one viewpoint column stand together.
+    terms
+        By name, a group set against the rest: +1 in it and -1 elsewhere, (n,) each. Of two groups there is one term.
 
     Examples
     --------
@@ -83,10 +90,19 @@ class TableTask:
     inputs: tuple[str, ...]
     notes: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
+    groups: dict[str, Bools] = field(default_factory=dict)
+    terms: dict[str, Floats] = field(default_factory=dict)
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return the task on these rows: a mask (n,), or their numbers."""
-        return replace(self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept])
+        groups = {name: among[kept] for name, among in self.groups.items()}
+        terms = {name: signs[kept] for name, signs in self.terms.items()}
+        return replace(self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept], groups=groups, terms=terms)
+
+    @property
+    def strata(self) -> list[Floats]:
+        """What splits keep the shares of: the target and every term, (n,) each."""
+        return [self.y, *self.terms.values()]
 
     def __len__(self) -> int:
         return len(self.y)
@@ -95,10 +111,11 @@ class TableTask:
 def make_task(
     table: TextTable,
     target: str,
-    viewpoint: str,
+    viewpoint: str | Sequence[str],
     *,
     positive: str | None = None,
     favoured: str | None = None,
+    intersect: bool = False,
     keep_viewpoint: bool = False,
     leave_out: Sequence[str] = (),
     missing: Sequence[str] = MISSING,
@@ -110,11 +127,13 @@ def make_task(
     table
         As read.
     target, viewpoint
-        Names of columns.
+        Names of columns; of the viewpoint there can be several.
     positive, favoured
         The value that counts as +1 for the target and for the viewpoint, and with more than two the one to be set
         against the rest; of two values by default the positive one of a known pair (yes and no), else the last in
-        order.
+        order. Without it, every group of a viewpoint of more than two is set against the rest.
+    intersect
+        Whether every combination of the viewpoints' values is a group, instead of every value.
     keep_viewpoint
         Whether the viewpoint is an input too.
     leave_out
@@ -131,13 +150,14 @@ def make_task(
     (Role(column='income', positive='high', negative='low'), ('age', 'sex'),
      ("1 rows without a value of 'income' were left out",))
     """
-    if target == viewpoint:
+    views = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
+    if target in views:
         got = f"{target!r} for both"
         raise InvalidInputError("target and viewpoint must be two columns", got, "Name another column as viewpoint")
     notes = list(table.notes)
     if table.skipped:
         notes.append(f"{table.skipped} rows with a wrong number of fields were left out")
-    for name in (target, viewpoint):
+    for name in (target, *views):
         unknown = missing_in(table[name], missing)
         if unknown.all():
             raise InvalidInputError(f"column {name!r} must hold values", "missing values only", "Use another column")
@@ -145,28 +165,67 @@ def make_task(
             notes.append(f"{int(unknown.sum())} rows without a value of {name!r} were left out")
             table = table.rows(~unknown)
     aim = role_of(table, target, positive, "target", "--positive")
-    view = role_of(table, viewpoint, favoured, "viewpoint", "--favoured")
     if positive is None and positive_of(aim.positive, aim.negative) is None:
         notes.append(f"{aim.group(1)} counts as positive, the last in order; --positive takes {aim.negative!r} instead")
-    y, v = aim.signs(table[target]), view.signs(table[viewpoint])
-    if (y == v).all() or (y == -v).all():
+    view, groups, terms = _compared(table, views, favoured, intersect)
+    y, v = aim.signs(table[target]), next(iter(terms.values()))
+    if any((y == sides).all() or (y == -sides).all() for sides in terms.values()):
         must = "the target must not be the viewpoint in other words"
         do = "Nothing can be learned that is neutral to it: use another viewpoint or target"
-        raise InvalidInputError(must, f"{target!r} and {viewpoint!r} with the same two groups of rows", do)
+        raise InvalidInputError(must, f"{target!r} and {view.column!r} with the same two groups of rows", do)
     for name in leave_out:
         table[name]  # a name that is not there must be refused
-    out = {target, *leave_out} | (set() if keep_viewpoint else {viewpoint})
+    out = {target, *leave_out} | (set() if keep_viewpoint else set(views))
     inputs = tuple(name for name in table.names if name not in out)
     if not inputs:
         raise InvalidInputError(
             "the table must have a column besides target and viewpoint", "no other", "Add the columns to learn from"
         )
-    return TableTask(table, aim, view, y, v, inputs, tuple(notes))
+    return TableTask(table, aim, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
+
+
+def _compared(
+    table: TextTable, views: Sequence[str], favoured: str | None, intersect: bool
+) -> tuple[Role, dict[str, Bools], dict[str, Floats]]:
+    """Return the viewpoint's role, its groups, and each group against the rest.
+
+    Groups of few rows get no term of their own: nothing can be said about them, and they count among the rest.
+    """
+    if favoured is not None and len(views) > 1:
+        do = "Leave --favoured out: every group is set against the rest"
+        raise InvalidInputError("--favoured must come with one viewpoint", f"{len(views)} of them", do)
+    column, named = " and ".join(views), {name: table[name].astype(str) for name in views}
+    if intersect:
+        rows = zip(*named.values(), strict=True)
+        named = {column: np.array([", ".join(row) for row in rows], dtype=object).astype(str)}
+    roles, groups, terms = [], dict[str, Bools](), dict[str, Floats]()
+    for name, words in named.items():
+        values, counts = np.unique(words, return_counts=True)
+        if len(values) > MOST_GROUPS and favoured is None:
+            must = f"a viewpoint must have at most {MOST_GROUPS} groups"
+            do = "Use a column with fewer values, or name one with --favoured to set it against the rest"
+            raise InvalidInputError(must, f"{len(values)} different values of {name!r}", do)
+        if len(values) <= 2 or favoured is not None:
+            role = _role(name, values.tolist(), favoured, "viewpoint", "--favoured")
+            terms[role.group(1)] = signs = role.signs(words)
+            groups |= {role.group(side): signs == side for side in (1, -1)}
+        else:
+            largest = str(values[counts.argmax()])
+            role = Role(name, largest, "the rest")
+            groups |= {f"{name} = {value}": words == value for value in values}
+            several = sorted(values[counts >= FEW].tolist() or [largest], key=lambda value: value != largest)
+            terms |= {f"{name} = {value}": np.where(words == value, 1.0, -1.0) for value in several}
+        roles.append(role)
+    return replace(roles[0], column=column), groups, terms
 
 
 def role_of(table: TextTable, name: str, positive: str | None, role: str, option: str) -> Role:
     """Return the role of a two-valued column, or of one value against the rest when that value was named."""
-    values = sorted({str(value) for value in table[name]}, key=_order)
+    return _role(name, {str(value) for value in table[name]}, positive, role, option)
+
+
+def _role(name: str, seen: Iterable[str], positive: str | None, role: str, option: str) -> Role:
+    values = sorted(seen, key=_order)
     shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
     if len(values) == 1:
         must = f"the {role} must have two values"
@@ -199,7 +258,7 @@ def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
     seed
         Of the draw.
     """
-    held = hold_out([task.y, task.v], share, seed)
+    held = hold_out(task.strata, share, seed)
     train, test = np.flatnonzero(~held), np.flatnonzero(held)
     _check_both_seen(task, train, "training")
     _check_both_seen(task, test, "held-out")
@@ -219,7 +278,7 @@ def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
         Of the draw.
     """
     count = min(count, len(task))
-    fold = assign_folds([task.y, task.v], count, seed)
+    fold = assign_folds(task.strata, count, seed)
     pairs = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(count)]
     for train, _ in pairs:
         _check_both_seen(task, train, "training")
@@ -228,8 +287,10 @@ def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
 
 def _check_both_seen(task: TableTask, rows: Ints, name: str) -> None:
     """Refuse a split in which a class or a group is not seen at all."""
-    for role, signs in ((task.target, task.y), (task.viewpoint, task.v)):
+    seen = [(task.target.column, task.target.positive, task.y)]
+    seen += [(task.viewpoint.column, term, signs) for term, signs in task.terms.items()]
+    for column, value, signs in seen:
         if len(set(signs[rows].tolist())) < 2:
-            must = f"the {name} rows must hold both values of {role.column!r}"
-            got = f"{len(task)} rows, of them {int((signs > 0).sum())} with {role.positive!r}"
+            must = f"the {name} rows must hold both values of {column!r}"
+            got = f"{len(task)} rows, of them {int((signs > 0).sum())} with {value!r}"
             raise InvalidInputError(must, got, "Use more rows, or another share with --test")

@@ -15,13 +15,13 @@ from nerm.errors import InvalidInputError
 from tests.cli.conftest import ROLES, as_csv, people
 from tests.cli.test_bad_input import refused
 
-HARD = ("--solver", "subgradient", "--tol", "1e-9")  # far more than this method can reach
+HARD = ("--eta", "1", "--solver", "subgradient", "--tol", "1e-9")  # far more than this method can reach
 
 
 @pytest.fixture
 def model(nerm, data, tmp_path):
     path = tmp_path / "m.nerm"
-    assert nerm("fit", data, *ROLES, "--out", path, "-q").code == 0
+    assert nerm("fit", data, *ROLES, "--eta", "0.5", "--out", path, "-q").code == 0
     return path
 
 
@@ -39,11 +39,11 @@ def test_names_are_not_markup(nerm, tmp_path):
     path = tmp_path / "odd.csv"
     path.write_text(as_csv(rows), encoding="utf-8")
     roles = ("--target", "pay[bold]:smile:", "--viewpoint", "sex[/red]", "--positive", "[/b]high")
-    for command in (("fit", "--bounds"), ("tradeoff", "--etas", "0,1")):
+    for command in (("fit", "--bounds", "--eta", "0.5"), ("tradeoff", "--etas", "0,1")):
         ran = nerm(command[0], path, *roles, *command[1:], "-q")
         assert ran.code == 0, ran.err
         assert "pay[bold]:smile: = [/b]high, neutral to sex[/red]" in " ".join(ran.out.split())
-    assert "sex[/red] = male" in nerm("fit", path, *roles, "-q").out
+    assert "sex[/red] = male" in nerm("fit", path, *roles, "--eta", "0.5", "-q").out
 
 
 def test_progress_is_not_markup(monkeypatch):
@@ -198,10 +198,12 @@ def test_bounds_only_on_request(nerm, data, monkeypatch):
         raise InvalidInputError("the sample must be one", "another", "Wait")
 
     monkeypatch.setattr(bounds, "guarantee", guarantee)
-    plain = nerm("fit", data, *ROLES, "--json")
+    plain = nerm("fit", data, *ROLES, "--eta", "0.5", "--json")
     assert (plain.code, asked, json.loads(plain.out)["bounds"]) == (0, [], [])
-    ran = nerm("fit", data, *ROLES, "--bounds")
+    ran = nerm("fit", data, *ROLES, "--eta", "0.5", "--bounds")
     assert (ran.code, asked) == (0, [1])
     assert "No bounds: the sample must be one. Got another. Wait." in ran.out
-    assert json.loads(nerm("fit", data, *ROLES, "--bounds", "--json").out)["no_bounds"].startswith("the sample")
+    assert json.loads(nerm("fit", data, *ROLES, "--eta", "0.5", "--bounds", "--json").out)["no_bounds"].startswith(
+        "the sample"
+    )
     refused(nerm("bound", data, *ROLES, "-q"), "the sample must be one")

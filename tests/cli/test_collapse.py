@@ -9,7 +9,8 @@ import pytest
 
 from tests.cli.conftest import as_csv
 
-ROLES = ("--target", "bought", "--viewpoint", "loan")
+ROLES = ("--target", "bought", "--viewpoint", "loan", "--class-weight", "none")
+READING = ROLES[:4]
 ETAS = ("--etas", "0,0.02,1,5")
 
 
@@ -39,14 +40,14 @@ def test_the_arrow_stands_on_no_constant(nerm, rare, tmp_path):
     assert lines[0].startswith(
         "η = 1: The model predicts “bought = no” for 100.0 % of rows (labels: 87.5 %): it is nearly"
     )
-    assert "Not recommended: η = 1, 5; try --class-weight balanced" in " ".join(ran.out.split())
-    marks = {line.split()[1]: line.split()[0] for line in lines if line.strip()[:1] in ("→", "×")}
+    assert "Not recommended: η = 1, η = 5; try --class-weight balanced" in " ".join(ran.out.split())
+    marks = {line.split()[3]: line.split()[0] for line in lines if line.strip()[:1] in ("→", "×")}
     assert {eta for eta, mark in marks.items() if mark == "×"} == {"1", "5"}
     assert {eta for eta, mark in marks.items() if mark == "→"} <= {"0", "0.02"}
     assert sorted(marks.values()) == ["×", "×", "→"]
     text = page.read_text(encoding="utf-8")
     header = text.split("<header>")[1].split("</header>")[0]
-    assert header.index("it is nearly constant. Not recommended: η = 1, 5") < header.index('<p class="lead">')
+    assert header.index("it is nearly constant. Not recommended: η = 1, η = 5") < header.index('<p class="lead">')
     for k, part in enumerate(text.split("data-choice=")[1:]):
         assert ("it is nearly constant. Not recommended." in part) is (k > 1)
         assert k < 2 or "(the choice made here)" not in part
@@ -60,7 +61,7 @@ def test_where_every_weight_collapses_none_is_recommended(nerm, rare, tmp_path):
     assert ran.code == 4
     assert "→ " not in ran.out
     assert ran.out.count("\n ×") == 2
-    assert "No weight is recommended: every model here is nearly constant" in ran.out
+    assert "No model is recommended: every one here is nearly constant" in ran.out
     assert "(the choice made here)" not in page.read_text(encoding="utf-8")
     plain = json.loads(nerm("tradeoff", rare, *ROLES, "--etas", "0,5", "--lam", "100", "--json").out)
     assert plain["chosen"] is None
@@ -75,12 +76,12 @@ def test_a_fit_says_it_first_and_in_its_exit_code(nerm, rare, tmp_path):
     assert ran.out.startswith("The model predicts “bought = no” for 100.0 % of rows (labels: 87.")
     assert model.is_file()  # somebody asked for it
     text = page.read_text(encoding="utf-8")
-    assert "η = 5 is not recommended; look at another weight." in text
+    assert "η = 5 is not recommended; look at another model." in text
     assert "(the choice made here)" not in text
     assert nerm("bound", rare, *ROLES, "--eta", 5).code == 4
     good = json.loads(nerm("fit", rare, *ROLES, "--eta", 0.02, "--json").out)
     assert good["warning"] is None
     assert nerm("predict", model, rare, "--keep", "bought,loan", "--out", scored, "-q").code == 0
-    audited = nerm("audit", scored, *ROLES, "--prediction", "prediction")
+    audited = nerm("audit", scored, *READING, "--prediction", "prediction")
     assert audited.code == 0
     assert audited.out.startswith("The model predicts “bought = no” for 100.0 % of rows (labels: 87.5 %)")
