@@ -59,6 +59,8 @@ class Certificate:
     slack : float
         What rounding may hide from primal and dual together, and what an atom of a user's own gets wrong there: part
         of what is claimed.
+    saved : bool
+        Whether it comes from a file without rows, which nobody can check again.
 
     For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet; of w = 0
     the certificate says that up to 1 could be gained:
@@ -78,6 +80,7 @@ class Certificate:
     reason: str = field(default="", repr=False)
     violation: float = field(default=0.0, repr=False)
     slack: float = field(default=0.0, repr=False)
+    saved: bool = field(default=False, repr=False, compare=False)
 
     @property
     def size(self) -> float:
@@ -103,19 +106,20 @@ class Certificate:
 
     def times(self, factor: float) -> Certificate:
         """Return the certificate of the objective multiplied by a positive number."""
-        scaled = (factor * self.primal, factor * self.dual, factor * self.scale)
-        return Certificate(*scaled, self.reason, self.violation, factor * self.slack)
+        numbers = ("primal", "dual", "scale", "slack")
+        return replace(self, **{name: factor * getattr(self, name) for name in numbers})
 
     def __add__(self, other: Certificate) -> Certificate:
         """Return the certificate of the sum of two problems in variables of their own."""
         reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
         total = (self.primal + other.primal, self.dual + other.dual, self.scale + other.scale)
-        return Certificate(*total, reason, max(self.violation, other.violation), self.slack + other.slack)
+        worst, slack, saved = max(self.violation, other.violation), self.slack + other.slack, self.saved or other.saved
+        return Certificate(*total, reason, worst, slack, saved)
 
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
         missed = f"a constraint is missed by {self.violation:.2g}" if self.violation else ""
-        words = "; ".join(filter(None, (missed, self.reason)))
+        words = "; ".join(filter(None, (missed, self.reason, "as saved" if self.saved else "")))
         return f"{numbers} ({words})" if words else numbers
 
 

@@ -10,6 +10,7 @@ are there.
 import dataclasses
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -36,11 +37,14 @@ from nerm.objective import Neutrality, Risk
 from nerm.problem import Problem
 from nerm.rows import Rows
 from nerm.solution import Solution, Stats, Status
+from nerm.validation import as_positive
 from nerm.value import ObjectiveValue, TermValue
 
 FORMAT = "nerm"
 VERSION = 2  # 1: problems were saved with their rows as given, and not merged
 HEADER = "header.json"
+LARGEST, GROWTH = 100_000_000, 20  # bytes that any file may unpack to, and how many times its own size
+HEADER_SHARE = 0.05  # of those: what is read from JSON takes many times its room
 
 
 class UnreadableFileError(InvalidInputError):
@@ -68,8 +72,11 @@ def save(thing: Any, path: Any) -> None:
             archive.writestr(_member(number), buffer.getvalue())
 
 
-def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
+def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float | None = None) -> Any:
     """Read what `save` wrote: a `nerm.Solution`, a fitted estimator, or the model of a table that `nerm fit` wrote.
+
+    Numbers that are not finite are refused. A solution is certified again from its rows; the certificate of a model,
+    which has none, says that it is as saved.
 
     Parameters
     ----------
@@ -77,7 +84,10 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
         The file.
     atoms : dict, optional
         Atoms of your own by name, if the file was saved with some. Their values are held against those in the file,
-        and a solution is certified again; a model has no rows left to do that.
+        and so is what a solution says of its own value.
+    max_bytes : float, optional
+        The most that the file may unpack to: by default 100 MB, or 20 times its size if that is more. It is held
+        against the sizes that the file states, before anything is unpacked.
 
     Returns
     -------
@@ -91,8 +101,11 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
     array([1])
     """
     with open(path, "rb") as stream:
+        limit = max(LARGEST, GROWTH * os.fstat(stream.fileno()).st_size)
+        limit = limit if max_bytes is None else int(as_positive(max_bytes, "max_bytes", "Use a number of bytes"))
         try:
             with zipfile.ZipFile(stream) as archive:
+                _check_size(path, archive, limit)
                 found = _content(path, archive, {} if atoms is None else atoms)
         except (UnreadableFileError, UnknownAtomError):
             raise
@@ -105,6 +118,15 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None) -> Any:
 
         return model_of(found, path)
     return found
+
+
+def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
+    """Refuse a file that would unpack to more; no member yields more than the size that is stated for it."""
+    sizes = {member.filename: member.file_size for member in archive.infolist()}
+    if sum(sizes.values()) > limit or sizes.get(HEADER, 0) > HEADER_SHARE * limit:
+        must = f"{str(path)!r} must unpack to at most {limit:,} bytes, its header to {HEADER_SHARE * limit:,.0f}"
+        got = f"{sum(sizes.values()):,} and {sizes.get(HEADER, 0):,}"
+        raise UnreadableFileError(must, got, "If you trust it, pass a larger nerm.load(path, max_bytes=...)")
 
 
 def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Any:
@@ -269,11 +291,11 @@ class _Reader:
             "$status": lambda body, _: Status(body),
             "$array": lambda body, _: self._array(body),
             "$objects": lambda body, rest: self._objects(body, rest["shape"]),
-            "$csr": lambda body, rest: sp.csr_matrix(tuple(self.decode(a) for a in body), shape=tuple(rest["shape"])),
+            "$csr": lambda body, rest: self._csr([self.decode(a) for a in body], tuple(rest["shape"])),
             "$frame": lambda body, _: pd.DataFrame(self.decode(body)),
             "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
             "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
-            "$own": lambda body, rest: self._own_atom(body, rest["size"], self.decode(rest["values"])),
+            "$own": lambda body, rest: self._own_atom(body, rest["size"], rest["values"]["$array"]),
         }
         for kind, known in _classes().items():
             self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
@@ -293,11 +315,13 @@ class _Reader:
             names = ("objective", "rows", "y", "viewpoints", "sample_weight")
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
         made = known[name](**fields)
-        return self._recertified(made) if self._own and isinstance(made, Solution) else made
+        if isinstance(made, Certificate):
+            return dataclasses.replace(made, saved=True)
+        return self._recertified(made) if isinstance(made, Solution) else made
 
-    def _own_atom(self, name: str, size: int, saved: np.ndarray) -> Any:
+    def _own_atom(self, name: str, size: int, number: int) -> Any:
         """Return the atom that was given under a name, if it has the values that it had."""
-        values = _values(self._own[name], size)
+        values, saved = _values(self._own[name], size), self._array(number, finite=False)
         if values.shape != saved.shape or not _alike(values, saved):
             raise _another(name)
         return self._own[name]
@@ -305,25 +329,37 @@ class _Reader:
     def _recertified(self, solution: Solution) -> Solution:
         """Return a solution whose value and certificate are computed again, if its rows are here."""
         problem, place = solution.problem, (solution.coef, solution.intercept)
+        if not np.isfinite(solution.intercept):
+            raise ValueError(solution.intercept)
         if not len(problem.y):
             return solution
-        if not _alike(*([term.value for term in v.terms] for v in (problem.evaluate(*place), solution.objective))):
-            raise _another(*self._own)
+        value, another = problem.evaluate(*place), _another(*self._own) if self._own else ValueError("objective")
+        if not _alike(*([term.value for term in v.terms] for v in (value, solution.objective))):
+            raise another
         if solution.status not in (Status.OPTIMAL, Status.INACCURATE, Status.TIME_LIMIT):
             return solution
         again = problem.certify(*place, solution.multipliers)
         if solution.status is Status.OPTIMAL and not again.relative_gap <= 1.01 * solution.tol:
-            raise _another(*self._own)
+            raise another
         return dataclasses.replace(solution, certificate=again)
 
     def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(value) for name, value in fields.items()}
 
-    def _array(self, number: int) -> np.ndarray:
+    def _array(self, number: int, *, finite: bool = True) -> np.ndarray:
         if number not in self._arrays:
-            stream = io.BytesIO(self._archive.read(_member(number)))
-            self._arrays[number] = np.lib.format.read_array(stream, allow_pickle=False)
+            with self._archive.open(_member(number)) as stream:
+                array = np.lib.format.read_array(stream, allow_pickle=False)
+                stream.read()  # to its end, where the checksum is compared
+            if finite and array.dtype.kind in "fc" and not np.isfinite(array).all():
+                raise ValueError(number)
+            self._arrays[number] = array
         return self._arrays[number]
+
+    def _csr(self, parts: list[Any], shape: tuple[int, ...]) -> Any:
+        matrix = sp.csr_matrix(tuple(parts), shape=shape)
+        matrix.check_format(full_check=True)  # an index out of range would read anybody's memory
+        return matrix
 
     def _objects(self, items: list[Any], shape: list[int]) -> np.ndarray:
         array = np.empty(len(items), dtype=object)

@@ -1,0 +1,146 @@
+"""The judge: the objective in long doubles, and somebody else's minimum. It shares no code with nerm.
+
+An answer that is called optimal is wrong if the judge knows a hypothesis that is better by more than the tolerance, or
+if the lower bound is above a value that some hypothesis has.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+
+from tests.adversary.problems import Case
+
+L = np.longdouble
+NOTHING = L(1e-8)  # of the objective of f = 0: what counts as 0, as nerm says
+
+
+def _hinge(m):
+    return np.maximum(0, 1 - m)
+
+
+MARGIN = {
+    "hinge": _hinge,
+    "squared-hinge": lambda m: _hinge(m) ** 2,
+    "logistic": lambda m: np.log1p(np.exp(-np.abs(m))) + np.maximum(0, -m),
+    "squared": lambda m: (1 - m) ** 2,
+    "exponential": lambda m: np.exp(-m),
+    "identity": lambda m: m,
+    "modified-huber": lambda m: np.where(m < -1, -4 * m, _hinge(m) ** 2),
+    "pinball": lambda m: np.maximum(1 - m, (m - 1) / 2),
+    "smooth-hinge": lambda m: np.where(m > 0, _hinge(m) ** 2 / 2, L(0.5) - m),
+    "huberized-hinge": lambda m: np.where(m > L(0.5), np.maximum(0, L(1.5) - m) ** 2 / 2, 1 - m),
+}
+EXPRESSION = {
+    "hinge": lambda m: cp.pos(1 - m),
+    "squared-hinge": lambda m: cp.square(cp.pos(1 - m)),
+    "logistic": lambda m: cp.logistic(-m),
+    "squared": lambda m: cp.square(1 - m),
+    "exponential": lambda m: cp.exp(-m),
+    "identity": lambda m: m,
+    "modified-huber": lambda m: cp.huber(cp.pos(1 - m), 2),
+    "pinball": lambda m: cp.maximum(1 - m, (m - 1) / 2),
+    "smooth-hinge": lambda m: cp.huber(cp.pos(1 - m), 1) / 2,
+    "huberized-hinge": lambda m: cp.huber(cp.pos(1.5 - m), 1) / 2,
+}
+
+
+def omega(case: Case, name: str, w):
+    """Return a regularizer of coefficients, numbers or a cvxpy expression."""
+    exact, groups = isinstance(w, np.ndarray), np.array(case.groups)
+    if name == "group-l2":
+        parts = [w[np.flatnonzero(groups == g)] for g in np.unique(groups)]
+        return sum(np.sqrt((part**2).sum()) if exact else cp.norm(part, 2) for part in parts)
+    square = (w**2).sum() / 2 if exact else cp.sum_squares(w) / 2
+    absolute = np.abs(w).sum() if exact else cp.norm(w, 1)
+    if name == "elastic-net":
+        return absolute / 2 + square / 2
+    return {"squared-l2": square, "l1": absolute, "l-inf": np.abs(w).max() if exact else cp.norm(w, "inf")}[name]
+
+
+class Judge:
+    """One case, in long doubles."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        dense = case.X.toarray() if hasattr(case.X, "toarray") else case.X
+        self.X = dense.astype(L)
+        self.K = None
+        if case.gamma is not None:
+            square = ((self.X[:, None, :] - self.X[None, :, :]) ** 2).sum(axis=2)
+            self.K = np.exp(-L(case.gamma) * square)
+        self.s = np.ones(len(case.y)) if case.s is None else case.s
+
+    def value(self, coef, intercept):
+        """Return the objective, and what rounding in long doubles may hide of it."""
+        case, coef, b = self.case, np.asarray(coef, dtype=L), L(intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            features = self.X if self.K is None else self.K
+            f = features @ coef + b
+            blur = np.finfo(L).eps * len(coef) * (np.abs(features) @ np.abs(coef) + abs(b))
+            total, hidden = (
+                self._risk(f),
+                abs(self._risk(f + blur) - self._risk(f)) + abs(self._risk(f - blur) - self._risk(f)),
+            )
+            if self.K is None:
+                total += sum(L(weight) * omega(case, name, coef) for name, weight in case.omegas)
+            else:
+                total += L(case.omegas[0][1]) * (coef @ self.K @ coef) / 2
+        return total, 10 * hidden + 100 * np.finfo(L).eps * abs(total)
+
+    def _risk(self, f):
+        case, n = self.case, L(len(self.case.y))
+        total = (self.s * MARGIN[case.loss](case.y * f)).sum() / n
+        if case.eta:
+            plus, minus = (MARGIN[case.surrogate](side * case.v * f).sum() / n for side in (1, -1))
+            total += L(case.eta) * np.maximum(plus, minus)
+        return total
+
+    def challengers(self):
+        """Yield hypotheses that an answer must not be worse than: f = 0, and the minimum of the judge's own model."""
+        size = self.X.shape[1] if self.K is None else len(self.case.y)
+        yield np.zeros(size), 0.0
+        found = self._solved()
+        if found is not None:
+            yield found
+
+    def _solved(self):
+        """Solve the judge's own cvxpy model, in centred and scaled columns; None where that fails."""
+        case = self.case
+        if self.K is None:
+            centre = self.X.mean(axis=0) if case.intercept else np.zeros(self.X.shape[1])
+            scale = np.abs(self.X - centre).max(axis=0).astype(float)
+            scale[scale == 0] = 1.0
+            Z, back = ((self.X - centre) / scale).astype(float), np.diag(1 / scale)
+        else:
+            values, vectors = np.linalg.eigh(self.K.astype(float))
+            kept = values > 1e-13 * values[-1]
+            roots, centre = np.sqrt(values[kept]), None
+            Z, back = vectors[:, kept] * roots, vectors[:, kept] / roots
+        z, b, f = cp.Variable(Z.shape[1]), cp.Variable(), cp.Variable(len(case.y))
+        cost = (self.s / len(case.y)) @ EXPRESSION[case.loss](cp.multiply(case.y, f))
+        ties = [f == Z @ z + b] + ([] if case.intercept else [b == 0])
+        if case.eta:
+            t = cp.Variable()
+            cost += case.eta * t
+            sides = (
+                cp.sum(EXPRESSION[case.surrogate](side * cp.multiply(case.v, f))) / len(case.y) for side in (1, -1)
+            )
+            ties += [mean <= t for mean in sides]
+        w = back @ z if self.K is None else z
+        cost += cp.sum([weight * omega(case, name, w) for name, weight in case.omegas])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                cp.Problem(cp.Minimize(cost), ties).solve(
+                    solver="CLARABEL", tol_gap_abs=1e-13, tol_gap_rel=1e-11, tol_feas=1e-11
+                )
+            except (cp.error.SolverError, ValueError, ArithmeticError):
+                return None
+        if z.value is None or not np.isfinite(z.value).all():
+            return None
+        coef = back @ z.value
+        shift = L(0) if centre is None else centre @ coef.astype(L)
+        return coef, L(b.value if case.intercept else 0.0) - shift
