@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nerm.datasets import dutch as dutch_census
+from nerm.datasets.acs_income import read_acs_income
 from nerm.datasets.coding import Discretize, OneHot, as_frame
 from nerm.datasets.dataset import Dataset
 from nerm.datasets.published_files import PUBLISHED
@@ -29,9 +30,9 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['adult', 'bank', 'diabetes', 'dutch', 'german', 'synthetic']
+    ['acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'synthetic']
     """
-    return sorted([*TABLES, "diabetes", "dutch", "synthetic"])
+    return sorted([*TABLES, "acs_income", "diabetes", "dutch", "synthetic"])
 
 
 def load(
@@ -49,7 +50,7 @@ def load(
     ----------
     name
         ``"synthetic"``, ``"diabetes"`` (comes with scikit-learn: works offline), ``"adult"``, ``"german"``,
-        ``"bank"`` or ``"dutch"``.
+        ``"bank"``, ``"dutch"`` or ``"acs_income"`` (1.66 million rows).
     coding
         ``"raw"`` (as published), ``"nominal"`` (the paper's discretised codes, NaN = missing) or ``"one-hot"`` (CSR).
         The last two learn cut points and pooled values from all rows, as the paper did; to learn them on training
@@ -87,6 +88,9 @@ def load(
         raw = _diabetes()
     elif name == "dutch":
         raw = _dutch(path)
+    elif name == "acs_income":
+        frame, source = read_acs_income(data_home)
+        raw = _labelled(name, frame, source=source)
     else:
         frame, source = TABLES[name].frame(data_home)
         raw = _labelled(name, frame, source=source)

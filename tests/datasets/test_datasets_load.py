@@ -275,6 +275,47 @@ def test_dutch_refusals(tmp_path):
         load("dutch", path=path)
 
 
+# ---------------------------------------------------------------- ACSIncome, on a file of its form
+
+
+def acs_frame(n=40):
+    rng = np.random.default_rng(0)
+    columns = {
+        "AGEP": rng.integers(17, 90, n), "COW": rng.integers(1, 9, n), "SCHL": rng.integers(1, 25, n),
+        "MAR": rng.integers(1, 6, n), "OCCP": rng.choice([230.0, 4720.0, 9620.0], n), "POBP": rng.integers(1, 60, n),
+        "RELP": rng.integers(0, 18, n), "WKHP": rng.integers(1, 99, n), "SEX": rng.integers(1, 3, n),
+        "RAC1P": rng.integers(1, 10, n), "ST": rng.integers(1, 57, n), "PINCP": rng.integers(0, 200_000, n),
+    }  # fmt: skip
+    return pd.DataFrame(columns)
+
+
+def test_acs_income_from_a_file_and_from_openml_is_the_same(tmp_path, monkeypatch):
+    served = acs_frame()
+    served.to_csv(tmp_path / "acs_income.csv", index=False)
+    local = load("acs_income", data_home=tmp_path)
+    monkeypatch.delenv("NERM_DATA", raising=False)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: SimpleNamespace(frame=served.astype(float)))
+    online = load("acs_income")
+    pd.testing.assert_frame_equal(local.frame, online.frame)
+    assert local.y.tolist() == np.where(served["PINCP"] > 50_000, 1.0, -1.0).tolist()
+    assert local.viewpoint.tolist() == np.where(served["SEX"] == 1, 1.0, -1.0).tolist()
+    assert list(local.X.columns) == ["AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "RAC1P"]
+    assert load("acs_income", "one-hot", data_home=tmp_path).X.shape[0] == len(served)
+
+
+def test_acs_income_that_is_another_table_is_refused(tmp_path):
+    path = tmp_path / "acs_income.csv"
+    acs_frame().drop(columns="SEX").to_csv(path, index=False)
+    with pytest.raises(InvalidInputError, match=r"must have the columns of ACSIncome. Got a table without 'SEX'"):
+        load("acs_income", data_home=tmp_path)
+    acs_frame().assign(AGEP="old").to_csv(path, index=False)
+    with pytest.raises(InvalidInputError, match=r"'AGEP' of .* must hold whole numbers. Got 'old' in row 0"):
+        load("acs_income", data_home=tmp_path)
+    path.write_bytes(b"")
+    with pytest.raises(InvalidInputError, match="must be a whole CSV file"):
+        load("acs_income", data_home=tmp_path)
+
+
 # ---------------------------------------------------------------- names and options
 
 
@@ -284,8 +325,8 @@ def test_dutch_refusals(tmp_path):
         (
             ("iris",),
             {},
-            "'name' must be one of 'adult', 'bank', 'diabetes', 'dutch', 'german', 'synthetic'. Got 'iris'. "
-            "Use one of these names.",
+            "'name' must be one of 'acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'synthetic'. "
+            "Got 'iris'. Use one of these names.",
         ),
         (
             ("adult", "binary"),
