@@ -33,6 +33,11 @@ class ChunkRows:
     sample_weight: Floats
     name: str
 
+    def at(self, rows: Any) -> ChunkRows:
+        """Return some of the rows."""
+        views = {name: v[rows] for name, v in self.viewpoints.items()}
+        return ChunkRows(self.X[rows], self.y[rows], views, self.sample_weight[rows], self.name)
+
 
 @dataclass(frozen=True, eq=False)
 class Coding:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm.blocks import Block
 from nerm.chunks.chunk_coding import ChunkRows
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
 
 LEAST_ROWS, ROWS_SHARE = 50_000, 0.05  # kept around a hypothesis: at least, and of all
+GROUPS = 1000  # of mean rows, of each block, sign and slope: with more the small problem bends as the whole one does
+ENOUGH = 20_000  # rows of the sample that tell a distance
 FINER = 0.25  # of the tolerance, for a small problem
 
 
 def pass_over(problem: ChunkedProblem, state: Progress) -> FewRows:
     """Return what a pass at the next hypothesis finds."""
     most = _most(problem, state)
-    distance = _distance(problem, state, most)
-    work = NearKinks(problem.terms, state.at, state.best or state.at, distance, 2 * most)
+    work = _work(problem, state, np.inf, 2 * most)
+    work = replace(work, distance=_distance(problem, work, most))
     found: FewRows = problem.sweep(work, state)
     return found
 
@@ -71,9 +74,25 @@ def small_problem(problem: ChunkedProblem, found: FewRows) -> Problem:
 def of_sample(problem: ChunkedProblem, rows: ChunkRows) -> Problem:
     """Return the problem on a sample of the rows."""
     zero = np.zeros(problem.frame.hypothesis.size), 0.0
-    found = NearKinks(problem.terms, zero, zero, np.inf, len(rows.y)).of(rows)
+    found = _work(problem, Progress(zero, np.zeros(0)), np.inf, len(rows.y)).of(rows)
     share = len(rows.y) / problem.terms.coding.n
     return replace(small_problem(problem, found), divisor=problem.terms.divisor * share)
+
+
+def _work(problem: ChunkedProblem, state: Progress, distance: float, most: int) -> NearKinks:
+    """Return the work of a pass at the next hypothesis, exact there and at the best one."""
+    X = problem.sample.X
+    scores = X @ state.at[0] + state.at[1]
+    edges = np.unique(np.quantile(scores, np.linspace(0, 1, 1 + _cuts(X.shape[1]))[1:-1]))
+    square = X.multiply(X) if sp.issparse(X) else X * X
+    scale = np.sqrt(np.asarray(square.mean(axis=0)).ravel())
+    scale = np.where(scale > 0, scale, np.inf)
+    return NearKinks(problem.terms, state.at, state.best or state.at, distance, most, edges, scale)
+
+
+def _cuts(columns: int) -> int:
+    """Return into how many parts scores are cut, so that some thousands of mean rows come of it."""
+    return max(2, min(20, GROUPS // columns))
 
 
 def _most(problem: ChunkedProblem, state: Progress) -> int:
@@ -82,20 +101,16 @@ def _most(problem: ChunkedProblem, state: Progress) -> int:
     return int(min(wanted, problem.rows_limit))
 
 
-def _distance(problem: ChunkedProblem, state: Progress, most: int) -> float:
+def _distance(problem: ChunkedProblem, work: NearKinks, most: int) -> float:
     """Return the distance from a kink within which about so many rows lie, found on the sample by bisection."""
-    n, m = problem.terms.coding.n, len(problem.sample.y)
+    n = problem.terms.coding.n
     if n <= most:
         return np.inf
-    low, high = 0.0, 1e3
-
-    def share(distance: float) -> float:
-        work = NearKinks(problem.terms, state.at, state.best or state.at, distance, m)
-        return work.near(problem.sample).mean()
-
+    low, high, some = 0.0, 1e3, problem.sample.at(slice(0, ENOUGH))
     for _ in range(30):
         middle = 0.5 * (low + high) if low else high / 8
-        low, high = (middle, high) if share(middle) * n <= most else (low, middle)
+        share = float(replace(work, distance=middle).near(some).mean())
+        low, high = (middle, high) if share * n <= most else (low, middle)
         if high - low <= 0.02 * high:
             break
     return low

@@ -20,9 +20,10 @@ from nerm.chunks.census import stacked
 from nerm.chunks.chunk_coding import ChunkRows, Terms
 from nerm.chunks.pieces import Raw
 from nerm.signs import sign
-from nerm.typing import Bools, Floats, Matrix
+from nerm.typing import Bools, Floats, Ints, Matrix
 
 Hypothesis = tuple[Floats, float]
+MeanKey = tuple[int, int, float, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +67,10 @@ class KeptRows:
 
 @dataclass(frozen=True, eq=False)
 class FewRows(Sums):
-    """The rows near a kink, and mean rows: by (block, sign of the target, slope) the sums of B, B t and B t x."""
+    """The rows near a kink, and mean rows: the sums of B, B t, B t x by (block, sign of the target, slope, group)."""
 
     kept: list[KeptRows]
-    means: dict[tuple[int, int, float], Floats]
+    means: dict[MeanKey, Floats]
     columns: int
 
     def _more(self, other: Any) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class FewRows(Sums):
         count = len(self.values)
         weights, targets = np.zeros((count, len(self.means))), np.ones((count, len(self.means)))
         X = np.zeros((len(self.means), self.columns))
-        for i, ((j, _, _), total) in enumerate(self.means.items()):
+        for i, ((j, *_), total) in enumerate(self.means.items()):
             weights[j, i], targets[j, i] = total[0], total[1] / total[0]
             X[i] = total[2:] / total[1]
         parts = [part for part in self.kept if part.weights.shape[1]]
@@ -113,6 +114,8 @@ class NearKinks:
         Of scores.
     most : int
         Rows of one chunk that may be kept; the others count as settled.
+    edges, scale : arrays
+        What groups the mean rows: cuts of the scores, and the size of each feature.
 
     """
 
@@ -121,6 +124,12 @@ class NearKinks:
     other: Hypothesis
     distance: float
     most: int
+    edges: Floats
+    scale: Floats
+
+    def groups(self, X: Matrix, scores: Floats) -> Ints:
+        """Return the group of each row: by its score, and by the feature in which it stands out most."""
+        return np.searchsorted(self.edges, scores) * len(self.scale) + standing_out(X, self.scale)
 
     def __call__(self, raw: Raw) -> FewRows:
         """Return the sums of one chunk."""
@@ -154,8 +163,22 @@ class NearKinks:
         kept = KeptRows(rows.X[places], np.stack([b.weights[places] for b in blocks]),
                         np.stack([b.targets[places] for b in blocks]))  # fmt: skip
         values = np.array([block.total(scores) for block in blocks])
-        means = mean_rows(rows.X, blocks, slopes, settled)
+        means = mean_rows(rows.X, blocks, slopes, settled, self.groups(rows.X, scores))
         return FewRows(values, _decisions(self.terms, rows, scores), len(rows.y), [kept], means, rows.X.shape[1])
+
+
+def standing_out(X: Matrix, scale: Floats) -> Ints:
+    """Return for each row the feature that is largest in units of `scale`; the first for a row of zeros."""
+    if not sp.issparse(X):
+        return np.asarray(np.abs(X / scale).argmax(axis=1))
+    found, filled = np.zeros(X.shape[0], dtype=np.int64), np.flatnonzero(np.diff(X.indptr))
+    sizes = np.abs(X.data) / scale[X.indices]
+    largest = np.maximum.reduceat(sizes, X.indptr[:-1][filled])
+    counts = np.diff(X.indptr)[filled]
+    hits = np.flatnonzero(sizes == np.repeat(largest, counts))
+    rows = np.repeat(filled, counts)[hits]
+    found[rows[::-1]] = X.indices[hits[::-1]]  # the first of several
+    return found
 
 
 def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
@@ -169,25 +192,25 @@ def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
 
 
 def mean_rows(
-    X: Matrix, blocks: tuple[Block, ...], slopes: list[Floats], settled: Bools
-) -> dict[tuple[int, int, float], Floats]:
-    """Return (sum B, sum B t, sum B t x) of settled rows by block, sign of the target and slope."""
-    keys, columns = [], []
+    X: Matrix, blocks: tuple[Block, ...], slopes: list[Floats], settled: Bools, groups: Ints
+) -> dict[MeanKey, Floats]:
+    """Return (sum B, sum B t, sum B t x) of settled rows by block, sign of the target, slope and group."""
+    found: dict[MeanKey, Floats] = {}
     for j, block in enumerate(blocks):
         for side in (-1, 1):
             among = settled & (side * block.targets > 0) & (block.weights > 0)
             for slope in np.unique(slopes[j][among]):
-                members = among & (slopes[j] == slope)
-                keys.append((j, side, float(slope)))
-                columns.append(np.where(members, block.weights, 0.0))
-    if not keys:
-        return {}
-    pulls = np.column_stack([column * blocks[key[0]].targets for key, column in zip(keys, columns, strict=True)])
-    sums = np.asarray(X.T @ pulls)
-    return {
-        key: np.concatenate([[column.sum(), pulls[:, i].sum()], sums[:, i]])
-        for i, (key, column) in enumerate(zip(keys, columns, strict=True))
-    }
+                rows = np.flatnonzero(among & (slopes[j] == slope))
+                present, which = np.unique(groups[rows], return_inverse=True)
+                B, pull = block.weights[rows], block.weights[rows] * block.targets[rows]
+                members = sp.csr_matrix((pull, (which, rows)), shape=(len(present), X.shape[0]))
+                sums = members @ X
+                sums = sums.toarray() if sp.issparse(sums) else np.asarray(sums)
+                totals = np.bincount(which, B), np.bincount(which, pull)
+                for i, group in enumerate(present.tolist()):
+                    total = np.concatenate([[totals[0][i], totals[1][i]], sums[i]])
+                    found[j, side, float(slope), group] = total
+    return found
 
 
 # --- smooth functions ------------------------------------------------------------------------------
