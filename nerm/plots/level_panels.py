@@ -109,7 +109,7 @@ def level_panel(
 
 
 def figure_levels(table: Any, axes: Any = None) -> Any:
-    """Draw what methods give at asked levels: a column a data set, AUC and accuracy for each measure that was limited.
+    """Draw what methods give at asked levels: AUC and accuracy for each measure that was limited, a column a data set.
 
     Parameters
     ----------
@@ -132,12 +132,13 @@ def figure_levels(table: Any, axes: Any = None) -> Any:
     datasets = table["dataset"].unique().tolist()
     measures = [name for name in MEASURES if name in set(table["measure"])]
     rows = [(measure, quality) for measure in measures for quality in QUALITIES]
-    axes = grid(axes, len(rows) * len(datasets), len(datasets), (4.2, 3.0))
+    columns = len(datasets) if len(datasets) > 1 else 2
+    axes = grid(axes, len(rows) * len(datasets), columns, (4.2, 3.0))
     panels = [(dataset, *row) for row in rows for dataset in datasets]
     for ax, (dataset, measure, quality) in zip(axes, panels, strict=True):
         level_panel(table, dataset, measure, quality, ax, legend=False)
     entries = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     labels = sorted(entries, key=[look["label"] for look in _looks(level_means(table)).values()].index)
-    look = {"frameon": False, "fontsize": 8, "title": WRONG, "title_fontsize": 8, "ncols": min(len(datasets), 3)}
+    look = {"frameon": False, "fontsize": 8, "title": WRONG, "title_fontsize": 8, "ncols": min(columns, 3)}
     axes[0].figure.legend([entries[label] for label in labels], labels, loc="outside lower center", **look)
     return axes
