@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.report.chart import front_svg, style
+from nerm.report.chart import NARROW, WIDE, front_svg, style
 from nerm.report.decisions import Group, groups_of
 from nerm.report.points import Point
 from nerm.report.study import Study
@@ -34,7 +34,7 @@ def render_page(study: Study, command: str = "") -> str:
         task=study.task,
         settings=study.settings,
         plain=study.points[0],
-        chart=Markup(front_svg(study, clickable=True)),  # built by nerm, its texts escaped
+        charts=[Markup(front_svg(study, clickable=True, frame=frame)) for frame in (WIDE, NARROW)],  # escaped inside
         style=Markup(style() + file_text("report.css")),
         script=Markup(file_text("report.js")),
         coefficients=[_coefficients(study, point) for point in study.points],

@@ -33,12 +33,12 @@ def expect(page, study, k):
     assert shown(page, "auc") == f"{point.measures['auc']:.3f}"
     assert shown(page, "csgn") == f"{point.measures['neutrality_risk']:.3f}"
     assert shown(page, "changed") == f"{point.decisions.changed:.0f}"
-    checked = page.find_elements("css selector", ".point[aria-checked=true]")
+    checked = page.find_elements("css selector", "svg.front.wide .point[aria-checked=true]")
     assert [c.get_attribute("data-k") for c in checked] == [str(k)]
 
 
 def point(page, k):
-    return page.find_element("css selector", f".point[data-k='{k}']")
+    return page.find_element("css selector", f"svg.front.wide .point[data-k='{k}']")
 
 
 def test_clicking_a_point_changes_the_numbers(page, study):
@@ -48,8 +48,8 @@ def test_clicking_a_point_changes_the_numbers(page, study):
     for k in (0, len(study.points) - 1):
         ActionChains(page).move_to_element(point(page, k).find_element("css selector", ".dot")).click().perform()
         expect(page, study, k)
-        assert f"What η = {study.points[k].eta:g} means" in page.find_element("tag name", "main").text
-        assert page.find_element("id", "said").text.startswith(f"η = {study.points[k].eta:g}: AUC")
+        assert f"What {study.points[k].label} means" in page.find_element("tag name", "main").text
+        assert page.find_element("id", "said").text.startswith(f"{study.points[k].label}: AUC")
     assert page.current_url.endswith(f"#eta={study.points[-1].eta:g}")
     page.refresh()  # the address remembers the choice
     expect(page, study, len(study.points) - 1)
@@ -80,6 +80,63 @@ def test_the_keyboard_is_enough(page, study):
     expect(page, study, 1)
     ActionChains(page).send_keys(Keys.END).perform()
     expect(page, study, len(study.points) - 1)
+
+
+def slider(page):
+    return page.find_element("css selector", "svg.front.wide .limit")
+
+
+def within(study, limit):
+    """Return the best ranking of the models whose measure is within a limit, None where there is none."""
+    sizes = [abs(point.measures[study.settings.aim[0]]) for point in study.points]
+    fit = [k for k, point in enumerate(study.points) if sizes[k] <= limit and point.collapse is None]
+    return max(fit, key=lambda k: study.points[k].measures["auc"], default=None)
+
+
+def test_dragging_the_line_picks_the_best_model_within_the_limit(page, study):
+    from selenium.webdriver import ActionChains
+
+    seen = set()
+    for pixels in (-60, -120, 90, 30):
+        ActionChains(page).drag_and_drop_by_offset(
+            slider(page).find_element("css selector", ".handle"), 0, pixels
+        ).perform()
+        limit = float(slider(page).get_attribute("aria-valuenow"))
+        k = within(study, limit)
+        seen.add(k)
+        assert page.find_element("id", "said").text.startswith(f"at most {limit:.3f}: ")
+        if k is not None:
+            expect(page, study, k)
+    assert len(seen) > 1
+
+
+def test_the_limit_moves_by_keys(page, study):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    page.execute_script("document.querySelector('svg.front.wide .limit').focus()")
+    ActionChains(page).send_keys(Keys.END).perform()
+    expect(page, study, within(study, 1.0))
+    assert slider(page).get_attribute("aria-valuenow") == slider(page).get_attribute("aria-valuemax")
+    ActionChains(page).send_keys(Keys.PAGE_DOWN, Keys.ARROW_UP).perform()
+    most, now = (float(slider(page).get_attribute(f"aria-value{which}")) for which in ("max", "now"))
+    assert now == pytest.approx(most - 0.009)
+    ActionChains(page).send_keys(Keys.HOME).perform()
+    assert "at most 0.000: " in page.find_element("id", "said").text
+    assert page.switch_to.active_element.get_attribute("role") == "slider"
+
+
+def test_the_command_of_the_picked_model_can_be_copied(page, study):
+    for k in (0, len(study.points) - 1):
+        page.execute_script(f"document.querySelector('button.pick[data-k=\"{k}\"]').click()")
+        code, button = (
+            next(e for e in page.find_elements("css selector", f".command {part}") if e.is_displayed())
+            for part in ("code", "button")
+        )
+        assert code.text == study.points[k].command
+        button.click()
+        assert page.execute_script("return getSelection().toString()").strip() == study.points[k].command
+        assert button.text in ("Copied", "Press Ctrl+C")
 
 
 def test_the_table_picks_too(page, study):
