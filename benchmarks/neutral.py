@@ -179,12 +179,12 @@ if hasattr(nerm.Problem, "neutralize"):
     METHODS |= {f"nerm-{p}": Method(partial(neutralized, prefer=p), level="asked") for p in ("accuracy", "auc")}
 
 
-def run(data: str, seed: int, options: Any) -> list[dict[str, Any]]:
-    """Return the rows of one split: every method at every limit on every measure."""
+def run(data: str, seed: int, measures: list[str], options: Any) -> list[dict[str, Any]]:
+    """Return the rows of one split: every method at every limit on these measures."""
     warnings.simplefilter("ignore")
     cells = [
         (measure, limit, name)
-        for measure, limit, name in product(options.measures, options.limits, options.methods)
+        for measure, limit, name in product(measures, options.limits, options.methods)
         if measure in METHODS[name].measures and (data, measure, limit, name, seed) not in options.done
     ]
     if not cells:
@@ -238,6 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", default=["adult", "bank", "german"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--limits", nargs="+", type=float, default=[0.05, 0.02, 0.01])
     parser.add_argument("--measures", nargs="+", default=list(MEASURES), choices=list(MEASURES))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="METHOD")
@@ -247,7 +248,9 @@ def main() -> None:
     options = parser.parse_args()
     parts = [pd.read_csv(options.csv)] if options.csv and os.path.exists(options.csv) else []
     options.done = {row for part in parts for row in part[KEYS].itertuples(index=False, name=None)}
-    jobs = [delayed(run)(data, seed, options) for data in options.data for seed in range(options.seeds)]
+    seeds = range(options.start, options.start + options.seeds)
+    splits = product(options.data, seeds, [[measure] for measure in options.measures])
+    jobs = [delayed(run)(*split, options) for split in splits]
     for part in Parallel(options.jobs, return_as="generator_unordered")(jobs):
         parts.append(pd.DataFrame(part))
         if options.csv:

@@ -48,7 +48,8 @@ class Together:
         for signs in (True, False):
             at = self._joint(self.start, signs)
             seen = [at, *(self._search(at, signs) if at.value > limit else ())]
-            for point in sorted((p for p in seen if p.value <= limit), key=lambda p: -p.value):
+            within = [p for p in seen if p.value <= limit]
+            for point in sorted(within, key=lambda p: sum(sum(attempt.etas) for attempt in p.attempts)):
                 certified = all(attempt.solution.status.success for attempt in point.attempts)
                 if certified and (point.rates >= least).all():
                     return list(point.attempts)

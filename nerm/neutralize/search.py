@@ -74,7 +74,7 @@ class WeightSearch:
         """Return the points within the limit, the least neutralised first, or else the nearest to it."""
         seen = [self.plain, *self.known, *(self._one() if len(self.plain.parts) == 1 else self._several())]
         within = [p for p in seen if p.value <= self.limit]
-        return sorted(within, key=lambda p: -p.value) or sorted(seen, key=lambda p: p.value)
+        return sorted(within, key=lambda p: sum(p.etas)) or sorted(seen, key=lambda p: p.value)
 
     def _one(self) -> list[Attempt]:
         """Search one weight, within the bracket that known points leave; return every point that was solved."""
