@@ -388,7 +388,8 @@ class Problem:
             The largest size of the measure that is allowed; each row counts once, since sample weights weigh the risk.
         measure : str or callable
             A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk", "equal_opportunity_difference",
-            "equalized_odds_difference", "normalized_prejudice_index") or ``(y, scores, viewpoint) -> signed float``.
+            "predictive_equality_difference", "equalized_odds_difference", "normalized_prejudice_index") or a function
+            ``(y, scores, viewpoint) -> signed float``.
         tol : float
             The relative gap of every solve.
         on : (X, y, viewpoint), optional
