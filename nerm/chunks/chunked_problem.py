@@ -21,6 +21,7 @@ from nerm.chunks.source import Chunks, row_bytes
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
 from nerm.hypothesis import LinearHypothesis
 from nerm.multipliers import Multipliers
+from nerm.neutralize.result import Neutralized
 from nerm.objective import Neutrality, Risk, viewpoint_of
 from nerm.problem import Problem
 from nerm.rows import as_given
@@ -106,8 +107,35 @@ class ChunkedProblem:
 
     def with_neutrality(self, eta: float) -> ChunkedProblem:
         """Return the same problem with neutrality weight eta; several terms keep their ratios."""
-        frame = self.frame.with_neutrality(eta)
-        return replace(self, frame=frame, terms=replace(self.terms, objective=frame.objective))
+        return self.with_objective(self.frame.with_neutrality(eta).objective)
+
+    def with_objective(self, objective: Objective) -> ChunkedProblem:
+        """Return another objective on the same chunks."""
+        frame, terms = replace(self.frame, objective=objective), replace(self.terms, objective=objective)
+        return replace(self, frame=frame, terms=terms)
+
+    def neutralize(self, limit: float, measure: Any = "calders_verwer_score", **options: Any) -> Neutralized:
+        """Return the solution whose measured neutrality on all rows is within a limit.
+
+        Parameters
+        ----------
+        limit : float
+            The largest size of the measure that is allowed; each row counts once.
+        measure : str
+            "calders_verwer_score", "neutrality_risk", or one of the differences of `nerm.metrics`.
+        options
+            ``tol``, the relative gap of every solve; ``surrogate``, psi, by default the hinge or logistic one as the
+            loss is; ``keep``, the share of the plain model's positive rate that must be left in every group.
+
+        Returns
+        -------
+        Neutralized
+            The accuracy, AUC and positive rates in its trace are those of the sample; its measure that of all rows.
+
+        """
+        from nerm.chunks.asked_level import neutralize_chunks
+
+        return neutralize_chunks(self, limit, measure, **options)
 
     def sweep(self, work: Callable[[Any], Any], state: Progress | None = None) -> Any:
         """Do one pass over all chunks."""

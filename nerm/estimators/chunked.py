@@ -12,6 +12,8 @@ from nerm.chunks.source import Chunks
 from nerm.collapse import collapse
 from nerm.errors import InvalidInputError, NearlyConstantWarning
 from nerm.estimators.design import insist, kept
+from nerm.estimators.limits import Asked
+from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
 
 
@@ -36,23 +38,34 @@ def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any
     totals = np.array([sum(w for (c, _), w in chunks.census.weights[""].items() if c == k) for k in coding.classes])
     class_weight = model._class_weights(coding.classes, np.arange(2), totals)
     design = model._design(sample.X, sample.sample_weight, list(coding.groups))
-    if design.kernel is not None or model.limit is not None:
-        must = "a classifier on chunks must be linear, with a weight eta"
-        got = f"kernel={model.kernel!r}" if design.kernel is not None else f"limit={model.limit!r}"
-        raise InvalidInputError(must, got, "Use objective.on(chunks).neutralize(limit), or rows in memory")
+    asked = Asked.of(model)
+    if design.kernel is not None or (asked is not None and asked.confidence is not None):
+        must = "a classifier on chunks must be linear, without a promise"
+        got = f"kernel={model.kernel!r}" if design.kernel is not None else f"confidence={model.confidence!r}"
+        raise InvalidInputError(must, got, "Drop it, or use rows in memory")
     objective = design.objective(design.lam / design.own_form(coding.total))
     problem = bind_chunks(objective, chunks, intercept=design.intercept, groups=True, weighted=True,
                           class_weight=(float(class_weight[0]), float(class_weight[1])))  # fmt: skip
-    solution = problem.solve(design.tol)
+    for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_"):  # a refusal leaves no model behind
+        model.__dict__.pop(name, None)
+    model._weights = None
+    if asked is None:
+        solution = problem.solve(design.tol)
+    else:
+        surrogate = None if isinstance(asked.surrogate, str) else asked.surrogate
+        options = {"tol": design.tol, "surrogate": surrogate, "keep": asked.keep}
+        found = problem.neutralize(asked.limit, asked.measure, **options)
+        solution, model.eta_, model.neutrality_, model.trace_ = found.solution, found.eta, found.value, found.trace
+        model._weights = as_measure(asked.measure).weights * len(coding.groups)
     insist(solution)
     model.classes_, model.dropped_columns_, model.n_features_in_ = coding.classes, (), sample.X.shape[1]
     weights = zip(coding.classes.tolist(), class_weight.tolist(), strict=True)
     model.class_weight_ = {} if model.class_weight is None else dict(weights)
-    model._weights, model.kernel_, model.total_weight_ = None, None, coding.total
+    model.kernel_, model.total_weight_ = None, coding.total
     model.coef_, model.intercept_ = solution.coef[None, :].copy(), np.array([solution.intercept])
     model.n_iter_, model._facts = solution.stats.iterations or 1, [{}]
     model.certificate_ = solution.certificate.times(design.own_form(coding.total))
-    model.solutions_ = (kept(solution, design, None),)
+    model.solutions_ = (kept(solution, design, model._weights),)
     model.collapse_ = collapse(
         sample.X @ solution.coef + solution.intercept,
         (sample.y > 0).astype(int),

@@ -32,7 +32,7 @@ class Attempts:
         self.surrogates: list[Any] = []
         self.nearest: list[tuple[Any, Attempt]] = []
         solution = self.trial.plain()
-        scores = solution.training_scores()
+        scores = self.trial.scores(solution)
         parts = self.trial.measured(scores) if self.elsewhere is None else self.elsewhere(solution)
         none = (0.0,) * len(parts)
         self.plain = Attempt(parts, none, (AGREEMENT,) * len(parts), solution, scores)

@@ -124,7 +124,7 @@ class WeightSearch:
         """Solve with the weights `|x|`, on the side of agreement where x is positive."""
         etas, sides = tuple(np.abs(x).tolist()), tuple(AGREEMENT if way >= 0 else DISAGREEMENT for way in x)
         solution = self.trial.solve(self.surrogate, etas, sides, start.solution)
-        scores = solution.training_scores()
+        scores = self.trial.scores(solution)
         parts = self.trial.measured(scores) if self.measured is None else self.measured(solution)
         point = Attempt(parts, etas, sides, solution, scores)
         self.note(self.surrogate, point)

@@ -86,6 +86,10 @@ class Trial:
         share = float((self.row_weight * self.used).sum() / self.row_weight.sum())
         return self.relatives.solve(replace(weighted, divisor=p.divisor * share), self.tol)
 
+    def scores(self, solution: Solution) -> Floats:
+        """Return the scores of a solution on the given rows."""
+        return solution.training_scores()
+
     def measured(self, scores: Floats, on: Bools | None = None) -> Floats:
         """Return the signed parts of the measure, in the order of `parts`, on rows (by default those that are used)."""
         rows = self.used if on is None else on

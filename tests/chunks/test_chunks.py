@@ -155,6 +155,30 @@ def test_path_goes_from_one_to_the_next():
         assert one.objective.total == pytest.approx(other.objective.total, rel=3e-6)
 
 
+@pytest.mark.parametrize("measure", ["calders_verwer_score", "neutrality_risk", "equalized_odds_difference"])
+@pytest.mark.parametrize("name", ["plain", "logistic"])
+def test_neutralize_is_within_the_limit_on_all_rows(name, measure):
+    X, y, v = draw()
+    problem = OBJECTIVES[name].on(nerm.Chunks(pieces(X, y, v)))
+    found = problem.neutralize(0.03, measure, tol=1e-5)
+    scores = X @ found.solution.coef + found.solution.intercept
+    function = getattr(nerm.metrics, measure)
+    measured = function(y, scores, v) if "odds" in measure else function(scores, v)
+    assert abs(measured) <= 0.03
+    assert abs(measured) == pytest.approx(abs(found.value), abs=1e-12)
+    assert found.reached
+    assert set(found.trace["status"]) == {"optimal"}
+    assert 0.05 < np.mean(scores > 0) < 0.95
+
+
+def test_neutralize_says_what_is_possible():
+    X, y, _ = draw()
+    with pytest.raises(nerm.NotNeutralError, match="must exist that is no constant"):
+        OBJECTIVES["plain"].on(nerm.Chunks(pieces(X, y, y))).neutralize(0.001)
+    with pytest.raises(nerm.InvalidInputError, match="must be a difference of rates"):
+        OBJECTIVES["plain"].on(nerm.Chunks(pieces(X, y, y))).neutralize(0.1, lambda y, f, v: 0.0)
+
+
 def test_order_and_size_of_chunks_leave_the_optimum():
     X, y, v = draw()
     values = []
@@ -216,6 +240,18 @@ def test_classifiers_read_chunks():
         assert apart.coef_ == pytest.approx(together.coef_, abs=2e-2)
         assert np.mean(apart.predict(X) == together.predict(X)) > 0.99
         assert "yes" not in repr(apart.explain())
+
+
+def test_classifiers_on_chunks_meet_a_limit():
+    X, y, v = draw()
+    model = nerm.NERMClassifier(loss="hinge", lam=0.01, limit=0.03, surrogate="hinge").fit(nerm.Chunks((X, y, v)))
+    assert abs(nerm.metrics.calders_verwer_score(model.decision_function(X), v)) <= 0.03
+    assert model.eta_ > 0
+    assert model.trace_["chosen"].sum() == 1
+    with pytest.raises(nerm.InvalidInputError, match="without a promise"):
+        nerm.NERMClassifier(limit=0.03, confidence=0.9).fit(nerm.Chunks((X, y, v)))
+    with pytest.raises(nerm.InvalidInputError, match="must be linear"):
+        nerm.NeutralSVC(kernel="rbf").fit(nerm.Chunks((X, y, v)))
 
 
 def test_classifiers_predict_dask_arrays_lazily():
