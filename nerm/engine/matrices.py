@@ -83,7 +83,9 @@ def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyp
                 fours[row, 1] += x * v1
                 fours[row, 2] += x * v2
                 fours[row, 3] += x * v3
-        out[:, k : k + 4] = fours
+        for row in range(d):  # one by one: an assignment of arrays takes seconds to compile, for the words of its error
+            for j in range(4):
+                out[row, k + j] = fours[row, j]
     for k in range(few - few % 4, few):
         for i in range(start, stop):
             v0 = V[k, i]
