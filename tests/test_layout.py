@@ -25,6 +25,9 @@ CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
 DOORS = {
     "algebra.Algebra.on": "bind",
     "bind.on": "chunks",
+    "chunks.source.Chunks._files": "tables",
+    "chunks.source.Chunks.features": "tables",
+    "chunks.source.Chunks.coding": "tables",
     "problem.Problem.solve": "solvers",
     "problem.Problem.path": "solvers",
     "problem.Problem.certify": "certificate",

@@ -22,6 +22,7 @@ from nerm.signs import sign
 from nerm.typing import Array, Floats
 from nerm.validation import as_matrix, as_vector, as_weights
 
+MOST_LEVELS = 200  # words of a column of a table that are kept
 MOST_VALUES = 50  # of a viewpoint: beyond, it is real and only its signs are counted
 
 
@@ -116,6 +117,8 @@ class Census:
         By viewpoint (and "" for none): the number of rows and their weight, by (label, value of the viewpoint).
     fingerprints : dict
         By chunk.
+    levels : dict of sets
+        The words of each column of a table; None for many.
     sample : list of (keys, Checked)
         The rows with the smallest random keys, so that any order of chunks gives the same sample.
 
@@ -128,6 +131,7 @@ class Census:
     fingerprints: Mapping[str, tuple[int, float, float]]
     sample: list[tuple[Floats, Checked]] = field(repr=False)
     size: int
+    levels: Mapping[str, set[str] | None] = field(default_factory=dict)
 
     def __add__(self, other: Census) -> Census:
         if self.columns != other.columns or set(self.counts) != set(other.counts):
@@ -141,8 +145,16 @@ class Census:
         counts = {k: _tally(self.counts[k], k in real) + _tally(other.counts[k], k in real) for k in self.counts}
         weights = {k: _tally(self.weights[k], k in real) + _tally(other.weights[k], k in real) for k in self.counts}
         merged = _smallest([*self.sample, *other.sample], self.size)
-        return replace(self, n=self.n + other.n, counts=counts, weights=weights,
-                       fingerprints={**self.fingerprints, **other.fingerprints}, sample=merged)  # fmt: skip
+        levels = {name: _few(words, other.levels[name]) for name, words in self.levels.items()}
+        marks = {**self.fingerprints, **other.fingerprints}
+        return replace(self, n=self.n + other.n, counts=counts, weights=weights, fingerprints=marks, sample=merged,
+                       levels=levels)  # fmt: skip
+
+
+def _few(*words: set[str] | None) -> set[str] | None:
+    """Return the words of a column of a table; None for more than can be levels: numbers, or names of rows."""
+    found = set().union(*(some for some in words if some is not None))
+    return None if None in words or len(found) > MOST_LEVELS else found
 
 
 def _is_real(counts: Counter[Any]) -> bool:
@@ -185,9 +197,11 @@ class CountRows:
         rng = np.random.default_rng([self.seed, *raw.name.encode()])
         keys = rng.random(chunk.n)
         kept = np.arange(chunk.n) if chunk.n <= self.size else np.sort(np.argpartition(keys, self.size)[: self.size])
-        columns = tuple(chunk.X.columns) if hasattr(chunk.X, "iloc") else (chunk.X.shape[1], sp.issparse(chunk.X))
+        table = hasattr(chunk.X, "iloc")
+        columns = tuple(chunk.X.columns) if table else (chunk.X.shape[1], sp.issparse(chunk.X))
+        levels = {name: _few(set(pd.unique(chunk.X[name]))) for name in chunk.X.columns} if table else {}
         return Census(chunk.n, columns, counts, weights, {raw.name: chunk.fingerprint},
-                      [(keys[kept], chunk.at(kept))], self.size)  # fmt: skip
+                      [(keys[kept], chunk.at(kept))], self.size, levels)  # fmt: skip
 
 
 def _counted(y: Array, values: Array, weight: Floats) -> tuple[Counter[Any], Counter[Any]]:

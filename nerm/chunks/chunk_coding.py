@@ -95,7 +95,7 @@ class Coding:
         return ChunkRows(X, y, views, chunk.sample_weight, chunk.name)
 
 
-def learn(census: Census, *, groups: bool, recipe: Any = None) -> Coding:
+def learn(census: Census, *, groups: bool, recipe: Any = None, order: Any = None) -> Coding:
     """Return the coding that a census asks for.
 
     Parameters
@@ -106,10 +106,13 @@ def learn(census: Census, *, groups: bool, recipe: Any = None) -> Coding:
         Whether viewpoints of two values, or of words or integers, are groups (as estimators read them).
     recipe : callable, optional
         From a frame to a matrix.
+    order : callable, optional
+        From the two labels to the two with the positive one last.
 
     """
     labels = sorted({label for label, _ in census.counts[""]})
     _, classes = as_labels(np.array(labels), len(labels))
+    classes = classes if order is None else np.array(order(classes.tolist()))
     total = float(sum(census.weights[""].values()))
     if total <= 0:
         must = "'sample_weight' must have a positive entry"

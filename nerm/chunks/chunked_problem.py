@@ -15,7 +15,7 @@ from nerm.algebra import Limit, Objective
 from nerm.atoms.difference import DCFunction
 from nerm.certificate import Certificate
 from nerm.chunks import few_rows, second_order
-from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms, learn
+from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms
 from nerm.chunks.progress import Progress, fingerprint, resume, save
 from nerm.chunks.source import Chunks, row_bytes
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
@@ -283,7 +283,7 @@ def bind_chunks(
     Estimators read viewpoints as groups and weigh neutrality by sample weights, as they do in memory.
     """
     _check(objective)
-    coding = learn(chunks.census, groups=groups)
+    coding = chunks.coding(groups=groups)
     sample = coding.coded(chunks.sample)
     terms = Terms(objective, coding, weighted, class_weight)
     _check_viewpoints(objective, coding)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.chunks.census import Census, CountRows, together
+from nerm.chunks.chunk_coding import Coding, learn
 from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, slices, too_small
 from nerm.errors import InvalidInputError
 from nerm.validation import as_positive
@@ -37,6 +38,10 @@ class Chunks:
     memory : int, optional
         Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the rows that
         are kept between passes.
+    target, viewpoint, sample_weight : str, optional
+        For files of tables (CSV, Parquet, and whatever `nerm.tables` reads): the columns with the labels, the viewpoint
+        (or a list of them) and the weights. The other columns become features by the tables' recipe, learned in the
+        first pass.
     client : distributed.Client, optional
         Where passes run. By default the client of this process, if there is one and the chunks are dask's or files.
 
@@ -56,7 +61,11 @@ class Chunks:
 
     """
 
-    def __init__(self, source: Any, *, memory: int | None = None, client: Any = None) -> None:
+    def __init__(
+        self, source: Any, *, memory: int | None = None, client: Any = None, target: str | None = None,
+        viewpoint: Any = None, sample_weight: str | None = None,
+    ) -> None:  # fmt: skip
+        self.roles = target, _names(viewpoint), sample_weight
         self.memory = int(as_positive(MEMORY if memory is None else memory, "memory", "Pass a number of bytes"))
         self.client = client
         self.pieces: Sequence[Any] = self._pieces(source)
@@ -91,11 +100,16 @@ class Chunks:
         raise InvalidInputError(must, type(source).__name__, "See nerm.Chunks")
 
     def _files(self, paths: Sequence[Any]) -> list[Piece]:
-        strange = [str(path) for path in paths if Path(path).suffix != ".npz"]
-        if strange:
-            must = "files of chunks must end in .npz"
-            raise InvalidInputError(must, repr(strange[0]), "Write them with nerm.chunks.save_chunk")
-        return [NpzFile(str(path), self.chunk_limit) for path in paths]
+        tables = [str(path) for path in paths if Path(path).suffix != ".npz"]
+        if not tables:
+            return [NpzFile(str(path), self.chunk_limit) for path in paths]
+        target, viewpoints, weight = self.roles
+        if target is None or len(tables) < len(paths):
+            must = "files of chunks must all end in .npz, or be tables whose target is named"
+            raise InvalidInputError(must, repr(tables[0]), "Pass Chunks(paths, target='...', viewpoint='...')")
+        from nerm.tables.chunk_files import TableFile
+
+        return [TableFile(path, target, viewpoints, weight, self.chunk_limit) for path in tables]
 
     def _rows_a_chunk(self, X: Any) -> int:
         rows = self.chunk_limit // row_bytes(X)
@@ -135,6 +149,24 @@ class Chunks:
             raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
         return total
 
+    def coding(self, *, groups: bool = False) -> Coding:
+        """Return how chunks become numbers; `groups` as for `nerm.chunks.chunk_coding.learn`."""
+        features = self.features
+        if features is None:
+            return learn(self.census, groups=groups)
+        from nerm.tables.chunk_files import in_order
+
+        return learn(self.census, groups=True, recipe=features, order=in_order)
+
+    @cached_property
+    def features(self) -> Any:
+        """What turns a frame of a table into features; None where chunks are matrices."""
+        if not self.census.levels:
+            return None
+        from nerm.tables.chunk_files import learn_features
+
+        return learn_features(self.sample.X, self.census.levels)
+
     @cached_property
     def sample(self) -> Any:
         """The rows that the first pass drew."""
@@ -142,6 +174,11 @@ class Chunks:
         rows = together([rows for _, rows in self.census.sample])
         size = self.census.size
         return rows if len(keys) <= size else rows.at(np.sort(np.argpartition(keys, size - 1)[:size]))
+
+
+def _names(viewpoint: Any) -> tuple[str, ...]:
+    """Return the columns of viewpoints."""
+    return () if viewpoint is None else (viewpoint,) if isinstance(viewpoint, str) else tuple(viewpoint)
 
 
 def row_bytes(X: Any) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from nerm.chunks.chunk_coding import learn
 from nerm.chunks.chunked_problem import bind_chunks
 from nerm.chunks.source import Chunks
 from nerm.collapse import collapse
@@ -33,7 +32,7 @@ def lazily(X: Any, function: Callable[[Any], Any], dtype: Any) -> Any:
 def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any) -> Any:
     """Fit a classifier of two classes, linear, in a few passes over the chunks, and return it."""
     chunks = _as_chunks(X, y, viewpoint, sample_weight)
-    coding = learn(chunks.census, groups=True)
+    coding = chunks.coding(groups=True)
     sample = coding.coded(chunks.sample)
     totals = np.array([sum(w for (c, _), w in chunks.census.weights[""].items() if c == k) for k in coding.classes])
     class_weight = model._class_weights(coding.classes, np.arange(2), totals)

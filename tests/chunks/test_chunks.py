@@ -125,6 +125,35 @@ def test_memory_mapped_arrays(tmp_path):
     assert OBJECTIVES["hinge"].on(chunks).solve().status == "optimal"
 
 
+def test_tables_become_features_in_the_first_pass(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng, n = np.random.default_rng(0), 1200
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, n), "job": rng.choice(["a", "b", "c"], n), "sex": rng.choice(["f", "m"], n),
+            "weight": rng.uniform(1, 2, n).round(3),
+        }
+    )  # fmt: skip
+    frame.loc[n - 1, "job"] = "rare"
+    frame["good"] = np.where(frame["age"] + 10 * (frame["job"] == "a") + rng.normal(size=n) * 9 > 45, "ja", "nein")
+    frame.loc[3, "good"] = "?"  # nobody knows
+    paths = [str(tmp_path / f"{i}.csv") for i in range(3)]
+    for path, rows in zip(paths, np.array_split(np.arange(n), 3), strict=True):
+        frame.iloc[rows].to_csv(path, index=False)
+    chunks = nerm.Chunks(paths, target="good", viewpoint="sex", sample_weight="weight")
+    found = OBJECTIVES["balanced"].on(chunks).solve()
+    known = frame.drop(index=3)
+    jobs = known["job"].to_numpy()[:, None] == np.array(["a", "b", "c", "rare"])
+    # any scaling of age is learned from the sample: take theirs
+    numeric = chunks.features.recipe.columns[0]
+    X = np.column_stack([(known["age"] - numeric.mean) / numeric.scale, jobs])
+    y, v = np.where(known["good"] == "ja", 1.0, -1.0), np.where(known["sex"] == "m", 1.0, -1.0)
+    whole = OBJECTIVES["balanced"].on(X, y, viewpoint=v, sample_weight=known["weight"]).solve(tol=1e-8)
+    assert found.problem.classes.tolist() == ["nein", "ja"]
+    assert found.status == "optimal"
+    assert found.objective.total == pytest.approx(whole.objective.total, rel=3e-6)
+
+
 def test_several_viewpoints_and_words():
     X, y, v = draw()
     other = np.where(X[:, 1] > 0, 1.0, -1.0)
@@ -285,7 +314,7 @@ def test_bad_chunks():
     refused("must fit into", (X, y, v), memory=100)
     refused("'memory' must be", (X, y, v), memory=-1)
     refused("'source' must be", 3)
-    refused("must end in .npz", ["rows.txt"])
+    refused("must all end in .npz, or be tables whose target is named. Got 'rows.txt'", ["rows.txt"])
     refused("every file of the chunks must be there", ["nowhere.npz"])
     refused("must have at least one chunk", [])
     refused("a dict with A", lambda: [{"A": X}])

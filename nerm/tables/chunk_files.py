@@ -1,0 +1,95 @@
+"""Tables as chunks of rows: files read in parts, features by the tables' recipe, learned in the first pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from nerm.chunks.pieces import Raw
+from nerm.tables.labels import positive_of
+from nerm.tables.reading import missing_in, read_parts, table_of
+from nerm.tables.recipe import Recipe, learn_recipe
+from nerm.typing import Matrix
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table of any format that `nerm.tables` reads, in parts; rows without target or viewpoint are left out.
+
+    Attributes
+    ----------
+    path : str
+    target : str
+        The column with the labels.
+    viewpoints : tuple of str
+        Those with the viewpoints; neither these nor the target are features.
+    sample_weight : str, optional
+        The column with the weights.
+    limit : int
+        Bytes that a part may take.
+
+    """
+
+    path: str
+    target: str
+    viewpoints: tuple[str, ...]
+    sample_weight: str | None
+    limit: int
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return repr(self.path)
+
+    def chunks(self) -> Iterator[Raw]:
+        """Yield the parts."""
+        roles = [self.target, *self.viewpoints, *([self.sample_weight] if self.sample_weight else [])]
+        for number, part in enumerate(read_parts(self.path, memory=self.limit / 1e9)):
+            unknown = np.any([missing_in(part[name]) for name in roles], axis=0)
+            table = part.rows(~unknown)
+            if not len(table):
+                continue
+            columns = {name: table.columns[name] for name in table.names if name not in roles}
+            for name in columns.keys() & table.marks.keys():  # a frame does not know how a file writes numbers
+                numbers = table.numbers(name)
+                columns[name] = np.where(np.isnan(numbers), table[name], np.array([repr(x) for x in numbers.tolist()]))
+            views = {name: table[name].astype(str) for name in self.viewpoints}
+            weight = table.numbers(self.sample_weight) if self.sample_weight else None
+            named = f"part {number} of {self.name}"
+            yield Raw(pd.DataFrame(columns, dtype=object), table[self.target].astype(str), views, weight, named)
+
+
+@dataclass(frozen=True)
+class TableFeatures:
+    """From a frame of words to a sparse matrix, by a recipe."""
+
+    recipe: Recipe
+
+    def __call__(self, frame: Any) -> Matrix:
+        """Return the features of some rows."""
+        return sp.csr_matrix(self.recipe.coded(table_of(frame))[0])
+
+
+def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableFeatures:
+    """Return the features of a table from a sample of its rows and the words that any row has in each column.
+
+    A word that the sample does not have is learned from a copy of a row of it.
+    """
+    copies = []
+    for name, words in levels.items():
+        seen = set(sample[name])
+        copies += [sample.iloc[[0]].assign(**{name: word}) for word in sorted((words or set()) - seen)]
+    recipe, _ = learn_recipe(table_of(pd.concat([sample, *copies], ignore_index=True)), list(sample.columns))
+    return TableFeatures(recipe)
+
+
+def in_order(classes: list[Any]) -> list[Any]:
+    """Return two labels with the positive one last, where they are words of a known pair."""
+    if len(classes) == 2 and positive_of(*map(str, classes)) == str(classes[0]):
+        return classes[::-1]
+    return classes
