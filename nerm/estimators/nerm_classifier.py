@@ -3,12 +3,23 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from scipy.special import expit
+from sklearn.utils.metaestimators import available_if
+
+from nerm.atoms.logistic import Logistic
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
 from nerm.estimators.parameters import as_atom
+from nerm.typing import Floats
 from nerm.validation import as_nonnegative
+
+
+def _is_logistic(model: "NERMClassifier") -> bool:
+    """Whether scores are log-odds."""
+    return isinstance(as_atom(model.loss, "loss"), Logistic)
 
 
 @dataclass(eq=False, repr=False)
@@ -48,6 +59,10 @@ class NERMClassifier(NeutralClassifier):
     True
     >>> model.set_params(loss__width=0.1).loss
     SmoothHinge(width=0.1)
+    >>> NERMClassifier(loss="logistic").fit(X, y).predict_proba(X[:3]).sum(axis=1).round(12).tolist()
+    [1.0, 1.0, 1.0]
+    >>> hasattr(model, "predict_proba")
+    False
     """
 
     sum_form: ClassVar[bool] = False
@@ -71,6 +86,21 @@ class NERMClassifier(NeutralClassifier):
     confidence: float | None = None
     prefer: Any = DEFAULTS.prefer
     keep: float = DEFAULTS.keep
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes, (n, number of classes). Only the logistic loss has this method.
+
+        P(y | x) = 1 / (1 + exp(-y f(x))): what the logistic loss estimates, as far as regularizer and neutrality let
+        it; class weights shift it. Beyond two classes, those of each class against the rest, scaled to the sum 1. Not
+        for rows in chunks.
+        """
+        scores = self.decision_function(X)
+        yes = np.asarray(expit(scores))
+        if yes.ndim == 1:
+            return np.column_stack([expit(-scores), yes])
+        total = yes.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(yes, total, out=np.full_like(yes, 1 / yes.shape[1]), where=total > 0))
 
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
         automatic = isinstance(self.surrogate, str) and self.surrogate == "auto"

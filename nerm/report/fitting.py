@@ -251,7 +251,7 @@ def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto"
 
 
 def choose_surrogate(rows: TaskRows, train: Ints, limits: Sequence[float], progress: Progress = silent) -> Any:
-    """Return the surrogate that serves limits best, compared on at most `SAMPLE` of the training rows.
+    """Return the surrogate that serves limits best, compared on at most `SAMPLE` training rows and the first term.
 
     Parameters
     ----------
@@ -271,7 +271,8 @@ def choose_surrogate(rows: TaskRows, train: Ints, limits: Sequence[float], progr
     progress(f"comparing surrogates on {len(few):,} rows")
     _, X, _ = rows.coded(train)
     places = np.searchsorted(train, few)
-    problem = settings.problem(X[places], rows.y[few], {name: v[few] for name, v in rows.task.terms.items()})
+    name, v = next(iter(rows.task.terms.items()))  # with several groups, the largest tells enough
+    problem = settings.problem(X[places], rows.y[few], {name: v[few]})
     for limit in sorted(limits):
         with suppress(NotNeutralError):
             return problem.neutralize(limit, MEASURES[settings.measure], tol=COMPARISON_TOL).surrogate
