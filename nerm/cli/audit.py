@@ -3,8 +3,9 @@
 Examples
 --------
   nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
-  nerm audit scored.csv --target income --viewpoint sex --prediction decision
+  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5 --report audit.html
+  nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
+  nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
 """
 
 from __future__ import annotations
@@ -13,8 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.cli.console import Console
-from nerm.cli.options import common, delta_option, epilog_of, read, role_options, table_options, viewpoints_in
+from nerm.cli.console import Console, check_places, write_text
+from nerm.cli.options import (
+    common,
+    delta_option,
+    epilog_of,
+    inputs_of,
+    read,
+    report_option,
+    role_options,
+    seed_option,
+    table_options,
+    viewpoints_in,
+)
 from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -27,32 +39,45 @@ if TYPE_CHECKING:
 @role_options
 @click.option("--score", metavar="COLUMN", help="Column of real scores.")
 @click.option("--prediction", metavar="COLUMN", help="Column of decisions, in the words of the target.")
+@click.option("--model", metavar="FILE.skops", help="A fitted scikit-learn classifier or pipeline, saved with skops.")
+@click.option("--trust", multiple=True, metavar="TYPE", help="With --model: a type to trust beyond skops' own list.")
 @click.option(
     "--threshold", type=float, default=0.0, show_default=True, help="A score above it is a positive decision."
 )
+@click.option("--leave-out", multiple=True, metavar="COLUMN", help="No input of the models beside it. Repeatable.")
+@report_option
 @delta_option
+@seed_option
 @table_options
 @common
-def audit(console: Console, data: str, score: str | None, prediction: str | None, **options: Any) -> None:
+def audit(
+    console: Console, data: str, score: str | None, prediction: str | None, model: str | None, **options: Any
+) -> None:
     """Report on the neutrality of predictions, whoever made them.
 
-    Needs a file with the true target, the viewpoint, and a score or a decision a row. The bounds hold if the rows are
-    independent and nobody used them to make or to choose the predictor.
+    Needs a file with the true target, the viewpoint, and a score or a decision a row, or a saved scikit-learn model of
+    its columns. With --report, a page shows what group thresholds and, where the file has other columns, neutral models
+    reach on the same rows. The bounds hold if the rows are independent and nobody used them to make or to choose the
+    predictor.
     """
-    if (score is None) == (prediction is None):
-        raise click.UsageError("Give either --score or --prediction.")
+    if sum(given is not None for given in (score, prediction, model)) != 1:
+        raise click.UsageError("Give one of --score, --prediction and --model.")
+    report = options["report"]
+    check_places({**inputs_of(data, options), "the model": model}, {"--report": report})
     from nerm.bounds.guarantee import Statement
     from nerm.bounds.theorems import HELD_OUT
     from nerm.cli.rendering import measured, statements_json, statements_table
     from nerm.report.decisions import collapse_of
-    from nerm.tables import make_task
-    from nerm.tables.reading import MISSING
 
-    roles = {name: options[name] for name in ("target", "positive", "favoured", "intersect")}
-    table = read(data, options)
-    views = viewpoints_in(options["viewpoint"], table.names)
-    task = make_task(table, viewpoint=views, **roles, missing=(*MISSING, *options["missing"]))
-    scores = _scores(task, score, options["threshold"]) if score is not None else _decisions(task, str(prediction))
+    task = _task(data, [name for name in (score, prediction) if name is not None], options)
+    if score is not None:
+        scores = _scores(task, score, options["threshold"])
+    elif prediction is not None:
+        scores = _decisions(task, prediction)
+    else:
+        from nerm.cli.scikit_learn_model import scores_of_model
+
+        scores = scores_of_model(task, str(model), options["trust"], options["missing"]) - options["threshold"]
     console.notes(task.notes)
     plain, tables = measured(task, scores, f"{len(task):,} rows")
     plain["warning"] = collapse_of(task, scores)
@@ -63,7 +88,43 @@ def audit(console: Console, data: str, score: str | None, prediction: str | None
         note = "i.i.d. rows, not used before"
         statements.append(Statement(quantity, "these rows", value, min(most, 1.0), note, most >= 1, note))
     plain = {"rows": len(task), **plain, "bounds": statements_json(statements), "notes": list(task.notes)}
-    console.result(plain, *filter(None, [plain["warning"]]), *tables, statements_table(statements, delta))
+    shown: list[Any] = [*filter(None, [plain["warning"]]), *tables, statements_table(statements, delta)]
+    if report is not None:
+        plain["alternatives"], said = _page(console, task, scores, options)
+        shown.append(said)
+    console.result(plain, *shown, files={"report": report})
+
+
+def _task(data: str, own: list[str], options: dict[str, Any]) -> TableTask:
+    """Return the rows; what nerm predict writes, and what is audited, are no inputs."""
+    from dataclasses import replace
+
+    from nerm.cli.predict import OWN
+    from nerm.tables import make_task, survey
+    from nerm.tables.reading import MISSING
+
+    missing = (*MISSING, *options["missing"])
+    roles = {name: options[name] for name in ("target", "positive", "favoured", "intersect", "leave_out")}
+    table = read(data, options)
+    task = make_task(table, viewpoint=viewpoints_in(options["viewpoint"], table.names), **roles, missing=missing)
+    inputs = tuple(name for name in task.inputs if name not in {*own, *(OWN if own else ())})
+    task = replace(task, inputs=inputs)
+    return survey(task, missing=missing) if inputs and options["report"] is not None else task
+
+
+def _page(console: Console, task: TableTask, scores: Floats, options: dict[str, Any]) -> tuple[list[Any], str]:
+    """Write the page; return what could stand in place of the scores, and the sentence about it."""
+    from nerm.cli.rendering import point_json
+    from nerm.report import Settings, audit_study, render_page
+    from nerm.tables.reading import MISSING
+
+    nominal = tuple(name for name, kind in task.kinds.items() if kind == "words")
+    missing = (*MISSING, *options["missing"])
+    settings = Settings(seed=options["seed"], delta=options["delta"], nominal=nominal, missing=missing)
+    with console.progress("Audit") as progress:
+        study = audit_study(task, scores, settings, progress)
+    write_text(options["report"], render_page(study, f"nerm audit {task.table.source} …"), "--report")
+    return [point_json(point) for point in study.points[1:]], study.sentence()
 
 
 def _scores(task: TableTask, column: str, threshold: float) -> Floats:

@@ -87,7 +87,7 @@ class NERMClassifier(NeutralClassifier):
     prefer: Any = DEFAULTS.prefer
     keep: float = DEFAULTS.keep
 
-    @available_if(_is_logistic)
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes, (n, number of classes). Only the logistic loss has this method.
 

@@ -54,6 +54,8 @@ class Study:
         What was missing, left out or failed; and how long it took.
     fitted
         The coded rows, and the numbers of those that the shown models were fitted on.
+    audited
+        Whether the first point is somebody's scores, and the others what could stand in their place.
     """
 
     task: TableTask
@@ -67,6 +69,7 @@ class Study:
     notes: tuple[str, ...]
     seconds: float
     fitted: tuple[TaskRows, Ints] | None = None
+    audited: bool = False
 
     @property
     def recommended(self) -> int | None:
@@ -87,6 +90,8 @@ class Study:
         """Say the chosen trade-off in one sentence."""
         plain, now = self.points[0], self.points[self.chosen]
         measure = self.settings.aim[1]
+        if self.audited:
+            return self._audit_sentence()
         if all(point.collapse for point in self.points):
             return "No model is recommended: every one here is nearly constant, or its positive rate collapsed."
         if now.collapse:
@@ -112,6 +117,22 @@ class Study:
             f"{now.decisions.changed:.0f} get another decision and {abs(more):.0f} "
             f"{'fewer' if more <= 0 else 'more'} decisions are right."
             + ("" if after < before else " On held-out rows it is no more neutral than without.")
+        )
+
+    def _audit_sentence(self) -> str:
+        """Say how the audited scores compare with the most accurate of the more neutral ones."""
+        name, words = self.settings.aim
+        given, *rest = self.points
+        low, high = given.intervals.get(name, (given.measures[name],) * 2)
+        said = f"The {words} is {given.measures[name]:+.3f} (95 %: {low:+.3f} to {high:+.3f}), at an accuracy of "
+        said += f"{given.measures['accuracy']:.3f}."
+        others = [p for p in rest if p.collapse is None and p.aim(self.settings) < given.aim(self.settings)]
+        if not others:
+            return f"{said} Nothing that was tried is more neutral."
+        best = max(others, key=lambda p: p.measures["accuracy"])
+        return (
+            f"{said} Of what was tried and is more neutral, the most accurate is “{best.label}”: "
+            f"{best.measures[name]:+.3f}, at an accuracy of {best.measures['accuracy']:.3f}."
         )
 
 
@@ -157,7 +178,7 @@ def run_study(
         methods += [replace(METHODS[name], etas=weights) for name, weights in PUBLISHED.items()]
     part, others, more = _held_out_scores(rows, pairs, methods, progress)
     if len(pairs) > 1:  # the shown models have seen the rows of every part
-        scores, unmet = _cross_validated(rows, pairs, levels, surrogate, progress)
+        scores, unmet = cross_validated(rows, pairs, levels, surrogate, progress)
     else:
         X_test = rows.parts("one-hot", *pairs[0])[1]
         scores, unmet = {level: model.score(X_test) for level, model in models.items()}, []
@@ -198,10 +219,20 @@ def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[l
     return folds(task, FOLDS, settings.seed), np.arange(len(task))
 
 
-def _cross_validated(
+def cross_validated(
     rows: TaskRows, pairs: Sequence[tuple[Ints, Ints]], levels: Sequence[Level], surrogate: Any, progress: Progress
 ) -> tuple[dict[Level, Floats], list[str]]:
-    """Return scores of every row by a model that has not seen it, for the levels that can be met in every part."""
+    """Return scores of every row by a model that has not seen it, for the levels that can be met in every part.
+
+    Parameters
+    ----------
+    rows, pairs
+        All rows, and the training and held-out rows of each part.
+    levels, surrogate
+        What is asked for, and what the neutrality terms are made of.
+    progress
+        Told what is being done.
+    """
     found = {level: np.full(len(rows.y), np.nan) for level in levels}
     notes = []
     for k, (train, test) in enumerate(pairs):
