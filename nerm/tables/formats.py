@@ -166,7 +166,11 @@ def _lines(stream: IO[bytes], opening: Opening) -> Iterator[str]:
     """Yield the lines of a text, decoded one by one so that a strange byte has a line."""
     wide = opening.encoding or _by_mark(stream)
     if wide and wide.lower().replace("-", "").startswith(("utf16", "utf32")):  # their line ends are no single bytes
-        yield from _checked(io.TextIOWrapper(stream, wide, newline=""), opening)
+        text = io.TextIOWrapper(stream, wide, newline="")
+        try:
+            yield from _checked(text, opening)
+        finally:
+            text.detach()  # who opened the stream closes it
         return
     yield from _checked(_decoded(stream, opening), opening)
 
@@ -275,7 +279,7 @@ def word_of(value: Any) -> str:
     """
     if isinstance(value, str):
         return value.strip()
-    if value is None or value != value:  # nan and NaT are not themselves
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
         return ""
     if isinstance(value, datetime):
         return value.isoformat(" ").removesuffix(" 00:00:00")
@@ -285,7 +289,9 @@ def word_of(value: Any) -> str:
         return value.decode("utf-8", "replace")
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "" if math.isnan(value) else str(value)
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     return str(value)
 
@@ -348,15 +354,13 @@ def _excel(stream: Any, opening: Opening) -> Opened:
 
 
 def _excel_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows that are not empty, as wide as the first of them."""
-    width = 0
+    """Yield the rows that are not empty, without empty cells at their ends."""
     for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
         words = [word_of(cell) for cell in cells]
-        while len(words) > width and not words[-1]:
+        while words and not words[-1]:
             words.pop()
-        if any(words):
-            width = width or len(words)
-            yield number, words + [""] * (width - len(words))
+        if words:
+            yield number, words
 
 
 def _parquet(stream: Any, opening: Opening) -> Opened:

@@ -4,7 +4,7 @@ A column that names rows (an identifier) cannot help on new rows and is left out
 the viewpoint, for nearly every row is pointed out: it may be the answer in other words.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,14 +13,14 @@ from nerm.errors import InvalidInputError
 from nerm.tables.dates import ORDERS, date_orders, days_in
 from nerm.tables.reading import MISSING, TextTable, missing_in
 from nerm.tables.roles import TableTask
-from nerm.typing import Array, Bools, Floats
+from nerm.typing import Bools, Floats
 
 NUMBERS, WORDS, UNCLEAR = "numbers", "words", "dates of unclear order"
 SHARE = 0.5  # from this share of numbers (or dates) on, words in a column are taken for mistakes
 ROWS = 20  # with fewer, nothing is said about identifiers and leaks
 NAMES, NUMBERED = 0.5, 0.95  # shares of distinct values from which on words, and integers, name rows
 BY_CHANCE = 3.0  # standard errors
-LEAK = 0.99  # area under the ROC curve
+LEAK, WRONG = 0.99, 0.05  # near-copies: area under the ROC curve; errors a row of the smaller class
 
 
 def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
@@ -157,28 +157,28 @@ def names_rows(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats
 
 
 def repeats(table: TextTable, name: str, kind: str, missing: Sequence[str], signs: Floats) -> bool:
-    """Whether a column alone tells -1 from +1 in nearly every row, by its order or by its values."""
-    words = table[name]
-    unknown = missing_in(words, missing)
-    values, codes, counts = np.unique(words.astype(str), return_inverse=True, return_counts=True)
-    if len(words) < ROWS or len(values) < 2:
+    """Whether a column alone tells -1 from +1 in nearly every row, by its values or by its order."""
+    from pandas import factorize
+
+    words, positive = table[name], signs > 0
+    codes, values = factorize(words)
+    if len(words) < ROWS or len(values) < 2 or positive.all() or not positive.any():
         return False
     if len(values) <= len(words) / 5:
-        rates = np.bincount(codes, weights=signs > 0) / counts
-        return _area(rates[codes], signs > 0)[0] >= LEAK
+        among, ups = np.bincount(codes), np.bincount(codes, weights=positive)
+        return bool(np.minimum(ups, among - ups).sum() <= WRONG * min(positive.sum(), (~positive).sum()))
+    unknown = missing_in(words, missing)
     if kind == WORDS or unknown.mean() > SHARE:
         return False
-    area = _area(values_of(table, name, kind)[~unknown], signs[~unknown] > 0)[0]
+    area = _area(values_of(table, name, kind)[~unknown], positive[~unknown])[0]
     return max(area, 1 - area) >= LEAK
 
 
-def _area(values: Array, positive: Iterable[bool]) -> tuple[float, float]:
+def _area(values: Floats, positive: Bools) -> tuple[float, float]:
     """Return the area under the ROC curve and its standard error by chance; (1/2, inf) for one class."""
-    from scipy.stats import rankdata
-
-    above = np.asarray(positive)
-    many, few = int(above.sum()), int((~above).sum())
-    if not many or not few:
+    above, below = values[positive], np.sort(values[~positive])
+    if not len(above) or not len(below):
         return 0.5, np.inf
-    area = (rankdata(values)[above].sum() - many * (many + 1) / 2) / (many * few)
-    return float(area), float(np.sqrt((many + few + 1) / (12 * many * few)))
+    beaten = np.searchsorted(below, above, "left") + np.searchsorted(below, above, "right")
+    error = np.sqrt((len(values) + 1) / (12 * len(above) * len(below)))
+    return float(beaten.mean() / (2 * len(below))), float(error)

@@ -79,11 +79,11 @@ def decimal_marks(
     for name, column in columns.items():
         words = set(column.tolist()).difference(missing)
         strange = [word for word in words if math.isnan(_number(word))]
-        marks = [mark for mark in _FORMS if given in (None, mark) and _all_spell(strange, mark)]
-        marks = [mark for mark in marks if _all_spell(words, mark)]
         if not strange:
             plain[name] = words
-        elif len(marks) == 1:
+            continue
+        marks = [mark for mark in _FORMS if given in (None, mark) and _all_spell(words, mark)]
+        if len(marks) == 1:
             found[name] = marks[0]
         elif marks:
             either.append(name)

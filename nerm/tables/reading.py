@@ -21,7 +21,7 @@ MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "<
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
 MEMORY = 2.0  # GB that a table may take
 CELL = 64  # bytes of a cell, besides its letters, until it is a number of the model
-PART = 1_000_000  # cells that are read at once where a table is read in parts
+PART, LEAST_ROWS = 1_000_000, 1000  # cells that are read at once where a table is read in parts, and rows at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +247,7 @@ def _tables(file: Opened, source: str, layout: Layout, most: int, whole: bool) -
     if file.rows is None:
         separator, records = _text_records(file.lines, layout, source)
     else:
-        records = islice(file.rows, 0 if file.named else layout.skip_lines, None)
+        records = (row for row in file.rows if file.named or row[0] > layout.skip_lines)
     first = next(records, None)
     if first is None:
         raise InvalidInputError(f"{source!r} must hold a header and rows", "an empty file", "Check how it was written")
@@ -259,7 +259,9 @@ def _tables(file: Opened, source: str, layout: Layout, most: int, whole: bool) -
     if not file.named and (layout.columns is not None or not layout.header):
         records = chain([first], records)
     _check_names(names, source, given=layout.columns is not None)
-    rows, start, marks = (None if whole else max(1000, PART // len(names))), 0, None
+    if file.rows is not None:
+        records = ((place, words + [""] * (len(names) - len(words))) for place, words in records)
+    rows, start, marks = (None if whole else max(LEAST_ROWS, PART // len(names))), 0, None
     while True:
         columns, lines, places, bad = _collected(names, islice(records, rows), start, source, most)
         read = len(lines) + len(bad)

@@ -7,6 +7,7 @@ where training rows had it. Frozen, and made of plain strings and floats: it is 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -62,8 +63,8 @@ class Numeric:
         _check_read(numbers, self.name, table, "numbers")
         scaled = (numbers - self.mean) / self.scale
         if self.indicator:
-            return sp.csr_matrix(np.column_stack([scaled, unknown])), 0
-        return sp.csr_matrix(scaled[:, None]), int(unknown.sum())
+            return np.column_stack([scaled, unknown]), 0
+        return scaled[:, None], int(unknown.sum())
 
     def said(self, guessed: int) -> str:
         """Say what was guessed."""
@@ -122,8 +123,7 @@ class Dates:
         _check_read(np.where(unknown, 0.0, days), self.name, table, "dates")
         numbers = parts_of(days)
         coded = [(np.where(unknown, median, numbers[p]) - mean) / scale for p, mean, scale, median in self.parts]
-        matrix = sp.csr_matrix(np.column_stack([*coded, *[unknown] * self.indicator]))
-        return matrix, 0 if self.indicator else int(unknown.sum())
+        return np.column_stack([*coded, *[unknown] * self.indicator]), 0 if self.indicator else int(unknown.sum())
 
     def said(self, guessed: int) -> str:
         """Say what was guessed."""
@@ -235,7 +235,10 @@ class Recipe:
             got = f"no column {absent[0]!r}" + (f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else "")
             raise InvalidInputError(must, got, "Use a table like the one given to fit")
         coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
-        matrix = sp.hstack([block for block, _ in coded], format="csr")
+        runs = groupby((block for block, _ in coded), lambda block: isinstance(block, np.ndarray))
+        matrix = sp.hstack(
+            [sp.csr_matrix(np.hstack([*run])) if dense else sp.hstack([*run]) for dense, run in runs]
+        ).tocsr()
         entries = matrix.shape[0] * matrix.shape[1]
         sparse = entries > DENSE_ENTRIES and matrix.nnz < DENSE_SHARE * entries
         return (matrix if sparse else matrix.toarray()), np.array([guessed for _, guessed in coded])

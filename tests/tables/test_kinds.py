@@ -1,0 +1,148 @@
+"""What columns hold, which of them name rows, and which repeat the target or the viewpoint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nerm.errors import InvalidInputError
+from nerm.tables import Recipe, learn_recipe, make_task, parse_table, survey
+from nerm.tables.kinds import _area
+from tests.tables.habits import csv_of, frame
+
+
+def surveyed(options=None, **columns):
+    data = frame().assign(**columns)
+    return survey(make_task(parse_table(csv_of(data), "t"), "loan", "sex"), **(options or {}))
+
+
+RNG = np.random.default_rng(0)
+N = len(frame())
+YES, MALE = frame()["loan"] == "yes", frame()["sex"] == "male"
+
+
+@pytest.mark.parametrize(
+    ("column", "left_out"),
+    [
+        (RNG.permutation(N), True),
+        (RNG.permutation(N) + 1e6, True),  # 1000017.0, as pandas writes them
+        (RNG.choice(10**9, N, replace=False), True),
+        ([f"u{i}" for i in RNG.permutation(N)], True),
+        ([f"u{i // 2}" if i < 20 else f"u{i}" for i in range(N)], True),  # nearly
+        (RNG.normal(size=N).round(6), False),  # measured
+        (RNG.integers(0, 90, N), False),
+        (np.where(YES, 40_000, 20_000) + RNG.choice(30_000, N, replace=False), False),  # ordered with the target
+        (RNG.choice(["a", "b", "c"], N), False),
+    ],
+)
+def test_identifiers(column, left_out):
+    task = surveyed(new=column)
+    assert ("new" not in task.inputs) == left_out
+    assert any("'new' left out: another value in nearly every row" in note for note in task.notes) == left_out
+
+
+def test_identifiers_that_are_kept_on_request():
+    numbers = RNG.permutation(N)
+    assert surveyed({"numeric": ["new"]}, new=numbers).kinds["new"] == "numbers"
+    assert surveyed({"nominal": ["new"]}, new=numbers).kinds["new"] == "words"
+    with pytest.raises(InvalidInputError, match=r"--numeric 'job' must hold numbers\. Got words"):
+        surveyed({"numeric": ["job"]})
+    data = pd.DataFrame({"id": numbers, "loan": frame()["loan"], "sex": frame()["sex"]})
+    task = make_task(parse_table(csv_of(data), "t"), "loan", "sex")
+    with pytest.raises(InvalidInputError, match="must have a column to learn from"):
+        survey(task)
+
+
+def flipped(signs, many):
+    return np.where(np.arange(N) < many, ~signs, signs)
+
+
+@pytest.mark.parametrize(
+    ("column", "role"),
+    [
+        (np.where(YES, "A", "B"), "target 'loan'"),
+        (np.where(YES, 3, 7), "target 'loan'"),
+        (np.where(flipped(YES, 3), "A", "B"), "target 'loan'"),
+        (np.where(YES, RNG.choice([1, 3], N), 2), "target 'loan'"),  # codes whose order says nothing
+        (np.where(YES, 1.0, 0.0) + RNG.uniform(0, 0.9, N), "target 'loan'"),
+        (np.where(YES, "", "none"), "target 'loan'"),  # known only to those who decided
+        (np.where(MALE, "Mr", "Ms"), "viewpoint 'sex'"),
+        (np.where(flipped(YES, 40), "A", "B"), None),
+        (np.where(YES, 1.0, 0.0) + RNG.normal(size=N), None),
+        (RNG.choice(["a", "b"], N), None),
+    ],
+)
+def test_leaks(column, role):
+    task = surveyed(new=column)
+    found = [note for note in task.notes if "nearly repeats the" in note]
+    assert "new" in task.inputs
+    assert [f"'new' nearly repeats the {role}" in note for note in found] == ([True] if role else [])
+
+
+def test_several_leaks_are_one_note():
+    copies = {f"copy{j}": np.where(YES, "A", "B") for j in range(7)}
+    (note,) = (note for note in surveyed(**copies).notes if "nearly repeat" in note)
+    assert note.startswith("'copy0', 'copy1', 'copy2', 'copy3', 'copy4' and 2 more nearly repeat the target 'loan':")
+
+
+def test_areas_by_counting_pairs():
+    values, positive = RNG.integers(0, 6, 40).astype(float), RNG.integers(0, 2, 40).astype(bool)
+    pairs = [(a > b) + 0.5 * (a == b) for a in values[positive] for b in values[~positive]]
+    assert _area(values, positive)[0] == pytest.approx(np.mean(pairs))
+
+
+def test_dates_by_hand():
+    text = "day\n2024-01-01\n2024-03-01\n\n2025-02-01\n"
+    table = parse_table(text.replace("\n", ",1\n").replace("day,1", "day,x"), "t")
+    recipe, notes = learn_recipe(table, ["day"])
+    assert recipe.feature_names == ["day (year)", "day (month)", "day (days)", "day (missing)"]
+    X = recipe.transform(table)[0]
+    days = np.array([0, 60, 397])  # 2024 is a leap year
+    assert X[[0, 1, 3], 2] == pytest.approx((days - days.mean()) / days.std())
+    assert X[:, 3].tolist() == [0, 0, 1, 0]
+    months = np.array([1, 3, 2])
+    assert X[[0, 1, 3], 1] == pytest.approx((months - 2) / months.std())
+    assert X[2, 1] == pytest.approx(0)  # the median, which is the mean here
+    assert notes == ("'day': 1 values missing (25 %)",)
+    assert Recipe.from_dict(recipe.to_dict()) == recipe
+    assert recipe.summary() == "0 numeric and 0 nominal columns and 1 of dates, 4 features"
+    other = parse_table("day,x\n1.3.2024,1\n01.01.2024,1\n", "new")  # another habit, as clear
+    np.testing.assert_allclose(recipe.transform(other)[0], X[[1, 0]])
+    with pytest.raises(InvalidInputError, match=r"'day' of 'new' must hold dates.*Got 'soon' in line 2"):
+        recipe.transform(parse_table("day,x\nsoon,1\n", "new"))
+
+
+def test_dates_in_a_task():
+    days = pd.Timestamp("2015-01-01") + pd.to_timedelta(np.arange(N) * 37 % 3000, unit="D")
+    same = days - pd.to_timedelta(days.day - 1 - np.arange(N) % 12, unit="D")
+    task = surveyed(good=days.strftime("%m/%d/%Y"), unclear=same.strftime("%d/%m/%Y"))
+    assert task.kinds["good"] == "mdy"
+    assert "'good' read as dates (month/day/year)" in " ".join(task.notes)
+    assert "unclear" not in task.inputs
+    assert "'unclear' left out: dates whose day and month cannot be told apart" in " ".join(task.notes)
+    assert surveyed({"nominal": ["unclear"]}, unclear=same.strftime("%d/%m/%Y")).kinds["unclear"] == "words"
+    spoiled = days.strftime("%Y-%m-%d").to_numpy(object)
+    spoiled[3] = "later"
+    with pytest.raises(InvalidInputError, match=r"'day' must hold dates only, or words\. Got 239 dates and 1 other"):
+        surveyed(day=spoiled)
+
+
+@pytest.mark.parametrize(
+    ("words", "positive", "said"),
+    [
+        (("ja", "nein"), "ja", False),
+        (("nein", "ja"), "ja", False),
+        (("cat", "dog"), "dog", True),
+        (("1", "2"), "2", True),
+    ],
+)
+def test_which_value_counts_as_positive_is_said_where_it_is_a_guess(words, positive, said):
+    data = frame().assign(loan=np.where(YES, *words))
+    table = parse_table(csv_of(data), "t")
+    task = make_task(table, "loan", "sex")
+    assert task.target.positive == positive
+    other = next(word for word in words if word != positive)
+    note = f"loan = {positive} counts as positive, the last in order; --positive takes {other!r} instead"
+    assert (note in task.notes) == said
+    assert make_task(table, "loan", "sex", positive=other).notes == ()

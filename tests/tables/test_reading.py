@@ -1,0 +1,349 @@
+"""Formats, encodings, decimal marks, dates, limits: against pandas, and against values worked out by hand."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import sys
+import zipfile
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.tables import parse_table, read_parts, read_table, reading, table_of
+from nerm.tables.dates import date_orders, days_in
+from nerm.tables.labels import positive_of
+from nerm.tables.numbers import decimal_marks, numbers_in
+from tests.tables.habits import HABITS, clean, csv_of, frame
+
+
+def columns_of(table):
+    return {name: table[name].tolist() for name in table.names}
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["parquet", "feather", "excel", "json lines", "gz", "bz2", "xz", "zip"])
+def test_the_same_table_from_every_format(name, tmp_path):
+    table = read_table(HABITS[name].made(tmp_path))
+    for column, values in frame().items():
+        if values.dtype.kind in "if":
+            assert numbers_in(table[column]).tolist() == values.tolist()
+        else:
+            assert table[column].tolist() == values.tolist()
+
+
+def test_typed_cells_become_the_words_of_a_csv_file():
+    data = pd.DataFrame(
+        {
+            "a": [1.0, np.nan, 2.5],
+            "b": pd.array([1, None, 3], dtype="Int64"),
+            "c": pd.to_datetime(["2024-05-01 00:00", None, "2024-05-02 10:30"]),
+            "d": [True, False, True],
+            "e": ["x ", None, "z"],
+        }
+    )
+    expected = {
+        "a": ["1", "", "2.5"],
+        "b": ["1", "", "3"],
+        "c": ["2024-05-01", "", "2024-05-02 10:30:00"],
+        "d": ["True", "False", "True"],
+        "e": ["x", "", "z"],
+    }
+    assert columns_of(table_of(data)) == expected
+    buffer = io.BytesIO()
+    data.to_parquet(buffer)
+    (path := io.BytesIO(buffer.getvalue())).seek(0)
+    import pyarrow.parquet as pq
+
+    assert columns_of(table_of(pq.read_table(path))) == expected
+    import polars as pl
+
+    assert columns_of(table_of(pl.DataFrame({"e": ["x", None]}))) == {"e": ["x", ""]}
+    with pytest.raises(InvalidInputError, match=r"must be a DataFrame of pandas, polars or pyarrow\. Got list"):
+        table_of([1, 2])
+
+
+def archive(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        for name, text in members.items():
+            made.writestr(name.replace("__", "/"), text)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xd0\xcf\x11\xe0rest", r"an old Excel file \(\.xls\)\. Save it as \.xlsx"),
+        (b"SQLite format 3\0", r"an SQLite database\. Export the table"),
+        (b"\x89HDF\r\n", "an HDF5 file"),
+        (b"\x80\x04\x95", "a pickle"),
+        (b"%PDF-1.7", "a PDF document"),
+        (b"<!DOCTYPE html><html>", r"a web page\. Download the table itself"),
+        (b"\x28\xb5\x2f\xfdxx", r"Zstandard archive\. Unpack it with zstd"),
+        (archive(mimetype="application/vnd.oasis.opendocument.spreadsheet"), "office program"),
+        (archive(a="1", b="2"), r"archive of one file\. Got 2: a, b"),
+        (archive(**{"header.json": "{}"}), "a model that nerm has saved"),
+        (archive(**{"xl__workbook.xml": "<x/>", "[Content_Types].xml": "<x/>"}), "whole Excel file"),
+        (archive(a="x,y\n1,2\n" * 50)[:60], "whole zip or Excel file"),
+        (b"PAR1 and nothing else", "whole Parquet file"),
+        (b"ARROW1 and nothing else", "whole Feather file"),
+        (gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "whole gzip file"),
+        (bz2.compress(b"a,b\n1,2\n" * 99)[:-12], "whole bzip2 file"),
+        (gzip.compress(b"%PDF"), "a PDF document"),
+        (b'{"a": 1}\n{"a": 2', r"JSON lines, one object a line\. Got line 2"),
+        (b'{"a": 1}\n[2]', r"hold objects\. Got list in row 2"),
+        (b'{"a": 1, "b": 1}\n' * 1000 + b'{"c": 1}', r"keys in its first 1000 rows\. Got 'c' first in line 1001"),
+        (b"a,b\n\x81,2\n", r"UTF-8 text\. Got byte 0x81 in line 2\. Name its encoding, for instance --encoding cp1252"),
+    ],
+)
+def test_what_is_no_table_gets_advice_for_what_it_is(content, words, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=words):
+        read_table(path)
+
+
+def test_json_with_holes_and_as_one_list(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('{"a": 1, "b": "x"}\n\n{"b": null, "a": 2.5, "c": [1]}\n')
+    assert columns_of(read_table(path)) == {"a": ["1", "2.5"], "b": ["x", ""], "c": ["", "[1]"]}
+    path.write_text(json.dumps([{"a": 1, "b": "x"}, {"a": 2}], indent=1))
+    assert columns_of(read_table(path)) == {"a": ["1", "2"], "b": ["x", ""]}
+
+
+def test_sheets(tmp_path):
+    path = HABITS["excel"].made(tmp_path)
+    assert read_table(path).notes == ("the sheet 'people' was read, the first of 2; --sheet takes another",)
+    assert read_table(path, sheet="people").notes == ()
+    with pytest.raises(InvalidInputError, match=r"--sheet must be one of 'people', 'notes'\. Got 'none'"):
+        read_table(path, sheet="none")
+
+
+def test_titles_and_empty_rows_of_a_sheet(tmp_path):
+    path = tmp_path / "t.xlsx"
+    cells = [["Report", None, None], [None] * 3, ["a", "b", None], [1, None, None], [None, None, None], [2, "x", None]]
+    pd.DataFrame(cells).to_excel(path, header=False, index=False)
+    table = read_table(path, skip_lines=1)
+    assert columns_of(table) == {"a": ["1", "2"], "b": ["", "x"]}
+    assert table.lines.tolist() == [4, 6]
+
+
+def test_a_package_that_is_not_there(tmp_path, monkeypatch):
+    path = HABITS["parquet"].made(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingPackageError, match=r"needs the package 'pyarrow'.*pip install 'nerm-learn\[tables\]'"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig"])
+def test_encodings(encoding, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("prix en €;métier\n1;infirmière\n".encode(encoding))
+    named = "cp1252" if encoding == "cp1252" else None
+    assert columns_of(read_table(path, encoding=named)) == {"prix en €": ["1"], "métier": ["infirmière"]}
+    with pytest.raises(InvalidInputError, match=r"--encoding must be one that Python knows\. Got 'klingon'"):
+        read_table(path, encoding="klingon")
+
+
+def test_standard_input(tmp_path, monkeypatch):
+    class Stdin:
+        buffer = io.BufferedReader(io.BytesIO(gzip.compress(csv_of(frame()).encode())))
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    table = read_table("-")
+    assert table.source == "standard input"
+    assert table["sex"].tolist() == frame()["sex"].tolist()
+
+
+def test_line_ends_of_old_machines():
+    assert columns_of(parse_table("a,b\r1,2\r3,4\r", "t")) == {"a": ["1", "3"], "b": ["2", "4"]}
+
+
+def test_lines_of_a_file_with_blank_lines_first(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("\n\na,b\n1,2\n")
+    assert read_table(path).lines.tolist() == [4]
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def test_a_table_that_would_not_fit_is_refused_before_it_fills_the_memory(tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 200_000))
+    with pytest.raises(InvalidInputError, match=r"must fit into 0\.001 GB of memory\. Got more with row .*--memory"):
+        read_table(path, memory=0.001)
+    assert sum(len(part) for part in read_parts(path, memory=0.1)) == 200_000
+    book = tmp_path / "book.xlsx"
+    book.write_bytes(archive(**{"xl__workbook.xml": "x" * 2_000_000}))
+    with pytest.raises(InvalidInputError, match=r"Got a workbook of 0\.002 GB"):
+        read_table(book, memory=0.001)
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    from nerm.tables import formats
+
+    monkeypatch.setattr(formats, "LONGEST_LINE", 1000)
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1" * 2000)
+    with pytest.raises(InvalidInputError, match=r"lines of text\. Got line 2 with 1,000 bytes"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_parts_are_the_table(size, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "PART", 0)
+    monkeypatch.setattr(reading, "LEAST_ROWS", size)
+    path = tmp_path / "t.csv"
+    lines = csv_of(frame()).splitlines()
+    lines[5], lines[50] = "broken", ""
+    path.write_text("\n".join(lines))
+    whole, shares = read_table(path, skip_bad_rows=True), []
+    if size == 1:  # a part of bad rows only
+        with pytest.raises(InvalidInputError, match="1 of 1 rows"):
+            list(read_parts(path, skip_bad_rows=True))
+        return
+    parts = list(read_parts(path, skip_bad_rows=True, progress=shares.append))
+    for name in ("lines", "places"):
+        assert np.concatenate([getattr(part, name) for part in parts]).tolist() == getattr(whole, name).tolist()
+    assert [word for part in parts for word in part["pay"]] == whole["pay"].tolist()
+    assert sum(part.skipped for part in parts) == whole.skipped == 1
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+def test_many_columns_are_no_square():
+    """Twice the columns are about twice the work: names are looked up, not searched."""
+    names = [f"x{j}" for j in range(20_000)]
+    table = parse_table("\n".join([",".join(names), ",".join("1" * len(names))]), "t")
+    assert len(table.columns) == len(names)
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+POINT, COMMA = {"x": "."}, {"x": ","}
+
+
+@pytest.mark.parametrize(
+    ("words", "separator", "marks", "numbers"),
+    [
+        (["1,5", "2"], ";", COMMA, [1.5, 2]),
+        (["1,5", "2"], ",", COMMA, [1.5, 2]),  # quoted
+        (["1.234,5", "0,25"], ";", COMMA, [1234.5, 0.25]),
+        (["1,234.5", "7"], ",", POINT, [1234.5, 7]),
+        (["1,234,567", "7"], ";", POINT, [1234567, 7]),
+        (["1,234", "7"], ";", COMMA, [1.234, 7]),  # open: a semicolon file has decimal commas
+        (["1,234", "7"], ",", POINT, [1234, 7]),
+        (["12 000", "1 234 567"], ";", COMMA, [12000, 1234567]),
+        (["1'234.50", "9"], ",", POINT, [1234.5, 9]),
+        (["€ 1.200,00", "-3,5 €"], ";", COMMA, [1200, -3.5]),
+        (["12 %", "7.5%"], ",", POINT, [12, 7.5]),
+        (["1.5", "2"], ";", {}, [1.5, 2]),
+        (["1,5", "a,b"], ";", {}, [np.nan, np.nan]),
+        (["1,2,3", "4,5"], ";", {}, [np.nan, np.nan]),
+        (["01.02.2024", "1,5"], ";", {}, [np.nan, np.nan]),
+        (["€", "1,5"], ";", {}, [np.nan, np.nan]),
+    ],
+)
+def test_decimal_marks(words, separator, marks, numbers):
+    found = decimal_marks({"x": np.array(words, dtype=object)}, ("",), None, separator)
+    assert found == marks
+    np.testing.assert_array_equal(numbers_in(words, found.get("x")), numbers)
+
+
+def test_a_column_is_read_as_the_others_are():
+    text = "a;b;c\n1,5;1.234;1,250\n2,25;980;3\n"
+    table = parse_table(text, "t")
+    assert table.marks == {"a": ",", "b": ",", "c": ","}
+    assert table.numbers("b").tolist() == [1234, 980]
+    assert table.notes == ("'a', 'c', 'b' read with a decimal comma ('1,5' is 1.5); --decimal says otherwise",) or (
+        table.notes == ("'a', 'b', 'c' read with a decimal comma ('1,5' is 1.5); --decimal says otherwise",)
+    )
+    mixed = parse_table("a;b\n1,5;1.5\n2,25;2.125\n", "t")
+    assert (mixed.marks, mixed.numbers("b").tolist()) == ({"a": ","}, [1.5, 2.125])
+    asked = parse_table("a;b\n1,250;x\n3;y\n", "t", decimal="point")
+    assert asked.numbers("a").tolist() == [1250, 3]
+    assert parse_table("a;b\n1.250;x\n3;y\n", "t", decimal="comma").numbers("a").tolist() == [1250, 3]
+    with pytest.raises(InvalidInputError, match=r"'decimal' must be one of 'comma', 'point'\. Got 'dot'"):
+        parse_table(text, "t", decimal="dot")
+
+
+def test_a_later_part_may_be_the_first_to_show_decimals(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "PART", 0)
+    monkeypatch.setattr(reading, "LEAST_ROWS", 2)
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1,5;1\n2,5;2\n3,5;2,5\n4,5;3\n")
+    assert [part.numbers("b").tolist() for part in read_parts(path)] == [[1, 2], [2.5, 3]]
+
+
+def test_files_without_a_header_and_with_decimal_commas():
+    table = parse_table("1,5;2,5;3,5\n1,5;2,5;3,5\n", "t", header=False)
+    assert table.names == ("c1", "c2", "c3")
+
+
+# --- dates and labels -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "orders"),
+    [
+        (["2024-01-31", "2023-12-01 10:30", "1999-05-05T08:00:00Z"], ["ymd"]),
+        (["31.12.2024", "1.2.2023"], ["dmy"]),
+        (["01.02.2024"], ["dmy"]),  # with points it is always the day first
+        (["12/31/2024", "01/02/2024"], ["mdy"]),
+        (["31/12/2024", "01/02/2024"], ["dmy"]),
+        (["01/02/2024", "03/04/2024"], ["dmy", "mdy"]),
+        (["31.12.69", "1.1.20"], ["dmy"]),
+        (["2024-13-45"], []),
+        (["clerk", "smith"], []),
+        (["192.168.0.1", "10.0.0.1"], []),
+    ],
+)
+def test_orders_of_dates(words, orders):
+    assert date_orders(words, 0.5) == orders
+
+
+def test_days_are_those_of_the_calendar():
+    words = pd.date_range("1950-01-15", periods=50, freq="457D")
+    expected = [(day.date() - date(1970, 1, 1)).days for day in words]
+    for order, form in (("ymd", "%Y-%m-%d"), ("dmy", "%d.%m.%Y"), ("mdy", "%m/%d/%Y")):
+        assert days_in(words.strftime(form), order).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("pair", "positive"),
+    [
+        (("ja", "nein"), "ja"),
+        (("Oui", "Non"), "Oui"),
+        (("FALSE", "TRUE"), "TRUE"),
+        (("0", "1"), "1"),
+        (("-1", "1"), "1"),
+        (("good", "bad"), "good"),
+        (("sí", "no"), "sí"),
+        (("да", "нет"), "да"),
+        (("是", "否"), "是"),
+        (("<=50K.", ">50K."), ">50K."),
+        (("1", "2"), None),
+        (("cat", "dog"), None),
+        (("yes", "Yes"), None),
+    ],
+)
+def test_the_positive_one_of_a_pair(pair, positive):
+    assert positive_of(*pair) == positive_of(*pair[::-1]) == positive
+
+
+def test_clean_files_are_read_as_pandas_reads_them(tmp_path):
+    path = tmp_path / "t.csv"
+    clean(path)
+    table, expected = read_table(path), pd.read_csv(path)
+    assert table.notes == ()
+    for name in ("pay", "hours", "children"):
+        np.testing.assert_array_equal(table.numbers(name), expected[name].to_numpy(float))
