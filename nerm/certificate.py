@@ -262,6 +262,8 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         return problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor - pull
 
     q = pulled(feasible)
+    if not np.isfinite(q).all():
+        return DualPoint(-np.inf, None, "sum c x overflows")
     rest = free @ (free.T @ q)  # what is left of it there is rounding
     q, missed = q - rest, float(np.linalg.norm(rest))
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)

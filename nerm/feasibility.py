@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.blocks import Block, forces, scaled_weights, shares, weigh
+from nerm.hypothesis import LinearHypothesis
 from nerm.multipliers import Multipliers
 from nerm.typing import Bools, Floats
 
@@ -59,7 +60,8 @@ def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers
         return None
     conditions = Conditions.of(problem, np.eye(len(by)))
     copy = replace(multipliers, rows=multipliers.rows.copy())
-    target = problem.hypothesis.adjoint(forces(problem, copy.rows, copy.thetas)) + problem.divisor * by
+    c = forces(problem, copy.rows, copy.thetas)
+    target = problem.hypothesis.adjoint(c, balanced=problem.intercept) + problem.divisor * by
     return None if conditions.settle(problem, copy, target).any() else copy
 
 
@@ -165,7 +167,8 @@ class Conditions:
     @classmethod
     def of(cls, problem: Problem, directions: Floats) -> Conditions:
         """Return the conditions of a linear problem in these directions, (d, k), of w."""
-        X = problem.hypothesis.X
+        assert isinstance(problem.hypothesis, LinearHypothesis)
+        X = problem.hypothesis.features(balanced=problem.intercept)
         axes = np.flatnonzero(directions.any(axis=1))
         if np.array_equal(directions[axes], np.eye(directions.shape[1])):  # axes, in their order
             F = X if len(axes) == X.shape[1] else X[:, axes]

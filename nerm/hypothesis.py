@@ -44,6 +44,10 @@ class LinearHypothesis:
         offset = far_offset(self.X)
         return (self.X - offset if offset.any() else self.X), offset
 
+    def features(self, *, balanced: bool) -> Matrix:
+        """Return X, for `balanced` forces, which add up to 0, without what its columns have in common."""
+        return self._near[0] if balanced else self.X
+
     def level(self, coef: Floats, intercept: float) -> float:
         """Return offset.w + b, the part of the scores that all rows share."""
         offset = self._near[1]

@@ -37,6 +37,25 @@ def exact_dot(a: Floats, b: Floats, start: float = 0.0) -> float:
     return math.fsum(pieces) if np.isfinite(pieces).all() else start + float(a @ b)
 
 
+def unshifted(coef: Floats, level: float, offset: Floats) -> tuple[Floats, float]:
+    """Return (w, b) with offset.w + b = level as exactly as floats can say it.
+
+    Where offset.w is large, b alone cannot: its last digit is too coarse. Last digits of w make up for it.
+
+    >>> offset = np.array([2.0**60, 2.0**60])
+    >>> w, b = unshifted(np.array([1e-3, 1e-9]), 0.3, offset)
+    >>> round(exact_dot(offset, w, b), 6), bool(np.spacing(b) < -0.1)
+    (0.3, True)
+    """
+    coef, intercept = coef.copy(), exact_dot(-offset, coef, level)
+    digits = np.spacing(np.abs(coef))
+    places = np.flatnonzero(offset * coef)  # zeros stay
+    for j in places[np.argsort(-np.abs(offset * digits)[places])]:
+        missing = level - exact_dot(offset, coef, intercept)
+        coef[j] += digits[j] * np.round(missing / (offset[j] * digits[j]))
+    return coef, intercept
+
+
 def _halves(a: Floats) -> tuple[Floats, Floats]:
     """Return two floats of 26 bits each with this sum; nan where it would overflow."""
     with np.errstate(over="ignore", invalid="ignore"):

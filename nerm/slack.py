@@ -14,8 +14,10 @@ import numpy as np
 
 from nerm.atoms import margin_functions, numeric
 from nerm.atoms.custom import expressed
+from nerm.atoms.regularizer import Norm
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import scaled_weights, weigh
+from nerm.conjugates import parts_of
 from nerm.multipliers import Multipliers
 from nerm.rounding import EPS, unit
 from nerm.typing import Floats
@@ -100,7 +102,21 @@ class Slack:
                 * problem.divisor
                 * float(np.abs(at.linear) @ (np.abs(region.bound) + np.abs(region.matrix @ self.coef)))
             )
-        return self.primal + sums / problem.divisor + point.missed * float(np.linalg.norm(self.coef))
+        missed = point.missed * self.radius if point.missed else 0.0
+        return self.primal + sums / problem.divisor + missed
+
+    @cached_property
+    def radius(self) -> float:
+        """How large ||w|| can be where the objective is not above this one's; where nothing bounds it, as it is here.
+
+        `||w|| <= ||(Omega°(e_1), ..., Omega°(e_d))|| Omega(w)` for a norm with dual norm Omega°.
+        """
+        coef, most = self.coef, float(self.problem.value(self.coef, self.intercept))
+        found = [np.sqrt(2 * most / self.mu)] if self.mu > 0 else []
+        for weight, atom in parts_of(self.problem.regularizers):
+            if isinstance(atom, Norm) and not atom.free(len(coef)).shape[1]:
+                found.append(most / weight * float(np.linalg.norm([atom.dual_norm(e) for e in np.eye(len(coef))])))
+        return max(min(found, default=0.0), float(np.linalg.norm(coef)))
 
 
 def doubt(problem: Problem, hypothesis: tuple[Floats, float], behind: Multipliers | None) -> float:

@@ -402,3 +402,20 @@ def test_nothing_is_returned_that_is_worse_than_nothing(data):
     assert not solution.coef.any()
     assert solution.objective.total == 1.0
     assert "worse than f = 0" in solution.certificate.reason
+
+
+@pytest.mark.parametrize("omega", [nerm.L1(), nerm.LInf(), nerm.GroupL2([0, 0])], ids=repr)
+def test_integers_near_the_last_digit_certify_no_zero(omega):
+    """Near 2^60 sums of x cancel to nothing in floats: f = 0 was called optimal where a slope pays."""
+    rng = np.random.default_rng(0)
+    near = rng.integers(-3, 4, size=(24, 2)) * 512.0
+    far, y = near + 2.0**60, np.where(near[:, 0] + 700 * rng.normal(size=24) > 0, 1, -1)
+    objective = Risk(nerm.SquaredHinge()) + omega
+    here = objective.on(near, y).solve()
+    assert here.status == "optimal"
+    problem = objective.on(far, y)
+    nothing = problem.certify(np.zeros(2), 0.0)
+    assert nothing.primal - nothing.dual + nothing.slack >= 0.99 * (1.0 - here.objective.total)
+    found = problem.solve()
+    assert found.certificate.dual <= here.objective.total + found.certificate.slack + 1e-9
+    assert found.objective.total <= 1.01 * here.objective.total + 1e-3  # the last digits of w and b are coarse

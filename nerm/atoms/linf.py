@@ -66,5 +66,5 @@ def _project_l1_ball(w: Floats, radius: float) -> Floats:
     if size.sum() <= radius:
         return w
     excess = (np.cumsum(size) - radius) / np.arange(1, len(w) + 1)
-    level = excess[np.flatnonzero(size > excess)[-1]]
+    level = excess[np.flatnonzero(size >= excess)[-1]]  # >=, for a radius below the last digit of w
     return np.asarray(np.sign(w) * np.maximum(np.abs(w) - level, 0.0))

@@ -8,7 +8,9 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from nerm.errors import UnsupportedProblemError
+from nerm.hypothesis import far_offset
 from nerm.pivoted_cholesky import Factor, pivoted_cholesky
+from nerm.rounding import exact_dot, unshifted
 from nerm.typing import Floats
 
 Hypothesis = tuple[Floats, float]
@@ -16,7 +18,6 @@ Hypothesis = tuple[Floats, float]
 LARGEST_SYSTEM = 10_000  # unknowns: 800 MB for the matrix alone
 WIDE = 200  # columns from which on it pays to look for coordinates in the row space
 ROUNDING = 1e-13  # relative residual at which pivoted Cholesky has found the whole row space
-FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,11 @@ class Given:
 
     def inside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Add offset'w to the intercept."""
-        return coef, intercept + float(self.offset @ coef)
+        return coef, exact_dot(self.offset, coef, intercept)
 
     def outside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Take offset'w from the intercept."""
-        return coef, intercept - float(self.offset @ coef)
+        return unshifted(coef, intercept, self.offset) if self.offset.any() else (coef, intercept)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def choose(X: Any, *, intercept: bool) -> tuple[Coordinates, Any]:
     if d > n and d >= WIDE:
         factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), _squares(X), ROUNDING)
         return RowSpace(X, factor), factor.Z
-    offset = np.zeros(d) if sp.issparse(X) or not intercept else _offset(X)
+    offset = far_offset(X) if intercept else np.zeros(d)
     return Given(offset), X - offset if offset.any() else X
 
 
@@ -76,10 +77,3 @@ def _dense(matrix: Any) -> Floats:
 def _squares(X: Any) -> Floats:
     """Return the squared norm of each row."""
     return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-
-
-def _offset(X: Floats) -> Floats:
-    """Return the means of columns so far from 0 that the intercept would drown in them, 0 elsewhere."""
-    sample = X[:: max(1, len(X) // 2000)]
-    mean, spread = sample.mean(axis=0), sample.std(axis=0)
-    return np.where(np.abs(mean) > FAR * spread, mean, 0.0)

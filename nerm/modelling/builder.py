@@ -16,11 +16,12 @@ import numpy as np
 from nerm.atoms.regularizer import Regularizer
 from nerm.blocks import Block
 from nerm.constraints import Polyhedron
-from nerm.hypothesis import KernelHypothesis
+from nerm.hypothesis import KernelHypothesis, far_offset
 from nerm.multipliers import Multipliers
 from nerm.objective import Risk
 from nerm.problem import Problem
 from nerm.recovery import multipliers_from_forces
+from nerm.rounding import unshifted
 from nerm.typing import Floats, Ints
 
 
@@ -45,6 +46,8 @@ class Model:
         A w <= b and E w == e, as far as there are some.
     recover : array or None
         What turns the variable into kernel coefficients.
+    offset : array
+        By how much the columns were shifted.
 
     """
 
@@ -57,6 +60,7 @@ class Model:
     limits: list[tuple[cp.Constraint, ...]]
     linear: tuple[cp.Constraint, ...]
     recover: Floats | None
+    offset: Floats
 
     def set_weights(self, problem: Problem) -> None:
         """Take the weights of a problem with the same terms and data."""
@@ -71,6 +75,8 @@ class Model:
         b = 0.0 if self.intercept is None else float(np.asarray(self.intercept.value).reshape(()))
         if not (np.isfinite(w).all() and np.isfinite(b)):
             return None
+        if self.offset.any():
+            return unshifted(w, b, self.offset)
         return (w if self.recover is None else self.recover @ w), b
 
     def multipliers(self, problem: Problem) -> Multipliers | None:
@@ -113,12 +119,15 @@ def _rows_of(region: Polyhedron) -> list[Ints]:
     return [rows for rows in (np.flatnonzero(~region.equal), np.flatnonzero(region.equal)) if len(rows)]
 
 
-def build(problem: Problem, *, slack: bool = False) -> Model:
+def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model:
     """Return the cvxpy model: minimise sum of weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints.
 
-    With `slack` the least slack is minimised instead with which all limits can be met: C_k <= t_k + slack.
+    With `slack` the least slack is minimised instead with which all limits can be met: C_k <= t_k + slack. With `near`
+    columns far from 0 are shifted, and the model's intercept with them.
     """
     X, recover = _features(problem)
+    offset = far_offset(X) if near and problem.intercept and recover is None else np.zeros(X.shape[1])
+    X = X - offset if offset.any() else X
     w = cp.Variable(X.shape[1], name="coef")
     b = cp.Variable(name="intercept") if problem.intercept else None
     f = cp.Variable(problem.hypothesis.n, name="scores")
@@ -146,7 +155,7 @@ def build(problem: Problem, *, slack: bool = False) -> Model:
     constraints = [tie, *chain.from_iterable(sides), *chain.from_iterable(limits), *linear]
     minimise = cp.Problem(cp.Minimize(room if slack else cp.sum(values)), constraints)
     sides += [limit for limit in limits if len(limit) == 2]
-    model = Model(minimise, w, b, tie, tuple(weights), sides, limits, linear, recover)
+    model = Model(minimise, w, b, tie, tuple(weights), sides, limits, linear, recover, offset)
     model.set_weights(problem)
     return model
 

@@ -53,7 +53,7 @@ class _CvxpySession(Session):
 
         started = time.perf_counter()
         self.solver = solver
-        self.model = build(problem)
+        self.model = build(problem, near=True)
         self.compiled, self.compilation = False, 0.0
         self.inside: tuple[Floats, float] | None = None
         self.unbilled = time.perf_counter() - started
@@ -98,7 +98,7 @@ class _CvxpySession(Session):
         """Return the model of the least slack that the limits need, solved."""
         from nerm.modelling import build
 
-        model = build(problem, slack=True)
+        model = build(problem, slack=True, near=True)
         run(model.problem, self.solver.name, accuracy, {}, until)
         return model
 

@@ -88,3 +88,10 @@ class WrongSubgradient(SquaredL2):
 def test_the_contract_catches(atom, clause):
     with pytest.raises(AssertionError, match=clause):
         check_regularizer(atom)
+
+
+def test_a_ball_below_the_last_digit_of_w():
+    """The prox of l-infinity projects on an l1 ball; one too small to be seen beside w leaves w."""
+    w = np.array([1e20, -3.0])
+    assert nerm.LInf().prox(w, 1.0).tolist() == [1e20, -3.0]
+    assert np.allclose(nerm.LInf().prox(np.array([3.0, 1.0]), 1.0), [2.0, 1.0])
