@@ -197,7 +197,6 @@ class ChunkedProblem:
         time_limit: float | None = None,
         max_passes: int = MOST_PASSES,
         checkpoint: Any = None,
-        progress: Any = False,
     ) -> Solution:
         """Solve and return a `Solution` that is optimal only if the gap certified on all rows is at most `tol`.
 
@@ -215,8 +214,6 @@ class ChunkedProblem:
             The most passes.
         checkpoint : path, optional
             A file that is written after each pass, whole or not at all; where it is there already, the fit goes on.
-        progress : bool
-            Show a bar a pass (needs rich).
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
 from operator import add
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from nerm.chunks.census import Census, CountRows, together
 from nerm.chunks.chunk_coding import Coding, learn
 from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, slices, too_small
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.validation import as_positive
 
 MEMORY = 2**30  # bytes: the default budget
@@ -42,6 +43,8 @@ class Chunks:
         For files of tables (CSV, Parquet, and whatever `nerm.tables` reads): the columns with the labels, the viewpoint
         (or a list of them) and the weights. The other columns become features by the tables' recipe, learned in the
         first pass.
+    progress : bool
+        Whether to show a bar a pass (needs rich).
     client : distributed.Client, optional
         Where passes run. By default the client of this process, if there is one and the chunks are dask's or files.
 
@@ -63,8 +66,9 @@ class Chunks:
 
     def __init__(
         self, source: Any, *, memory: int | None = None, client: Any = None, target: str | None = None,
-        viewpoint: Any = None, sample_weight: str | None = None,
+        viewpoint: Any = None, sample_weight: str | None = None, progress: bool = False,
     ) -> None:  # fmt: skip
+        self.progress, self.passes = progress, 0
         self.roles = target, _names(viewpoint), sample_weight
         self.memory = int(as_positive(MEMORY if memory is None else memory, "memory", "Pass a number of bytes"))
         self.client = client
@@ -122,17 +126,28 @@ class Chunks:
         """What the first pass finds."""
         return self.sweep(CountRows(SAMPLE_ROWS))
 
-    def sweep(self, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None = None) -> Any:
+    def sweep(self, work: Callable[[Raw], Any]) -> Any:
         """Do one pass: apply `work` to every chunk and add up what it returns.
 
         Parameters
         ----------
         work : callable
             From a chunk to something that can be added.
-        note : callable, optional
-            Told how many pieces of how many are done.
 
         """
+        self.passes += 1
+        if not self.progress:
+            return self._sweep(work, None)
+        if importlib.util.find_spec("rich") is None:
+            must = "progress=True needs the package 'rich'. It is not installed. Install it, or use progress=False."
+            raise MissingPackageError(must)
+        from rich.progress import Progress
+
+        with Progress(transient=True) as bars:
+            bar = bars.add_task(f"pass {self.passes}", total=len(self.pieces))
+            return self._sweep(work, lambda done, _: bars.update(bar, completed=done))
+
+    def _sweep(self, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None) -> Any:
         from nerm.chunks.on_dask import client_for, sweep
 
         client = client_for(self)

@@ -116,6 +116,13 @@ def test_sources_agree(tmp_path):
         assert one.objective.total == pytest.approx(whole.objective.total, rel=3e-6)
 
 
+def test_progress_shows_every_pass(capsys):
+    X, y, v = draw()
+    chunks = nerm.Chunks((X, y, v), memory=600_000, progress=True)
+    OBJECTIVES["hinge"].on(chunks).solve()
+    assert chunks.passes > 1
+
+
 def test_memory_mapped_arrays(tmp_path):
     X, y, v = draw()
     np.save(tmp_path / "X.npy", X)

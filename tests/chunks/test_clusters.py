@@ -50,9 +50,9 @@ def test_a_worker_that_dies_costs_its_chunks_only(paths, tmp_path, monkeypatch):
     marker, passes = tmp_path / "died", []
     plain = nerm.Chunks.sweep
 
-    def deadly(self, work, note=None):
+    def deadly(self, work):
         passes.append(1)
-        return plain(self, DiesOnce(work, str(marker)) if len(passes) == 2 else work, note)
+        return plain(self, DiesOnce(work, str(marker)) if len(passes) == 2 else work)
 
     monkeypatch.setattr(nerm.Chunks, "sweep", deadly)
     with (
