@@ -345,9 +345,9 @@ def _held_out(s: _Setting, holdout: tuple[Any, Any] | None) -> list[Statement]:
     try:
         parity = abs(calders_verwer_score(scores, viewpoint))
     except InvalidInputError as error:
-        return [risk, _missing("|CV score|", "hold-out", float("nan"), str(error))]
+        return [risk, _missing("|difference in positive rates|", "hold-out", float("nan"), str(error))]
     bound = holdout_parity_bound(scores, viewpoint, delta=s.delta)
-    return [risk, _statement("|CV score|", "hold-out", parity, bound, assumes, 1.0)]
+    return [risk, _statement("|difference in positive rates|", "hold-out", parity, bound, assumes, 1.0)]
 
 
 def _statement(quantity: str, source: str, on_sample: float, bound: float, assumes: str, trivial: float) -> Statement:

@@ -212,7 +212,12 @@ def fit_table(task: TableTask, settings: Settings, level: Level, share: float, p
     if level.limit is not None and settings.confidence is None:
         surrogate = choose_surrogate(rows, train, [level.limit], progress)
     progress(f"{level.label} on {len(train):,} rows")
-    model = fit_level(rows, train, level, surrogate)
+    try:
+        model = fit_level(rows, train, level, surrogate)
+    except NotNeutralError:
+        if surrogate == settings.surrogate:
+            raise
+        model = fit_level(rows, train, level)  # what was best on some rows may not be enough on all
     X_test, more = recipe.transform(task.table.rows(test))
     collapse = None
     if model.classifier.collapse_ is not None:  # once more in the words of the table

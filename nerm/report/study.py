@@ -234,14 +234,14 @@ def cross_validated(
         Told what is being done.
     """
     found = {level: np.full(len(rows.y), np.nan) for level in levels}
-    notes = []
     for k, (train, test) in enumerate(pairs):
-        models, unmet = fit_levels(rows, train, levels, surrogate, _within(progress, f"part {k + 1} of {len(pairs)}"))
-        notes += unmet
+        models, _ = fit_levels(rows, train, levels, surrogate, _within(progress, f"part {k + 1} of {len(pairs)}"))
         X_test = rows.parts("one-hot", train, test)[1]
         for level, model in models.items():
             found[level][test] = model.score(X_test)
-    return {level: scores for level, scores in found.items() if np.isfinite(scores).all()}, notes
+    whole = {level: scores for level, scores in found.items() if np.isfinite(scores).all()}
+    left_out = [level.label for level in found if level not in whole]
+    return whole, [f"{label} is left out: no usable model meets it in every part" for label in left_out]
 
 
 def _within(progress: Progress, part: str) -> Progress:

@@ -52,7 +52,7 @@ def test_guarantee_gathers_the_bounds_and_calls_the_vacuous_so(fitted, world):
     assert s["C_n,psi", "corollary"].bound == pytest.approx(2.0, abs=1e-5)
     assert s["C_n,psi", "corollary"].on_sample <= s["C_n,psi", "corollary"].bound
     assert s["C_sgn", "hold-out"].bound == bounds.holdout_neutrality_bound(*holdout)
-    assert s["|CV score|", "hold-out"].bound == bounds.holdout_parity_bound(*holdout)
+    assert s["|difference in positive rates|", "hold-out"].bound == bounds.holdout_parity_bound(*holdout)
     B, share = bounds.radius_from_data(facts.coef_norm, 0.05)
     beta, share = bounds.radius_from_data(abs(facts.intercept), share)
     rn = (B * world.R + beta) / math.sqrt(4000)
@@ -147,4 +147,4 @@ def test_guarantee_of_a_constant_viewpoint_in_the_holdout(fitted):
     facts, (scores, viewpoint) = fitted
     s = by_source(bounds.guarantee(facts, holdout=(scores, np.ones_like(viewpoint))))
     assert s["C_sgn", "hold-out"].holds
-    assert "some row must have viewpoint -1" in s["|CV score|", "hold-out"].note
+    assert "some row must have viewpoint -1" in s["|difference in positive rates|", "hold-out"].note

@@ -45,8 +45,28 @@ def test_fit_predict_audit(nerm, name, tmp_path):
 def test_tradeoff(nerm, name, tmp_path):
     path, reading, roles, _ = published(name)
     page = tmp_path / "front.html"
-    ran = nerm("tradeoff", path, *reading, *roles, "--class-weight", "balanced", "--report", page, "--json")
+    options = ("--etas", "0,0.1,1,10", "--class-weight", "balanced")
+    ran = nerm("tradeoff", path, *reading, *roles, *options, "--report", page, "--json")
     assert ran.code == 0, ran.err
     points = json.loads(ran.out)["points"]
     assert all(p["certified_gap"] <= 1e-6 for p in points)
     assert page.is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "most"), [("adult", 0.035), ("bank", 0.035), ("german", 0.06)])
+def test_the_default_is_a_model_that_one_would_use(nerm, name, most):
+    """Nearly neutral on held-out rows, nearly as accurate as logistic regression, and nobody's rate collapses."""
+    path, reading, roles, _ = published(name)
+    positive = ("--positive", "1") if name == "german" else ()
+    ran = nerm("tradeoff", path, *reading, *roles, *positive, "--limits", "0.02", "--json")
+    assert ran.code == 0, ran.err
+    plain = json.loads(ran.out)
+    point = next(p for p in plain["points"] if p["limit"] == 0.02)
+    usual = next(other for other in plain["others"] if other["method"] == "logistic regression")
+    assert point["status"] in ("optimal", "stationary")
+    assert abs(point["calders_verwer_score"]) <= most < abs(usual["calders_verwer_score"])
+    assert point["accuracy"] >= usual["accuracy"] - 0.035
+    for group in point["groups"]:
+        assert group["positive_rate"] >= group["base_rate"] / 2
+    assert plain["chosen"] == "limit 0.02"

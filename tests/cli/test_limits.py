@@ -1,0 +1,119 @@
+"""Limits from the command line: what is asked for is had, refused in a sentence, saved, and fitted again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import nerm as package
+from tests.cli.conftest import ROLES, as_csv, people
+
+ASKED = ("--surrogate", "hinge")  # without a comparison it is quicker
+
+
+def test_the_measure_is_within_the_limit(nerm, data):
+    plain = json.loads(nerm("fit", data, *ROLES, *ASKED, "--limit", 0.05, "--test", 0, "--json").out)
+    assert plain["asked"] == {"limit": 0.05, "eta": None}
+    assert plain["measure"] == "calders_verwer_score"
+    assert abs(plain["measures"]["calders_verwer_score"]) <= 0.05
+    assert plain["measures"]["calders_verwer_score"] == pytest.approx(plain["reached"])
+    low, high = plain["intervals"]["calders_verwer_score"]
+    assert low < plain["reached"] < high
+
+
+def test_a_limit_and_a_weight_exclude_each_other(nerm, data):
+    ran = nerm("fit", data, *ROLES, "--limit", 0.05, "--eta", 1)
+    assert ran.code == 2
+    assert "--limit and --eta must not both be given" in ran.err
+    ran = nerm("tradeoff", data, *ROLES, "--limits", 0.05, "--etas", 1)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--confidence must come with a limit" in nerm("fit", data, *ROLES, "--eta", 1, "--confidence", 0.9).err
+
+
+def test_what_cannot_be_had_is_one_sentence_and_a_code(nerm, data):
+    """Few rows cannot promise a small difference; every sentence says what is possible."""
+    ran = nerm("fit", data, *ROLES, *ASKED, "--limit", 0.05, "--confidence", 0.95)
+    assert (ran.code, ran.out) == (5, "")
+    assert "must" in ran.err
+    assert "Got" in ran.err
+    assert "Traceback" not in ran.err
+    assert nerm("fit", data, *ROLES, *ASKED, "--limit", 0.9, "--confidence", 0.9, "--json").code == 0
+
+
+@pytest.fixture
+def groups(tmp_path):
+    """Write a file in which three groups differ a little."""
+    rng = np.random.default_rng(1)
+    rows = people(400)
+    for row in rows:
+        row["region"] = str(rng.choice(["north", "south", "west"]))
+        if row["region"] == "west":
+            row["hours"] = f"{float(row['hours']) + 3:.1f}"
+    path = tmp_path / "regions.csv"
+    path.write_text(as_csv(rows), encoding="utf-8")
+    return path
+
+
+def test_every_group_of_several_is_within_the_limit(nerm, groups):
+    roles = ("--target", "income", "--viewpoint", "region")
+    before = json.loads(nerm("fit", groups, *roles, "--eta", 0, "--test", 0, "--json").out)
+    plain = json.loads(nerm("fit", groups, *roles, *ASKED, "--limit", 0.05, "--test", 0, "--json").out)
+    *against, largest = plain["differences"]
+    assert [d["other"] for d in against] == ["the rest"] * 3
+    assert max(abs(d["value"]) for d in against) <= 0.05
+    assert max(abs(d["value"]) for d in before["differences"][:-1]) > 0.05
+    rates = [g["positive_rate"] for g in plain["groups"]]
+    assert largest["value"] == pytest.approx(max(rates) - min(rates))
+
+
+def test_the_choice_can_be_saved_and_its_command_makes_it_again(nerm, groups, tmp_path, monkeypatch):
+    roles = ("--target", "income", "--viewpoint", "region", "--leave-out", "sex")
+    saved = tmp_path / "choice.nerm"
+    monkeypatch.chdir(tmp_path)
+    limits = ("--limits", "0.08", "--budget", "0.2")
+    plain = json.loads(nerm("tradeoff", groups, *roles, *ASKED, *limits, "--save", saved, "--json").out)
+    assert plain["files"] == {"model": str(saved)}
+    assert plain["chosen"] == "limit 0.08"
+    words = shlex.split(plain["command"])
+    assert words[:2] == ["nerm", "fit"]
+    assert nerm(*words[1:], "-q").code == 0
+    for name, own in (("decision_function", None), ("predict", None)):
+        import pandas as pd
+
+        frame = pd.read_csv(groups, dtype=str, keep_default_na=False)
+        one, other = (getattr(package.load(path), name)(frame) for path in (saved, tmp_path / "model.nerm"))
+        assert (np.asarray(one) == np.asarray(other)).all(), own
+
+
+def test_the_recommended_model_is_within_the_budget_on_held_out_rows(nerm, data):
+    plain = json.loads(nerm("tradeoff", data, *ROLES, *ASKED, "--limits", "0.3,0.1", "--budget", "0.05", "--json").out)
+    points = {point["label"]: point for point in plain["points"]}
+    chosen = points[plain["chosen"]]
+    assert chosen["auc"] >= points["no limit"]["auc"] - 0.05
+    tighter = [p for p in points.values() if p["limit"] is not None and (chosen["limit"] or 1) > p["limit"]]
+    assert all(p["auc"] < points["no limit"]["auc"] - 0.05 for p in tighter)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.name == "nt", reason="signals are not sent like this")
+def test_ctrl_c_is_one_line(groups, tmp_path):
+    out = tmp_path / "m.nerm"
+    command = [sys.executable, "-m", "nerm", "tradeoff", str(groups), *ROLES, "--report", str(tmp_path / "p.html")]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    run.send_signal(signal.SIGINT)
+    said, told = run.communicate(timeout=120)
+    assert run.returncode == 130
+    assert told.splitlines()[-1] == "nerm: Interrupted."
+    assert "Traceback" not in told
+    assert said == ""
+    assert not out.exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["regions.csv"]
