@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files, and what is added to them, are written whole or not at all."""
 
 import os
 import secrets
@@ -46,3 +46,25 @@ def write_atomically(path: str | os.PathLike[str], mode: str = "wb", **options: 
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def append_whole(stream: IO[Any], data: bytes) -> None:
+    """Add bytes to the end of a file that is open for appending, all of them or none, on disk before this returns.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile("a+b") as file:
+    ...     append_whole(file, b"a line")
+    ...     _ = file.seek(0)
+    ...     file.read()
+    b'a line'
+
+    """
+    number, rest = stream.fileno(), memoryview(data)
+    before = os.fstat(number).st_size
+    try:
+        while rest:
+            rest = rest[os.write(number, rest) :]
+        os.fsync(number)
+    except OSError:
+        os.ftruncate(number, before)
+        raise

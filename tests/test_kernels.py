@@ -126,3 +126,29 @@ def test_rounding_covers_what_a_kernel_gets_wrong(kernel, offset):
     size = np.sqrt(np.outer(kernel.diagonal(X), kernel.diagonal(X)))
     worst = float((np.abs(kernel(X, X) - exact[kernel.name]) / size).max())
     assert worst <= kernel.rounding(X) <= 1e-11
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_scale_with_sample_weights_against_scikit_learn(form):
+    """Decision 13: the weighted variance, which is SVC's on rows that are written out, and not SVC's on weights."""
+    rng = np.random.default_rng(3)
+    rows, weight = rng.normal(size=(30, 3)) * [1.0, 2.0, 5.0] + 1.0, rng.integers(0, 4, size=30)
+    y = np.where(rows[:, 0] + rng.normal(size=30) > 1, 1, -1)
+    ours = nerm.NeutralSVC(kernel="rbf", gamma="scale", tol=1e-9).fit(form(rows), y, sample_weight=weight)
+    repeated = np.repeat(np.arange(30), weight)
+    written_out = SVC(gamma="scale", tol=1e-9).fit(form(rows[repeated]), y[repeated])
+    np.testing.assert_allclose(ours.decision_function(form(rows)), written_out.decision_function(form(rows)), atol=1e-4)
+    assert ours.kernel_.gamma == pytest.approx(1 / (3 * rows[repeated].var()))
+    plain = 1 / (3 * rows.var())
+    assert abs(ours.kernel_.gamma / plain - 1) > 1e-3
+    theirs = SVC(gamma="scale", tol=1e-9).fit(form(rows), y, sample_weight=weight)
+    numbered = nerm.NeutralSVC(kernel="rbf", gamma=plain, tol=1e-9).fit(form(rows), y, sample_weight=weight)
+    np.testing.assert_allclose(numbered.decision_function(form(rows)), theirs.decision_function(form(rows)), atol=1e-4)
+    equal = nerm.NeutralSVC(kernel="rbf").fit(form(rows), y, sample_weight=np.full(30, 2.0))
+    assert equal.kernel_.gamma == pytest.approx(plain)
+
+
+def test_the_smallest_degree_is_one():
+    np.testing.assert_allclose(Polynomial(gamma=1.0, degree=1)(X, Z), X @ Z.T)
+    with pytest.raises(nerm.InvalidInputError, match="'degree' must be a positive integer"):
+        Polynomial(gamma=1.0, degree=0)

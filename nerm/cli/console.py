@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -10,7 +11,7 @@ import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BAD_INPUT, NOT_CERTIFIED, COLLAPSED, NOT_NEUTRAL, INTERRUPTED = 2, 3, 4, 5, 130
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a quota, or what a process may write
 HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of tables that go to a file or a pipe
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but tabs and line ends
@@ -50,12 +52,26 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
             _say("Interrupted.")
             return INTERRUPTED
         except BrokenPipeError:  # the reader, such as head, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _leave_stdout()
             return 0
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            where = f" for {error.filename!r}" if error.filename else ""
+            _say(f"what nerm writes must have room. Got {error.strerror}{where}. Free some, or write elsewhere.")
+            _leave_stdout()
+            return BAD_INPUT
+
+
+def _leave_stdout() -> None:
+    """Send nowhere what is still on its way to standard output: Python would try again when it ends."""
+    with suppress(OSError, ValueError):  # a test's standard output has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(text: str) -> None:
-    print(f"nerm: {escaped(text)}", file=sys.stderr)
+    with suppress(OSError):  # nowhere left to complain
+        print(f"nerm: {escaped(text)}", file=sys.stderr, flush=True)
 
 
 def escaped(text: str) -> str:
@@ -236,4 +252,4 @@ def refusing_unwritable(path: str | os.PathLike[str], option: str) -> Iterator[N
         yield
     except OSError as error:
         must = f"{option} must be a file that can be written"
-        raise InvalidInputError(must, f"{error.strerror} for {str(path)!r}", "Choose another place") from None
+        raise InvalidInputError(must, f"{error.strerror or error} for {str(path)!r}", "Choose another place") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nerm.errors import InvalidInputError
-from nerm.files import write_atomically
+from nerm.files import append_whole, write_atomically
 
 MARK = "# nerm experiment "
 # What a row is about, and what came of it, in words; all other columns are numbers and truth values.
@@ -89,10 +89,8 @@ class Records:
         if self._file is not None:
             # Times first: a task whose rows are in the file then always has its times too.
             with open(self.times_path, "ab") as times:
-                times.write(self._times([key]))
-            self._file.write(self._lines([key]))
-            self._file.flush()
-            os.fsync(self._file.fileno())
+                append_whole(times, self._times([key]))
+            append_whole(self._file, self._lines([key]))
 
     def frame(self) -> Any:
         """Return all rows as a DataFrame in the table's order, with a column `seconds`."""
@@ -140,9 +138,9 @@ class Records:
         self._write_times(self.cells)
         kept = head + self._lines(self.cells)
         if kept != content:
-            self._file.truncate(0)
-            self._file.write(kept)
-            self._file.flush()
+            whole = len(kept) if content.startswith(kept) else 0
+            self._file.truncate(whole)
+            append_whole(self._file, kept[whole:])
 
     def _check(self, theirs: dict[str, Any]) -> None:
         """Refuse the file of another experiment, and say in what it differs."""

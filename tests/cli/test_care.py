@@ -207,3 +207,68 @@ def test_bounds_only_on_request(nerm, data, monkeypatch):
         "the sample"
     )
     refused(nerm("bound", data, *ROLES, "-q"), "the sample must be one")
+
+
+LIMITED = """
+import resource, sys
+from nerm.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+main(sys.argv[2:])
+"""
+CONVERGENCE = ("reproduce", "convergence", "--n", "40,80", "--repetitions", 1, "--folds", 2, "--jobs", 1, "-q")
+
+
+def short_of_room(code, err):
+    """Hold an ended command against what is promised: one sentence, and no success."""
+    said = err.strip().splitlines()
+    assert code == 2, err
+    assert len(said) == 1, err
+    assert said[0].startswith("nerm: ")
+    assert "Traceback" not in err
+    assert "File too large" in err or "No space left" in err
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.name != "posix", reason="how a full disk is feigned here")
+@pytest.mark.parametrize(
+    ("room", "arguments", "left"),
+    [
+        (100, (*CONVERGENCE, "--results", "one.csv"), {"one.csv", "one-times.csv"}),
+        (100, ("demo", "--folder", ".", "-q"), set()),
+    ],
+    ids=["results", "demo"],
+)
+def test_a_full_disk_is_one_sentence_and_nothing_by_half(tmp_path, room, arguments, left):
+    pytest.importorskip("resource")
+    command = [sys.executable, "-c", LIMITED, str(room), *map(str, arguments)]
+    environment = {**os.environ, "MPLCONFIGDIR": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "none")}
+    folder = tmp_path / "here"
+    folder.mkdir()
+    ran = subprocess.run(command, capture_output=True, cwd=folder, env=environment, check=False)
+    short_of_room(ran.returncode, ran.stderr.decode())
+    assert {path.name for path in folder.iterdir()} <= left
+    if left and (folder / "one.csv").exists():
+        assert (folder / "one.csv").read_bytes() == b""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.name != "posix", reason="how a full disk is feigned here")
+def test_a_figure_without_room_is_one_sentence(tmp_path):
+    code = (
+        "import resource, sys; import matplotlib.pyplot as plt; from nerm.cli.experiment_options import save_figure; "
+        "axes = [plt.subplots()[1]]; resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY)); "
+        "save_figure(lambda: axes, sys.argv[1])"
+    )
+    for name in ("one.png", "one.svg", "one.pdf"):
+        ran = subprocess.run([sys.executable, "-c", code, tmp_path / name], capture_output=True, check=False)
+        assert b"InvalidInputError: --figure must be a file that can be written. Got File too large" in ran.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [("solvers",), ("solvers", "--json"), ("--help",)], ids=" ".join)
+def test_standard_output_without_room(arguments):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "nerm", *arguments]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    short_of_room(ran.returncode, ran.stderr.decode())
