@@ -2,6 +2,7 @@
 
     python benchmarks/asked.py              n = 60,420, one-hot, limits 0.05, 0.02 and 0.01
     python benchmarks/asked.py --peer       and fairlearn's ExponentiatedGradient at the tightest
+    python benchmarks/asked.py --data adult --peer
 
 Processor seconds, which others at work on the machine disturb least. A single solve is `Problem.solve` at the weight
 that the search found, cold, the median of three, timed next to it. fairlearn is asked for the same limit, once, with
@@ -23,6 +24,7 @@ from tasks import one_hot
 
 from nerm import Hinge, Logistic, Neutrality, Ramp, Risk, SquaredL2
 from nerm.baselines import FairlearnReduction
+from nerm.datasets import load
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -31,16 +33,25 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - started, result
 
 
+def rows(data: str, n: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return X one-hot, labels and viewpoint."""
+    if data == "drawn":
+        return one_hot(n)
+    loaded = load(data, coding="one-hot")
+    return loaded.X, loaded.y, loaded.viewpoint
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=60_420)
+    parser.add_argument("--data", default="drawn", help="or a data set by name: adult, ...")
+    parser.add_argument("--n", type=int, default=60_420, help="rows that are drawn")
     parser.add_argument("--limits", nargs="+", type=float, default=[0.05, 0.02, 0.01])
     parser.add_argument("--ramp", action="store_true", help="with a ramp too, whose single solves are many")
     parser.add_argument("--peer", action="store_true", help="fairlearn's ExponentiatedGradient too")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    X, y, v = one_hot(chosen.n)
-    plain = Risk(Logistic()) + 1.0 / chosen.n * SquaredL2()
+    X, y, v = rows(chosen.data, chosen.n)
+    plain = Risk(Logistic()) + 1.0 / len(y) * SquaredL2()
     problem, ratios, slowest = plain.on(X, y, viewpoint=v), [], 0.0
     for surrogate in (Logistic(), Hinge(), *([Ramp(1.0)] if chosen.ramp else [])):
         (plain + Neutrality(surrogate, weights="balanced", side="agreement")).on(X, y, viewpoint=v).solve()  # compiles
