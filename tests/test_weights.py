@@ -74,3 +74,10 @@ def test_bad_input_is_named():
         balanced_weights([])
     with pytest.raises(InvalidInputError, match=r"'y' must hold -1 and \+1 only. Got 0 at index 1"):
         equal_opportunity_weights([1, 0], [1, -1])
+
+
+@pytest.mark.parametrize("value", [-1.0, 1.0])
+def test_the_group_that_is_missing_is_named(value):
+    with pytest.raises(InvalidInputError) as caught:
+        balanced_weights(np.full(4, value))
+    assert f"some row must have viewpoint {-value:+.0f}. Got none" in str(caught.value)

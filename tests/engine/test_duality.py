@@ -90,3 +90,25 @@ def test_the_primal_value(seed):
     values = method.arrays.values(np.asarray(case.X @ coef) + intercept, *inside)
     found = primal_value(method.arrays, values, method.factors, inside[0], method.lam)
     assert found == pytest.approx(case.n * case.primal(coef, intercept), rel=1e-9)
+
+
+def test_what_rounding_leaves_of_large_forces_counts_as_balanced_and_no_more():
+    """Two sides of 1e6 cancel; their last digits may be left over, ten times as much may not, nor all that is left."""
+    n = 50
+    X, _, _ = many(n, 1)
+    half = np.repeat([1.0, -1.0], n // 2)
+    case = Case(X, half, [("hinge", np.ones(n))], 0.1, [("identity", 2e6, np.ones(n), np.ones(n))])
+    method = case.method(case.engine())
+    gross, nu = 2e6 * n, np.array([1.0, 1e6, 1e6])
+    sides = np.ones((2, n))
+
+    def left(share, size=0.5):
+        """Hold forces of a loss against an excess that is this share of the gross ones."""
+        u = np.vstack([np.full(n, -size), sides])
+        u[0, 0] += share * gross
+        return is_balanced(method.arrays, u, nu)
+
+    assert left(0.0)
+    assert left(0.5e-15)  # 5e-8 of 25 in all: rounding of the gross forces
+    assert not left(2e-15)
+    assert not left(0.5e-15, size=0.0)  # it is all that is left of c

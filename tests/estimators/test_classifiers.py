@@ -218,3 +218,30 @@ def test_a_missed_tolerance_is_a_warning():
     X, y, v = make_data(14)
     with pytest.warns(ConvergenceWarning, match="exceeds the tolerance. Certified relative gap"):
         NeutralSVC(eta=1.0, tol=1e-30, solver="clarabel").fit(X, y, viewpoint=v)
+
+
+def test_no_support_vector_is_dropped_at_the_price_of_the_certificate():
+    """Small coefficients go as long as the objective rises by a tenth of tol at most, and the gap stays within tol."""
+    from dataclasses import replace
+
+    from nerm.estimators.design import pruned
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0, 1, -1)
+    clean = (nerm.Risk(nerm.Hinge()) + 1e-2 * nerm.SquaredL2()).on(X, y, kernel="rbf").solve("smo")
+    dust = np.where(clean.coef == 0, 1e-8 * np.abs(clean.coef).max(), 0.0)
+    value = clean.problem.evaluate(clean.coef + dust, clean.intercept)
+    certificate = replace(clean.certificate, primal=value.total)
+    solution = replace(clean, coef=clean.coef + dust, objective=value, certificate=certificate)
+    short, primal = pruned(solution), certificate.primal
+    assert dust.any()
+    assert not short.coef[dust > 0].any()
+    assert short.objective.total <= primal * (1 + 0.1 * solution.tol)
+    assert short.certificate.primal == short.objective.total
+    assert short.certificate.relative_gap <= solution.tol
+    assert (np.abs(short.coef[short.coef != 0]) > 1e-8 * np.abs(short.coef).max()).all()
+    assert pruned(replace(solution, tol=1e-30)).objective.total <= primal  # where nothing may be lost
+    edge = replace(solution, certificate=replace(solution.certificate, dual=primal * (1 - 0.999999 * solution.tol)))
+    kept = pruned(edge)  # there is no room left: whatever it does, optimal must stay optimal
+    assert kept.certificate.relative_gap <= max(solution.tol, edge.certificate.relative_gap)
