@@ -84,6 +84,15 @@ MEASURES = {
     "npi": "normalized_prejudice_index",
 }
 
+#: What people call them.
+WORDS = {
+    "calders_verwer_score": "difference in positive rates",
+    "neutrality_risk": "C_sgn",
+    "equal_opportunity_difference": "difference in true positive rates",
+    "equalized_odds_difference": "largest difference in error rates",
+    "normalized_prejudice_index": "mutual information of decision and group",
+}
+
 #: What a trade-off asks for: limits, or weights.
 LIMITS = (0.1, 0.05, 0.02, 0.01)
 ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nerm.defaults import WORDS
 from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError
 from nerm.files import write_atomically
 
@@ -45,6 +46,7 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
         except (click.ClickException, NermError) as error:
             said = error.format_message() if isinstance(error, click.ClickException) else str(error)
             ctx = getattr(error, "ctx", None)  # of an option or argument that cannot be used
+            said = in_words(said) if isinstance(error, NotNeutralError) else said
             _say(" ".join(said.split()) + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else ""))
             codes = {NotNeutralError: NOT_NEUTRAL, NotSolvedError: NOT_CERTIFIED}
             return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
@@ -67,6 +69,17 @@ def _leave_stdout() -> None:
     """Send nowhere what is still on its way to standard output: Python would try again when it ends."""
     with suppress(OSError, ValueError):  # a test's standard output has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def in_words(text: str) -> str:
+    """Return a sentence of the library in which measures are called as people call them.
+
+    >>> in_words("the calders_verwer_score of new rows")
+    'the difference in positive rates of new rows'
+    """
+    for name, words in WORDS.items():
+        text = text.replace(name, words)
+    return text
 
 
 def _say(text: str) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.cli.console import Console, check_places, refusing_unwritable, write_text
+from nerm.cli.console import Console, check_places, in_words, refusing_unwritable, write_text
 from nerm.cli.options import (
     epilog_of,
     fit_command,
@@ -136,14 +136,21 @@ def _said(fitted: TableFit, promise: Any) -> str | None:
         how = f"by a neutrality term of weight {model.eta:.3g} ({atom_name(model.surrogate)})"
     reached = f"{model.classifier.neutrality_:+.4f} on the training rows, {how}"
     told = "" if promise is None else f" For new rows: {promise}."
-    return f"Asked for: {fitted.rows.settings.aim[1]} of at most {limit:g}. Reached: {reached}.{told}"
+    return in_words(f"Asked for: {fitted.rows.settings.aim[1]} of at most {limit:g}. Reached: {reached}.{told}")
 
 
 def statements_of(fitted: TableFit) -> list[Any]:
-    """Return every bound on a model that was just fitted."""
-    from nerm import bounds
+    """Return every bound on a model that was just fitted; of several groups, what held-out rows say of all of them."""
+    import numpy as np
 
-    settings = fitted.rows.settings
+    from nerm import bounds
+    from nerm.report.points import held_out_bounds
+
+    settings, held = fitted.rows.settings, fitted.measured
+    if len(held.terms) > 1:
+        if fitted.holdout is None:
+            return []
+        return held_out_bounds(fitted.scores, held, np.zeros(len(held), dtype=int), settings, 1)
     return list(bounds.guarantee(fitted.model.facts(), delta=settings.delta, holdout=fitted.holdout))
 
 

@@ -141,15 +141,16 @@ def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
         others = [other for other, among in groups.items() if (among == (signs < 0)).all()]
         found.append(_difference(decided, name, others[0] if others else "the rest", signs > 0, signs < 0))
     if len(found) > 1:
-        rates = {name: float(decided[among].mean()) for name, among in groups.items() if among.sum() >= FEW}
+        enough = [name for name, among in groups.items() if among.sum() >= FEW]
+        enough = enough or [name for name, among in groups.items() if among.any()]
+        rates = {name: float(decided[groups[name]].mean()) for name in enough}
         columns = {name.partition(" = ")[0] for name in rates}
         pairs = []
         for column in columns:
             own = [name for name in rates if name.partition(" = ")[0] == column]
             pairs.append((max(own, key=rates.__getitem__), min(own, key=rates.__getitem__)))
-        if pairs:
-            high, low = max(pairs, key=lambda pair: rates[pair[0]] - rates[pair[1]])
-            found.append(_difference(decided, high, low, groups[high], groups[low]))
+        high, low = max(pairs, key=lambda pair: rates[pair[0]] - rates[pair[1]])
+        found.append(_difference(decided, high, low, groups[high], groups[low]))
     return tuple(found)
 
 

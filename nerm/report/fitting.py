@@ -317,7 +317,7 @@ def fit_levels(
         try:
             models[level] = fit_level(rows, train, level, surrogate)
         except NotNeutralError as error:
-            notes.append(f"{level.label} is left out: {error}")
+            notes.append(f"{level.label} is left out: {error.parts[1]}")
     return models, notes
 
 

@@ -9,20 +9,17 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS
+from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS, MEASURES, WORDS
 from nerm.objective import Neutrality, Risk
 from nerm.tables.reading import MISSING
 from nerm.typing import Array, Floats, Matrix
 
-#: What the weights of a neutrality term, or the measure of a limit, stand for: the measure to look at, and its name.
+#: The measure that the weights of a neutrality term aim at.
 AIMS = {
-    "uniform": ("neutrality_risk", "C_sgn"),
-    "balanced": ("calders_verwer_score", "difference in positive rates"),
-    "equal_opportunity": ("equal_opportunity_difference", "difference in true positive rates"),
-    "odds": ("equalized_odds_difference", "largest difference in error rates"),
-    "npi": ("normalized_prejudice_index", "mutual information of decision and group"),
+    "uniform": "neutrality_risk",
+    "balanced": "calders_verwer_score",
+    "equal_opportunity": "equal_opportunity_difference",
 }
-AIMS |= {"c-sgn": AIMS["uniform"], "parity": AIMS["balanced"], "opportunity": AIMS["equal_opportunity"]}
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,8 @@ class Settings:
     @property
     def aim(self) -> tuple[str, str]:
         """The measure that is aimed at, and its name."""
-        return AIMS[self.weights if self.etas else self.measure]
+        measure = AIMS[self.weights] if self.etas else MEASURES[self.measure]
+        return measure, WORDS[measure]
 
     @property
     def levels(self) -> tuple[Level, ...]:
