@@ -59,7 +59,8 @@ def test_the_default_is_a_model_that_one_would_use(nerm, name, most):
     """Nearly neutral on held-out rows, nearly as accurate as logistic regression, and nobody's rate collapses."""
     path, reading, roles, _ = published(name)
     positive = ("--positive", "1") if name == "german" else ()
-    ran = nerm("tradeoff", path, *reading, *roles, *positive, "--limits", "0.02", "--json")
+    limits = ("--limits", "0.02", "--budget", "0.05")
+    ran = nerm("tradeoff", path, *reading, *roles, *positive, *limits, "--json")
     assert ran.code == 0, ran.err
     plain = json.loads(ran.out)
     point = next(p for p in plain["points"] if p["limit"] == 0.02)
