@@ -189,8 +189,8 @@ def front_svg(study: Study, *, clickable: bool, frame: Frame = WIDE) -> str:
     names = [point.label for point in study.points] + [""] * len(study.others)
     limit = math.ceil(1000 * sizes[study.chosen]) / 1000
     order = [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])]
-    labels = place_labels(names, places, order, n, frame, y.at(limit) if clickable else -1)
-    methods = [NEUTRAL, *dict.fromkeys(other.method for other in study.others)]
+    labels = place_labels(names, places, order, 0 if study.audited else n, frame, y.at(limit) if clickable else -1)
+    methods = ["a model" if study.audited else NEUTRAL, *dict.fromkeys(other.method for other in study.others)]
     legend = _legend(methods, frame)
     return render(
         "front.svg.j2",

@@ -39,6 +39,7 @@ def render_page(study: Study, command: str = "") -> str:
         script=Markup(file_text("report.js")),
         coefficients=[_coefficients(study, point) for point in study.points],
         sentences=[decision_sentences(study, point) for point in study.points],
+        before=_before(study),
         everyone=groups_of(study.task, study.task.y),
         command=command,
         version=__version__,
@@ -76,11 +77,11 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
     study, point
         The study, and one of its points.
     """
-    plain, target, now = study.points[0], study.task.target, point.decisions
+    plain, target, now, before = study.points[0], study.task.target, point.decisions, _before(study)
     decision = f"“{target.column} = {target.positive}”"
     if point is plain:
         return [
-            f"This is the model without neutrality. Of 1,000 people, {now.positive:.0f} get "
+            f"This is the model {before}. Of 1,000 people, {now.positive:.0f} get "
             f"{decision}; {now.correct:.0f} decisions are right.",
             *(f"{_group_sentence(group, decision)}." for group in point.groups),
         ]
@@ -90,15 +91,20 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
     gap = [1000 * (max(of) - min(of)) for of in rates]
     which = "two groups" if len(point.groups) == 2 else "groups"
     return [
-        f"Of 1,000 people, {now.changed:.0f} get another decision than without neutrality: "
+        f"Of 1,000 people, {now.changed:.0f} get another decision than {before}: "
         f"{now.to_positive:.0f} now get {decision}, {now.to_negative:.0f} no longer do.",
-        f"{now.correct:.0f} of 1,000 decisions are right, {price} without neutrality.",
+        f"{now.correct:.0f} of 1,000 decisions are right, {price} {before}.",
         *(
-            f"{_group_sentence(group, decision)}; without neutrality {per(before.positive_rate)}."
-            for group, before in zip(point.groups, plain.groups, strict=True)
+            f"{_group_sentence(group, decision)}; {before} {per(other.positive_rate)}."
+            for group, other in zip(point.groups, plain.groups, strict=True)
         ),
         f"The {which} differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
     ]
+
+
+def _before(study: Study) -> str:
+    """Say what the first model is, with which all are compared."""
+    return "as given" if study.audited else "without neutrality"
 
 
 def _group_sentence(group: Group, decision: str) -> str:

@@ -7,8 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nerm.report import figure_svg, render_page
+from nerm.report import Settings, figure_svg, render_page, run_study
+from nerm.report.auditing import audit_study
 from nerm.report.chart import axis, place_labels
+from nerm.tables import make_task, parse_table
+from tests.cli.conftest import as_csv, people
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +132,43 @@ def test_labels_keep_apart():
         for b in labels[i + 1 :]:
             apart = a.box[2] <= b.box[0] or b.box[2] <= a.box[0] or a.box[3] <= b.box[1] or b.box[3] <= a.box[1]
             assert apart
+
+
+@pytest.fixture(scope="module")
+def three_groups():
+    """Return a table of three groups, one of them small."""
+    rows = people()
+    for k, row in enumerate(rows):
+        row["sex"] = "unknown" if k % 12 == 0 else row["sex"]
+    return make_task(parse_table(as_csv(rows), "people.csv"), "income", "sex")
+
+
+def test_three_groups_intervals_and_probabilities(three_groups):
+    study = run_study(three_groups, Settings(etas=(0.0, 0.5), loss="logistic"))
+    html = render_page(study)
+    whole(html)
+    for point in study.points:
+        part = html.split(f'data-choice="{study.points.index(point)}"')[1].split("</section>")[0]
+        low, high = point.intervals["calders_verwer_score"]
+        assert f"95 %: {low:+.3f} to {high:+.3f}".replace("-", "−") in part
+        assert "few rows" in part
+        assert "the largest between two groups" in part
+        assert part.count("part 1</td>") == len(point.calibration) == 3
+
+
+def test_an_audit_has_no_choice_and_no_front(three_groups):
+    study = audit_study(three_groups, three_groups.y * 0.5, Settings(surrogate="logistic"))
+    html = render_page(study)
+    whole(html)
+    assert "Do decisions about income follow sex?" in html
+    assert "This is the model as given." in html
+    for words in ("without neutrality", "The choice was made", "neutral model", 'class="path"', "Certificate"):
+        assert words not in html
+    keys = re.findall(r'data-key="([^"]+)"', html.split('class="front narrow"')[0])
+    assert len(keys) == len(set(keys)) == len(study.points)
+
+
+def whole(html):
+    parser = Balanced()
+    parser.feed(html)
+    assert parser.open == []
