@@ -23,7 +23,7 @@ def unit(k: int) -> float:
     return EPS * (2.0 + math.sqrt(k))
 
 
-def exact_dot(a: Floats, b: Floats, start: float = 0.0) -> float:
+def exact_dot(a: Floats, b: Floats, start: float) -> float:
     """Return start + a.b, rounded once: products are split into two floats each (Dekker), and added by `math.fsum`.
 
     >>> a = np.array([1e16, 1.0])

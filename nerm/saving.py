@@ -117,6 +117,8 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
         from nerm.tables.table_model import model_of
 
         return model_of(found, path)
+    if not isinstance(found, Solution | NeutralSVC | NERMClassifier):
+        raise _unreadable(path, "a file without a solution or a model in it")
     return found
 
 
@@ -372,4 +374,6 @@ class _Reader:
             if fitted.startswith("_") or not fitted.endswith("_"):
                 raise KeyError(fitted)
             setattr(model, fitted, value)
+        if not all(isinstance(solution, Solution) for solution in model.solutions_):
+            raise KeyError("solutions_")
         return model

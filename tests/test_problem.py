@@ -191,3 +191,17 @@ def test_equal_rows_are_merged_once_and_nothing_shows(kind, kernel):
         np.clip(solution.multipliers.rows + 0.01 * rng.normal(size=(3, 120)), 1e-3, 0.999), solution.multipliers.thetas
     )
     assert problem.certify(solution.coef, solution.intercept, rough).dual <= solution.certificate.primal + 1e-12
+
+
+def test_blocks_come_as_multipliers_are_read():
+    """Risks, then one-sided terms, then pairs, however the objective was written: so alpha is that of the risk."""
+    X, y, v = make_data(0, n=20)
+    pair, alone = nerm.Neutrality(nerm.Logistic()), nerm.Neutrality(nerm.Squared(), side="agreement")
+    written = pair + 0.5 * alone + 0.1 * nerm.SquaredL2() + nerm.Risk(nerm.Hinge())
+    problem = written.on(X, y, viewpoint=v)
+    atoms = [type(block.atom) for block in problem.blocks]
+    assert atoms == [nerm.Hinge, nerm.Squared, nerm.Logistic, nerm.Logistic]
+    assert [block.side for block in problem.blocks] == [0, 0, 1, -1]
+    multipliers = problem.solve().multipliers
+    assert ((multipliers.alpha >= 0) & (multipliers.alpha <= 1)).all()
+    assert multipliers.betas.shape == multipliers.betas_plus.shape == (1, 20)

@@ -80,15 +80,12 @@ class Judge:
             features = self.X if self.K is None else self.K
             f = features @ coef + b
             blur = np.finfo(L).eps * len(coef) * (np.abs(features) @ np.abs(coef) + abs(b))
-            total, hidden = (
-                self._risk(f),
-                abs(self._risk(f + blur) - self._risk(f)) + abs(self._risk(f - blur) - self._risk(f)),
-            )
+            total, hidden = self._risk(f), self._blurred(f, blur)
             if self.K is None:
                 total += sum(L(weight) * omega(case, name, coef) for name, weight in case.omegas)
             else:
                 total += L(case.omegas[0][1]) * (coef @ self.K @ coef) / 2
-        return total, 10 * hidden + 100 * np.finfo(L).eps * abs(total)
+        return total, hidden + 100 * np.finfo(L).eps * abs(total)
 
     def _risk(self, f):
         case, n = self.case, L(len(self.case.y))
@@ -97,6 +94,18 @@ class Judge:
             plus, minus = (MARGIN[case.surrogate](side * case.v * f).sum() / n for side in (1, -1))
             total += L(case.eta) * np.maximum(plus, minus)
         return total
+
+    def _blurred(self, f, blur):
+        """Return how much the risk may change if each score is off by this much, in its own direction."""
+        case, n = self.case, L(len(self.case.y))
+
+        def change(name, targets):
+            here = MARGIN[name](targets * f)
+            return np.maximum(*(np.abs(MARGIN[name](targets * (f + side * blur)) - here) for side in (1, -1)))
+
+        total = (self.s * change(case.loss, case.y)).sum() / n
+        sides = (change(case.surrogate, side * case.v).sum() / n for side in (1, -1))
+        return total + L(case.eta) * sum(sides)
 
     def challengers(self):
         """Yield hypotheses that an answer must not be worse than: f = 0, and the minimum of the judge's own model."""

@@ -54,6 +54,13 @@ def test_complexities_agree_across_representations():
     assert dense.estimate == pytest.approx(thin.estimate, rel=1e-12)
 
 
+def test_monte_carlo_upper_bound_is_the_sub_gaussian_one():
+    """The estimate plus tau sqrt(2 ln(1/delta) / draws), by hand: a looser one would cover too."""
+    made = bounds.rademacher_monte_carlo([[3.0], [4.0]], 1.0, draws=50)
+    assert made.scale == pytest.approx(np.sqrt(9 + 16) / 2)
+    assert made.upper(0.05) == pytest.approx(made.estimate + 2.5 * np.sqrt(2 * np.log(20) / 50))
+
+
 def test_monte_carlo_upper_bound_covers():
     X, v = np.ones((6, 1)), np.ones(6)
     exact = enumerated_complexity(X.tolist(), v.tolist(), 1.0, 0.0)

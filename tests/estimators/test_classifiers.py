@@ -245,3 +245,16 @@ def test_no_support_vector_is_dropped_at_the_price_of_the_certificate():
     edge = replace(solution, certificate=replace(solution.certificate, dual=primal * (1 - 0.999999 * solution.tol)))
     kept = pruned(edge)  # there is no room left: whatever it does, optimal must stay optimal
     assert kept.certificate.relative_gap <= max(solution.tol, edge.certificate.relative_gap)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_status_and_certificate_agree_without_regularization_to_speak_of(kernel, noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = np.where(X[:, 0] + noise * rng.normal(size=40) > 0, 1, -1)
+    model = NeutralSVC(lam=1e-20, kernel=kernel).fit(X, y)
+    (solution,) = model.solutions_
+    assert solution.status == "optimal"
+    assert solution.certificate.relative_gap <= solution.tol
+    assert model.certificate_.relative_gap == pytest.approx(solution.certificate.relative_gap)
