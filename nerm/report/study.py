@@ -126,12 +126,13 @@ class Study:
         low, high = given.intervals.get(name, (given.measures[name],) * 2)
         said = f"The {words} is {given.measures[name]:+.3f} (95 %: {low:+.3f} to {high:+.3f}), at an accuracy of "
         said += f"{given.measures['accuracy']:.3f}."
-        others = [p for p in rest if p.collapse is None and p.aim(self.settings) < given.aim(self.settings)]
+        others = [p for p in rest if p.level.limit is not None and p.collapse is None]
+        others = [p for p in others if p.aim(self.settings) < given.aim(self.settings)]
         if not others:
             return f"{said} Nothing that was tried is more neutral."
         best = max(others, key=lambda p: p.measures["accuracy"])
         return (
-            f"{said} Of what was tried and is more neutral, the most accurate is “{best.label}”: "
+            f"{said} Of the neutral ones that were tried, the most accurate is “{best.label}”: "
             f"{best.measures[name]:+.3f}, at an accuracy of {best.measures['accuracy']:.3f}."
         )
 
