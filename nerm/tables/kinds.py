@@ -122,9 +122,12 @@ def _leak_notes(task: TableTask, inputs: Sequence[str], kinds: Mapping[str, str]
         "viewpoint": "the model can follow it through that; --leave-out leaves a column out",
     }
     notes = []
-    for role, signs in (("target", task.y), ("viewpoint", task.v)):
+    views = {term.partition(" = ")[0] for term in (task.viewpoint.column, *task.terms)}  # may be inputs too
+    sides = list(task.terms.values()) or [task.v]
+    for role, told in (("target", [task.y]), ("viewpoint", sides)):
         column = getattr(task, role).column
-        leaks = [name for name in inputs if name != column and repeats(task.table, name, kinds[name], missing, signs)]
+        others = [name for name in inputs if name not in views]
+        leaks = [n for n in others if any(repeats(task.table, n, kinds[n], missing, signs) for signs in told)]
         if leaks:
             verb = "repeats" if len(leaks) == 1 else "repeat"
             notes.append(f"{listed(leaks)} nearly {verb} the {role} {column!r}: {advice[role]}")

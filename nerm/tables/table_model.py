@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from nerm import saving
 from nerm.errors import InvalidInputError
@@ -67,6 +68,16 @@ class TableModel:
     def predict(self, X: Any) -> Array:
         """Return the target's value for each row of a DataFrame, (n,)."""
         return self.labels(self.decision_function(X))
+
+    @property
+    def classes_(self) -> Array:
+        """The target's values, the positive one last."""
+        return np.array([self.target.negative, self.target.positive], dtype=object)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each of `classes_`, (n, 2), where the loss gives one."""
+        return np.asarray(self.estimator.predict_proba(self.recipe.coded(table_of(X))[0]))
 
     def scores(self, table: TextTable) -> tuple[Floats, tuple[str, ...]]:
         """Return f(x) of each row, (n,), and notes on what had to be guessed."""

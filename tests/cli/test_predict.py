@@ -22,7 +22,7 @@ ROLES = ("--target", "loan", "--viewpoint", "sex")
 def fitted(nerm, tmp_path):
     data, model = tmp_path / "people.csv", tmp_path / "m.nerm"
     clean(data)
-    assert nerm("fit", data, *ROLES, "--out", model, "-q").code == 0
+    assert nerm("fit", data, *ROLES, "--eta", "0.3", "--out", model, "-q").code == 0
     return data, model
 
 
@@ -136,13 +136,24 @@ def test_control_characters_do_not_reach_the_terminal(nerm, tmp_path):
     path = tmp_path / "evil.csv"
     data = frame().assign(sex=np.where(frame()["sex"] == "male", evil, "female"))
     data.rename(columns={"pay": f"pay{evil}"}).to_csv(path, index=False)
-    for command in (("fit",), ("fit", "--json"), ("tradeoff", "--etas", "0,1")):
+    for command in (("fit", "--eta", "0.3"), ("fit", "--eta", "0.3", "--json"), ("tradeoff", "--etas", "0,1")):
         ran = nerm(command[0], path, *ROLES, *command[1:])
         assert "red" in ran.out
         for letter in "\x1b\x9b\u202e":
             assert letter not in ran.out + ran.err
-    said = json.loads(nerm("fit", path, *ROLES, "--json").out)
+    said = json.loads(nerm("fit", path, *ROLES, "--eta", "0.3", "--json").out)
     assert evil in said["viewpoint"].values()  # machines get it back as it was
     ran = nerm("fit", path, "--target", "loan", "--viewpoint", evil)
     assert ran.code == 2
     assert "\x1b" not in ran.err
+
+
+def test_probabilities_of_a_logistic_model(nerm, fitted, tmp_path):
+    data, path = fitted
+    assert not hasattr(package.load(path), "predict_proba")
+    other = tmp_path / "logistic.nerm"
+    assert nerm("fit", data, *ROLES, "--eta", "0.3", "--loss", "logistic", "--out", other, "-q").code == 0
+    model = package.load(other)
+    shares, scores = model.predict_proba(frame()), model.decision_function(frame())
+    assert model.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_allclose(shares[:, 1], 1 / (1 + np.exp(-scores)), atol=1e-9)
