@@ -84,7 +84,7 @@ class Certificate:
 
     @property
     def size(self) -> float:
-        """What the gap is relative to: |primal|, where that is not nothing beside `scale`."""
+        """What the gap is relative to: `|primal|`, where that is not nothing beside `scale`."""
         return max(abs(self.primal), NOTHING * self.scale)
 
     @property

@@ -46,6 +46,7 @@ SWAPS = {
 }  # fmt: skip
 EQUIVALENT = {  # (module, the changed line as it was): one word why
     ("feasibility.py", "thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)"): "start",  # any theta
+    ("conjugates.py", "STEPS = 500  # of projected gradients on the split among norms"): "effort",
 }
 
 

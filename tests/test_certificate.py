@@ -419,3 +419,17 @@ def test_integers_near_the_last_digit_certify_no_zero(omega):
     found = problem.solve()
     assert found.certificate.dual <= here.objective.total + found.certificate.slack + 1e-9
     assert found.objective.total <= 1.01 * here.objective.total + 1e-3  # the last digits of w and b are coarse
+
+
+def test_multipliers_at_scores_are_the_middles_of_their_intervals():
+    """Minus the slope where there is one, the middle at a kink, and a finite number where the slope overflows."""
+    from nerm.recovery import multipliers_at
+
+    X, y = np.array([[0.0], [1.0], [-800.0]]), np.array([1.0, -1.0, 1.0])
+    objective = Risk(Hinge()) + Risk(nerm.Logistic()) + Risk(nerm.Exponential()) + SquaredL2()
+    problem = objective.on(X, y, intercept=False)
+    hinge, logistic, exponential = multipliers_at(problem.blocks, np.array([1.0, 0.5, -800.0]))
+    assert hinge.tolist() == [0.5, 1.0, 1.0]
+    np.testing.assert_allclose(logistic, 1 / (1 + np.exp([1.0, -0.5, -800.0])))
+    np.testing.assert_allclose(exponential[:2], np.exp([-1.0, 0.5]))
+    assert 1e100 < exponential[2] < np.inf

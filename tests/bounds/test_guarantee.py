@@ -148,3 +148,15 @@ def test_guarantee_of_a_constant_viewpoint_in_the_holdout(fitted):
     s = by_source(bounds.guarantee(facts, holdout=(scores, np.ones_like(viewpoint))))
     assert s["C_sgn", "hold-out"].holds
     assert "some row must have viewpoint -1" in s["|difference in positive rates|", "hold-out"].note
+
+
+def test_without_an_intercept_its_radius_is_zero(fitted, world):
+    facts, _ = fitted
+    plain = replace(facts, scores=facts.scores - facts.intercept, intercept=0.0, fit_intercept=False)
+    s = by_source(bounds.guarantee(plain, input_radius=world.R, viewpoint_bound=1.0))
+    B, share = bounds.radius_from_data(facts.coef_norm, 0.05)
+    size = B * world.R
+    expected = bounds.neutrality_bound(
+        plain.scores, facts.viewpoint, Hinge(), complexity=size / math.sqrt(4000), margin_bound=size, delta=share
+    )
+    assert s["C_psi", "Theorem 2"].bound == pytest.approx(expected, rel=1e-12)
