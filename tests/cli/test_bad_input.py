@@ -244,7 +244,7 @@ def test_options_that_mean_nothing(nerm, data, arguments, words):
 def test_options_of_tradeoff_and_audit(nerm, data):
     refused(nerm("tradeoff", data, *ROLES, "--etas", "0,x"), "--etas", "'x'")
     refused(nerm("tradeoff", data, *ROLES, "--figure", "front.png"), ".svg")
-    refused(nerm("audit", data, *ROLES), "--score or --prediction")
+    refused(nerm("audit", data, *ROLES), "one of --score, --prediction and --model")
     refused(nerm("audit", data, *ROLES, "--score", "job"), "'job' must be a number", "line 2")
     refused(nerm("audit", data, *ROLES, "--prediction", "job"), "value of 'income'", "line 2")
     refused(nerm("nonsense"), "No such command")
