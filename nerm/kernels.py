@@ -18,7 +18,7 @@ from nerm.rounding import EPS, unit
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
-NEAR = 64.0  # gamma ||x||^2 up to which squared distances from products of rows are exact enough
+NEAR = 256.0  # gamma ||x||^2 up to which squared distances from products of rows are exact enough
 
 
 @dataclass(frozen=True)
