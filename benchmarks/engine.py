@@ -27,6 +27,7 @@ import argparse
 import importlib.metadata
 import json
 import multiprocessing
+import os
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import wide
 from peers import CONTESTANTS, CVXPY, PLAIN, contest
 from tasks import Task
 
@@ -301,6 +303,8 @@ def main(argv: list[str] | None = None) -> None:
     for case in ALL if args.suite == "all" else [replace(SUITES[args.suite], **changes)]:
         rows += run(replace(case, n=tuple(max(200, round(n * args.scale)) for n in case.n)), args.limit)
     lines = summary(rows)
+    if args.suite == "all":
+        lines += wide.run([name for name in wide.FAMILIES if name != "news" or "NERM_DATA" in os.environ], args.scale)
     print("\nsummary", *lines, sep="\n")
     if args.json:
         finite = [{key: None if value != value else value for key, value in row.items()} for row in rows]

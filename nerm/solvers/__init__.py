@@ -103,12 +103,14 @@ def choose(problem: Problem) -> list[Choice]:
     general = known()["clarabel"]
     ranked = sorted((s for s in known().values() if s.rank is not None), key=lambda s: s.rank or 0)
     obstacles = {solver.name: obstacle_of(solver, problem) for solver in ranked}
-    for name, obstacle in obstacles.items():
-        if obstacle is None:
-            plan = [Choice(known()[name], "the fastest of nerm's own solvers that take this problem")]
-            if problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION:
-                plan.append(Choice(general, f"a second opinion: {name} was not certified"))
-            return plan
+    own = [solver for solver in ranked if obstacles[solver.name] is None]
+    if own:
+        first = next((solver for solver in own if solver.prefers(problem)), own[0])
+        plan = [Choice(first, "the fastest of nerm's own solvers that take this problem")]
+        if problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION:
+            others = [general] if first is own[0] else [own[0], general]
+            plan += [Choice(other, f"a second opinion: {first.name} was not certified") for other in others]
+        return plan
     missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
     plan = [Choice(general, f"takes every atom; nerm's own solvers do not take {missing}")]
     another = known()["ecos"]

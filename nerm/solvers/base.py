@@ -95,6 +95,10 @@ class Solver(ABC):
     def obstacle(self, problem: Problem) -> str | None:
         """Return what of this problem the solver cannot take; None if nothing is known to be in the way."""
 
+    def prefers(self, problem: Problem) -> bool:
+        """Whether "auto" asks it first: it was measured to be faster on such problems than those that rank before."""
+        return False
+
     @abstractmethod
     def open(self, problem: Problem) -> Session:
         """Start a session on a problem; related problems may follow in the same session."""

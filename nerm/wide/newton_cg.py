@@ -1,0 +1,126 @@
+"""Newton's direction by conjugate gradients: products with the rows that curve, and nothing of their size squared.
+
+H = diag(M) + A' diag(D) A + E' diag(1/R) E,    A the rows (x_i, 1) with D_i > 0, E a line for each theta inside (0, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+from nerm.engine.matrices import Features
+from nerm.engine.threads import RowThreads
+from nerm.kernels import Linear
+from nerm.typing import Floats, Ints, Matrix
+
+
+class RowProducts:
+    """The rows (x_i, 1) of all data, dense or CSR, and the products with them; without an intercept, (x_i, 0).
+
+    Attributes
+    ----------
+    shape
+        (n, d + 1).
+    norms
+        |x_i|^2 of every row.
+    passes
+        How often rows were multiplied, in units of all rows.
+    """
+
+    def __init__(self, X: Matrix, workers: RowThreads, *, intercept: bool) -> None:
+        self.features, self.intercept, self.passes = Features(X, workers), intercept, 0.0
+        self.shape, self.norms = (X.shape[0], X.shape[1] + 1), Linear().diagonal(X)
+
+    def times(self, h: Floats) -> Floats:
+        """Return X w + b of h = (w, b)."""
+        self.passes += 1
+        return self.features.times(h[:-1]) + h[-1]
+
+    def adjoint(self, c: Floats) -> Floats:
+        """Return sum_i c_i (x_i, 1)."""
+        self.passes += 1
+        return np.append(self.features.columns(c[None, :])[:, 0], c.sum() * self.intercept)
+
+    def curve(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
+        """Return q -> sum_i D_i (x_i, 1) (x_i, 1)'q over these rows, one pass over them a call, and its diagonal."""
+        share, threads = len(rows) / self.shape[0], self.features.workers.fewer(len(rows))
+        X: Matrix = self.features.X
+        if self.features.sparse:
+            arrays = X.indptr, X.indices, X.data, rows, density
+            squares = threads.add_up(lambda *part: _squares(*arrays, self.shape[1], *part))
+        else:
+            X = X[rows]
+            squares = np.append(density @ X**2, density.sum())
+
+        def product(q: Floats) -> Floats:
+            self.passes += share
+            if self.features.sparse:
+                out = threads.add_up(lambda *part: _curve(*arrays, q, *part))
+            else:
+                moved = density * (X @ q[:-1] + q[-1])
+                out = np.append(moved @ X, moved.sum())
+            out[-1] *= self.intercept
+            return out
+
+        return product, squares
+
+
+@numba.njit(cache=True, nogil=True)
+def _curve(indptr, indices, data, rows, density, q, start, stop):  # type: ignore[no-untyped-def]
+    """Each row twice while it is in cache: its product with q, then itself times that."""
+    out = np.zeros(q.shape[0])
+    last = q.shape[0] - 1
+    for k in range(start, stop):
+        first, end = indptr[rows[k]], indptr[rows[k] + 1]
+        total = q[last]
+        for p in range(first, end):
+            total += data[p] * q[indices[p]]
+        total *= density[k]
+        out[last] += total
+        for p in range(first, end):
+            out[indices[p]] += data[p] * total
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _squares(indptr, indices, data, rows, density, size, start, stop):  # type: ignore[no-untyped-def]
+    out = np.zeros(size)
+    for k in range(start, stop):
+        out[size - 1] += density[k]
+        for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
+            out[indices[p]] += density[k] * data[p] * data[p]
+    return out
+
+
+class System:
+    """H at one point, with its diagonal as preconditioner."""
+
+    def __init__(self, rows: RowProducts, density: Floats, ridge: Floats) -> None:
+        which = np.flatnonzero(density > 0)
+        self._curve, squares = rows.curve(which, density[which])
+        self._ridge, self._diagonal, self.iterations = ridge, ridge + squares, 0
+
+    def solve(self, rhs: Floats, lines: Floats, widths: Floats, tol: float, limit: int) -> Floats:
+        """Return an approximate H^-1 rhs: until the residual, in the preconditioner's norm, is tol of what it was."""
+        diagonal = self._diagonal + (lines**2 / widths[:, None]).sum(axis=0)
+        x, r = np.zeros_like(rhs), rhs.copy()
+        z = r / diagonal
+        q, size = z.copy(), float(r @ z)
+        enough = tol**2 * size
+        for _ in range(limit if size > 0 else 0):
+            product = self._ridge * q + self._curve(q)
+            if len(lines):
+                product += ((lines @ q) / widths) @ lines
+            step = size / float(q @ product)
+            x += step * q
+            r -= step * product
+            np.divide(r, diagonal, out=z)
+            size, last = float(r @ z), size
+            self.iterations += 1
+            if not size > enough:
+                break
+            q *= size / last
+            q += z
+        return x

@@ -1,0 +1,142 @@
+"""The augmented Lagrangian on every corner of its class, against a solver that shares nothing with it."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import nerm
+from nerm import Hinge, Neutrality, Risk, SquaredL2
+from nerm.errors import UnknownNameError, UnsupportedProblemError
+from nerm.solvers import choose
+
+NAME = "augmented-lagrangian"
+
+
+def wide(seed=0, n=40, d=70):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.2)
+    y, v, z = np.where(rng.normal(size=(3, n)) + X[:, :3].T > 0, 1.0, -1.0)
+    return X, y, {"v": v, "z": z}
+
+
+def on_wide(objective, **kwargs):
+    X, y, viewpoints = wide()
+    return objective.on(sp.csr_matrix(X), y, viewpoint=viewpoints, **kwargs)
+
+
+def neutral(eta, psi=None, loss=None, mu=0.02, **kwargs):
+    return Risk(loss or Hinge()) + mu * SquaredL2() + eta * Neutrality(psi or Hinge(), to="v", **kwargs)
+
+
+CORNERS = {
+    "eta 0": (neutral(0.0), {}),
+    "theta 0 or 1": (neutral(0.05), {}),
+    "theta inside": (neutral(5.0), {}),
+    "huge eta": (neutral(1e3), {}),
+    "one side": (neutral(0.7, side="agreement"), {}),
+    "two viewpoints": (neutral(1.0) + 2.0 * Neutrality(Hinge(), to="z"), {}),
+    "two viewpoints, one of them off": (neutral(0.0) + 2.0 * Neutrality(Hinge(), to="z"), {}),
+    "no intercept": (neutral(1.0), {"intercept": False}),
+    "weights": (neutral(1.0, weights="balanced"), {"sample_weight": np.arange(40.0) % 3}),
+    "covariance": (neutral(3.0, nerm.Identity()), {}),
+    "logistic": (neutral(1.0, nerm.Logistic(), nerm.Logistic()), {}),
+    "mixed": (neutral(1.0, Hinge(), nerm.Logistic()), {}),
+    "curved": (neutral(1.0, nerm.SmoothHinge(0.2), nerm.SquaredHinge()), {}),
+    "exponential": (neutral(0.5, nerm.Exponential(), nerm.Exponential()), {}),
+    "quantile": (neutral(1.0, Hinge(), nerm.Pinball(0.3)), {}),
+    "little regularisation": (neutral(1.0, mu=1e-5), {}),
+    "much regularisation": (neutral(1.0, mu=1e2), {}),
+}
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_agrees_with_clarabel(corner):
+    objective, kwargs = CORNERS[corner]
+    problem = on_wide(objective, **kwargs)
+    found, other = problem.solve(NAME, tol=1e-6), problem.solve("clarabel", tol=1e-5)
+    assert found.status == "optimal"
+    assert found.objective.total == pytest.approx(other.objective.total, rel=2e-5, abs=1e-9)
+
+
+def test_contradicting_labels_on_the_same_rows():
+    X, y, viewpoints = wide()
+    twice = {name: np.tile(v, 2) for name, v in viewpoints.items()}
+    problem = neutral(1.0).on(
+        np.vstack([X, X]), np.concatenate([y, np.where(np.arange(40) % 4, y, -y)]), viewpoint=twice
+    )
+    found = problem.solve(NAME)
+    assert found.status == "optimal"
+    assert found.objective.total == pytest.approx(problem.solve("interior-point").objective.total, rel=3e-6)
+
+
+def test_a_row_without_entries_and_a_constant_viewpoint():
+    X, y, viewpoints = wide()
+    X[3] = 0.0
+    problem = neutral(1.0).on(sp.csr_matrix(X), y, viewpoint={"v": np.ones(40), "z": viewpoints["z"]})
+    assert problem.solve(NAME).status == "optimal"
+
+
+def test_a_path_is_warm_and_certified_in_its_own_order():
+    problem, etas = on_wide(neutral(1.0)), [10.0, 0.0, 0.3, 1.0]
+    for eta, solution in zip(etas, problem.path(etas, NAME), strict=True):
+        alone = problem.with_neutrality(eta).solve("interior-point")
+        assert solution.status == "optimal"
+        assert solution.objective.total == pytest.approx(alone.objective.total, rel=3e-6)
+
+
+def test_relatives_with_other_terms_start_from_the_hypothesis():
+    relatives = nerm.solvers.Relatives(NAME)
+    for objective in (neutral(1.0), neutral(0.5, side="disagreement"), neutral(1.0, nerm.Logistic())):
+        assert relatives.solve(on_wide(objective), 1e-6).status == "optimal"
+
+
+def test_a_limit_is_met():
+    problem = on_wide((Risk(Hinge()) + 0.02 * SquaredL2()).subject_to(Neutrality(Hinge(), to="v") <= 1.05))
+    found, other = problem.solve(NAME, tol=1e-5), problem.solve("clarabel", tol=1e-5)
+    assert found.status == "optimal"
+    assert found.objective.total == pytest.approx(other.objective.total, rel=3e-5)
+
+
+def test_says_what_it_does_not_take():
+    X, y, viewpoints = wide()
+    with pytest.raises(UnsupportedProblemError, match=r"augmented-lagrangian.*squared l2.*L1"):
+        (Risk(Hinge()) + nerm.L1()).on(X, y).solve(NAME)
+    with pytest.raises(UnsupportedProblemError, match="a kernel"):
+        neutral(1.0).on(X, y, viewpoint=viewpoints, kernel="rbf").solve(NAME)
+    with pytest.raises(UnknownNameError, match="an option of 'augmented-lagrangian'"):
+        on_wide(neutral(1.0)).solve(NAME, sweeps=3)
+
+
+def test_time_is_kept():
+    solution = on_wide(neutral(1.0)).solve(NAME, tol=1e-15, time_limit=1e-9)
+    assert solution.stats.timed_out
+
+
+def distinct(n, d):
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix((rng.random(30 * n), rng.integers(d, size=30 * n), np.arange(0, 30 * n + 1, 30)), shape=(n, d))
+    return (Risk(Hinge()) + 1 / n * SquaredL2() + Neutrality(Hinge())).on(
+        X, np.where(rng.random(n) < 0.5, 1.0, -1.0), viewpoint=np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "chosen"),
+    [(60, 200, "interior-point"), (400, 800, NAME), (3000, 200, "interior-point"), (5100, 5200, NAME)],
+)
+def test_auto_chooses_it_where_the_newton_system_would_be_large(n, d, chosen):
+    assert choose(distinct(n, d))[0].solver.name == chosen
+
+
+def test_nothing_as_large_as_rows_squared_is_allocated():
+    n, d = 5100, 6000  # 198 MiB for a matrix of n x n
+    problem = distinct(n, d)
+    tracemalloc.start()
+    solution = problem.solve(tol=1e-3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert solution.stats.solver == NAME
+    assert solution.status == "optimal"
+    assert peak < 40 * 2**20
