@@ -47,6 +47,11 @@ SWAPS = {
 EQUIVALENT = {  # (module, the changed line as it was): one word why
     ("feasibility.py", "thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)"): "start",  # any theta
     ("conjugates.py", "STEPS = 500  # of projected gradients on the split among norms"): "effort",
+    ("metrics.py", "return np.where(v == groups[1], 1.0, -1.0)"): "absolute",  # of a scorer only |measure| is left
+    (
+        "slack.py",
+        "places = np.unique(np.linspace(0, len(u) - 1, SAMPLE).astype(int)) if len(u) else np.zeros(0, dtype=int)",
+    ): "sample",
 }
 
 
