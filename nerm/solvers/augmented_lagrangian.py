@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm import clock
 from nerm.blocks import Block
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nerm.wide import AugmentedLagrangian, Iterate
 
 WIDE, TALL = 300, 1500  # rows of wide data, and columns of tall data, beyond which it is faster than the interior point
+FAR = 3.0  # standard deviations of a column from 0
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,14 @@ class AugmentedLagrangianSolver(NermSolver):
         return "a kernel" if problem.is_kernel else obstacle_in_terms(problem)
 
     def prefers(self, problem: Problem) -> bool:
-        """Whether the interior point's Newton system would be large beside the data (docs/decisions/0011-wide.md)."""
-        rows, columns = problem.hypothesis.n, problem.hypothesis.size
-        return min(rows, columns) > (WIDE if columns >= rows else TALL)
+        """Whether the interior point's Newton system would be large beside the data (docs/decisions/0011-wide.md).
+
+        Dense columns far from 0 are left to the interior point: they look alike to conjugate gradients.
+        """
+        rows, columns, X = problem.hypothesis.n, problem.hypothesis.size, problem.hypothesis.X
+        if min(rows, columns) <= (WIDE if columns >= rows else TALL):
+            return False
+        return sp.issparse(X) or bool(np.all(np.abs(X.mean(axis=0)) <= FAR * X.std(axis=0)))
 
     def open(self, problem: Problem) -> Session:
         """Start a session."""

@@ -47,7 +47,7 @@ class Constants:
     side_width
         R_k relative to how much theta_k can move the term, e'H^-1 e; it shrinks with tau where tau shrinks further.
     intercept_width
-        r relative to lam.
+        r relative to lam, or to the mean weight of a row where that is less.
     inner
         Share of the gap that the smoothed problem may leave to the next centre.
     residual, rough
@@ -123,7 +123,9 @@ class AugmentedLagrangian:
         self.first = np.flatnonzero(self.blocks.pairs)  # the sides + of terms of two; their sides - follow
         self.eta = factors[self.first]
         self.floor = min(constants.least * self._own_reach(), constants.cold)
-        self.ridge = np.append(np.full(rows.shape[1] - 1, lam), constants.intercept_width * lam)
+        weight = float((factors[:, None] * self.blocks.pulls * self.blocks.targets).sum()) / rows.shape[0]
+        width = constants.intercept_width * min(lam, weight or lam)
+        self.ridge = np.append(np.full(rows.shape[1] - 1, lam), width)
 
     def nothing(self) -> Iterate:
         """Return the zero hypothesis, with multipliers in the middle."""

@@ -48,6 +48,7 @@ CORNERS = {
     "quantile": (neutral(1.0, Hinge(), nerm.Pinball(0.3)), {}),
     "little regularisation": (neutral(1.0, mu=1e-5), {}),
     "much regularisation": (neutral(1.0, mu=1e2), {}),
+    "hardly anything but the intercept": (neutral(1.0, mu=1e6), {}),
 }
 
 
@@ -128,6 +129,13 @@ def distinct(n, d):
 )
 def test_auto_chooses_it_where_the_newton_system_would_be_large(n, d, chosen):
     assert choose(distinct(n, d))[0].solver.name == chosen
+
+
+def test_auto_leaves_dense_columns_far_from_zero_to_the_interior_point():
+    X, y = np.random.default_rng(0).normal(size=(310, 320)), np.where(np.arange(310) % 2, 1.0, -1.0)
+    objective = Risk(Hinge()) + 0.1 * SquaredL2()
+    chosen = [choose(objective.on(X + offset, y))[0].solver.name for offset in (0.0, 10.0)]
+    assert chosen == [NAME, "interior-point"]
 
 
 def test_nothing_as_large_as_rows_squared_is_allocated():
