@@ -47,6 +47,10 @@ SWAPS = {
 EQUIVALENT = {  # (module, the changed line as it was): one word why
     ("feasibility.py", "thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)"): "start",  # any theta
     ("conjugates.py", "STEPS = 500  # of projected gradients on the split among norms"): "effort",
+    (
+        "atoms/custom_regularizer.py",
+        "good = np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)",
+    ): "tolerance",
     ("metrics.py", "return np.where(v == groups[1], 1.0, -1.0)"): "absolute",  # of a scorer only |measure| is left
     (
         "slack.py",
