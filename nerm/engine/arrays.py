@@ -164,11 +164,13 @@ class Arrays:
         """Return what passes read and write, as plain tuples."""
         return tuple(self.data), tuple(state.duals), tuple(self.move)
 
-    def centre(self, scores: Floats, barrier: float) -> Duals:
-        """Return all rows on the central path of their own scores, and u of affine functions in its place."""
+    def centre(self, scores: Floats, barrier: float, u: Floats | None = None, give: float = 0.0) -> Duals:
+        """Return all rows on the central path of their own scores, not far from u, and u of affine functions."""
         duals = Duals(*np.zeros((3, len(self.blocks), self.n_rows)))
+        duals.u[:], give = (0.0, 0.0) if u is None else (u, give)
         duals.u[self.kinds == AFFINE] = self.low[self.kinds == AFFINE, None]
-        self.features.workers.run(lambda *part: passes.centre(tuple(self.data), tuple(duals), scores, barrier, *part))
+        given = tuple(self.data), tuple(duals), scores, barrier
+        self.features.workers.run(lambda *part: passes.centre(*given, *part, give))
         return duals
 
     def values(self, scores: Floats, coef: Floats, intercept: float) -> Floats:

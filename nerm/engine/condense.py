@@ -21,7 +21,7 @@ import numpy as np
 from nerm.engine.arrays import Arrays, State, fours
 from nerm.engine.duality import dual_bound, is_balanced
 from nerm.engine.passes import AFFINE, HIGH, KIND, LINEAR, LOW, MOVING, QUADRATIC, options
-from nerm.engine.predictor_corrector import Outcome, PredictorCorrector
+from nerm.engine.predictor_corrector import Near, Outcome, PredictorCorrector
 from nerm.engine.tuning import Tuning
 from nerm.typing import Floats, Ints
 
@@ -104,11 +104,14 @@ def optimum(method: PredictorCorrector, state: State, tol: float, limit: int) ->
         return outcome
     state = outcome.state  # it can be run on
     here = method.evaluate(state.coef, state.intercept, state.scores)
-    outcome = outcome.then(on_few_rows(method, here, outcome.miss, tol, limit - outcome.iterations), tol)
+    near = state.duals.u, state.nu
+    outcome = outcome.then(on_few_rows(method, here, outcome.miss, tol, limit - outcome.iterations, near), tol)
     return outcome if outcome.converged else outcome.then(method.run(state, tol, limit - outcome.iterations), tol)
 
 
-def on_few_rows(method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int) -> Outcome:
+def on_few_rows(
+    method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int, near: Near | None = None
+) -> Outcome:
     """Solve on the rows near a kink, again around every answer that is better, until all rows agree with one.
 
     Parameters
@@ -117,28 +120,31 @@ def on_few_rows(method: PredictorCorrector, here: Outcome, miss: float, tol: flo
         Where to look for the optimum.
     miss
         The mean distance of its scores from the optimum's that is expected.
+    near
+        Multipliers of a neighbour, on all rows.
     """
-    tuning, barrier = method.tuning, barrier_of(miss, method.tuning)
+    tuning = method.tuning
     for _ in range(tuning.rounds):
         small = condense(method.arrays, here.scores, tuning.reach * miss, tuning.most)
         if small is None or here.iterations >= limit:
             break
-        found = _descend(method, small, here, miss, barrier, tol, limit - here.iterations)
+        found = _descend(method, small, here, miss, tol, limit - here.iterations, near)
         better = found.primal < here.primal  # else too many rows crossed a kink that was taken from them
         here = here.then(found, tol)
-        if here.converged or not better:
+        if here.converged:
             break
-        barrier = tuning.barrier_range[0]
+        near, miss = (found.near or near, miss) if better else (near, tuning.wider * miss)
+    here.miss = miss
     return here
 
 
 def _descend(
-    method: PredictorCorrector, small: Condensed, here: Outcome, miss: float, barrier: float, tol: float, limit: int
+    method: PredictorCorrector, small: Condensed, here: Outcome, miss: float, tol: float, limit: int, near: Near | None
 ) -> Outcome:
     """Solve a small problem, on fewer rows still whenever more have settled; return the answer on all rows."""
     tuning, iterations = method.tuning, 0
-    inner = method.on(small.arrays)
-    state, until = inner.start(here.coef, here.intercept, barrier), tuning.further * miss
+    inner, near = method.on(small.arrays), near and (near[0][:, small.rows], near[1])
+    state, until = inner.start(here.coef, here.intercept, barrier_of(miss, tuning), near, miss), tuning.further * miss
     while True:
         until = until if inner.arrays.n_rows >= tuning.fewest else 0.0
         found = inner.run(state, tuning.slack * tol, limit - iterations, until=until)
@@ -150,12 +156,19 @@ def _descend(
         if smaller is None:
             until = 0.0  # goes on where it stood
         else:
+            near = state.duals.u[:, smaller.rows], state.nu
             small, inner = smaller.within(small), method.on(smaller.arrays)
-            state = inner.start(state.coef, state.intercept, barrier_of(found.miss, tuning))
+            state = inner.start(state.coef, state.intercept, barrier_of(found.miss, tuning), near, found.miss)
+    found.iterations = iterations
+    return _on_all_rows(method, small, found)
+
+
+def _on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:
+    """Return the answer of a small problem on all rows."""
     answer = method.evaluate(found.coef, found.intercept)
-    answer.iterations = iterations
+    answer.iterations = found.iterations
     if found.u is not None and found.nu is not None:
-        answer.dual, answer.u, answer.nu = found.dual, small.on_all_rows(found.u), found.nu
+        answer.dual, answer.u, answer.nu = found.dual, small.on_all_rows(found.u).copy(), found.nu
         nu = method.each(found.nu)
         if method.intercept and not is_balanced(method.arrays, answer.u, nu):  # forces of rows that left cancel again
             answer.dual, answer.u = dual_bound(method.arrays, answer.u, nu, method.lam, intercept=True)

@@ -16,7 +16,7 @@ from nerm.engine.arrays import Arrays
 from nerm.engine.condense import barrier_of, on_few_rows, optimum
 from nerm.engine.coordinates import choose
 from nerm.engine.matrices import Features
-from nerm.engine.predictor_corrector import HUGE, Outcome, PredictorCorrector
+from nerm.engine.predictor_corrector import HUGE, Near, Outcome, PredictorCorrector
 from nerm.engine.threads import RowThreads, blas
 from nerm.engine.tuning import Tuning
 from nerm.errors import InvalidInputError
@@ -118,18 +118,26 @@ class Engine:
         """Solve from the last solutions on the rows near a kink, then on all, then from nothing, until one succeeds."""
         outcome = guess = self._guess(method)
         if guess.primal < HUGE:
-            outcome = on_few_rows(method, guess, self._miss, tol, limit)
+            near = self._near(method)
+            outcome = on_few_rows(method, guess, self._miss, tol, limit, near)
             if not outcome.converged:
-                at = method.start(outcome.coef, outcome.intercept, barrier_of(self._miss, self.tuning))
+                miss, near = outcome.miss or self._miss, outcome.near or near
+                at = method.start(outcome.coef, outcome.intercept, barrier_of(miss, self.tuning), near, miss)
                 outcome = outcome.then(optimum(method, at, tol, limit - outcome.iterations), tol)
         if not outcome.converged and not (guess.primal < HUGE and clock.is_up(method.tuning.until)):
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
         found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
         miss = float(np.abs(found.scores - guess.scores).mean()) if guess.primal < HUGE else self.tuning.first_miss
+        found.u, found.nu = outcome.u, outcome.nu
         self._past = [*self._past[-1:], (_place(method), found)]
         self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
         return outcome
+
+    def _near(self, method: PredictorCorrector) -> Near | None:
+        """Return the multipliers of the last solution, where it had the same blocks."""
+        last = self._past[-1][1]
+        return last.near if last.u is not None and len(last.u) == len(method.arrays.blocks) else None
 
     def _guess(self, method: PredictorCorrector) -> Outcome:
         """Return the last solution, or the straight line in log weights through the last two where that is better.
@@ -140,10 +148,10 @@ class Engine:
         if not self._past:
             return nothing
         (before, older), (last, newer), here = self._past[0], self._past[-1], _place(method)
-        if last.shape != here.shape or np.abs(here - last).max() > self.tuning.farthest:
+        if last.shape == here.shape and np.abs(here - last).max() > self.tuning.farthest:
             return nothing
         near = method.evaluate(newer.coef, newer.intercept, newer.scores)
-        if not self.tuning.extrapolates or before.shape != last.shape or not (last - before).any():
+        if not self.tuning.extrapolates or not before.shape == last.shape == here.shape or not (last - before).any():
             return near
         on = float((here - last) @ (last - before) / ((last - before) @ (last - before)))
         ahead = method.evaluate(

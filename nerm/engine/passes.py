@@ -261,17 +261,18 @@ def _share(z, m):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**options)
-def _distance(k, q, barrier):  # type: ignore[no-untyped-def]
+def distance(k, q, barrier):  # type: ignore[no-untyped-def]
     """Return the positive root s of q s^2 + k s = barrier."""
     root = np.sqrt(k * k + 4.0 * q * barrier)
     return 2.0 * barrier / (k + root) if k > 0 else (root - k) / (2.0 * q)
 
 
 @numba.njit(**options)
-def centre(data, duals, scores, barrier, start, stop):  # type: ignore[no-untyped-def]
+def centre(data, duals, scores, barrier, start, stop, give=0.0):  # type: ignore[no-untyped-def]
     """Put every row on the central path of its score: z - q u - barrier/(high - u) + barrier/(u - low) = 0.
 
-    Of two bounds of a curved block only the nearer one counts, which is right up to a factor of two.
+    With give > 0, near the u that it has: z - q u - give (u - u_before) - ... = 0. Of two bounds of a curved block only
+    the nearer one counts, which is right up to a factor of two.
     """
     table = data[2]
     f = scores[start:stop]
@@ -282,14 +283,15 @@ def centre(data, duals, scores, barrier, start, stop):  # type: ignore[no-untype
         t, u = data[0][j, start:stop], duals[0][j, start:stop]
         pp, pm = duals[1][j, start:stop], duals[2][j, start:stop]
         half = 0.5 * (hi - lo) if has_lo and has_hi else np.inf
+        r = q + give
         for i in range(len(f)):
-            z = t[i] * f[i] - a
-            if q == 0:
+            z = t[i] * f[i] - a + give * u[i]
+            if r == 0:
                 u[i] = lo + 2.0 * half * _share(z, 0.5 * barrier / half)
-            elif has_hi and (not has_lo or z > q * (lo + half)):
-                u[i] = hi - min(_distance(z - q * hi, q, barrier), half)
+            elif has_hi and (not has_lo or z > r * (lo + half)):
+                u[i] = hi - min(distance(z - r * hi, r, barrier), half)
             elif has_lo:
-                u[i] = lo + min(_distance(q * lo - z, q, barrier), half)
+                u[i] = lo + min(distance(r * lo - z, r, barrier), half)
             pp[i] = barrier / (hi - u[i]) if has_hi else 0.0
             pm[i] = barrier / (u[i] - lo) if has_lo else 0.0
         _fit(t, f, u, pp, pm, pp, pm, a, q, 0.0, has_lo, has_hi)

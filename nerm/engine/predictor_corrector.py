@@ -30,6 +30,7 @@ from nerm.engine.tuning import Tuning
 from nerm.typing import Floats
 
 HUGE = 1e100  # a value whose square may overflow
+Near = tuple[Floats, Floats]  # multipliers u, (J, n), and nu, (K, 2)
 Direction = tuple[Floats, float, Floats, Floats, Floats]  # dw, db, df, dnu, dsigma
 
 
@@ -61,6 +62,11 @@ class Outcome:
     converged: bool = False
     state: State | None = None
     miss: float | None = None
+
+    @property
+    def near(self) -> Near | None:
+        """The multipliers, if there are any."""
+        return None if self.u is None or self.nu is None else (self.u, self.nu)
 
     def gap_within(self, tol: float) -> bool:
         """Tell whether the bounds meet to the relative accuracy tol."""
@@ -101,11 +107,21 @@ class PredictorCorrector:
         """Return the multiplier of each block, (J,): its factor, or nu, (K, 2), for a side."""
         return np.concatenate([self.factors[: self.arrays.singles], nu.ravel()])
 
-    def start(self, coef: Floats, intercept: float, barrier: float) -> State:
-        """Return all rows and sides on the central path of the scores of (coef, intercept)."""
-        here = self.evaluate(coef, intercept)
-        nu = _central_sides(self.arrays.sides(here.values), self.eta, barrier * self.side_unit[:, 0])
-        duals = self.arrays.centre(here.scores, barrier)
+    def start(
+        self, coef: Floats, intercept: float, barrier: float, near: Near | None = None, miss: float = 0.0
+    ) -> State:
+        """Return all rows and sides on the central path of the scores of (coef, intercept).
+
+        Scores that are off by `miss` say little of the multipliers of rows at a kink: these stay near given ones.
+        """
+        here, (u, nu), give = self.evaluate(coef, intercept), near or (None, None), self.tuning.give * miss
+        values = self.arrays.sides(here.values)
+        if nu is None:
+            nu = _central_sides(values, self.eta, barrier * self.side_unit[:, 0])
+        else:
+            lead = (values[:, 0] - values[:, 1]) / self.arrays.sides(self.arrays.mass)[:, 0]
+            nu = _near_sides(lead, nu[:, 0] / nu.sum(axis=1), self.eta, barrier * self.tuning.side_barrier, give)
+        duals = self.arrays.centre(here.scores, barrier, u, give)
         return State(coef.copy(), intercept, here.scores, nu, barrier * self.side_unit / nu, duals)
 
     def scores(self, coef: Floats, intercept: float) -> Floats:
@@ -150,10 +166,11 @@ class PredictorCorrector:
                 bold, record, since = False, np.inf, 0
                 best.state = state = self.start(best.coef, best.intercept, tuning.restart)
                 continue
-            before, move = move, self._step(state, lin, nu, bold=bold)
+            before, (move, mu) = move, self._step(state, lin, nu, bold=bold)
             if move < until and move < tuning.falling * before < np.inf:
                 best.iterations += 1
-                best.miss = max(share * way for share, way in zip(tuning.miss_per_move, (move, before), strict=True))
+                signs = zip(tuning.miss_per, (move, before, mu), strict=True)
+                best.miss = max(share * sign for share, sign in signs)
                 break
         return best
 
@@ -178,8 +195,8 @@ class PredictorCorrector:
             best.dual, best.u, best.nu = dual, u, nu.copy()
         return dual
 
-    def _step(self, state: State, lin: Linearisation, nu: Floats, *, bold: bool) -> float:
-        """One predictor-corrector step, in place; return the mean change of the scores that it would make in full."""
+    def _step(self, state: State, lin: Linearisation, nu: Floats, *, bold: bool) -> tuple[float, float]:
+        """One predictor-corrector step, in place; return the mean change of the scores in full, and the barrier."""
         arrays, tuning = self.arrays, self.tuning
         products = state.nu * state.sigma
         count = self.arrays.ends @ nu + self.side_unit.sum() + 1e-300
@@ -209,7 +226,7 @@ class PredictorCorrector:
         state.sigma = state.sigma + step * dsigma
         keeps = (tuning.keep, tuning.curved_keep) if bold else (0.5 * tuning.safe_keep, 0.5 * tuning.safe_keep)
         arrays.advance(state, step, *keeps)
-        return float(np.abs(df).mean())
+        return float(np.abs(df).mean()), mu
 
     def _system(self, state: State, lin: Linearisation) -> Callable[[Floats, Floats, Floats], Direction]:
         """Factor the Newton system; return a function of the right-hand side's h, changes of value and sides."""
@@ -257,6 +274,16 @@ def _central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
     small = eta * (unit / (unit + np.abs(half) + np.hypot(unit, half)))
     plus = np.where(half > 0, eta - small, small)
     return np.column_stack([plus, np.where(half > 0, small, eta - small)])
+
+
+def _near_sides(lead: Floats, theta: Floats, eta: Floats, barrier: float, give: float) -> Floats:
+    """Return nu = eta (x, 1 - x) with  lead - give (x - theta) - barrier/(1 - x) + barrier/x = 0, by bisection."""
+    low, high = np.zeros(len(theta)), np.ones(len(theta))
+    for _ in range(50):
+        x = 0.5 * (low + high)
+        rises = lead - give * (x - theta) - barrier / (1 - x) + barrier / x > 0
+        low, high = np.where(rises, x, low), np.where(rises, high, x)
+    return np.column_stack([eta * x, eta * (1 - x)])
 
 
 def _quantile(histogram: Floats, weight: float) -> float:

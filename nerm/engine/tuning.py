@@ -42,18 +42,20 @@ class Tuning:
         The same on few rows, as a share of the error that was expected there: fewer still serve; 0 never does it.
     falling
         Ratio of two moves of the scores below which they are getting shorter, not only starting short.
-    miss_per_move
-        Mean error of the scores after a move of them, and after the move before.
+    miss_per
+        Mean error of the scores per mean move of them, per move before, and per barrier: it smooths them that much.
     reach
         Rows within so many mean errors of a kink are kept.
     most
         Share of the rows above which a smaller problem does not pay.
-    rounds
-        On few rows before all are taken.
+    rounds, wider
+        On few rows before all are taken; times the expected error after an answer that is worse than what was there.
     slack
         Of the tolerance, for the small problem; the rest is for rows that cross a kink after all.
     barrier_range, barrier_per_miss
         Barrier at a warm start: per mean error of the scores that is expected there, within a range.
+    give
+        Per expected error of the scores: how far from a kink they do not yet move the multipliers of a neighbour.
     least_miss, first_miss
         Mean error of the scores that is expected of any guess, and of the first.
     farthest
@@ -83,14 +85,16 @@ class Tuning:
     settling: float = 0.1
     further: float = 0.5
     falling: float = 0.5
-    miss_per_move: tuple[float, float] = (0.3, 0.03)
+    miss_per: tuple[float, float, float] = (0.3, 0.03, 0.7)
     reach: float = 6.0
     most: float = 0.7
-    rounds: int = 4
+    rounds: int = 3
+    wider: float = 3.0
     slack: float = 0.8
-    barrier_range: tuple[float, float] = (0.005, 0.1)
+    barrier_range: tuple[float, float] = (1e-5, 0.1)
     barrier_per_miss: float = 0.7
-    least_miss: float = 0.01
+    give: float = 3.0
+    least_miss: float = 1e-4
     first_miss: float = 0.1
     farthest: float = 1.5
     extrapolates: bool = True
