@@ -1,4 +1,4 @@
-"""What each device of the engine is worth: it is switched off, on six families of data, and the ratio is printed.
+"""What each device of the engine is worth: it is switched off, on seven families of data, and the ratio is printed.
 
     NERM_DATA=... python benchmarks/ablation.py                     every family, every device
     NERM_DATA=... python benchmarks/ablation.py --families adult onehot --devices condensing extrapolation --repeat 7
@@ -12,7 +12,7 @@ each looks at), which no noise touches. The mean over families is geometric. An 
 `nerm.certificate` from its multipliers, is above the tolerance is marked with !, and has failed.
 
 Families: three published data sets, one-hot (Adult, Bank, German; they need NERM_DATA), one-hot data as in tasks.py,
-dense Gaussian data, and one-hot data whose attributes are correlated.
+dense Gaussian data, one-hot data whose attributes are correlated, and a table of numbers and dummies with a rare class.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from tasks import correlated, gaussian, one_hot
+from tasks import correlated, gaussian, mixed, one_hot
 
 import nerm
 from nerm.certificate import judge
@@ -63,6 +63,7 @@ FAMILIES: dict[str, Callable[[float], tuple[Any, np.ndarray, np.ndarray]]] = {
     "onehot": lambda scale: one_hot(int(scale * 60_420)),
     "gaussian": lambda scale: gaussian(int(scale * 40_000)),
     "correlated": lambda scale: correlated(int(scale * 30_000)),
+    "mixed": lambda scale: mixed(int(scale * 30_000)),
 }
 
 

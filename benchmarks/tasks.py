@@ -44,6 +44,27 @@ def correlated(n: int, columns: int = 100, attributes: int = 13, seed: int = 0) 
     return X, *_targets(X, rng)
 
 
+def mixed(
+    n: int, numbers: int = 10, attributes: int = 8, levels: int = 6, rare: float = 0.1, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw a table of standardised numbers, every third of them skewed, beside dummies; a class is rare."""
+    rng = np.random.default_rng(seed)
+    size = numbers + attributes
+    latent = rng.normal(size=(n, 3)) @ rng.normal(size=(3, size)) + rng.normal(size=(n, size))
+    table = latent[:, :numbers].copy()
+    table[:, ::3] = np.exp(0.7 * table[:, ::3] / table[:, ::3].std(axis=0))
+    parts = [(table - table.mean(axis=0)) / table.std(axis=0)]
+    for column in latent[:, numbers:].T:
+        cuts = np.quantile(column, np.sort(rng.random(levels - 1)))
+        parts.append(np.eye(levels)[np.searchsorted(cuts, column)])
+    X, found = np.hstack(parts), []
+    direction = rng.normal(size=X.shape[1])
+    for w, share in ((direction, rare), (0.5 * direction + rng.normal(size=X.shape[1]), 0.35)):
+        scores = 2 * (X @ w) / (X @ w).std() + rng.logistic(size=n)
+        found.append(np.where(scores > np.quantile(scores, 1 - share), 1.0, -1.0))
+    return X, found[0], found[1]
+
+
 def gaussian(n: int, columns: int = 50, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw dense Gaussian data in the same way."""
     rng = np.random.default_rng(seed)

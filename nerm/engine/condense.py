@@ -44,14 +44,18 @@ class Condensed:
         return Condensed(self.arrays, larger.rows[self.rows], larger.on_all_rows(self.u))
 
 
-def condense(arrays: Arrays, scores: Floats, distance: float, most: float) -> Condensed | None:
+def condense(
+    arrays: Arrays, scores: Floats, distance: float, most: float, other: Floats | None = None
+) -> Condensed | None:
     """Let go of all rows whose scores are farther than `distance` from every kink; None if more than `most` n stay.
 
-    Smooth functions have no affine region: where they have weight, rows stay.
+    Rows that have a kink between these scores and others stay too. Smooth functions have no affine region: where they
+    have weight, rows stay.
     """
     data, count = arrays.data, len(arrays.blocks)
     u, stays, forces = np.zeros(data.weights.shape), np.zeros(arrays.n_rows, dtype=bool), fours(count, arrays.n_rows)
-    sums = arrays.features.workers.add_up(lambda *part: _settle(tuple(data), scores, distance, u, stays, forces, *part))
+    given = tuple(data), scores, scores if other is None else other, distance, u, stays, forces
+    sums = arrays.features.workers.add_up(lambda *part: _settle(*given, *part))
     rows = np.flatnonzero(stays)
     if not 0 < len(rows) <= most * arrays.n_rows:
         return None
@@ -60,22 +64,22 @@ def condense(arrays: Arrays, scores: Floats, distance: float, most: float) -> Co
 
 
 @numba.njit(**options)
-def _settle(data, scores, distance, u, stays, forces, start, stop):  # type: ignore[no-untyped-def]
+def _settle(data, scores, others, distance, u, stays, forces, start, stop):  # type: ignore[no-untyped-def]
     """Set u and B t u of rows beyond all kinks; return their sum B phi*(u) of each block.
 
-    A row stays if in some block its margin is within |t| distance of a kink.
+    A row stays if in some block its margin is within |t| distance of a kink, or beyond it at the other scores.
     """
     targets, weights, table = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
-    f, stay = scores[part], stays[part]
+    f, g, stay = scores[part], others[part], stays[part]
     for j in range(len(sums)):
         a, q, lo, hi, kind = table[j, LINEAR], table[j, QUADRATIC], table[j, LOW], table[j, HIGH], table[j, KIND]
         low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
         t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
         for i in range(len(f)):
             width = abs(t[i]) * distance
-            below = t[i] * f[i] <= low_kink - width and kind == MOVING
-            above = t[i] * f[i] >= high_kink + width and kind == MOVING
+            below = t[i] * f[i] <= low_kink - width and t[i] * g[i] <= low_kink and kind == MOVING
+            above = t[i] * f[i] >= high_kink + width and t[i] * g[i] >= high_kink and kind == MOVING
             x[i] = lo if below else hi if above else inside
             stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
     for j in range(len(sums)):
@@ -89,12 +93,13 @@ def _settle(data, scores, distance, u, stays, forces, start, stop):  # type: ign
     return sums
 
 
-def barrier_of(miss: float, tuning: Tuning) -> float:
+def barrier_of(miss: float, tuning: Tuning, near: Near | None = None) -> float:
     """Return the barrier for a start whose scores are off by `miss` in the mean."""
-    return float(np.clip(tuning.barrier_per_miss * miss, *tuning.barrier_range))
+    least, most = tuning.barrier_range
+    return float(np.clip(tuning.barrier_per_miss * miss, least if near is None else tuning.least_warm_barrier, most))
 
 
-def optimum(method: PredictorCorrector, state: State, tol: float, limit: int) -> Outcome:
+def optimum(method: PredictorCorrector, state: State, tol: float, limit: int, *, warm: bool = False) -> Outcome:
     """Run from a state to the relative gap tol in at most `limit` iterations, on few rows as soon as most settle."""
     tuning = method.tuning
     if method.arrays.smooth or method.arrays.n_rows < tuning.fewest:
@@ -102,15 +107,19 @@ def optimum(method: PredictorCorrector, state: State, tol: float, limit: int) ->
     outcome = method.run(state, tol, limit, until=tuning.settling)
     if outcome.miss is None or outcome.state is None:
         return outcome
-    state = outcome.state  # it can be run on
+    state, miss = outcome.state, outcome.miss  # it can be run on
     here = method.evaluate(state.coef, state.intercept, state.scores)
-    near = state.duals.u, state.nu
-    outcome = outcome.then(on_few_rows(method, here, outcome.miss, tol, limit - outcome.iterations, near), tol)
+    if not warm:
+        outcome = outcome.then(on_few_rows(method, here, miss, tol, limit - outcome.iterations), tol)
+    if not outcome.converged:
+        near, miss = (state.duals.u, state.nu), max(miss, tuning.miss_per_barrier * outcome.barrier)
+        here.iterations = 0
+        outcome = outcome.then(near_a_neighbour(method, here, miss, tol, limit - outcome.iterations, near), tol)
     return outcome if outcome.converged else outcome.then(method.run(state, tol, limit - outcome.iterations), tol)
 
 
 def on_few_rows(
-    method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int, near: Near | None = None
+    method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int, rounds: int | None = None
 ) -> Outcome:
     """Solve on the rows near a kink, again around every answer that is better, until all rows agree with one.
 
@@ -120,31 +129,28 @@ def on_few_rows(
         Where to look for the optimum.
     miss
         The mean distance of its scores from the optimum's that is expected.
-    near
-        Multipliers of a neighbour, on all rows.
     """
-    tuning = method.tuning
-    for _ in range(tuning.rounds):
+    tuning, barrier = method.tuning, barrier_of(miss, method.tuning)
+    for _ in range(rounds or tuning.rounds):
         small = condense(method.arrays, here.scores, tuning.reach * miss, tuning.most)
         if small is None or here.iterations >= limit:
             break
-        found = _descend(method, small, here, miss, tol, limit - here.iterations, near)
+        found = _descend(method, small, here, miss, barrier, tol, limit - here.iterations)
         better = found.primal < here.primal  # else too many rows crossed a kink that was taken from them
         here = here.then(found, tol)
-        if here.converged:
+        if here.converged or not better:
             break
-        near, miss = (found.near or near, miss) if better else (near, tuning.wider * miss)
-    here.miss = miss
+        barrier = tuning.barrier_range[0]
     return here
 
 
 def _descend(
-    method: PredictorCorrector, small: Condensed, here: Outcome, miss: float, tol: float, limit: int, near: Near | None
+    method: PredictorCorrector, small: Condensed, here: Outcome, miss: float, barrier: float, tol: float, limit: int
 ) -> Outcome:
     """Solve a small problem, on fewer rows still whenever more have settled; return the answer on all rows."""
     tuning, iterations = method.tuning, 0
-    inner, near = method.on(small.arrays), near and (near[0][:, small.rows], near[1])
-    state, until = inner.start(here.coef, here.intercept, barrier_of(miss, tuning), near, miss), tuning.further * miss
+    inner = method.on(small.arrays)
+    state, until = inner.start(here.coef, here.intercept, barrier), tuning.further * miss
     while True:
         until = until if inner.arrays.n_rows >= tuning.fewest else 0.0
         found = inner.run(state, tuning.slack * tol, limit - iterations, until=until)
@@ -156,11 +162,78 @@ def _descend(
         if smaller is None:
             until = 0.0  # goes on where it stood
         else:
-            near = state.duals.u[:, smaller.rows], state.nu
             small, inner = smaller.within(small), method.on(smaller.arrays)
-            state = inner.start(state.coef, state.intercept, barrier_of(found.miss, tuning), near, found.miss)
+            state = inner.start(state.coef, state.intercept, barrier_of(found.miss, tuning))
     found.iterations = iterations
     return _on_all_rows(method, small, found)
+
+
+def near_a_neighbour(
+    method: PredictorCorrector,
+    here: Outcome,
+    miss: float,
+    tol: float,
+    limit: int,
+    near: Near | None = None,
+    other: Floats | None = None,
+) -> Outcome:
+    """Do the same from the solution of a neighbour, whose multipliers serve as well: most rows at a kink stay there.
+
+    As soon as rows settle, others are chosen, among all; a first step that is longer than expected brings more of them.
+
+    Parameters
+    ----------
+    here
+        Where to look for the optimum.
+    miss
+        The mean distance of its scores from the optimum's that is expected.
+    near
+        Multipliers of a neighbour, on all rows.
+    other
+        Scores of a neighbour: rows that cross a kink between the two are undecided.
+    """
+    tuning, best, other = method.tuning, here, here.scores if other is None else other
+    small = _around(method, here, miss, other)
+    expected, roof, falling = miss, np.inf, True
+    for _ in range(tuning.warm_rounds):
+        if small is None or best.iterations >= limit:
+            break
+        inner, part = method.on(small.arrays), near and (near[0][:, small.rows], near[1])
+        state = inner.start(here.coef, here.intercept, barrier_of(miss, tuning, part), part, miss)
+        until = tuning.further * miss if falling and small.arrays.n_rows >= tuning.fewest else 0.0
+        found = inner.run(state, tuning.slack * tol, limit - best.iterations, until=until, expected=expected)
+        if found.miss is not None and found.miss > miss:
+            best.iterations, miss, expected = best.iterations + found.iterations, min(found.miss, roof), np.inf
+            small = _around(method, here, miss, other)
+            continue
+        answer, fewer = _on_all_rows(method, small, found), None
+        if found.miss is not None and found.state is not None:
+            found.miss = max(found.miss, tuning.miss_per_barrier * found.barrier)
+            fewer = _around(method, answer, found.miss, here.scores)
+            if fewer is None or len(fewer.rows) > tuning.most * len(small.rows):  # go on where it stood
+                more = inner.run(found.state, tuning.slack * tol, limit - best.iterations - found.iterations)
+                more.iterations += found.iterations
+                found, answer, fewer = more, _on_all_rows(method, small, more), None
+        best, last = best.then(answer, tol), here
+        if best.converged:
+            break
+        if found.state is not None:
+            near = small.on_all_rows(found.state.duals.u), found.state.nu
+        if fewer is not None and found.miss is not None:
+            here, other, small, expected, roof, miss = answer, last.scores, fewer, found.miss, miss, found.miss
+        elif len(small.rows) > tuning.many * method.arrays.n_rows:
+            break
+        else:  # too many rows crossed a kink that was taken from them
+            here, other = (answer, last.scores) if answer.primal < last.primal else (last, answer.scores)
+            miss, expected, falling = tuning.wider * miss, np.inf, False
+            small = _around(method, here, miss, other)
+    best.miss = miss
+    return best
+
+
+def _around(method: PredictorCorrector, here: Outcome, miss: float, other: Floats) -> Condensed | None:
+    """Keep the rows that may cross a kink where scores are off by `miss`, and those that do on the way to others."""
+    return condense(method.arrays, here.scores, method.tuning.reach * miss, method.tuning.most, other)
 
 
 def _on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:

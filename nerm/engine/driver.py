@@ -13,7 +13,7 @@ import numpy as np
 from nerm import clock
 from nerm.blocks import Block
 from nerm.engine.arrays import Arrays
-from nerm.engine.condense import barrier_of, on_few_rows, optimum
+from nerm.engine.condense import barrier_of, near_a_neighbour, on_few_rows, optimum
 from nerm.engine.coordinates import choose
 from nerm.engine.matrices import Features
 from nerm.engine.predictor_corrector import HUGE, Near, Outcome, PredictorCorrector
@@ -118,12 +118,16 @@ class Engine:
         """Solve from the last solutions on the rows near a kink, then on all, then from nothing, until one succeeds."""
         outcome = guess = self._guess(method)
         if guess.primal < HUGE:
-            near = self._near(method)
-            outcome = on_few_rows(method, guess, self._miss, tol, limit, near)
+            near, most = self._near(method), -(-limit // 2)  # a start from nothing may have to take over
+            outcome = on_few_rows(method, guess, self._miss, tol, most, rounds=1)
             if not outcome.converged:
-                miss, near = outcome.miss or self._miss, outcome.near or near
-                at = method.start(outcome.coef, outcome.intercept, barrier_of(miss, self.tuning), near, miss)
-                outcome = outcome.then(optimum(method, at, tol, limit - outcome.iterations), tol)
+                others = near, self._past[-1][1].scores
+                again = near_a_neighbour(method, guess, self._miss, tol, most, *others)
+                outcome = outcome.then(again, tol)
+            if not outcome.converged:
+                miss, near = again.miss or self._miss, outcome.near or near
+                at = method.start(outcome.coef, outcome.intercept, barrier_of(miss, self.tuning, near), near, miss)
+                outcome = outcome.then(optimum(method, at, tol, max(most - outcome.iterations, 0), warm=True), tol)
         if not outcome.converged and not (guess.primal < HUGE and clock.is_up(method.tuning.until)):
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)

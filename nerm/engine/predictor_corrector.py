@@ -46,8 +46,9 @@ class Outcome:
         Feasible multipliers, (J, n) and (K, 2), None before there are any.
     state
         Where the run stands and can go on.
-    miss
-        Where a run stopped early: the mean error of the scores that is expected there.
+    miss, barrier
+        Where a run stopped early: the mean error of the scores that is expected there, and the barrier of its last
+        step.
     """
 
     coef: Floats
@@ -62,6 +63,7 @@ class Outcome:
     converged: bool = False
     state: State | None = None
     miss: float | None = None
+    barrier: float = 0.0
 
     @property
     def near(self) -> Near | None:
@@ -137,7 +139,7 @@ class PredictorCorrector:
         primal = primal_value(self.arrays, values, self.factors, coef, self.lam)
         return Outcome(coef, intercept, scores, values, primal)
 
-    def run(self, state: State, tol: float, limit: int, *, until: float = 0.0) -> Outcome:
+    def run(self, state: State, tol: float, limit: int, *, until: float = 0.0, expected: float = np.inf) -> Outcome:
         """Iterate until the relative gap is at most tol, or nothing moves any more.
 
         Parameters
@@ -147,6 +149,8 @@ class PredictorCorrector:
         until
             Also stop once directions are short and getting shorter: the last would move the scores by less than that
             in the mean.
+        expected
+            Also stop if the first direction is far longer than that: `miss` is then its length.
         """
         tuning = self.tuning
         best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
@@ -167,10 +171,13 @@ class PredictorCorrector:
                 best.state = state = self.start(best.coef, best.intercept, tuning.restart)
                 continue
             before, (move, mu) = move, self._step(state, lin, nu, bold=bold)
+            if best.iterations == 0 and move > tuning.surprise * expected:
+                best.iterations, best.miss = 1, move
+                break
             if move < until and move < tuning.falling * before < np.inf:
                 best.iterations += 1
-                signs = zip(tuning.miss_per, (move, before, mu), strict=True)
-                best.miss = max(share * sign for share, sign in signs)
+                best.barrier = mu
+                best.miss = max(share * way for share, way in zip(tuning.miss_per_move, (move, before), strict=True))
                 break
         return best
 

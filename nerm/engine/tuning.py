@@ -42,18 +42,25 @@ class Tuning:
         The same on few rows, as a share of the error that was expected there: fewer still serve; 0 never does it.
     falling
         Ratio of two moves of the scores below which they are getting shorter, not only starting short.
-    miss_per
-        Mean error of the scores per mean move of them, per move before, and per barrier: it smooths them that much.
+    miss_per_move, miss_per_barrier
+        Mean error of the scores after a move of them, and after the move before; near a neighbour, per barrier as well,
+        which smooths them that much.
     reach
         Rows within so many mean errors of a kink are kept.
     most
         Share of the rows above which a smaller problem does not pay.
-    rounds, wider
-        On few rows before all are taken; times the expected error after an answer that is worse than what was there.
+    rounds, warm_rounds
+        On few rows before all are taken, from nothing and near a neighbour.
+    wider, many
+        The expected error grows so much where all rows disagree with an answer, unless it already had this share of
+        them.
+    surprise
+        A first direction so many times longer than the expected error says that this was wrong.
     slack
         Of the tolerance, for the small problem; the rest is for rows that cross a kink after all.
-    barrier_range, barrier_per_miss
-        Barrier at a warm start: per mean error of the scores that is expected there, within a range.
+    barrier_range, least_warm_barrier, barrier_per_miss
+        Barrier at a start from a hypothesis: per mean error of the scores that is expected there, within a range, which
+        begins lower where multipliers of a neighbour are known.
     give
         Per expected error of the scores: how far from a kink they do not yet move the multipliers of a neighbour.
     least_miss, first_miss
@@ -85,13 +92,18 @@ class Tuning:
     settling: float = 0.1
     further: float = 0.5
     falling: float = 0.5
-    miss_per: tuple[float, float, float] = (0.3, 0.03, 0.7)
+    miss_per_move: tuple[float, float] = (0.3, 0.03)
+    miss_per_barrier: float = 0.7
     reach: float = 6.0
     most: float = 0.7
-    rounds: int = 3
+    rounds: int = 4
+    warm_rounds: int = 6
     wider: float = 3.0
+    many: float = 0.3
+    surprise: float = 3.0
     slack: float = 0.8
-    barrier_range: tuple[float, float] = (1e-5, 0.1)
+    barrier_range: tuple[float, float] = (0.005, 0.1)
+    least_warm_barrier: float = 1e-5
     barrier_per_miss: float = 0.7
     give: float = 3.0
     least_miss: float = 1e-4

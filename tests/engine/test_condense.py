@@ -165,3 +165,17 @@ def test_the_barrier_follows_the_error_within_its_range():
     assert barriers[0] == low
     assert low < barriers[1] < high
     assert barriers[2] == high
+
+
+def test_rows_with_a_kink_between_two_hypotheses_stay():
+    case, _ = wrong_guess(3)
+    method = case.method(case.engine())
+    here, there = method.scores(np.ones(5), 0.1), method.scores(-np.ones(5), 0.1)
+    small = condense(method.arrays, here, 0.0, 1.0, there)
+    crossed = np.zeros(case.n, dtype=bool)
+    for block in method.arrays.blocks:
+        linear, quadratic = block.atom.facts.quadratic
+        low, high = (linear + quadratic * slope for slope in block.atom.facts.slopes)
+        a, b = block.targets * here, block.targets * there
+        crossed |= ~(((a <= low) & (b <= low)) | ((a >= high) & (b >= high)))
+    np.testing.assert_array_equal(small.rows, np.flatnonzero(crossed))

@@ -117,3 +117,20 @@ def test_a_smooth_loss_of_ones_own_that_states_its_curvature_gets_the_engine():
     assert found.stats.solver == "interior-point"
     assert found.status == "optimal"
     assert found.objective.total == pytest.approx(other.objective.total, rel=1e-5)
+
+
+def test_a_path_agrees_with_a_general_solver_where_most_rows_lie_on_a_kink():
+    """Dummies beside numbers and a rare class: constant scores at first, and sides that swap later."""
+    rng = np.random.default_rng(4)
+    numbers, levels = rng.normal(size=(150, 2)), rng.integers(0, 3, 150)
+    X = np.hstack([numbers, np.eye(3)[levels]])
+    scores = X @ [1.0, -1.0, 0.5, 0.0, -0.5] + rng.logistic(size=150)
+    y = np.where(scores > np.quantile(scores, 0.9), 1, -1)
+    v = np.where(numbers[:, 0] + rng.normal(size=150) > 0.3, 1, -1)
+    objective = nerm.Risk(nerm.Hinge()) + 1 / 150 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    problem, etas = objective.on(X, y, viewpoint=v), [0.0, 0.01, 0.1, 0.3, 1.0, 2.0, 5.0, 30.0]
+    for eta, solution in zip(etas, problem.path(etas), strict=True):
+        assert solution.status is nerm.Status.OPTIMAL
+        wanted = problem.with_neutrality(eta).solve("clarabel", tol=1e-7).objective.total
+        assert solution.objective.total == pytest.approx(wanted, rel=2e-6)
+        assert solution.stats.details["passes"] > 0
