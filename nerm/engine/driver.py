@@ -121,8 +121,8 @@ class Engine:
             near, most = self._near(method), -(-limit // 2)  # a start from nothing may have to take over
             outcome = on_few_rows(method, guess, self._miss, tol, most, rounds=1)
             if not outcome.converged:
-                others = near, self._past[-1][1].scores
-                again = near_a_neighbour(method, guess, self._miss, tol, most, *others)
+                left, others = most - outcome.iterations, self._past[-1][1].scores
+                again = near_a_neighbour(method, guess, self._miss, tol, left, near, others)
                 outcome = outcome.then(again, tol)
             if not outcome.converged:
                 miss, near = again.miss or self._miss, outcome.near or near
