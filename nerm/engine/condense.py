@@ -109,13 +109,20 @@ def optimum(method: PredictorCorrector, state: State, tol: float, limit: int, *,
         return outcome
     state, miss = outcome.state, outcome.miss  # it can be run on
     here = method.evaluate(state.coef, state.intercept, state.scores)
+    near, off = (state.duals.u, state.nu), max(miss, tuning.miss_per_barrier * outcome.barrier)
     if not warm:
         outcome = outcome.then(on_few_rows(method, here, miss, tol, limit - outcome.iterations), tol)
-    if not outcome.converged:
-        near, miss = (state.duals.u, state.nu), max(miss, tuning.miss_per_barrier * outcome.barrier)
-        here.iterations = 0
-        outcome = outcome.then(near_a_neighbour(method, here, miss, tol, limit - outcome.iterations, near), tol)
-    return outcome if outcome.converged else outcome.then(method.run(state, tol, limit - outcome.iterations), tol)
+
+    def on_all(left: int) -> Outcome:
+        return method.run(state, tol, left)
+
+    def on_others(left: int) -> Outcome:
+        return near_a_neighbour(method, here, off, tol, left, near)
+
+    for attempt in (on_others, on_all) if warm else (on_all, on_others):
+        if not outcome.converged:
+            outcome = outcome.then(attempt(limit - outcome.iterations), tol)
+    return outcome
 
 
 def on_few_rows(
