@@ -40,7 +40,7 @@ OFF: dict[str, dict[str, Any]] = {
     "bold step": {"share": 0.0},
     "curved keep": {"curved_keep": Tuning().keep},
     "second-order bound": {"second_order": 1e6},
-    "condensing": {"fewest": np.inf, "rounds": 0},
+    "condensing": {"fewest": np.inf, "rounds": 0, "warm_rounds": 0},
     "condensing again": {"further": 0.0},
     "extrapolation": {"extrapolates": False},
     "stretches": {"stretch": 10**9},

@@ -119,7 +119,7 @@ class Engine:
         outcome = guess = self._guess(method)
         if guess.primal < HUGE:
             near, most = self._near(method), -(-limit // 2)  # a start from nothing may have to take over
-            outcome = on_few_rows(method, guess, self._miss, tol, most, rounds=1)
+            outcome = on_few_rows(method, guess, self._miss, tol, most, rounds=min(1, self.tuning.rounds))
             if not outcome.converged:
                 left, others = most - outcome.iterations, self._past[-1][1].scores
                 again = near_a_neighbour(method, guess, self._miss, tol, left, near, others)
