@@ -103,6 +103,7 @@ def archive(**members):
         (b'{"a": 1, "b": 1}\n' * 1000 + b'{"c": 1}', r"keys in its first 1000 rows\. Got 'c' first in line 1001"),
         (b"a,b\n\x81,2\n", r"UTF-8 text\. Got byte 0x81 in line 2\. Name its encoding, for instance --encoding cp1252"),
     ],
+    ids=lambda part: part if isinstance(part, str) else "file",  # archives hold the time, names of tests must not
 )
 def test_what_is_no_table_gets_advice_for_what_it_is(content, words, tmp_path):
     path = tmp_path / "table.csv"
