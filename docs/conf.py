@@ -2,13 +2,15 @@
 
     sphinx-build -n -W --keep-going -b html docs build/docs
 
-Nothing is executed and nothing is fetched. Two folders here are written by every build and not kept: ``api/``, one page
-a room of nerm, and ``notebooks/``, copies whose links lead to the pages of the site.
+Nothing is executed and nothing is fetched, neither by the build nor by its readers: MathJax comes from a package of the
+extra ``docs`` and is part of the site. Two folders here are written by every build and not kept: ``api/``, one page a
+room of nerm, and ``notebooks/``, copies whose links lead to the pages of the site.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -52,7 +54,10 @@ nitpick_ignore_regex = [("py:class", r".*"), ("py:.*", r"(?!nerm\.).*")]
 html_theme = "furo"
 html_title = "nerm"
 html_theme_options = {"navigation_with_keys": True}
-html_static_path = ["_static"]
+# One file that draws formulas as SVG: it needs no fonts, so that it also works where pages are opened from a folder.
+MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
+mathjax_path = MATHJAX.name
+html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
