@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nerm.errors import InvalidInputError
@@ -218,6 +218,25 @@ class Objective(Algebra):
 
     def _constraints(self) -> tuple[Constraint, ...]:
         return self.constraints
+
+    def with_total(self, kind: str, total: float) -> Objective:
+        """Return the objective with weights of one kind of terms that add up to a total and keep their ratios.
+
+        Where all of them are 0 they share it equally.
+
+        >>> from nerm import L1, Hinge, Risk, SquaredL2
+        >>> (Risk(Hinge()) + 1.0 * SquaredL2() + 3.0 * L1()).with_total("regularizer", 0.4)
+        Risk(Hinge()) + 0.1 * SquaredL2() + 0.3 * L1()
+        """
+        weights = [t.weight for t in self.terms if t.term.kind == kind]
+        whole, share = sum(weights), 1.0 / max(len(weights), 1)
+        return replace(
+            self,
+            terms=tuple(
+                replace(t, weight=float(total * (t.weight / whole if whole else share))) if t.term.kind == kind else t
+                for t in self.terms
+            ),
+        )
 
     def __repr__(self) -> str:
         terms = " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)

@@ -247,14 +247,18 @@ class Problem:
         if not len(self.etas):
             must = "the objective must have a neutrality term to weight by eta"
             raise InvalidInputError(must, repr(self.objective), "Add Neutrality(...) to it")
-        total, share = self.etas.sum(), 1.0 / len(self.etas)
-        terms = tuple(
-            replace(t, weight=float(eta * (t.weight / total if total else share)))
-            if isinstance(t.term, Neutrality)
-            else t
-            for t in self.objective.terms
-        )
-        return replace(self, objective=replace(self.objective, terms=terms))
+        return replace(self, objective=self.objective.with_total("neutrality", eta))
+
+    def with_regularization(self, lam: float) -> Problem:
+        """Return the same problem with regularization weight lam, in mean form, sharing all data.
+
+        Several regularizers keep their ratios and their weights add up to lam; if all are zero they share it equally.
+        """
+        lam = as_nonnegative(lam, "lam")
+        if not self.regularizers:
+            must = "the objective must have a regularizer to weight by lam"
+            raise InvalidInputError(must, repr(self.objective), "Add SquaredL2() to it, for instance")
+        return replace(self, objective=self.objective.with_total("regularizer", lam))
 
     def with_labels(self, y: Floats, objective: Objective, sample_weight: Floats) -> Problem:
         """Return a problem with other labels -1/+1 and weights on the same rows; it shares the hypothesis.
@@ -435,3 +439,22 @@ class Problem:
         from nerm.solvers import path
 
         return path(self, eta, solver, tol, time_limit=time_limit, **options)
+
+    def grid(
+        self,
+        lam: Sequence[float] | None = None,
+        eta: Sequence[float] | None = None,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        time_limit: float | None = None,
+        **options: Any,
+    ) -> list[list[Solution]]:
+        """Solve for every pair of a regularization weight and a neutrality weight; ``found[i][j]`` is (lam[i], eta[j]).
+
+        `lam` is in mean form, as in ``0.05 * SquaredL2()``; several regularizers keep their ratios. Without `lam`, or
+        without `eta`, that weight stays as it is. Every solve starts from a neighbour; the rest is as in `path`.
+        """
+        from nerm.solvers import grid
+
+        return grid(self, lam, eta, solver, tol, time_limit=time_limit, **options)

@@ -30,6 +30,7 @@ DOORS = {
     "chunks.source.Chunks.coding": "tables",
     "problem.Problem.solve": "solvers",
     "problem.Problem.path": "solvers",
+    "problem.Problem.grid": "solvers",
     "problem.Problem.certify": "certificate",
     "problem.Problem.convexified": "convexify",
     "problem.Problem.to_cvxpy": "modelling",

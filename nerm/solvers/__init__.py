@@ -19,13 +19,13 @@ from nerm.errors import (
 )
 from nerm.problem import Problem
 from nerm.solution import Answer, Solution, Stats, Status, judged
-from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, limit
+from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, in_a_row, limit
 from nerm.solvers.convex_concave import stationary_points
 from nerm.solvers.limited import open_session
 from nerm.solvers.outside import OutsideSession
 from nerm.validation import as_nonnegative, as_positive
 
-__all__ = ["Answer", "NermSolver", "OwnSolver", "Session", "Solver", "available", "known", "path", "solve"]
+__all__ = ["Answer", "NermSolver", "OwnSolver", "Session", "Solver", "available", "grid", "known", "path", "solve"]
 
 
 @cache
@@ -164,11 +164,47 @@ def path(
     >>> risks == sorted(risks, reverse=True), round(risks[0], 3), round(risks[-1], 3)
     (True, 2.0, 1.0)
     """
-    if np.ndim(eta) != 1 or len(eta) == 0:
-        must = "'eta' must be a nonempty list of neutrality weights"
-        raise InvalidInputError(must, repr(eta), "Pass [0, 0.1, 1], for instance")
-    problems = [problem.with_neutrality(as_nonnegative(value, "eta")) for value in eta]
+    problems = [problem.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
     return _solve_all(problems, solver, tol, strict, time_limit, options)
+
+
+def grid(
+    problem: Problem,
+    lam: Sequence[float] | None = None,
+    eta: Sequence[float] | None = None,
+    solver: str | Solver = "auto",
+    tol: float = 1e-6,
+    *,
+    strict: bool = False,
+    time_limit: float | None = None,
+    **options: Any,
+) -> list[list[Solution]]:
+    """Solve for all pairs of weights in one session (the work behind `nerm.Problem.grid`), a list a value of lam.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, 1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> found = grid(objective.on(X, y, viewpoint=v), lam=[1.0, 0.1], eta=[0.0, 1.0, 10.0])
+    >>> [[round(solution.objective.total, 3) for solution in row] for row in found]
+    [[0.375, 1.655, 10.656], [0.05, 1.598, 10.628]]
+    """
+    if lam is None and eta is None:
+        raise InvalidInputError("a grid must have weights", "neither lam nor eta", "Pass grid(lam=[...], eta=[...])")
+    lams = [] if lam is None else [as_positive(w, "lam") for w in _weights(lam, "lam", "regularization")]
+    rows = [problem.with_regularization(w) for w in lams] or [problem]
+    etas = [] if eta is None else _weights(eta, "eta", "neutrality")
+    problems = [one.with_neutrality(value) for one in rows for value in etas] or rows
+    found = _solve_all(problems, solver, tol, strict, time_limit, options)
+    width = len(problems) // len(rows)
+    return [found[i * width : (i + 1) * width] for i in range(len(rows))]
+
+
+def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
+    """Return a list of weights, checked."""
+    if np.ndim(values) != 1 or len(values) == 0:
+        must = f"{name!r} must be a nonempty list of {of} weights"
+        raise InvalidInputError(must, repr(values), "Pass [0.1, 1, 10], for instance")
+    return [as_nonnegative(value, name) for value in values]
 
 
 class Relatives:
@@ -243,6 +279,7 @@ def _certified(
         if clock.is_up(until) and solver is not plan[0][0]:
             solutions = [s and _late(s) for s in solutions]
             break
+        open_ones = [open_ones[k] for k in in_a_row([problems[i] for i in open_ones])]
         asked = [problems[i] for i in open_ones]
         session = sessions.get(solver.name)
         if session is None or not session.renewed(asked[0]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -79,14 +78,6 @@ class AugmentedLagrangianSession(Session):
     def renewed(self, problem: Problem) -> bool:
         """Take other blocks: the last hypothesis stays, and its scores say what the multipliers are."""
         return True
-
-    def answers(
-        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
-    ) -> Iterator[Answer]:
-        """Solve relatives from the smallest neutrality weight to the largest."""
-        order = sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))
-        found = dict(zip(order, super().answers([problems[i] for i in order], accuracy, options, until), strict=True))
-        return (found[i] for i in range(len(problems)))
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem from where the last one ended."""

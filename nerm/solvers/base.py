@@ -37,7 +37,7 @@ class Session(ABC):
     def answers(
         self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
     ) -> Iterator[Answer]:
-        """Solve relatives that differ in their weights only, one answer each, in their order.
+        """Solve relatives that differ in their weights only, one answer each, in their order: each is next to the last.
 
         Each may take an equal share of the time that is left.
         """
@@ -136,6 +136,20 @@ class OwnSolver(NermSolver, Session):
     def open(self, problem: Problem) -> Session:
         """Return itself."""
         return self
+
+
+def in_a_row(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
+    """Return an order in which each of several relatives is next to the one before.
+
+    From the strongest regularization to the weakest, and through the neutrality weights up and down in turn, or without
+    turning up each time.
+    """
+    lams = [sum(weight for weight, _ in problem.regularizers) for problem in problems]
+    order = list[int]()
+    for number, lam in enumerate(sorted(set(lams), reverse=True)):
+        row = [i for i in range(len(problems)) if lams[i] == lam]
+        order += sorted(row, key=lambda i: float(problems[i].etas.sum()), reverse=turning and number % 2 == 1)
+    return order
 
 
 def limit(until: float) -> dict[str, Any]:

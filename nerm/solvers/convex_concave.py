@@ -19,6 +19,7 @@ from nerm.convexify import convexified, differences
 from nerm.errors import InvalidInputError
 from nerm.problem import Problem
 from nerm.solution import Solution, Status
+from nerm.solvers.base import in_a_row
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
@@ -34,7 +35,7 @@ Solve = Callable[[Problem, float], Solution]  # of a convex problem, until a mom
 def stationary_points(
     problems: list[Problem], solve: Solve, tol: float, until: float, *, start: Any = None, max_steps: int = 100
 ) -> list[Solution]:
-    """Run the procedure on relatives, from the smallest neutrality weight to the largest, each from the last.
+    """Run the procedure on relatives, each from the last.
 
     On German a path upwards ends lower than one downwards, or than the relaxation of every weight, and needs two steps
     for most. `start` is (coef, intercept) on the given rows.
@@ -42,7 +43,7 @@ def stationary_points(
     if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise InvalidInputError("'start' must be a hypothesis", repr(start), "Pass (coef, intercept)")
     found, most = dict[int, Solution](), int(as_positive(max_steps, "max_steps"))
-    for done, i in enumerate(sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))):
+    for done, i in enumerate(in_a_row(problems, turning=False)):
         own = clock.share(until, len(problems) - done)
         at = None if start is None else problems[i].checked(*start)
         found[i] = _Procedure(problems[i], solve, tol, most, own).run(at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from nerm import clock
 from nerm.atoms.margin import MarginFunction
@@ -15,9 +15,6 @@ from nerm.problem import Problem
 from nerm.solution import Answer
 from nerm.solvers.base import NermSolver, Session
 from nerm.validation import as_positive
-
-if TYPE_CHECKING:
-    from nerm.engine import Engine
 
 OPTIONS = ("max_iterations",)
 LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide: 200 MB at this size
@@ -76,19 +73,12 @@ class EngineSession(Session):
     def answers(
         self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
     ) -> Iterator[Answer]:
-        """Solve relatives, from the smallest neutrality weight to the largest, each from the last."""
+        """Solve relatives, each from the last."""
         limit = iteration_limit(options, "interior-point")
-        answers = by_neutrality(self._engine, problems, 0.9 * accuracy, max_iterations=limit, until=until)
+        points = [(problem.factors, squared_norm(problem)) for problem in problems]
+        answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, until=until)
         share, self._build_seconds = self._build_seconds / len(problems), 0.0
         return (replace(answer, build_seconds=share) for answer in answers)
-
-
-def by_neutrality(engine: Engine, problems: Sequence[Problem], tol: float, **limits: Any) -> list[Answer]:
-    """Solve relatives in the order of their neutrality weights and return the answers in their own."""
-    order = sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))
-    answers = engine.path([(problems[i].factors, squared_norm(problems[i])) for i in order], tol, **limits)
-    found = dict(zip(order, answers, strict=True))
-    return [found[i] for i in range(len(problems))]
 
 
 def squared_norm(problem: Problem) -> float:

@@ -18,7 +18,7 @@ from nerm.hypothesis import GRAM_LIMIT, KernelHypothesis
 from nerm.problem import Problem
 from nerm.solution import Answer
 from nerm.solvers.base import NermSolver, Session
-from nerm.solvers.interior_point import by_neutrality, iteration_limit, obstacle_in_terms, squared_norm
+from nerm.solvers.interior_point import iteration_limit, obstacle_in_terms, squared_norm
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class LowRankSession(Session):
         fineness = 0.1 * accuracy * self._problem.divisor * min(map(squared_norm, problems))
         self._prepare(fineness, clock.share(until, 2))
         share = (time.perf_counter() - started) / len(problems)
-        answers = by_neutrality(self._engine, problems, 0.3 * accuracy, max_iterations=limit, until=until)
+        points = [(problem.factors, squared_norm(problem)) for problem in problems]
+        answers = self._engine.path(points, 0.3 * accuracy, max_iterations=limit, until=until)
         return (self._expanded(answer, share) for answer in answers)
 
     def _expanded(self, answer: Answer, build_seconds: float) -> Answer:

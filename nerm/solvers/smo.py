@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -72,15 +72,6 @@ class SMOSession(Session):
         """Run the SMO to this relative gap."""
         check_options("smo", options, self._solve, {"problem", "tol", "until"})
         return self._solve(problem, 0.9 * accuracy, **options, until=until)
-
-    def answers(
-        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
-    ) -> Iterator[Answer]:
-        """Solve relatives from the smallest neutrality weight to the largest."""
-        order = sorted(range(len(problems)), key=lambda i: float(problems[i].etas.sum()))
-        sorted_answers = super().answers([problems[i] for i in order], accuracy, options, until)
-        found = dict(zip(order, sorted_answers, strict=True))
-        return (found[i] for i in range(len(problems)))
 
     def _solve(
         self,
