@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 # Names are found when first asked for, so that `import nerm` costs nothing and `nerm --help` is quick. Which there are,
 # and where each lives, is written once, in the imports of __init__.pyi; losses and regularizers come from nerm.atoms.

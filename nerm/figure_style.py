@@ -4,11 +4,12 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; m
 is lost in grey.
 """
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.typing import Array
 
 #: Okabe and Ito's colours without the yellow, which is too pale for lines on white.
@@ -27,6 +28,17 @@ def style(k: int) -> dict[str, Any]:
     return {"color": OKABE_ITO[k % count], "marker": marker, "linestyle": dashes}
 
 
+def pyplot() -> Any:
+    """Return matplotlib.pyplot, which an extra brings."""
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError:
+        raise MissingPackageError(
+            "Drawing figures needs the package 'matplotlib'. It is not installed. "
+            "Install it with: pip install 'nerm-learn[plots]'."
+        ) from None
+
+
 def axes_or_new(ax: Any) -> Any:
     """Return the Axes given, or new ones."""
     return grid(ax, 1, 1, (4.2, 3.4))[0]
@@ -35,10 +47,8 @@ def axes_or_new(ax: Any) -> Any:
 def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Array:
     """Return `count` Axes as a flat array: those given, or new ones."""
     if axes is None:
-        import matplotlib.pyplot as plt
-
         rows = -(-count // columns)
-        figure, made = plt.subplots(
+        figure, made = pyplot().subplots(
             rows, columns, figsize=(size[0] * columns, size[1] * rows), layout="constrained", squeeze=False
         )
         for spare in made.ravel()[count:]:

@@ -24,9 +24,3 @@ def test_importing_nerm_imports_no_cvxpy_and_no_solver():
     code = "import sys, nerm; print(sorted({'cvxpy', 'clarabel', 'sklearn', 'numba', 'pandas'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
-
-
-def test_version_is_stated_once_in_effect():
-    pyproject = (ROOT / "pyproject.toml").read_text()
-    assert f'version = "{nerm.__version__}"' in pyproject
-    assert f"version: {nerm.__version__}" in (ROOT / "CITATION.cff").read_text()

@@ -24,6 +24,10 @@ def _check_kind(ctx: click.Context, param: click.Parameter, path: str | None) ->
     """Refuse a figure that could not be drawn, before any work is done for it."""
     if path is not None and Path(path).suffix not in FIGURES:
         raise InvalidInputError(f"--figure must end in {', '.join(FIGURES)}", repr(path), "Rename it")
+    if path is not None:
+        from nerm.figure_style import pyplot
+
+        pyplot().switch_backend("Agg")  # to files, on machines without a screen
     return path
 
 
@@ -47,9 +51,6 @@ def experiment(name: str, module: str = "nerm.experiments") -> Callable[..., Any
 
 def save_figure(draw: Callable[[], Any], path: str) -> None:
     """Draw Axes and write their figure, all of it or nothing."""
-    import matplotlib
-
-    matplotlib.use("Agg")
     with refusing_unwritable(path, "--figure"), write_atomically(path) as file:
         draw()[0].figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
 
