@@ -40,6 +40,7 @@ from nerm.errors import UnknownNameError as UnknownNameError
 from nerm.errors import UnsupportedProblemError as UnsupportedProblemError
 from nerm.estimators import NERMClassifier as NERMClassifier
 from nerm.estimators import NeutralSVC as NeutralSVC
+from nerm.estimators.sharing import sharing as sharing
 from nerm.multipliers import Multipliers as Multipliers
 from nerm.neutralize import Neutralized as Neutralized
 from nerm.objective import Neutrality as Neutrality

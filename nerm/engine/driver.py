@@ -68,6 +68,7 @@ class Engine:
         self.workers = RowThreads(X.shape[0], X.shape[1], workers)
         self.features, self._acting = Features(X, self.workers), list[Block]()
         self._past, self._miss = list[tuple[Floats, Outcome]](), self.tuning.first_miss  # two solutions by log weights
+        self._past_blocks = self.blocks
 
     def solve(
         self, factors: Floats, mu: float, tol: float = 1e-6, *, start: tuple[Floats, float] | None = None,
@@ -134,7 +135,7 @@ class Engine:
         found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
         miss = float(np.abs(found.scores - guess.scores).mean()) if guess.primal < HUGE else self.tuning.first_miss
         found.u, found.nu = outcome.u, outcome.nu
-        self._past = [*self._past[-1:], (_place(method), found)]
+        self._past, self._past_blocks = [*self._past[-1:], (_place(method), found)], self.blocks
         self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
         return outcome
 
@@ -146,7 +147,8 @@ class Engine:
     def _guess(self, method: PredictorCorrector) -> Outcome:
         """Return the last solution, or the straight line in log weights through the last two where that is better.
 
-        What is far away foretells nothing: a start from there takes longer than one from nothing.
+        What is far away foretells nothing: a start from there takes longer than one from nothing. Nor does the
+        solution of other labels that is worse than f = 0.
         """
         nothing = Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)
         if not self._past:
@@ -155,6 +157,8 @@ class Engine:
         if last.shape == here.shape and np.abs(here - last).max() > self.tuning.farthest:
             return nothing
         near = method.evaluate(newer.coef, newer.intercept, newer.scores)
+        if self._past_blocks != self.blocks and near.primal >= method.evaluate(0.0 * newer.coef, 0.0).primal:
+            return nothing
         if not self.tuning.extrapolates or not before.shape == last.shape == here.shape or not (last - before).any():
             return near
         on = float((here - last) @ (last - before) / ((last - before) @ (last - before)))

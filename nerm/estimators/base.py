@@ -28,6 +28,7 @@ from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_sco
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_classes, neutralized
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
+from nerm.estimators.sharing import shared_rows
 from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
 from nerm.solution import Solution
@@ -144,11 +145,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
                 delattr(self, name)
         self._weights = None
         if asked is None:
-            problem, solutions = None, []
-            for k in classes:
-                problem = design.problem(rows, k, like=problem)
-                solutions.append(solved(problem, design))
-            return solutions
+            shared = shared_rows(design, rows)
+            return [solved(shared.problem(design, rows, k), design, shared.relatives) for k in classes]
         found, promise = neutralized(design, rows, classes, asked, learned)
         for one in found:
             insist(one.solution)

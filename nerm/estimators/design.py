@@ -28,6 +28,7 @@ from nerm.errors import NotSolvedError
 from nerm.objective import Neutrality, Risk
 from nerm.problem import Problem
 from nerm.solution import Solution, Status
+from nerm.solvers import Relatives
 from nerm.typing import Floats, Ints, Matrix
 from nerm.value import ObjectiveValue
 from nerm.viewpoint import DEFAULT
@@ -103,15 +104,15 @@ class TrainingRows:
         return TrainingRows(X, self.codes[places], views, self.sample_weight[places], self.risk_weight[places])
 
 
-def solved(problem: Problem, design: Design) -> Solution:
+def solved(problem: Problem, design: Design, relatives: Relatives) -> Solution:
     """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
     terms = problem.objective.terms
     acting = Objective(tuple(t for t in terms if t.weight or isinstance(t.term, Risk)))
     if len(acting.terms) == len(terms):
-        solution = problem.solve(design.solver, design.tol)
+        solution = relatives.solve(problem, design.tol)
     else:
         reduced = problem.with_labels(problem.y, acting, problem.sample_weight)
-        solution = reduced.solve(design.solver, design.tol)
+        solution = relatives.solve(reduced, design.tol)
         known = iter(solution.objective.thetas)
         thetas = [
             next(known) if t.weight else np.nan
