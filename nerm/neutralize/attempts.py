@@ -34,8 +34,7 @@ class Attempts:
         solution = self.trial.plain()
         scores = self.trial.scores(solution)
         parts = self.trial.measured(scores) if self.elsewhere is None else self.elsewhere(solution)
-        none = (0.0,) * len(parts)
-        self.plain = Attempt(parts, none, (AGREEMENT,) * len(parts), solution, scores)
+        self.plain = Attempt(parts, np.zeros(len(parts)), (AGREEMENT,) * len(parts), solution, scores)
         self._note(None, self.plain)
 
     def _note(self, surrogate: Any, point: Attempt) -> None:

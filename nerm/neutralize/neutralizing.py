@@ -67,7 +67,7 @@ class Asking:
 
     def _found(self, study: Attempts, surrogate: Any) -> tuple[Any, Attempt, pd.DataFrame]:
         """Return the surrogate that serves best, the solution within the limit, and how surrogates compared."""
-        candidates, choice = candidates_of(surrogate), pd.DataFrame()
+        candidates, choice = candidates_of(surrogate, study), pd.DataFrame()
         if len(candidates) > 1 and study.plain.value > study.limit:
             choice = compared(
                 study.trial, candidates, study.limit, study.keep, judge_of(self.prefer), self.random_state

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from nerm.atoms.margin import MarginFunction
+from nerm.neutralize.boundedness import largest_weight
 from nerm.neutralize.trial import AGREEMENT, DISAGREEMENT, Trial
 from nerm.solution import Solution
 from nerm.typing import Floats
@@ -37,17 +38,20 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Attempt(Measured):
-    """One solution: weights and sides of its terms, its scores and the signed parts of the measure."""
+    """One solution: its terms' weights, negative where they punish opposing the viewpoint, and sides, and its scores.
 
-    etas: tuple[float, ...]
+    `parts` are the signed parts of the measure.
+    """
+
+    weights: Floats
     sides: tuple[str, ...]
     solution: Solution
     scores: Floats
 
     @property
-    def weights(self) -> Floats:
-        """The weights of its terms, negative on the side of disagreement."""
-        return np.array([eta if side == AGREEMENT else -eta for eta, side in zip(self.etas, self.sides, strict=True)])
+    def etas(self) -> tuple[float, ...]:
+        """The weights of its terms in size."""
+        return tuple(np.abs(self.weights).tolist())
 
 
 Point = TypeVar("Point", bound=Measured)
@@ -79,6 +83,7 @@ class WeightSearch:
     def _one(self) -> list[Attempt]:
         """Search one weight, within the bracket that known points leave; return every point that was solved."""
         way, found, start = float(np.sign(self.plain.parts[0])), list[Attempt](), self.plain
+        largest = largest_weight(self.trial, self.surrogate, np.array([way])) or np.inf
         low, high = (0.0, abs(float(self.plain.parts[0]))), (np.inf, 0.0)
         known, weights, stale = sorted(self.known, key=lambda p: p.etas), [1.0, 1.0], 0
         while len(found) < MOST_SOLVES and (known or high[0] - low[0] > NARROW * high[0] or np.isinf(high[0])):
@@ -86,7 +91,7 @@ class WeightSearch:
                 point = known.pop(0)
             else:
                 growing = np.isinf(high[0])
-                eta = max(self.first, GROWTH * low[0]) if growing else self._between(low, high, weights)
+                eta = self._larger(low[0], largest) if growing else self._between(low, high, weights)
                 point = self.solve(np.array([way * eta]), start)
                 found.append(point)
             eta, value = point.etas[0], way * float(point.parts[0])
@@ -112,6 +117,11 @@ class WeightSearch:
             return [weights[0], 0.5 * weights[1]] if above else [0.5 * weights[0], weights[1]]
         return [1.0, 1.0]
 
+    def _larger(self, eta: float, largest: float) -> float:
+        """Return the next weight beyond all that were tried, below that at which the problem is unbounded."""
+        following = max(self.first, GROWTH * eta)
+        return following if following < largest else 0.5 * (eta + largest)
+
     def _between(self, low: tuple[float, float], high: tuple[float, float], weights: list[float]) -> float:
         """Return where the line between the ends passes the middle of what is near enough."""
         goal = 0.5 * (1.0 + FILLED) * self.limit
@@ -121,14 +131,21 @@ class WeightSearch:
         return low[0] + share * (high[0] - low[0])
 
     def solve(self, x: Floats, start: Attempt) -> Attempt:
-        """Solve with the weights `|x|`, on the side of agreement where x is positive."""
-        etas, sides = tuple(np.abs(x).tolist()), tuple(AGREEMENT if way >= 0 else DISAGREEMENT for way in x)
-        solution = self.trial.solve(self.surrogate, etas, sides, start.solution)
+        """Solve with the weights `|x|`, such that following the viewpoint is punished where x is positive."""
+        sides = tuple(self._side(way) for way in x)
+        solution = self.trial.solve(self.surrogate, np.abs(x).tolist(), sides, start.solution)
         scores = self.trial.scores(solution)
         parts = self.trial.measured(scores) if self.measured is None else self.measured(solution)
-        point = Attempt(parts, etas, sides, solution, scores)
+        point = Attempt(parts, x, sides, solution, scores)
         self.note(self.surrogate, point)
         return point
+
+    def _side(self, way: float) -> str:
+        """Return the side of a term that punishes following, or opposing: of an increasing psi it is the other one."""
+        follows = way >= 0
+        if self.surrogate.facts.monotone == "increasing":
+            follows = not follows
+        return AGREEMENT if follows else DISAGREEMENT
 
 
 def damped_secant(

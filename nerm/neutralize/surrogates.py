@@ -10,19 +10,21 @@ import pandas as pd
 
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.hinge import Hinge
+from nerm.atoms.identity import Identity
 from nerm.atoms.logistic import Logistic
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.ramp import Ramp
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.neutralize.attempts import Attempts
+from nerm.neutralize.boundedness import largest_weight
 from nerm.neutralize.trial import Trial
 from nerm.signs import sign
 from nerm.solvers import Relatives
 from nerm.splitting import hold_out
 from nerm.typing import Bools, Floats
 
-#: What "auto" compares: a smooth surrogate, the paper's, and ramps, which leave the ranking of sure cases alone.
-AUTO: tuple[MarginFunction | DCFunction, ...] = (Logistic(), Hinge(), Ramp(1.0), Ramp(2.0))
+#: What "auto" compares: a smooth one, the paper's, the covariance, and ramps, which spare the ranking of sure cases.
+AUTO: tuple[MarginFunction | DCFunction, ...] = (Logistic(), Hinge(), Identity(), Ramp(1.0), Ramp(2.0))
 INNER_SHARE = 0.3  # of the rows, on which candidates are compared
 TIED = 2.0  # standard errors of a difference that do not count
 INNER_TOL = 1e-4  # the relative gap of solves that serve the comparison only
@@ -82,10 +84,10 @@ def judge_of(prefer: Prefer) -> Judge:
     return right
 
 
-def candidates_of(surrogate: Any) -> list[Any]:
-    """Return the surrogates to compare."""
+def candidates_of(surrogate: Any, study: Attempts | None = None) -> list[Any]:
+    """Return the surrogates to compare; of those of "auto" the ones whose terms leave the study's problem bounded."""
     if isinstance(surrogate, str) and surrogate == "auto":
-        return list(AUTO)
+        return [atom for atom in AUTO if study is None or largest_weight(study.trial, atom, study.plain.parts) > 0]
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
     if not given or not all(isinstance(atom, MarginFunction | DCFunction) for atom in given):
         must = "'surrogate' must be 'auto', a margin function or a list of them"

@@ -61,15 +61,19 @@ class Trial:
         """What must be within the limit."""
         return [Part(name, weights) for name in self.viewpoints for weights in self.measure.weights]
 
+    def pushed(self) -> list[tuple[Floats, Floats]]:
+        """Return for each part how much every row counts in its term, and the viewpoint."""
+        p, s = self.problem, self.row_weight * self.used
+        views = [(part.weights, p.viewpoints[part.viewpoint]) for part in self.parts]
+        return [(s * neutrality_weights.resolve(weights, p.y, v, s), v) for weights, v in views]
+
     def solve(
         self, surrogate: MarginFunction, etas: Sequence[float], sides: Sequence[str], start: Solution | None = None
     ) -> Solution:
         """Solve with a one-sided term of this weight for each part."""
         p, s = self.problem, self.row_weight * self.used
         terms = [t for t in p.objective.terms if not isinstance(t.term, Neutrality)]
-        for part, eta, side in zip(self.parts, etas, sides, strict=True):
-            v = p.viewpoints[part.viewpoint]
-            u = s * neutrality_weights.resolve(part.weights, p.y, v, s)
+        for part, (u, _), eta, side in zip(self.parts, self.pushed(), etas, sides, strict=True):
             to = None if len(p.viewpoints) == 1 else part.viewpoint
             terms.append(WeightedTerm(float(eta), Neutrality(surrogate, to, u, side)))
         objective = Objective(tuple(terms), p.objective.constraints)

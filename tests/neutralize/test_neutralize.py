@@ -11,7 +11,10 @@ from sklearn.metrics import roc_auc_score
 
 import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.neutralize import Asking
+from nerm.neutralize.boundedness import largest_weight
 from nerm.neutralize.measures import as_measure
+from nerm.neutralize.surrogates import candidates_of
 from nerm.neutralize.trial import Trial, auc
 
 PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
@@ -40,7 +43,10 @@ MEASURES = {
 }
 
 
-@pytest.mark.parametrize("surrogate", [nerm.Logistic(), nerm.Hinge(), nerm.SquaredHinge(), nerm.Ramp(2.0)], ids=repr)
+SURROGATES = [nerm.Logistic(), nerm.Hinge(), nerm.SquaredHinge(), nerm.Identity(), nerm.Ramp(2.0)]
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=repr)
 @pytest.mark.parametrize("measure", list(MEASURES)[:4])
 def test_the_measure_is_within_the_limit(measure, surrogate):
     X, y, v = data()
@@ -68,12 +74,52 @@ def test_two_parts_of_one_measure_jointly(surrogate):
     assert found.value == pytest.approx(abs(MEASURES["equalized_odds_difference"](y, f, v)), abs=1e-12)
 
 
-def test_the_solution_is_the_optimum_at_its_weight():
+@pytest.mark.parametrize("surrogate", [nerm.Hinge(), nerm.Identity()], ids=repr)
+def test_the_solution_is_the_optimum_at_its_weight(surrogate):
     X, y, v = data(1)
-    found = PLAIN.on(sp.csr_matrix(X), y, viewpoint=v).neutralize(0.02, surrogate=nerm.Hinge())
-    term = nerm.Neutrality(nerm.Hinge(), weights="balanced", side=found.side)
+    found = PLAIN.on(sp.csr_matrix(X), y, viewpoint=v).neutralize(0.02, surrogate=surrogate)
+    term = nerm.Neutrality(surrogate, weights="balanced", side=found.side)
     again = (PLAIN + found.eta * term).on(X, y, viewpoint=v).solve("clarabel")
     assert found.solution.objective.total == pytest.approx(again.objective.total, rel=2e-6)
+
+
+LOSSES = [nerm.Logistic(), nerm.Hinge(), nerm.Squared()]
+
+
+@pytest.mark.parametrize("real", [False, True], ids=["groups", "numbers"])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("measure", ["neutrality_risk", "calders_verwer_score"])
+def test_a_straight_line_is_outrun_by_the_risk_up_to_the_largest_weight(measure, loss, real):
+    X, y, v = data(12, n=200, rare=0.8)
+    v = v * np.linspace(0.1, 2.0, 200) if real else v
+    problem = (2 * nerm.Risk(loss) + 1e-3 * nerm.SquaredL2()).on(X, y, viewpoint=v)
+    trial = Asking(0.01, measure).study(problem).trial
+    weights = "uniform" if measure == "neutrality_risk" else "balanced"
+    for way, side in ((1.0, "disagreement"), (-1.0, "agreement")):
+        largest = largest_weight(trial, nerm.Identity(), np.array([way]))
+        straight = isinstance(loss, nerm.Squared) or not (real or weights == "uniform")
+        assert np.isinf(largest) == straight
+        for share in (0.99, 1.01):
+            eta = share * (1e3 if straight else largest)
+            bound = problem.objective + eta * nerm.Neutrality(nerm.Identity(), weights=weights, side=side)
+            height = bound.on(X, y, viewpoint=v).evaluate
+            falls = [height(np.zeros(4), 2 * b).total < height(np.zeros(4), b).total for b in (-1e6, 1e6)]
+            assert any(falls) == (share > 1 and not straight)
+
+
+def test_the_covariance_is_compared_where_its_terms_are_bounded():
+    X, y, v = data(3, n=200)
+
+    def compared(regularizer, viewpoint, measure):
+        study = Asking(0.01, measure).study((nerm.Risk(nerm.Hinge()) + regularizer).on(X, y, viewpoint=viewpoint))
+        return nerm.Identity() in candidates_of("auto", study)
+
+    squared, two = 0.1 * nerm.SquaredL2(), {"one": v, "other": np.where(X[:, 1] > 0.3, 1.0, -1.0)}
+    assert compared(squared, v, "calders_verwer_score")
+    assert compared(0.1 * nerm.ElasticNet(0.5), two, "equalized_odds_difference")
+    assert compared(squared, v, "neutrality_risk")
+    assert not compared(squared, two, "neutrality_risk")  # the intercept is pulled by both
+    assert not compared(0.1 * nerm.L1(), v, "calders_verwer_score")  # w.q outruns a norm that is not squared
 
 
 def test_a_plain_model_that_is_neutral_enough_stays():
