@@ -44,8 +44,11 @@ def largest_weight(trial: Trial, surrogate: MarginFunction | DCFunction, ways: F
         return 0.0  # they pull together or against each other
     ((u, v),) = trial.pushed()
     p, toward = trial.problem, -np.sign(pulls[0])
-    risks = [(t.weight, t.term.loss.facts.slopes) for t in terms if isinstance(t.term, Risk)]
-    rises = sum(weight * np.where(toward * p.y > 0, high, -low) for weight, (low, high) in risks)
+    rises = np.zeros(p.n)
+    for t in terms:
+        if isinstance(t.term, Risk):
+            low, high = t.term.loss.facts.slopes
+            rises += t.weight * np.where(toward * p.y > 0, high, -low)
     return float(p.sample_weight[trial.used] @ rises[trial.used] / abs(u @ v))
 
 
