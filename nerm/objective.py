@@ -83,7 +83,8 @@ class Neutrality(Term):
     side
         ``"both"``, the paper's max; ``"agreement"``, C- alone, punishes only following the viewpoint;
         ``"disagreement"``, C+ alone, only opposing it. One side is a risk with labels -v or v: as its weight grows, f
-        passes neutrality and ends on the other side, so every level of neutrality can be had.
+        passes neutrality and ends on the other side, so every level of neutrality can be had. Of a psi that increases
+        (`Identity`) the sides do the opposite of their names.
 
     >>> from nerm import Hinge, Identity, Risk
     >>> 2 * Neutrality(Hinge(), to="sex")

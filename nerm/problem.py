@@ -399,7 +399,8 @@ class Problem:
         on : (X, y, viewpoint), optional
             Other rows to measure on.
         surrogate : "auto", MarginFunction, or a list of these
-            psi. Of several, that is chosen which does best on rows that are set apart from the search.
+            psi. Of several, that is chosen which does best on rows that are set apart from the search; "auto" compares
+            `Logistic`, `Hinge`, ramps of width 1 and 2, and `Identity` where its terms are bounded below.
         prefer : "accuracy", "auc" or callable
             What "best" means; a callable takes (y, scores).
         keep : float
