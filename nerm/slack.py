@@ -16,6 +16,7 @@ from nerm.atoms import margin_functions, numeric
 from nerm.atoms.custom import expressed
 from nerm.atoms.regularizer import Norm
 from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.two_lines import TwoLines
 from nerm.blocks import scaled_weights, weigh
 from nerm.conjugates import parts_of
 from nerm.multipliers import Multipliers
@@ -125,7 +126,8 @@ def doubt(problem: Problem, hypothesis: tuple[Floats, float], behind: Multiplier
     The expression is convex by cvxpy's rules; a value or a conjugate that was given is only known to agree with it at
     some points.
     """
-    own = [j for j, block in enumerate(problem.blocks) if type(block.atom) not in margin_functions().values()]
+    ours = {*margin_functions().values(), TwoLines}  # what the parts of a ramp and tangents are made of
+    own = [j for j, block in enumerate(problem.blocks) if type(block.atom) not in ours]
     if not own or behind is None:
         return 0.0
     relaxed = problem.relaxed(behind.limits) if problem.limits else problem

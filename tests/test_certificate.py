@@ -433,3 +433,15 @@ def test_multipliers_at_scores_are_the_middles_of_their_intervals():
     np.testing.assert_allclose(logistic, 1 / (1 + np.exp([1.0, -0.5, -800.0])))
     np.testing.assert_allclose(exponential[:2], np.exp([-1.0, 0.5]))
     assert 1e100 < exponential[2] < np.inf
+
+
+def test_the_lines_of_a_ramp_are_no_atoms_of_ones_own(monkeypatch):
+    """They keep the atoms' contract: holding them against cvxpy in every step took most of a fit's time."""
+    from nerm import slack
+
+    monkeypatch.setattr(slack, "expressed", None)
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(60, 3)), rng.choice([-1.0, 1.0], 60)
+    y = np.where(X[:, 0] + 0.5 * v > 0, 1.0, -1.0)
+    objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Ramp())
+    assert objective.on(X, y, viewpoint=v).solve().status is nerm.Status.STATIONARY

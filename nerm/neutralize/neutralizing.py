@@ -65,13 +65,16 @@ class Asking:
             for study, attempt, (surrogate, _, choice) in zip(studies, found, parts, strict=True)
         ]
 
+    def choice(self, study: Attempts, candidates: Sequence[Any]) -> pd.DataFrame:
+        """Return how surrogates compare on rows that are set apart, the best first; the index counts them as given."""
+        judge = judge_of(self.prefer)
+        return compared(study.trial, candidates, study.limit, study.keep, judge, self.random_state)
+
     def _found(self, study: Attempts, surrogate: Any) -> tuple[Any, Attempt, pd.DataFrame]:
         """Return the surrogate that serves best, the solution within the limit, and how surrogates compared."""
         candidates, choice = candidates_of(surrogate, study), pd.DataFrame()
         if len(candidates) > 1 and study.plain.value > study.limit:
-            choice = compared(
-                study.trial, candidates, study.limit, study.keep, judge_of(self.prefer), self.random_state
-            )
+            choice = self.choice(study, candidates)
             candidates = [candidates[i] for i in choice.index]
         for candidate in candidates:
             found = study.of(candidate)
@@ -87,6 +90,24 @@ def neutralize(
     asking = Asking(limit, measure, **asked)
     judge_of(asking.prefer), candidates_of(surrogate)  # what is wrong is said before anything is solved
     return asking.answers([asking.study(problem, on)], [surrogate])[0]
+
+
+def best_surrogate(problem: Problem, limit: float, measure: Any, **asked: Any) -> Any:
+    """Return which surrogate serves a limit best on rows that are set apart, None where none meets it.
+
+    That is the first half of `neutralize`: no solution on all rows is searched for.
+
+    Parameters
+    ----------
+    problem, limit, measure, asked
+        As for `nerm.Problem.neutralize`.
+    """
+    asking, candidates = Asking(limit, measure, **asked), candidates_of("auto")
+    study = asking.study(problem)
+    if study.plain.value <= study.limit:
+        return candidates[0]
+    choice = asking.choice(study, candidates)
+    return None if (choice["worth"] == -np.inf).all() else candidates[int(choice.index[0])]
 
 
 def _viewpoints(problem: Problem) -> tuple[str, ...]:

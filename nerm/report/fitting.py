@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from nerm.errors import NotNeutralError
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.limits import held_out
 from nerm.experiments.methods import Fit, Fold, Method, attempt
+from nerm.neutralize import best_surrogate
 from nerm.neutralize.measures import as_measure
 from nerm.objective import Neutrality
 from nerm.report.decisions import collapse_of
@@ -212,18 +212,29 @@ def fit_table(task: TableTask, settings: Settings, level: Level, share: float, p
     if level.limit is not None and settings.confidence is None:
         surrogate = choose_surrogate(rows, train, [level.limit], progress)
     progress(f"{level.label} on {len(train):,} rows")
-    try:
-        model = fit_level(rows, train, level, surrogate)
-    except NotNeutralError:
-        if surrogate == settings.surrogate:
-            raise
-        model = fit_level(rows, train, level)  # what was best on some rows may not be enough on all
+    model = fit_asked(rows, train, level, surrogate)
     X_test, more = recipe.transform(task.table.rows(test))
     collapse = None
     if model.classifier.collapse_ is not None:  # once more in the words of the table
         plain = Level(eta=0.0)
         collapse = collapse_of(task.rows(train), model.score(X), lambda: fit_level(rows, train, plain).score(X))
     return TableFit(rows, train, test, recipe, model, model.score(X_test), collapse, (*notes, *more))
+
+
+def fit_asked(rows: TaskRows, train: Ints, level: Level, surrogate: Any) -> FittedModel:
+    """Fit at one level with the surrogate that was best on some rows, with all where that is not enough.
+
+    Parameters
+    ----------
+    rows, train, level, surrogate
+        As for `fit_level`.
+    """
+    try:
+        return fit_level(rows, train, level, surrogate)
+    except NotNeutralError:
+        if surrogate == rows.settings.surrogate:
+            raise
+        return fit_level(rows, train, level)
 
 
 def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto") -> FittedModel:
@@ -278,10 +289,9 @@ def choose_surrogate(rows: TaskRows, train: Ints, limits: Sequence[float], progr
     places = np.searchsorted(train, few)
     name, v = next(iter(rows.task.terms.items()))  # with several groups, the largest tells enough
     problem = settings.problem(X[places], rows.y[few], {name: v[few]})
-    for limit in sorted(limits):
-        with suppress(NotNeutralError):
-            return problem.neutralize(limit, MEASURES[settings.measure], tol=COMPARISON_TOL).surrogate
-    return "auto"
+    measure = MEASURES[settings.measure]
+    found = (best_surrogate(problem, limit, measure, tol=COMPARISON_TOL) for limit in sorted(limits))
+    return next((surrogate for surrogate in found if surrogate is not None), "auto")
 
 
 def fit_levels(
@@ -315,7 +325,7 @@ def fit_levels(
     for level in levels:
         progress(f"{level.label} on {len(train):,} rows")
         try:
-            models[level] = fit_level(rows, train, level, surrogate)
+            models[level] = fit_asked(rows, train, level, surrogate)
         except NotNeutralError as error:
             notes.append(f"{level.label} is left out: {error.parts[1]}")
     return models, notes
