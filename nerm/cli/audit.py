@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @common
 def audit(
     console: Console, data: str, score: str | None, prediction: str | None, model: str | None, **options: Any
-) -> None:
+) -> int:
     """Report on the neutrality of predictions, whoever made them.
 
     Needs a file with the true target, the viewpoint, and a score or a decision a row, or a saved scikit-learn model of
@@ -93,6 +93,7 @@ def audit(
         plain["alternatives"], said = _page(console, task, scores, options)
         shown.append(said)
     console.result(plain, *shown, files={"report": report})
+    return console.code({}, collapsed=plain["warning"] is not None)
 
 
 def _task(data: str, own: list[str], options: dict[str, Any]) -> TableTask:
@@ -131,21 +132,25 @@ def _scores(task: TableTask, column: str, threshold: float) -> Floats:
     """Return the scores minus the threshold."""
     import numpy as np
 
+    from nerm.tables.opening import quoted
+
     numbers = task.table.numbers(column)
     if np.isnan(numbers).any():
         i = int(np.flatnonzero(np.isnan(numbers))[0])
         must = f"the score {column!r} must be a number in every row"
-        got = f"{task.table[column][i]!r} in line {int(task.table.lines[i])}"
+        got = f"{quoted(task.table[column][i])} in line {int(task.table.lines[i])}"
         raise InvalidInputError(must, got, "Correct it, or use --prediction for decisions in words")
     return numbers - threshold
 
 
 def _decisions(task: TableTask, column: str) -> Floats:
     """Return +1 and -1 for decisions in the words of the target."""
+    from nerm.tables.opening import quoted
+
     known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
     for word, line in zip(task.table[column].tolist(), task.table.lines, strict=True):
         if word not in known:
             must = f"the decision {column!r} must be a value of {task.target.column!r}"
-            got = f"{word!r} in line {int(line)}"
+            got = f"{quoted(word)} in line {int(line)}"
             raise InvalidInputError(must, got, "Use the words of the target, or --score for numbers")
     return task.target.signs(task.table[column])

@@ -7,25 +7,23 @@ compressed. What is no table gets advice for what it is.
 import bz2
 import gzip
 import io
-import json
 import lzma
-import math
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from importlib import import_module
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.tables.json_rows import json_rows
+from nerm.tables.opening import Opening, word_of
 
 LONGEST_LINE = 50_000_000  # characters
-HEAD = 1000  # rows of JSON whose keys make the header
 COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", gzip.open),
     b"BZh": ("bzip2", bz2.open),
@@ -57,25 +55,6 @@ class Opened:
     rows: Iterator[tuple[int, list[str]]] | None = None
     named: bool = False
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Opening:
-    """What is known while a file is opened: what messages call it, and how it is to be read."""
-
-    source: str
-    encoding: str | None
-    sheet: str | None
-    most: int
-
-    def refuse(self, must: str, got: str, do: str) -> InvalidInputError:
-        """Return the error of this file."""
-        return InvalidInputError(f"{self.source!r} must {must}", got, do)
-
-    def too_large(self, got: str) -> InvalidInputError:
-        """Return the error of a file that would not fit."""
-        do = "Use fewer rows or columns, or allow more with --memory"
-        return self.refuse(f"fit into {self.most / 1e9:g} GB of memory", got, do)
 
 
 @contextmanager
@@ -126,7 +105,7 @@ def _recognised(stream: Any, opening: Opening, seekable: bool) -> Opened:
         taken.append(line)
     lines, first = chain(taken, lines), taken[-1] if taken else ""
     if first.lstrip().startswith(("{", "[{")) or first.strip() == "[":
-        return Opened(rows=_json_rows(lines, opening), named=True)
+        return Opened(rows=json_rows(lines, opening), named=True)
     return Opened(lines)
 
 
@@ -176,7 +155,16 @@ def _lines(stream: IO[bytes], opening: Opening) -> Iterator[str]:
 
 
 def _by_mark(stream: Any) -> str | None:
-    return "utf-16" if stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff") else None
+    """Return the wide encoding that the first bytes show, by a mark or by where their zeros are."""
+    head = stream.peek(64)[:64]
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    even, odd = head[::2], head[1::2]
+    if odd and not any(odd) and all(even):
+        return "utf-16-le"
+    return "utf-16-be" if odd and not any(even) and all(odd) else None
 
 
 def _decoded(stream: IO[bytes], opening: Opening) -> Iterator[str]:
@@ -221,79 +209,7 @@ def read_text(path: Any) -> str:
         return "".join(table.lines)
 
 
-def _json_rows(lines: Iterator[str], opening: Opening) -> Iterator[tuple[int, list[str]]]:
-    """Yield the header and the rows of JSON lines, or of one JSON list of objects."""
-    objects = _json_objects(lines, opening)
-    first = list(islice(objects, HEAD))
-    names = list(dict.fromkeys(name for _, row in first for name in row))
-    known = set(names)
-    yield 0, names
-    for number, row in chain(first, objects):
-        if not known.issuperset(row):
-            strange = next(name for name in row if name not in known)
-            got = f"{strange!r} first in line {number}"
-            raise opening.refuse(f"have its keys in its first {HEAD} rows", got, "Write null where there is no value")
-        yield number, [word_of(row.get(name)) for name in names]
-
-
-def _json_objects(lines: Iterator[str], opening: Opening) -> Iterator[tuple[int, dict[str, Any]]]:
-    first = next(lines)
-    listed = first.lstrip().startswith("[")
-    if listed:  # one value over many lines
-        text = "".join(_bounded(chain([first], lines), opening))
-        numbered: Iterable[tuple[int, str]] = [(1, text)]
-    else:
-        numbered = enumerate(chain([first], lines), start=1)
-    for number, text in numbered:
-        if not text.strip():
-            continue
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            got = f"line {number}: {error}"
-            raise opening.refuse("be JSON lines, one object a line", got, "Correct it") from None
-        for place, row in enumerate(found if listed else [found], start=number):
-            if not isinstance(row, dict):
-                do = 'Write one object a row, such as {"age": 31}'
-                raise opening.refuse("hold objects", f"{type(row).__name__} in row {place}", do)
-            yield place, row
-
-
-def _bounded(lines: Iterator[str], opening: Opening) -> Iterator[str]:
-    size = 0
-    for line in lines:
-        size += len(line)
-        if size > opening.most / 20:  # what Python makes of JSON is larger
-            raise opening.too_large("a list of more; JSON lines are read row by row")
-        yield line
-
-
 # --- cells ----------------------------------------------------------------------------------------
-
-
-def word_of(value: Any) -> str:
-    """Return a cell as the word that a CSV file would have; nothing for what is missing.
-
-    >>> [word_of(v) for v in (None, float("nan"), 3.0, 2.5, True, datetime(2024, 5, 1), "a ")]
-    ['', '', '3', '2.5', 'True', '2024-05-01', 'a']
-    """
-    if isinstance(value, str):
-        return value.strip()
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
-        return ""
-    if isinstance(value, datetime):
-        return value.isoformat(" ").removesuffix(" 00:00:00")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        value = value.item()
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return "" if math.isnan(value) else str(value)
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    return str(value)
 
 
 def _needed(module: str, what: str) -> Any:

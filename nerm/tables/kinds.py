@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.tables.dates import ORDERS, date_orders, days_in
+from nerm.tables.dates import ORDERS, date_orders, days_in, disguised_order
+from nerm.tables.opening import listed, quoted
 from nerm.tables.reading import MISSING, TextTable, missing_in
 from nerm.tables.roles import TableTask
 from nerm.typing import Bools, Floats
@@ -38,7 +39,7 @@ def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
     known, numbers = table[name][~unknown], table.numbers(name)[~unknown]
     strange, what = np.isnan(numbers), NUMBERS
     if not strange.any():
-        return NUMBERS
+        return disguised_order(dict.fromkeys(known.tolist())) or NUMBERS
     if strange.mean() > 1 - SHARE:
         orders = date_orders(dict.fromkeys(known.tolist()), SHARE)
         if not orders:
@@ -52,8 +53,8 @@ def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
     line = int(table.lines[~unknown][first])
     raise InvalidInputError(
         f"column {name!r} must hold {what} only, or words",
-        f"{len(known) - count} {what} and {count} other values, first {known[first]!r} in line {line}",
-        f"Correct them, declare them missing with --missing {known[first]!r}, or take the column as words with "
+        f"{len(known) - count} {what} and {count} other values, first {quoted(known[first])} in line {line}",
+        f"Correct them, declare them missing with --missing {quoted(known[first])}, or take the column as words with "
         f"--nominal {name!r}",
     )
 
@@ -75,7 +76,7 @@ def survey(
     Examples
     --------
     >>> from nerm.tables import make_task, parse_table
-    >>> rows = [f"{i},{i % 7},{i % 3 % 2},{i % 2},{i % 28 + 1}.{i % 12 + 1}.2023,{'ab'[i % 3 % 2]}" for i in range(60)]
+    >>> rows = [f"{i},{i % 7},{i % 3 % 2},{i % 2},{i % 28 + 1}.{i % 12 + 1}.2023,{'ab'[i % 3 % 2]}" for i in range(90)]
     >>> task = survey(make_task(parse_table("\n".join(["id,x,y,v,day,copy", *rows]), "t"), "y", "v"))
     >>> task.inputs, dict(task.kinds)
     (('x', 'day', 'copy'), {'x': 'numbers', 'day': 'dmy', 'copy': 'words'})
@@ -90,6 +91,8 @@ def survey(
     for name in task.inputs:
         unknown = missing_in(table[name], missing)
         kind = WORDS if name in nominal else kind_of(name, table, unknown)
+        if name in numeric and kind in ORDERS and not np.isnan(table.numbers(name)[~unknown]).any():
+            kind = NUMBERS  # dates that look like numbers
         if name in numeric and kind != NUMBERS:
             raise InvalidInputError(f"--numeric {name!r} must hold numbers", kind, "Correct it, or use --nominal")
         if name not in (*nominal, *numeric) and names_rows(table, name, kind, unknown, task.y):
@@ -132,11 +135,6 @@ def _leak_notes(task: TableTask, inputs: Sequence[str], kinds: Mapping[str, str]
             verb = "repeats" if len(leaks) == 1 else "repeat"
             notes.append(f"{listed(leaks)} nearly {verb} the {role} {column!r}: {advice[role]}")
     return notes
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return some names for a sentence."""
-    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def values_of(table: TextTable, name: str, kind: str) -> Floats:

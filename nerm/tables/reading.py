@@ -1,8 +1,6 @@
 """Reading tables into columns of words, with the line of each row kept for messages; all at once or in parts."""
 
-import csv
 import io
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -11,15 +9,18 @@ from typing import Any, Self
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.tables.formats import Opened, opened, word_of
+from nerm.tables.formats import Opened, opened
 from nerm.tables.formats import read_text as read_text
-from nerm.tables.numbers import MARKS, decimal_marks, numbers_in
+from nerm.tables.header import check_names, header_of
+from nerm.tables.numbers import MARKS, TIME, decimal_marks, numbers_in, usual_mark
+from nerm.tables.opening import listed, quoted, word_of
+from nerm.tables.separated import Layout, text_records
 from nerm.typing import Array, Bools, Floats, Ints
 from nerm.validation import as_pandas, as_positive, check_known
 
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "<NA>", "NaT")
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
 MEMORY = 2.0  # GB that a table may take
+BELOW = 3  # rows that are looked at to understand the header
 CELL = 64  # bytes of a cell, besides its letters, until it is a number of the model
 PART, LEAST_ROWS = 1_000_000, 1000  # cells that are read at once where a table is read in parts, and rows at least
 
@@ -80,8 +81,8 @@ class TextTable:
         words, mark = self[name], self.marks.get(name)
         numbers = numbers_in(words, mark)
         strange = np.isnan(numbers)
-        if mark is None and self.marks and strange.any():  # a part of a file may be the first to show the mark
-            usual = Counter(self.marks.values()).most_common(1)[0][0]
+        usual = usual_mark(self.marks)
+        if mark is None and usual and strange.any():  # a part of a file may be the first to show the mark
             numbers[strange] = numbers_in(words[strange], usual)
         return numbers
 
@@ -89,32 +90,6 @@ class TextTable:
         """Return the table of these rows: a mask (n,), or their numbers."""
         columns = {name: column[kept] for name, column in self.columns.items()}
         return replace(self, columns=columns, lines=self.lines[kept], places=self.places[kept])
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How separated text is to be read.
-
-    Parameters
-    ----------
-    separator
-        One character or a name in `SEPARATORS`; None takes the one that splits the first lines alike, spaces last.
-    columns, header
-        Names for a file without a header line; `header=False` alone names them c1, c2, ….
-    skip_lines
-        Lines to leave out at the top, such as a comment.
-    skip_bad_rows
-        Leave out rows with another number of fields instead of refusing the file; `TextTable.skipped` counts them.
-    decimal
-        "comma" or "point"; None finds out, column by column.
-    """
-
-    separator: str | None = None
-    columns: Sequence[str] | None = None
-    header: bool = True
-    skip_lines: int = 0
-    skip_bad_rows: bool = False
-    decimal: str | None = None
 
 
 def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
@@ -243,22 +218,26 @@ def _tables(file: Opened, source: str, layout: Layout, most: int, whole: bool) -
     decimal = None if layout.decimal is None else MARKS.get(layout.decimal, layout.decimal)
     if decimal not in (None, *MARKS.values()):
         raise UnknownNameError("'decimal'", layout.decimal, MARKS)
-    separator = None
+    separator, notes = None, file.notes
     if file.rows is None:
-        separator, records = _text_records(file.lines, layout, source)
+        separator, records, notes = text_records(file.lines, layout, source)
     else:
         records = (row for row in file.rows if file.named or row[0] > layout.skip_lines)
     first = next(records, None)
     if first is None:
         raise InvalidInputError(f"{source!r} must hold a header and rows", "an empty file", "Check how it was written")
+    headed = file.named or (layout.header and layout.columns is None)
     if layout.columns is not None:
         names = list(layout.columns)
+    elif headed:
+        below = list(islice(records, BELOW))
+        names, more = header_of(first[1], [words for _, words in below], source)
+        notes, records = (*notes, *more), chain(below, records)
     else:
-        names = [name.strip() for name in first[1]] if layout.header or file.named else []
-        names = names or [f"c{j + 1}" for j in range(len(first[1]))]
-    if not file.named and (layout.columns is not None or not layout.header):
+        names = [f"c{j + 1}" for j in range(len(first[1]))]
+    if not headed:
         records = chain([first], records)
-    _check_names(names, source, given=layout.columns is not None)
+    check_names(names, source, given=layout.columns is not None)
     if file.rows is not None:
         records = ((place, words + [""] * (len(names) - len(words))) for place, words in records)
     rows, start, marks = (None if whole else max(LEAST_ROWS, PART // len(names))), 0, None
@@ -269,79 +248,11 @@ def _tables(file: Opened, source: str, layout: Layout, most: int, whole: bool) -
             return
         _check_rows(names, read, bad, source, layout.skip_bad_rows)
         marks = decimal_marks(columns, MISSING, decimal, separator) if marks is None else marks
-        notes = (*file.notes, *_decimal_notes(columns, marks)) if not start else ()
-        yield TextTable(source, tuple(names), columns, lines, places, len(bad), marks, notes)
+        said = (*notes, *_decimal_notes(columns, marks)) if not start else ()
+        yield TextTable(source, tuple(names), columns, lines, places, len(bad), marks, said)
         start += read
         if rows is None or read < rows:
             return
-
-
-def _text_records(lines: Iterator[str], layout: Layout, source: str) -> tuple[str, Iterator[tuple[int, list[str]]]]:
-    """Return the separator and the numbered records of text."""
-    lines = islice(lines, layout.skip_lines, None)
-    sample = list(islice(lines, 30))
-    if not any(line.strip() for line in sample):
-        sample += [line for line in islice(lines, 100_000) if line.strip()][:2]
-    if not any(line.strip() for line in sample):
-        return ",", iter(())
-    mark = _separator(layout.separator, [line for line in sample if line.strip()], source)
-    return mark, _records(chain(sample, lines), mark, source, layout.skip_lines)
-
-
-def _separator(given: str | None, sample: Sequence[str], source: str) -> str:
-    """Return the separator: the given one, or what the first lines suggest."""
-    if given is not None:
-        mark = SEPARATORS.get(given, given)
-        if len(mark) != 1:
-            raise UnknownNameError("'separator'", given, SEPARATORS, "Use one of these names, or one character")
-        return mark
-    counts = {mark: [line.count(mark) for line in sample] for mark in ("\t", ";", "|", ",")}
-    for mark, found in counts.items():
-        if len(found) > 1 and found[0] and len(set(found)) == 1:
-            return mark
-    best = max(counts, key=lambda mark: counts[mark][0])
-    if counts[best][0]:
-        return best
-    if len(sample[0].split()) > 1:
-        return " "
-    must = f"{source!r} must have at least two columns"
-    got = "one column" if len(sample) > 1 else f"only {sample[0].strip()[:40]!r}"
-    raise InvalidInputError(must, got, "Separate columns by commas, or name the separator with --separator")
-
-
-def _records(lines: Iterator[str], mark: str, source: str, skipped: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of each line that is not blank, with its number; runs of spaces separate once."""
-    if mark == " ":
-        for number, line in enumerate(lines, start=1 + skipped):
-            if line.strip():
-                yield number, line.split()
-        return
-    reader = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
-    start = 1
-    try:
-        for record in reader:
-            if record and (len(record) > 1 or record[0].strip()):
-                yield start + skipped, [field.strip() for field in record]
-            start = reader.line_num + 1
-    except csv.Error as error:
-        must = f"{source!r} must be well-formed CSV"
-        raise InvalidInputError(must, f"line {start + skipped}: {error}", "Correct its quotes") from None
-
-
-def _check_names(names: list[str], source: str, *, given: bool) -> None:
-    """Refuse tables of one column, and columns without a name or with the same one."""
-    if len(names) < 2:
-        do = "Name the separator with --separator"
-        raise InvalidInputError(f"{source!r} must have at least two columns", "one column", do)
-    where = "--columns" if given else f"the header of {source!r}"
-    blank = [j + 1 for j, name in enumerate(names) if not name]
-    if blank:
-        must = f"{where} must name every column"
-        got = f"no name for column {blank[0]}" + (f" (and {len(blank) - 1} more)" if len(blank) > 1 else "")
-        raise InvalidInputError(must, got, "Add it, or use --no-header if the first line is data")
-    name, times = min(Counter(names).items(), key=lambda item: (item[1] < 2, item[0]))
-    if times > 1:
-        raise InvalidInputError(f"{where} must name every column once", f"{name!r} {times} times", "Rename one")
 
 
 def _collected(
@@ -382,13 +293,12 @@ def _check_rows(names: Sequence[str], read: int, bad: list[tuple[int, int]], sou
 
 
 def _decimal_notes(columns: Mapping[str, Array], marks: Mapping[str, str]) -> Iterator[str]:
-    """Say which columns were read with which decimal mark, with an example."""
-    for word, mark in MARKS.items():
+    """Say which columns were read with which decimal mark, or as times, with an example."""
+    said = {mark: (f"with a decimal {word}", "; --decimal says otherwise") for word, mark in MARKS.items()}
+    for mark, (how, advice) in (said | {TIME: ("as times in hours", "")}).items():
         names = [name for name, its in marks.items() if its == mark]
         if names:
             column = columns[names[0]]
             plain, read = numbers_in(column), numbers_in(column, mark)
             odd = int(np.flatnonzero(~np.isnan(read) & (read != plain))[0])
-            example = f"{column[odd]!r} is {read[odd]:.12g}"
-            shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            yield f"{shown} read with a decimal {word} ({example}); --decimal says otherwise"
+            yield f"{listed(names)} read {how} ({quoted(column[odd])} is {read[odd]:.12g}){advice}"

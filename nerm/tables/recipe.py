@@ -17,6 +17,7 @@ from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.dates import ORDERS, days_in, parts_of
 from nerm.tables.kinds import NUMBERS, WORDS, kind_of
+from nerm.tables.opening import quoted
 from nerm.tables.reading import MISSING, TextTable, missing_in
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
@@ -50,7 +51,8 @@ class Numeric:
     @classmethod
     def learn(cls, name: str, numbers: Floats, indicator: bool) -> Self:
         """Return the coding of a column with these known numbers."""
-        return cls(name, float(numbers.mean()), float(numbers.std()) or 1.0, float(np.median(numbers)), indicator)
+        mean, scale = centre_and_scale(numbers)
+        return cls(name, mean, scale, float(np.median(numbers)), indicator)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -71,12 +73,22 @@ class Numeric:
         return f"{self.name!r}: {guessed} missing values replaced by {self.median:g}"
 
 
+def centre_and_scale(numbers: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation, 1 for a constant; numbers near the largest and smallest that there are too.
+
+    >>> [round(x / 1e300, 9) for x in centre_and_scale(np.array([1e300, 3e300]))]
+    [2.0, 1.0]
+    """
+    unit = float(np.abs(numbers).max()) or 1.0
+    return unit * float((numbers / unit).mean()), unit * float((numbers / unit).std()) or 1.0
+
+
 def _check_read(numbers: Floats, name: str, table: TextTable, what: str) -> None:
     """Refuse words where the model knows numbers or dates."""
     if np.isnan(numbers).any():
         i = int(np.flatnonzero(np.isnan(numbers))[0])
         must = f"column {name!r} of {table.source!r} must hold {what}, as the model was fitted on"
-        got = f"{table[name][i]!r} in line {int(table.lines[i])}"
+        got = f"{quoted(table[name][i])} in line {int(table.lines[i])}"
         raise InvalidInputError(must, got, "Correct it, or leave the field empty")
 
 
@@ -107,7 +119,7 @@ class Dates:
         found = []
         for part, numbers in parts_of(days_in(words, order)).items():
             if numbers.std() > 0 or part == "days":
-                found.append((part, float(numbers.mean()), float(numbers.std()) or 1.0, float(np.median(numbers))))
+                found.append((part, *centre_and_scale(numbers), float(np.median(numbers))))
         return cls(name, order, tuple(found), indicator)
 
     @property
@@ -327,7 +339,11 @@ def learn_recipe(
         got = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
         raise InvalidInputError(must, got, "Add columns to learn from")
     notes += [f"{name!r} left out: {why}" for name, why in left_out.items()]
-    return Recipe(tuple(columns), left_out, tuple(missing)), tuple(notes)
+    recipe = Recipe(tuple(columns), left_out, tuple(missing))
+    if (features := len(recipe.feature_names)) > max(MOST_LEVELS, len(table) / 2):
+        more = "a larger --lam or fewer columns may serve new rows better"
+        notes.append(f"{features} features for {len(table)} rows, by which a model can learn them by heart: {more}")
+    return recipe, tuple(notes)
 
 
 def nominal_columns(

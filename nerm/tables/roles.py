@@ -11,6 +11,7 @@ from nerm.intervals import FEW
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.labels import positive_of
 from nerm.tables.numbers import numbers_in
+from nerm.tables.opening import quoted
 from nerm.tables.reading import MISSING, TextTable, missing_in
 from nerm.typing import Array, Bools, Floats, Ints
 
@@ -148,7 +149,7 @@ def make_task(
     >>> task = make_task(table, "income", "sex", keep_viewpoint=True)
     >>> task.target, task.inputs, task.notes
     (Role(column='income', positive='high', negative='low'), ('age', 'sex'),
-     ("1 rows without a value of 'income' were left out",))
+     ("1 rows without a value of 'income' were left out", 'there are only 3 rows: what is found may be chance'))
     """
     views = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
     if target in views:
@@ -181,7 +182,17 @@ def make_task(
         raise InvalidInputError(
             "the table must have a column besides target and viewpoint", "no other", "Add the columns to learn from"
         )
+    notes += _few_notes(aim, y, groups)
     return TableTask(table, aim, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
+
+
+def _few_notes(aim: Role, y: Floats, groups: Mapping[str, Bools]) -> list[str]:
+    """Say where rows are too few for what is found to be more than chance."""
+    if len(y) < FEW:
+        return [f"there are only {len(y)} rows: what is found may be chance"]
+    counts = {aim.group(side): int((y == side).sum()) for side in (1, -1)}
+    counts |= {name: int(among.sum()) for name, among in groups.items()}
+    return [f"{name} in only {n} rows: what is said of it may be chance" for name, n in counts.items() if 0 < n < FEW]
 
 
 def _compared(
@@ -226,7 +237,7 @@ def role_of(table: TextTable, name: str, positive: str | None, role: str, option
 
 def _role(name: str, seen: Iterable[str], positive: str | None, role: str, option: str) -> Role:
     values = sorted(seen, key=_order)
-    shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
+    shown = ", ".join(map(quoted, values[:5])) + (", …" if len(values) > 5 else "")
     if len(values) == 1:
         must = f"the {role} must have two values"
         raise InvalidInputError(must, f"{shown} in every row of {name!r}", f"Use another column as {role}")
@@ -234,6 +245,8 @@ def _role(name: str, seen: Iterable[str], positive: str | None, role: str, optio
         raise InvalidInputError(f"{option} must be a value of {name!r} ({shown})", repr(positive), "Use one of these")
     if positive is None and len(values) > 2:
         do = f"Name one of them with {option} to set it against the rest"
+        if len(values) > MOST_GROUPS and not np.isnan(numbers_in(values)).any():
+            do = "Make a column of two values of it, such as whether it is above some number"
         raise InvalidInputError(f"the {role} must have two values", f"{len(values)} in {name!r}: {shown}", do)
     chosen = positive if positive is not None else positive_of(*values[:2]) or values[-1]
     others = [value for value in values if value != chosen]

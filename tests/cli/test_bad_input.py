@@ -104,8 +104,14 @@ def test_duplicate_column_names(nerm, tmp_path):
 
 
 def test_missing_column_names(nerm, tmp_path):
+    """One that is missing is made up; one that --columns leaves out is a slip."""
     text = as_csv(people()).replace("hours", "", 1)
-    refused(nerm("fit", write(tmp_path, text), *ROLES), "name every column", "no name for column 2")
+    ran = nerm("fit", write(tmp_path, text), *ROLES, "--eta", 0.1)
+    assert ran.code == 0
+    assert "column 2 has no name in the header and is called 'c2'" in ran.err
+    body = text.partition("\n")[2]
+    ran = nerm("fit", write(tmp_path, body), *ROLES, "--columns", "age,,job,sex,income")
+    refused(ran, "--columns must name every column", "no name for column 2")
 
 
 def test_columns_that_are_not_there(nerm, data):

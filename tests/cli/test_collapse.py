@@ -83,5 +83,5 @@ def test_a_fit_says_it_first_and_in_its_exit_code(nerm, rare, tmp_path):
     assert good["warning"] is None
     assert nerm("predict", model, rare, "--keep", "bought,loan", "--out", scored, "-q").code == 0
     audited = nerm("audit", scored, *READING, "--prediction", "prediction")
-    assert audited.code == 0
+    assert audited.code == 4
     assert audited.out.startswith("The model predicts “bought = no” for 100.0 % of rows (labels: 87.5 %)")
