@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import re
+from base64 import b64decode
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -192,6 +193,27 @@ def notebook_page(text: str) -> str:
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
+def gallery(notebooks: dict[str, str]) -> dict[str, bytes]:
+    """Return the gallery of the notebooks, a list of figures to include, and the pictures that it shows.
+
+    Each notebook shows the first picture that it drew, above its question; a notebook without one is left out.
+    """
+    files: dict[str, bytes] = {}
+    page: list[str] = []
+    for name, text in sorted(notebooks.items()):
+        cells = json.loads(text)["cells"]
+        outputs = (output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+        picture = next((data["image/png"] for data in outputs if "image/png" in data), None)
+        if picture is None:
+            continue
+        stem = Path(name).stem
+        question = "".join(cells[0]["source"]).splitlines()[0].lstrip("# ")
+        files[f"{stem}.png"] = b64decode("".join(picture))
+        page += [f"```{{figure}} notebooks/{stem}.png", f":alt: The first picture of notebook {stem[:2]}"]
+        page += [f":target: notebooks/{stem}.html", "", question, "```", ""]
+    return files | {"gallery.txt": "\n".join(page).encode()}
+
+
 # --- writing ----------------------------------------------------------------------------------------
 
 
@@ -201,19 +223,21 @@ def write(docs: Path) -> None:
         f"{room.__name__}.rst": room_page(room) for room in rooms()
     }
     copies = {file.name: notebook_page(file.read_text("utf-8")) for file in (docs.parent / "notebooks").glob("*.ipynb")}
-    for folder, files in ((docs / "api", api), (docs / "notebooks", copies)):
+    reference = {name: text.encode() for name, text in api.items()}
+    shown = {name: text.encode() for name, text in copies.items()} | gallery(copies)
+    for folder, files in ((docs / "api", reference), (docs / "notebooks", shown)):
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
             if old.is_file() and old.name not in files and not old.name.startswith("."):
                 old.unlink(missing_ok=True)
-        for name, text in files.items():
-            _write(folder / name, text)
+        for name, content in files.items():
+            _write(folder / name, content)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Write in one step, so that two builds at the same time do not disturb each other."""
-    if path.exists() and path.read_text("utf-8") == text:
+    if path.exists() and path.read_bytes() == content:
         return
     part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
+    part.write_bytes(content)
     part.replace(path)

@@ -184,6 +184,33 @@ def test_a_commit_is_checked_as_the_gate_checks():
         assert (ROOT / test).is_file()
 
 
+# --- the paper --------------------------------------------------------------------------------------
+
+
+def test_the_paper_cites_what_its_bibliography_has_and_shows_figures_that_are_there():
+    text = (ROOT / "paper" / "paper.md").read_text("utf-8")
+    bibliography = (ROOT / "paper" / "paper.bib").read_text("utf-8")
+    head, body = text.split("---\n", 2)[1:]
+    cited = set(re.findall(r"(?<![\w.])@([A-Za-z][\w-]*)", body))
+    entries = re.findall(r"^@\w+\{([^,]+),", bibliography, re.MULTILINE)
+    assert cited == set(entries)
+    assert len(entries) == len(set(entries))
+    for entry in re.split(r"^@", bibliography, flags=re.MULTILINE)[1:]:
+        assert all(re.search(rf"^  {field}\s*= ", entry, re.MULTILINE) for field in ("author", "title", "year")), entry
+        assert entry.count("{") == entry.count("}")
+    for field in ("title", "tags", "authors", "affiliations", "date", "bibliography"):
+        assert re.search(rf"^{field}:", head, re.MULTILINE)
+    for section in ("Summary", "Statement of need", "What is new", "References"):
+        assert f"\n# {section}\n" in body
+    figures = re.findall(r"!\[[^\n]*\]\((\S+)\)", body)
+    drawn = (ROOT / "paper" / "figures.py").read_text("utf-8")
+    assert figures
+    for figure in figures:
+        assert (ROOT / "paper" / figure).is_file()
+        assert Path(figure).name in drawn
+    assert set(re.findall(r"\\autoref\{([^}]+)\}", body)) == set(re.findall(r"\\label\{([^}]+)\}", body))
+
+
 # --- archives ---------------------------------------------------------------------------------------
 
 
