@@ -1,0 +1,22 @@
+"""nerm's `Problem.solve`, its binding of the data and its certificate in the time."""
+
+import benchmark_utils
+import peers
+from benchopt import BaseSolver
+
+
+class Solver(BaseSolver):
+    name = "nerm"
+    sampling_strategy = "tolerance"
+    stopping_criterion = benchmark_utils.EVER_FINER
+    requirements = ["pip::nerm-learn"]
+
+    def set_objective(self, task, rows):
+        self.task, self.rows = task, rows
+        peers.problem(peers.small(task), *(part[:200] for part in rows)).solve()  # compiled once
+
+    def run(self, tolerance):
+        self.found = peers.problem(self.task, *self.rows).solve(tol=benchmark_utils.bounded(tolerance))
+
+    def get_result(self):
+        return {"coef": self.found.coef, "intercept": self.found.intercept}
