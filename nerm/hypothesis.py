@@ -4,6 +4,7 @@ A problem's hypothesis lives on its distinct rows (`nerm.rows`), in memory of it
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 
 from nerm import kernels
 from nerm.errors import InvalidInputError
-from nerm.rounding import EPS, exact_dot, unit
+from nerm.rounding import EPS, exact_dot, rest_of, unit
 from nerm.rows import Rows
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_matrix, check_finite
@@ -92,7 +93,7 @@ class LinearHypothesis:
         """Return f at new rows."""
         matrix = as_matrix(X)
         _check_columns(matrix, self.size, "features")
-        return np.asarray(matrix @ coef).ravel() + intercept
+        return linear_scores(matrix, coef[None, :], [intercept])[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +200,15 @@ class KernelHypothesis:
 
 
 Hypothesis = LinearHypothesis | KernelHypothesis
+
+
+def linear_scores(X: Matrix, coefs: Floats, intercepts: Sequence[float]) -> Floats:
+    """Return X W' + b at new rows for k hypotheses, (m, k), with all digits of each b (`nerm.rounding.LongFloat`)."""
+    if not any(map(rest_of, intercepts)):
+        return np.asarray(X @ coefs.T) + np.asarray(intercepts, dtype=float)
+    offset = far_offset(X)
+    levels = [exact_dot(offset, coef, b) for coef, b in zip(coefs, intercepts, strict=True)]
+    return np.asarray((X - offset if offset.any() else X) @ coefs.T) + np.array(levels)
 
 
 def far_offset(X: Any) -> Floats:

@@ -18,6 +18,7 @@ from nerm.blocks import Block, make_blocks
 from nerm.constraints import ROUNDING, Polyhedron
 from nerm.errors import InvalidInputError
 from nerm.objective import Neutrality
+from nerm.rounding import LongFloat
 from nerm.rows import Rows, as_given
 from nerm.typing import Array, Floats
 from nerm.validation import as_finite, as_nonnegative, as_vector, own
@@ -193,7 +194,7 @@ class Problem:
     def checked(self, coef: Any, intercept: Any) -> tuple[Floats, float]:
         """Return a hypothesis that was given, checked, its kernel coefficients added up over equal rows."""
         w = as_vector(coef, self.n if self.is_kernel else self.hypothesis.size, "coef", "coefficients")
-        b = as_finite(intercept, "intercept")
+        b = intercept if isinstance(intercept, LongFloat) else as_finite(intercept, "intercept")
         if b != 0 and not self.intercept:
             must = "'intercept' must be 0 on a problem without an intercept"
             raise InvalidInputError(must, f"{b:g}", "Bind the data with intercept=True")

@@ -5,6 +5,7 @@ matters (Higham and Mary 2019: errors of either sign add up like sqrt(k), not li
 """
 
 import math
+from typing import Self
 
 import numpy as np
 
@@ -23,6 +24,40 @@ def unit(k: int) -> float:
     return EPS * (2.0 + math.sqrt(k))
 
 
+class LongFloat(float):
+    """A float with the digits after its last one: as a number it is the float, `rest` is what that lacks.
+
+    An intercept needs it where columns are far from 0: in f = X w + b the large X w and b cancel, and the last digit of
+    b alone may be worth more than the scores differ by. Arithmetic knows the float only; `exact_dot` knows both.
+
+    >>> b = LongFloat(-1e18, 0.25)
+    >>> b == -1e18, b.rest, exact_dot(np.array([1e9]), np.array([1e9]), b)
+    (True, 0.25, 0.25)
+    """
+
+    __slots__ = ("rest",)
+    rest: float
+
+    def __new__(cls, value: float, rest: float = 0.0) -> Self:
+        """Return value + rest."""
+        made = super().__new__(cls, value)
+        made.rest = float(rest)
+        return made
+
+    def __getnewargs__(self) -> tuple[float, float]:
+        """Copy and pickle both."""
+        return float(self), self.rest
+
+
+def rest_of(number: float) -> float:
+    """Return the digits that a number has after those of a float; of a mere float none.
+
+    >>> rest_of(LongFloat(1.0, 1e-20)), rest_of(1.0)
+    (1e-20, 0.0)
+    """
+    return number.rest if isinstance(number, LongFloat) else 0.0
+
+
 def exact_dot(a: Floats, b: Floats, start: float) -> float:
     """Return start + a.b, rounded once: products are split into two floats each (Dekker), and added by `math.fsum`.
 
@@ -30,30 +65,30 @@ def exact_dot(a: Floats, b: Floats, start: float) -> float:
     >>> exact_dot(a, np.array([3.0, 1.0]), -3e16)
     1.0
     """
-    (a1, a2), (b1, b2) = _halves(a), _halves(b)
-    product = a * b
-    rest = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
-    pieces = np.concatenate([[start], product, rest])
+    pieces = _pieces(a, b, start)
     return math.fsum(pieces) if np.isfinite(pieces).all() else start + float(a @ b)
 
 
 def unshifted(coef: Floats, level: float, offset: Floats) -> tuple[Floats, float]:
-    """Return (w, b) with offset.w + b = level as exactly as floats can say it.
-
-    Where offset.w is large, b alone cannot: its last digit is too coarse. Last digits of w make up for it.
+    """Return (w, b) with offset.w + b = level, b in as many digits as that takes.
 
     >>> offset = np.array([2.0**60, 2.0**60])
     >>> w, b = unshifted(np.array([1e-3, 1e-9]), 0.3, offset)
-    >>> round(exact_dot(offset, w, b), 6), bool(np.spacing(b) < -0.1)
+    >>> round(exact_dot(offset, w, b), 12), bool(np.spacing(b) < -0.1)
     (0.3, True)
     """
-    coef, intercept = coef.copy(), exact_dot(-offset, coef, level)
-    digits = np.spacing(np.abs(coef))
-    places = np.flatnonzero(offset * coef)  # zeros stay
-    for j in places[np.argsort(-np.abs(offset * digits)[places])]:
-        missing = level - exact_dot(offset, coef, intercept)
-        coef[j] += digits[j] * np.round(missing / (offset[j] * digits[j]))
-    return coef, intercept
+    intercept = exact_dot(-offset, coef, level)
+    pieces = _pieces(-offset, coef, level)
+    rest = math.fsum([*pieces, -intercept]) if np.isfinite(pieces).all() else 0.0
+    return coef, LongFloat(intercept, rest)
+
+
+def _pieces(a: Floats, b: Floats, start: float) -> Floats:
+    """Return floats whose exact sum is start + a.b."""
+    (a1, a2), (b1, b2) = _halves(a), _halves(b)
+    product = a * b
+    rest = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+    return np.concatenate([[start, rest_of(start)], product, rest])
 
 
 def _halves(a: Floats) -> tuple[Floats, Floats]:

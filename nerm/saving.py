@@ -35,6 +35,7 @@ from nerm.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.multipliers import Multipliers
 from nerm.objective import Neutrality, Risk
 from nerm.problem import Problem
+from nerm.rounding import LongFloat, rest_of
 from nerm.rows import Rows
 from nerm.solution import Solution, Stats, Status
 from nerm.validation import as_positive
@@ -215,6 +216,8 @@ class _Writer:
         """Return the JSON of a thing."""
         if thing is None or isinstance(thing, bool | int):
             return thing
+        if isinstance(thing, LongFloat):
+            return {"$longfloat": [float(thing), thing.rest]}
         if isinstance(thing, float | np.floating):
             return float(thing) if np.isfinite(thing) else {"$float": repr(float(thing))}
         if isinstance(thing, np.generic):
@@ -290,6 +293,7 @@ class _Reader:
         self._arrays: dict[int, np.ndarray] = {}
         self._tags: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
             "$float": lambda body, _: float(body),
+            "$longfloat": lambda body, _: LongFloat(*body),
             "$status": lambda body, _: Status(body),
             "$array": lambda body, _: self._array(body),
             "$objects": lambda body, rest: self._objects(body, rest["shape"]),
@@ -331,7 +335,7 @@ class _Reader:
     def _recertified(self, solution: Solution) -> Solution:
         """Return a solution whose value and certificate are computed again, if its rows are here."""
         problem, place = solution.problem, (solution.coef, solution.intercept)
-        if not np.isfinite(solution.intercept):
+        if not np.isfinite([solution.intercept, rest_of(solution.intercept)]).all():
             raise ValueError(solution.intercept)
         if not len(problem.y):
             return solution

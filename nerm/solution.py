@@ -148,7 +148,7 @@ class Solution:
     coef : (d,) or (n,) array
         w of f = X w + b, or c of f = K c + b; read-only.
     intercept : float
-        b.
+        b; where columns are far from 0, with more digits than a float has (`intercept.rest`).
     objective : ObjectiveValue
         The value in total and by term, at (coef, intercept).
     multipliers : Multipliers or None

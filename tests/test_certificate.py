@@ -337,7 +337,7 @@ def test_linear_rows_far_from_the_origin_are_judged_by_their_differences(offset)
     assert there.certificate.primal >= here.certificate.dual * (1 - 1e-9)
     assert there.certificate.dual <= here.certificate.primal + there.certificate.slack
     assert there.objective.total <= here.objective.total * (1 + 2 * max(gap, 1e-6))
-    w, b = [Fraction(c) for c in there.coef], Fraction(there.intercept)
+    w, b = [Fraction(c) for c in there.coef], Fraction(there.intercept) + Fraction(there.intercept.rest)
     scores = [sum(c * Fraction(x) for c, x in zip(w, row, strict=True)) + b for row in far]
     risk = sum(max(Fraction(0), 1 - int(t) * f) for t, f in zip(y, scores, strict=True)) / len(y)
     exact = risk + Fraction(1e-3) / 2 * sum(c * c for c in w)
@@ -418,7 +418,23 @@ def test_integers_near_the_last_digit_certify_no_zero(omega):
     assert nothing.primal - nothing.dual + nothing.slack >= 0.99 * (1.0 - here.objective.total)
     found = problem.solve()
     assert found.certificate.dual <= here.objective.total + found.certificate.slack + 1e-9
-    assert found.objective.total <= 1.01 * here.objective.total + 1e-3  # the last digits of w and b are coarse
+    assert found.status == "optimal"
+    assert found.objective.total == pytest.approx(here.objective.total, rel=2e-6)
+
+
+def test_an_intercept_has_the_digits_that_far_columns_need():
+    """Of w x + b near 2^60 the last digit of b is worth more than scores differ by: `intercept.rest` is what follows."""
+    rng = np.random.default_rng(1)
+    near = rng.integers(-3, 4, size=(30, 2)) * 512.0
+    far, y = near + 2.0**60, np.where(near[:, 0] + 700 * rng.normal(size=30) > 0, 1, -1)
+    objective = Risk(Hinge()) + 1e-3 * SquaredL2()
+    here, there = objective.on(near, y).solve(), objective.on(far, y).solve()
+    assert there.status == "optimal"
+    rounded = there.problem.evaluate(there.coef, float(there.intercept))  # judged as it is given
+    assert rounded.total > there.objective.total * (1 + 1e-5)
+    assert there.problem.evaluate(there.coef, there.intercept).total == there.objective.total
+    np.testing.assert_allclose(there.decision_function(far), here.decision_function(near), atol=1e-2)
+    np.testing.assert_allclose(there.decision_function(far[:1]), there.training_scores()[:1], atol=1e-9)
 
 
 def test_multipliers_at_scores_are_the_middles_of_their_intervals():

@@ -32,7 +32,7 @@ class Given:
 
     def outside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Take offset'w from the intercept."""
-        return unshifted(coef, intercept, self.offset) if self.offset.any() else (coef, intercept)
+        return unshifted(coef, intercept, self.offset) if self.offset.any() else (coef, float(intercept))
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class RowSpace:
 
     def outside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Return w = X[pivots]' c."""
-        return np.asarray(self.X[self.factor.pivots].T @ self.factor.expansion(coef)), intercept
+        return np.asarray(self.X[self.factor.pivots].T @ self.factor.expansion(coef)), float(intercept)
 
 
 Coordinates = Given | RowSpace  # changes of variables that keep scores and norm

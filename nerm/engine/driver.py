@@ -191,7 +191,7 @@ class Engine:
         claim = "converged" if outcome.converged else "stopped: time is up" if late else "stopped early"
         details = {"primal": outcome.primal / self.n, "dual": outcome.dual / self.n, "passes": self.features.passes}
         multipliers = Multipliers(rows, np.array(thetas))
-        answer = Answer(coef, float(intercept), multipliers, claim, outcome.iterations, 0.0, seconds, details)
+        answer = Answer(coef, intercept, multipliers, claim, outcome.iterations, 0.0, seconds, details)
         return replace(answer, timed_out=late and not outcome.converged)
 
     def path(self, points: Sequence[tuple[Floats, float]], tol: float = 1e-6, **limits: Any) -> list[Answer]:

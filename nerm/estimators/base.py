@@ -29,7 +29,9 @@ from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_classes, neutralized
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.estimators.sharing import shared_rows
+from nerm.hypothesis import linear_scores
 from nerm.neutralize.measures import as_measure
+from nerm.rounding import LongFloat, rest_of
 from nerm.signs import sign
 from nerm.solution import Solution
 from nerm.typing import Array, Floats, Ints, Matrix
@@ -266,7 +268,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             return lazily(X, self.decision_function, float)
         matrix = self._known(X)
         if self.kernel_ is None:
-            scores = np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
+            pairs = zip(self.intercept_, self.solutions_, strict=True)
+            intercepts = [LongFloat(b, rest_of(solution.intercept)) for b, solution in pairs]
+            scores = linear_scores(matrix, self.coef_[:, self._kept_columns()], intercepts)
         elif not len(self.support_):
             scores = np.tile(self.intercept_, (matrix.shape[0], 1))
         else:

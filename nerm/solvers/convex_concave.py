@@ -148,7 +148,7 @@ class _Procedure:
         coef = problem.rows.place(best[0]) if problem.is_kernel else best[0].copy()
         coef.setflags(write=False)
         return replace(
-            last, problem=problem, status=status, coef=coef, intercept=float(best[1]), objective=value,
+            last, problem=problem, status=status, coef=coef, intercept=best[1], objective=value,
             multipliers=None, certificate=certificate, stats=stats,
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ if the lower bound is above a value that some hypothesis has.
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import cvxpy as cp
 import numpy as np
@@ -15,6 +16,16 @@ from tests.adversary.problems import Case
 
 L = np.longdouble
 NOTHING = L(1e-8)  # of the objective of f = 0: what counts as 0, as nerm says
+
+
+def _exact(number) -> Fraction:
+    return number if isinstance(number, Fraction) else Fraction(*number.as_integer_ratio())
+
+
+def _rounded(number: Fraction):
+    """Return a fraction as a long double, by its float and the float of what that lacks."""
+    head = float(number)
+    return L(head) + L(float(number - Fraction(head)))
 
 
 def _hinge(m):
@@ -67,6 +78,7 @@ class Judge:
         self.case = case
         dense = case.X.toarray() if hasattr(case.X, "toarray") else case.X
         self.X = dense.astype(L)
+        self.centre = self.X.mean(axis=0)
         self.K = None
         if case.gamma is not None:
             square = ((self.X[:, None, :] - self.X[None, :, :]) ** 2).sum(axis=2)
@@ -75,9 +87,9 @@ class Judge:
 
     def value(self, coef, intercept):
         """Return the objective, and what rounding in long doubles may hide of it."""
-        case, coef, b = self.case, np.asarray(coef, dtype=L), L(intercept)
+        case, coef, b = self.case, np.asarray(coef, dtype=L), self._level(coef, intercept)
         with np.errstate(over="ignore", invalid="ignore"):
-            features = self.X if self.K is None else self.K
+            features = self.X - self.centre if self.K is None else self.K
             f = features @ coef + b
             blur = np.finfo(L).eps * len(coef) * (np.abs(features) @ np.abs(coef) + abs(b))
             total, hidden = self._risk(f), self._blurred(f, blur)
@@ -86,6 +98,13 @@ class Judge:
             else:
                 total += L(case.omegas[0][1]) * (coef @ self.K @ coef) / 2
         return total, hidden + 100 * np.finfo(L).eps * abs(total)
+
+    def _level(self, coef, intercept):
+        """Return centre.w + b in fractions, so that nothing cancels; b may have more digits than a float."""
+        b = _exact(intercept) + _exact(getattr(intercept, "rest", 0.0))
+        if self.K is None:
+            b += sum(_exact(c) * _exact(w) for c, w in zip(self.centre, coef, strict=True))
+        return _rounded(b)
 
     def _risk(self, f):
         case, n = self.case, L(len(self.case.y))
@@ -119,7 +138,7 @@ class Judge:
         """Solve the judge's own cvxpy model, in centred and scaled columns; None where that fails."""
         case = self.case
         if self.K is None:
-            centre = self.X.mean(axis=0) if case.intercept else np.zeros(self.X.shape[1])
+            centre = self.centre if case.intercept else np.zeros(self.X.shape[1])
             scale = np.abs(self.X - centre).max(axis=0).astype(float)
             scale[scale == 0] = 1.0
             Z, back = ((self.X - centre) / scale).astype(float), np.diag(1 / scale)
@@ -150,6 +169,7 @@ class Judge:
                 return None
         if z.value is None or not np.isfinite(z.value).all():
             return None
-        coef = back @ z.value
-        shift = L(0) if centre is None else centre @ coef.astype(L)
-        return coef, L(b.value if case.intercept else 0.0) - shift
+        coef, level = back @ z.value, _exact(float(b.value) if case.intercept else 0.0)
+        if centre is None:
+            return coef, level
+        return coef, level - sum(_exact(c) * _exact(w) for c, w in zip(centre, coef, strict=True))
