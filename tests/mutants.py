@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import os
 import random
+import resource
 import shutil
-import subprocess
+import signal
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
+MOST_MEMORY = 4_000_000_000  # bytes for the tests of one mutant
 JUDGE = ["tests/test_certificate.py", "tests/test_feasibility.py", "tests/test_conjugates.py"]
 AREAS = {
     "atoms/*": [
@@ -93,14 +98,38 @@ def mutated(source: str, chance: random.Random) -> tuple[str, int]:
 
 
 def survives(copy: Path, tests: list[str], seconds: float) -> bool:
-    """Run the tests of an area on the copy; one that takes for ever is noticed too."""
-    options = ["-q", "-x", "-m", "not slow and not long", "-p", "no:cacheprovider", "--no-header"]
-    command, environment = [sys.executable, "-m", "pytest", *options, *tests], {**os.environ, "PYTHONPATH": str(copy)}
-    try:
-        ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False)
-        return ran.returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+    """Run the tests of an area on the copy; one that takes for ever, or too much memory, is noticed too.
+
+    They run in a fork of this process, which has imported what nerm needs, but not nerm.
+    """
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        os.chdir(copy)
+        os.environ["PYTHONPATH"] = str(copy)
+        sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
+        for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
+            del sys.modules[name]
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        options = ["-q", "-x", "-m", "not slow and not long", "-p", "no:cacheprovider", "--no-header"]
+        os._exit(int(pytest.main([*options, *tests])))
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status == 0
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def ordered(path: Path, tests: list[str]) -> list[str]:
+    """Return the tests of an area, first those in the file that is named after the module."""
+    own = [file for area in tests for file in (ROOT / area).glob(f"test_{path.stem}.py")]
+    return [*(str(file.relative_to(ROOT)) for file in own), *tests]
 
 
 def main() -> None:
@@ -111,9 +140,11 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="an area, such as kernels or engine/*")
     parser.add_argument("--each", type=float, default=300.0, help="seconds for the tests of one mutant")
     asked = parser.parse_args()
+    for needed in ("cvxpy", "hypothesis", "numba", "pandas", "scipy.optimize", "scipy.sparse.linalg", "sklearn.svm"):
+        importlib.import_module(needed)
     chance, until, counts = random.Random(asked.seed), time.monotonic() + asked.seconds, [0, 0]
     areas = {path: AREAS[area] for area in asked.only or AREAS for path in sorted(ROOT.glob(f"nerm/{area}.py"))}
-    areas = {path: tests for path, tests in areas.items() if places(ast.parse(path.read_text()))}
+    areas = {path: ordered(path, tests) for path, tests in areas.items() if places(ast.parse(path.read_text()))}
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", "notebooks", "docs", "benchmarks", "build"))

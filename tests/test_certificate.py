@@ -423,7 +423,7 @@ def test_integers_near_the_last_digit_certify_no_zero(omega):
 
 
 def test_an_intercept_has_the_digits_that_far_columns_need():
-    """Of w x + b near 2^60 the last digit of b is worth more than scores differ by: `intercept.rest` is what follows."""
+    """Near 2^60 the last digit of b is worth more than scores differ by: `intercept.rest` is what follows it."""
     rng = np.random.default_rng(1)
     near = rng.integers(-3, 4, size=(30, 2)) * 512.0
     far, y = near + 2.0**60, np.where(near[:, 0] + 700 * rng.normal(size=30) > 0, 1, -1)
