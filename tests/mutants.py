@@ -104,17 +104,10 @@ def survives(copy: Path, tests: list[str], seconds: float) -> bool:
     """
     child = os.fork()
     if not child:
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-        os.chdir(copy)
-        os.environ["PYTHONPATH"] = str(copy)
-        sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
-        for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
-            del sys.modules[name]
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        options = ["-q", "-x", "-m", "not slow and not long", "-p", "no:cacheprovider", "--no-header"]
-        os._exit(int(pytest.main([*options, *tests])))
+        try:
+            os._exit(_tested(copy, tests))
+        finally:  # whatever happens here, nobody goes on from here
+            os._exit(1)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -124,6 +117,21 @@ def survives(copy: Path, tests: list[str], seconds: float) -> bool:
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return False
+
+
+def _tested(copy: Path, tests: list[str]) -> int:
+    """Run tests in the copy, in silence, and return pytest's code."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy)
+    sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
+    for name in [name for name in sys.modules if name.split(".")[0] in ("nerm", "tests")]:
+        del sys.modules[name]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    options = ["-q", "-x", "-m", "not slow and not long", "-p", "no:cacheprovider", "--no-header"]
+    return int(pytest.main([*options, *tests]))
 
 
 def ordered(path: Path, tests: list[str]) -> list[str]:
@@ -140,7 +148,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="an area, such as kernels or engine/*")
     parser.add_argument("--each", type=float, default=300.0, help="seconds for the tests of one mutant")
     asked = parser.parse_args()
-    for needed in ("cvxpy", "hypothesis", "numba", "pandas", "scipy.optimize", "scipy.sparse.linalg", "sklearn.svm"):
+    for needed in ("cvxpy", "numba", "pandas", "scipy.optimize", "scipy.sparse.linalg", "sklearn.svm"):
         importlib.import_module(needed)
     chance, until, counts = random.Random(asked.seed), time.monotonic() + asked.seconds, [0, 0]
     areas = {path: AREAS[area] for area in asked.only or AREAS for path in sorted(ROOT.glob(f"nerm/{area}.py"))}
