@@ -24,10 +24,11 @@ import numpy as np
 
 from nerm.attainment import NOT_ATTAINED, attained
 from nerm.blocks import forces, given_weights
-from nerm.conjugates import conjugate_of_sum, free_directions, parts_of
+from nerm.conjugates import conjugate_of_sum, conjugate_within, free_directions, parts_of
 from nerm.errors import InvalidInputError
 from nerm.feasibility import LOST, NO_CENTRE, lost, moved, repaired, separable, towards_centre
 from nerm.multipliers import Multipliers
+from nerm.reach import coefficient_reach
 from nerm.recovery import candidates, with_linear
 from nerm.slack import DualPoint, Slack, doubt
 from nerm.typing import Floats
@@ -181,7 +182,7 @@ def _best_bound(
 ) -> tuple[Certificate, Multipliers | None]:
     """Return the certificate with the best bound from given multipliers or from a hypothesis, and what is behind it."""
     wanted = np.inf if tol is None else best.primal - tol * best.size
-    behind, hidden = None, Slack(problem, *hypothesis)
+    behind, hidden, tried = None, Slack(problem, *hypothesis), [multipliers] if multipliers is not None else []
     if multipliers is not None:
         if problem.region is not None:
             multipliers = with_linear(problem, multipliers, hypothesis[0])
@@ -194,11 +195,18 @@ def _best_bound(
     for candidate in candidates(problem, *hypothesis):
         point = dual_point(problem, candidate, wanted)
         slack = hidden.of(point)
+        tried.append(candidate)
         if point.bound - slack > best.dual - best.slack or not (best.reason or behind):
             best = replace(best, dual=point.bound, reason=point.reason, slack=slack)
             behind = point.multipliers
         if hasty or (tol is not None and best.relative_gap <= tol):
-            break
+            return best, behind
+    reach = None if tol is None else coefficient_reach(problem, best.primal)
+    for candidate in tried if reach is not None else ():
+        point = dual_point(problem, candidate, wanted, reach)
+        slack = hidden.of(point)
+        if point.bound - slack > best.dual - best.slack:
+            best, behind = replace(best, dual=point.bound, reason=point.reason, slack=slack), point.multipliers
     return best, behind
 
 
@@ -230,12 +238,15 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
     return dual_bound(problem.weightless(), shares)
 
 
-def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
+def dual_point(
+    problem: Problem, multipliers: Multipliers, wanted: float = np.inf, reach: Floats | None = None
+) -> DualPoint:
     """Return the bound of these multipliers after restoring their feasibility.
 
     Where Omega* is infinite at their q they are drawn towards the centre until it is not; and if that does not give
     the bound that is wanted, shifted until q is where Omega* is finite. A limit C <= t with multiplier eta is a term of
     weight eta, and -eta t; linear constraints A w <= b with multipliers z make Omega*(q - A'z) + b.z of Omega*(q).
+    Where it is known how far coefficients `reach`, on a problem without constraints, Omega* is taken within that.
     """
     if problem.limits:
         weights = np.maximum(np.nan_to_num(multipliers.limits, posinf=0.0), 0.0)
@@ -264,6 +275,8 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     q = pulled(feasible)
     if not np.isfinite(q).all():
         return DualPoint(-np.inf, None, "sum c x overflows")
+    if reach is not None:
+        return bound(feasible, conjugate_within(parts, q, reach), z, q, 0.0)._replace(within=reach)
     rest = free @ (free.T @ q)  # what is left of it there is rounding
     q, missed = q - rest, float(np.linalg.norm(rest))
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)

@@ -95,6 +95,21 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
     return _without_square(others, q)
 
 
+def conjugate_within(parts: Parts, q: Floats, reach: Floats) -> float:
+    """Return an upper bound on the largest q.w - Omega(w) among all `|w_j| <= reach_j`.
+
+    Whatever is left of q when parts have taken their shares costs `|rest|.reach`, and the square takes what costs less.
+    """
+    mu = sum(weight for weight, atom in parts if isinstance(atom, SquaredL2))
+    others = [(weight, atom) for weight, atom in parts if not isinstance(atom, SquaredL2)]
+    shares = _split(others, mu, q) if others else []
+    pairs = [_inside(part, share) for part, share in zip(others, shares, strict=True)]
+    rest = q - sum((share for share, _ in pairs), start=np.zeros_like(q))
+    square = np.clip(rest, -mu * reach, mu * reach)
+    squared = float(square @ square) / (2 * mu) if mu > 0 else 0.0
+    return sum((value for _, value in pairs), start=squared) + float(np.abs(rest - square) @ reach)
+
+
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
     """Return a share without what its part does not punish and where its conjugate is finite, and that conjugate."""
     weight, atom = part

@@ -14,12 +14,13 @@ import scipy.sparse as sp
 
 from nerm import kernels
 from nerm.errors import InvalidInputError
-from nerm.rounding import EPS, exact_dot, rest_of, unit
+from nerm.rounding import EPS, LONG_EPS, exact_dot, rest_of, unit
 from nerm.rows import Rows
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_matrix, check_finite
 
 FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
+LONG_LIMIT = 1_000_000  # squared rows times columns up to which kernel values are judged in long doubles
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
 
 
@@ -69,8 +70,12 @@ class LinearHypothesis:
         return float(coef @ coef)
 
     def extent(self, coef: Floats) -> float:
-        """Return ||w||: no score differs from the level by more than this times the length of its row."""
-        return float(np.linalg.norm(coef))
+        """Return ||w|| in columns of size 1: no score is farther from the level than this times its row's length."""
+        return float(np.linalg.norm(self._sizes * coef))
+
+    def norm_error(self, coef: Floats) -> float:
+        """Return by how much rounding may change `squared_norm`."""
+        return self.rounding * self.squared_norm(coef)
 
     @cached_property
     def rounding(self) -> float:
@@ -83,7 +88,17 @@ class LinearHypothesis:
 
     @cached_property
     def _lengths(self) -> Floats:
-        return np.sqrt(kernels.Linear().diagonal(self._near[0]))
+        """The lengths of rows in columns of size 1."""
+        near, inverse = self._near[0], np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
+        if sp.issparse(near):
+            return np.sqrt(np.asarray((near @ sp.diags_array(inverse)).power(2).sum(axis=1)).ravel())
+        return np.linalg.norm(near * inverse, axis=1)
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        """The largest size in each column, near 0."""
+        ends = [getattr(self._near[0], end)(axis=0) for end in ("max", "min")]
+        return np.abs([end.toarray().ravel() if sp.issparse(end) else end for end in ends]).max(axis=0)
 
     def squared_row_norms(self) -> Floats:
         """Return ||x_i||^2 for every row."""
@@ -124,6 +139,15 @@ class KernelHypothesis:
         return K
 
     @cached_property
+    def _long(self) -> Any:
+        """K in long doubles, for scores and norms, which are where digits are lost; None if it is not had cheaply.
+
+        With little regularization coefficients are huge and cancel: the last digits of K are then what matters.
+        """
+        cheap = LONG_EPS < EPS and self.n**2 * self.X.shape[1] <= LONG_LIMIT
+        return self.kernel.long_gram(self.X) if cheap else None
+
+    @cached_property
     def factor(self) -> tuple[Floats, Floats]:
         """(L, R) with K = L L' and c = R w recovering the kernel coefficients of f = L w.
 
@@ -143,6 +167,8 @@ class KernelHypothesis:
 
     def _times(self, coef: Floats) -> Floats:
         """Return K c, in blocks of rows where K would be too large to keep; only nonzero c count."""
+        if self._long is not None:
+            return np.asarray(self._long @ coef, dtype=float)
         if self.n <= GRAM_LIMIT or self.kernel.name == "precomputed":
             return self.gram @ coef
         support = np.flatnonzero(coef)
@@ -165,10 +191,15 @@ class KernelHypothesis:
         """Return sum_j `|c_j|` sqrt k(x_j, x_j): no score differs from b by more than this times sqrt k(x_i, x_i)."""
         return float(np.abs(coef) @ self._lengths)
 
+    def norm_error(self, coef: Floats) -> float:
+        """Return by how much rounding may change `squared_norm`."""
+        return self.rounding * self.extent(coef) ** 2 + EPS * self.squared_norm(coef)
+
     @cached_property
     def rounding(self) -> float:
         """What rounding may do to a score, the kernel's own included, relative to sqrt k(x_i, x_i) times `extent`."""
-        return unit(self.n) + self.kernel.rounding(self.X)
+        share = 1.0 if self._long is None else LONG_EPS / EPS
+        return share * (unit(self.n) + self.kernel.rounding(self.X))
 
     def score_errors(self, extent: float, level: float) -> Floats:
         """Return by how much rounding may change the scores of a hypothesis, (n,)."""
@@ -180,7 +211,8 @@ class KernelHypothesis:
 
     def squared_norm(self, coef: Floats) -> float:
         """Return c' K c."""
-        return max(0.0, float(coef @ self._times(coef)))
+        product = self._times(coef) if self._long is None else self._long @ coef
+        return max(0.0, float(coef @ product))
 
     def squared_row_norms(self) -> Floats:
         """Return k(x_i, x_i) for every row."""

@@ -55,6 +55,10 @@ class Kernel(ABC):
         """Return by how much k(x_i, x_j) may be wrong on these rows, relative to sqrt k(x_i, x_i) sqrt k(x_j, x_j)."""
         return 4 * EPS
 
+    def long_gram(self, X: Matrix) -> Any:
+        """Return K on these rows in long doubles, from the formula; None where there is none."""
+        return None
+
 
 @dataclass(frozen=True)
 class _Pairwise(Kernel):
@@ -90,6 +94,11 @@ class Linear(_Pairwise):
     def rounding(self, X: Any) -> float:
         """Return that of a sum of as many products as there are columns."""
         return unit(X.shape[1])
+
+    def long_gram(self, X: Matrix) -> Any:
+        """Return x_i.x_j in long doubles."""
+        rows = _long(X)
+        return rows @ rows.T
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,13 @@ class RBF(_WithGamma):
         reach = min(self._reach(X), self._reach(X - X.mean(axis=0)))
         return unit(X.shape[1]) * (2 + 4 * (reach if reach <= NEAR else 0.0))
 
+    def long_gram(self, X: Matrix) -> Any:
+        """Return exp(-gamma ||x_i - x_j||^2) in long doubles, from differences."""
+        columns = _long(X).T
+        with np.errstate(over="ignore", under="ignore"):
+            squares = sum((np.subtract.outer(x, x) ** 2 for x in columns), start=np.zeros((X.shape[0],) * 2))
+            return np.exp(-np.longdouble(self.parameters()["gamma"]) * squares)
+
 
 @dataclass(frozen=True)
 class Polynomial(_WithGamma):
@@ -194,6 +210,11 @@ class Polynomial(_WithGamma):
     def rounding(self, X: Any) -> float:
         """Return that of a product of rows, once for each factor of the power."""
         return self.degree * unit(X.shape[1])
+
+    def long_gram(self, X: Matrix) -> Any:
+        """Return (gamma x_i.x_j + coef0)^degree in long doubles."""
+        rows = _long(X)
+        return (np.longdouble(self.parameters()["gamma"]) * (rows @ rows.T) + self.coef0) ** int(self.degree)
 
 
 @dataclass(frozen=True)
@@ -278,6 +299,10 @@ class Precomputed(Kernel):
     def diagonal(self, X: Any) -> Floats:
         """Return the diagonal of the Gram matrix."""
         return np.diag(X).copy()
+
+
+def _long(X: Matrix) -> Any:
+    return (X.toarray() if sp.issparse(X) else np.asarray(X)).astype(np.longdouble)
 
 
 def names() -> dict[str, type[Kernel]]:

@@ -12,6 +12,7 @@ import numpy as np
 from nerm.typing import Floats
 
 EPS = float(np.finfo(float).eps)
+LONG_EPS = float(np.finfo(np.longdouble).eps)  # the same as EPS where the platform has no long doubles
 SPLITTER = 2.0**27 + 1.0
 
 
@@ -44,7 +45,7 @@ class LongFloat(float):
         made.rest = float(rest)
         return made
 
-    def __getnewargs__(self) -> tuple[float, float]:
+    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]
         """Copy and pickle both."""
         return float(self), self.rest
 

@@ -44,6 +44,8 @@ class DualPoint(NamedTuple):
         sum c x / n, as Omega* was taken of it.
     missed : float
         How far from that sum c x / n is in fact.
+    within : array or None
+        W, where the bound is one on hypotheses with `|w_j| <= W_j`, among which the optimum is.
 
     """
 
@@ -52,6 +54,7 @@ class DualPoint(NamedTuple):
     reason: str = ""
     q: Floats | None = None
     missed: float = 0.0
+    within: Floats | None = None
 
 
 class Slack:
@@ -63,13 +66,18 @@ class Slack:
         self.mu = float(sum(weight for weight, omega in problem.regularizers if isinstance(omega, SquaredL2)))
 
     @cached_property
+    def scores(self) -> Floats:
+        """Those of the hypothesis."""
+        return self.problem.hypothesis.scores(self.coef, self.intercept)
+
+    @cached_property
     def primal(self) -> float:
         """What it may hide from the objective."""
         problem, hypothesis = self.problem, self.problem.hypothesis
         extent = hypothesis.extent(self.coef)
-        scores = hypothesis.scores(self.coef, self.intercept)
+        scores = self.scores
         errors = hypothesis.score_errors(extent, self.level)
-        total = hypothesis.rounding * self.mu * extent**2
+        total = self.mu * hypothesis.norm_error(self.coef) / 2
         with np.errstate(over="ignore", invalid="ignore"):
             for factor, block in zip(problem.factors, problem.blocks, strict=True):
                 if factor:
@@ -88,13 +96,15 @@ class Slack:
             return 0.0
         if problem.limits:
             problem = problem.relaxed(at.limits)
-        extent = max(hypothesis.extent(self.coef), hypothesis.extent(point.q) / self.mu if self.mu > 0 else 0.0)
+        optimum = point.within if point.within is not None else point.q / self.mu if self.mu > 0 else 0.0 * point.q
+        extent = max(hypothesis.extent(self.coef), hypothesis.extent(optimum))
         own, parts, c = 0.0, np.zeros(hypothesis.n), np.zeros(hypothesis.n)
         for weights, block, row in zip(scaled_weights(problem, at.thetas), problem.blocks, at.rows, strict=True):
             force = weights * block.targets * row
             parts, c = parts + np.abs(force), c + force
             own += weigh(weights, np.where(weights > 0, np.abs(block.atom.conjugate(-row)), 0.0) + 2 * np.abs(row))
-        sums = weigh(parts, hypothesis.score_errors(extent, self.level)) + 4 * EPS * own
+        errors = hypothesis.score_errors(extent, self.level) + 2 * EPS * np.abs(self.scores)
+        sums = weigh(parts, errors) + 4 * EPS * own
         sums += abs(float(c.sum())) * abs(self.level) if problem.intercept else 0.0
         region = problem.region
         if region is not None:

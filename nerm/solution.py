@@ -287,7 +287,7 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
         value, certificate, multipliers = judge(problem, coef, intercept, given, tol, hasty=hasty)
         if value.total > certificate.scale and not problem.violation(np.zeros_like(coef), 0.0):
             coef, intercept = np.zeros_like(coef), 0.0  # worse than nothing
-            value, found, multipliers = judge(problem, coef, intercept, multipliers or given, tol, hasty=True)
+            value, found, multipliers = judge(problem, coef, intercept, multipliers or given, tol, hasty=hasty)
             certificate = replace(found, reason="; ".join(filter(None, (WORSE, found.reason))))
         missed = Status.TIME_LIMIT if answer.timed_out else Status.INACCURATE
         status = Status.OPTIMAL if certificate.relative_gap <= tol else missed

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 import nerm
-from nerm import Hinge, Multipliers, Neutrality, Risk, SquaredL2, atoms
+from nerm import Hinge, Multipliers, Neutrality, Risk, SquaredL2, atoms, kernels
 from nerm.certificate import dual_bound
 from nerm.feasibility import repaired
+from nerm.rounding import EPS, LONG_EPS
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 
@@ -326,6 +327,19 @@ def test_a_kernel_that_loses_its_digits_is_not_believed():
     assert "rounding may hide" in solution.certificate.reason
     assert "scale the columns" in str(solution.certificate)
     assert solution.certificate.slack > 1e-6 * solution.objective.total
+
+
+@pytest.mark.skipif(LONG_EPS == EPS, reason="the platform has no long doubles")
+@pytest.mark.parametrize("kernel", [kernels.RBF(gamma=0.02), kernels.RBF(gamma=0.1)], ids=repr)
+def test_kernel_coefficients_that_cancel_are_judged_in_long_doubles(kernel):
+    """With little regularization coefficients are near 1e8 and scores near 1: the last digits of K count."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(12, 2)), np.where(rng.random(12) < 0.5, 1, -1)
+    solution = (Risk(nerm.SquaredHinge()) + 1e-9 * SquaredL2()).on(X, y, kernel=kernel).solve()
+    assert solution.status == "optimal"
+    assert np.abs(solution.coef).max() > 1e4
+    exact = kernel.long_gram(X) @ solution.coef.astype(np.longdouble)
+    np.testing.assert_allclose(solution.training_scores(), (exact + solution.intercept).astype(float), atol=1e-12)
 
 
 @pytest.mark.parametrize("offset", [2.0**27, 2.0**33, 2.0**40])
