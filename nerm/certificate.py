@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nerm.atoms.squared_l2 import SquaredL2
 from nerm.attainment import NOT_ATTAINED, attained
 from nerm.blocks import forces, given_weights
 from nerm.conjugates import conjugate_of_sum, conjugate_within, free_directions, parts_of
 from nerm.errors import InvalidInputError
 from nerm.feasibility import LOST, NO_CENTRE, lost, moved, repaired, separable, towards_centre
+from nerm.hypothesis import KernelHypothesis
 from nerm.multipliers import Multipliers
 from nerm.reach import coefficient_reach
 from nerm.recovery import candidates, with_linear
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 NOT_CONVEX = "the objective is not convex, so nothing bounds it from below"
 HIDDEN = "rounding may hide {:.1g} of it: centre and scale the columns of X, or regularise more"
+FEW_DIGITS = "in doubles this kernel keeps too few digits here: centre and scale the columns of X, or regularise more"
 NOTHING = 1e-8  # of the objective of f = 0: an optimum below that counts as that much
 SECOND_LOOK = 20_000_000  # rows times coefficients up to which unconvincing multipliers are replaced by recovered ones
 
@@ -169,6 +172,10 @@ def judge(
         best = replace(best, reason=NOT_ATTAINED)
     elif tol is not None and best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
         best = replace(best, reason=HIDDEN.format(best.slack))
+    elif tol is not None and isinstance(problem.hypothesis, KernelHypothesis):
+        mu = sum(weight for weight, atom in parts_of(problem.regularizers) if isinstance(atom, SquaredL2))
+        if problem.hypothesis.blur(mu) > tol:
+            best = replace(best, reason="; ".join(filter(None, (best.reason, FEW_DIGITS))))
     return value, best, behind
 
 

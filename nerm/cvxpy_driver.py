@@ -112,7 +112,15 @@ DRIVEN = {
 }
 
 
-def run(problem: Any, solver: str, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> str:
+def run(
+    problem: Any,
+    solver: str,
+    accuracy: float,
+    options: dict[str, Any],
+    until: float = clock.NEVER,
+    *,
+    afresh: bool = False,
+) -> str:
     """Solve a cvxpy problem to about this accuracy and return the solver's claim; "error: ..." where it failed.
 
     Parameters
@@ -127,6 +135,8 @@ def run(problem: Any, solver: str, accuracy: float, options: dict[str, Any], unt
         The solver's own; one that it does not know is refused.
     until : float
         When to stop (`nerm.clock`); only where the solver has a clock.
+    afresh : bool
+        Whether the solver forgets what it knows of the last solve, how it scaled that problem among others.
 
     Returns
     -------
@@ -142,7 +152,7 @@ def run(problem: Any, solver: str, accuracy: float, options: dict[str, Any], unt
         warnings.filterwarnings("ignore", message=".*[Ss]olution may be inaccurate.*")
         warnings.filterwarnings("ignore", message=".*Converting .* to a CSC.*")
         try:
-            problem.solve(solver=solver.upper(), **settings)
+            problem.solve(solver=solver.upper(), warm_start=not afresh, **settings)
         except cp.error.SolverError as error:
             if options and "nrecognized" in str(error):
                 raise _bad_options(solver, options, error) from error

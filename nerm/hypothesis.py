@@ -20,7 +20,7 @@ from nerm.typing import Floats, Matrix
 from nerm.validation import as_matrix, check_finite
 
 FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
-LONG_LIMIT = 1_000_000  # squared rows times columns up to which kernel values are judged in long doubles
+LONG_LIMIT = 50_000  # entries of X or of K up to which scores are judged in long doubles
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
 
 
@@ -46,6 +46,14 @@ class LinearHypothesis:
         offset = far_offset(self.X)
         return (self.X - offset if offset.any() else self.X), offset
 
+    @cached_property
+    def _long(self) -> Any:
+        """The same matrix in long doubles, where that is cheap, for scores and sums that cancel; else None."""
+        near = self._near[0]
+        if LONG_EPS == EPS or self.n * self.size > LONG_LIMIT:
+            return None
+        return (near.toarray() if sp.issparse(near) else near).astype(np.longdouble)
+
     def features(self, *, balanced: bool) -> Matrix:
         """Return X, for `balanced` forces, which add up to 0, without what its columns have in common."""
         return self._near[0] if balanced else self.X
@@ -57,13 +65,14 @@ class LinearHypothesis:
 
     def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
         """Return X w + b."""
-        return np.asarray(self._near[0] @ coef).ravel() + self.level(coef, intercept)
+        near = self._near[0] if self._long is None else self._long
+        return np.asarray(near @ coef, dtype=float).ravel() + self.level(coef, intercept)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return sum_i c_i x_i, the dual vector of forces c on the scores; `balanced` ones are known to add up to 0."""
-        near, offset = self._near
-        q = np.asarray(near.T @ c).ravel()
-        return q if balanced or not offset.any() else q + offset * math.fsum(c)
+        near, offset = self._near if self._long is None else (self._long, self._near[1])
+        q = (near.T @ c).ravel()
+        return np.asarray(q if balanced or not offset.any() else q + offset * math.fsum(c), dtype=float)
 
     def squared_norm(self, coef: Floats) -> float:
         """Return ||w||^2."""
@@ -75,12 +84,12 @@ class LinearHypothesis:
 
     def norm_error(self, coef: Floats) -> float:
         """Return by how much rounding may change `squared_norm`."""
-        return self.rounding * self.squared_norm(coef)
+        return unit(self.size) * self.squared_norm(coef)
 
     @cached_property
     def rounding(self) -> float:
         """What rounding may do to a score, relative to the row's length times `extent`."""
-        return unit(self.size)
+        return unit(self.size) * (1.0 if self._long is None else LONG_EPS / EPS)
 
     def score_errors(self, extent: float, level: float) -> Floats:
         """Return by how much rounding may change the scores of a hypothesis, (n,)."""
@@ -144,7 +153,7 @@ class KernelHypothesis:
 
         With little regularization coefficients are huge and cancel: the last digits of K are then what matters.
         """
-        cheap = LONG_EPS < EPS and self.n**2 * self.X.shape[1] <= LONG_LIMIT
+        cheap = LONG_EPS < EPS and self.n**2 * max(1, self.X.shape[1] / 100) <= LONG_LIMIT
         return self.kernel.long_gram(self.X) if cheap else None
 
     @cached_property
@@ -198,8 +207,16 @@ class KernelHypothesis:
     @cached_property
     def rounding(self) -> float:
         """What rounding may do to a score, the kernel's own included, relative to sqrt k(x_i, x_i) times `extent`."""
-        share = 1.0 if self._long is None else LONG_EPS / EPS
-        return share * (unit(self.n) + self.kernel.rounding(self.X))
+        return self.rounding_in_doubles * (1.0 if self._long is None else LONG_EPS / EPS)
+
+    @cached_property
+    def rounding_in_doubles(self) -> float:
+        """The same for those who compute in doubles, as solvers do."""
+        return unit(self.n) + self.kernel.rounding(self.X)
+
+    def blur(self, mu: float) -> float:
+        """Return by how much doubles may miss scores of coefficients that forces of size 1 make: c / (n mu)."""
+        return self.rounding_in_doubles * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
 
     def score_errors(self, extent: float, level: float) -> Floats:
         """Return by how much rounding may change the scores of a hypothesis, (n,)."""

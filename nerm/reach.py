@@ -13,13 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.blocks import Block
+from nerm.hypothesis import KernelHypothesis
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.problem import Problem
 
 TANGENTS = np.array([-10.0, -1.0, 0.0, 1.0, 3.0, 10.0])  # margins at which a convex function is held from below
-RANK = 1e-7  # of the largest singular value: the smallest with which X counts as of full rank
+RANK = 1e-10  # of the largest singular value: the smallest with which X counts as of full rank
 LARGEST = 2_000_000  # rows times coefficients up to which it is asked
 SAFE = 2.0  # times what comes out, for the rounding of X^+
 
@@ -36,12 +37,17 @@ def coefficient_reach(problem: Problem, value: float) -> Floats | None:
     True
     """
     hypothesis = problem.hypothesis
-    if problem.is_kernel or problem.objective.constraints or hypothesis.n * hypothesis.size > LARGEST:
+    if (
+        isinstance(hypothesis, KernelHypothesis)
+        or problem.objective.constraints
+        or hypothesis.n * hypothesis.size > LARGEST
+    ):
         return None
     low, high = score_range(problem, value)
     size = np.maximum(np.abs(low), np.abs(high))
     known = np.isfinite(size)
-    X = hypothesis.X.toarray() if sp.issparse(hypothesis.X) else hypothesis.X
+    X = hypothesis.features(balanced=problem.intercept)  # what all rows share is the intercept's
+    X = np.asarray(X.toarray() if sp.issparse(X) else X)
     scale = np.abs(X).max(axis=0)
     used = scale > 0
     features = np.column_stack([X[known][:, used] / scale[used], np.ones((known.sum(), int(problem.intercept)))])

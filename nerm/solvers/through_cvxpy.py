@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.modelling.builder import Model
+
+
+SMALLEST = 1e-15  # objective that is still a number, and not rounding
 
 
 class CvxpySolver(Solver):
@@ -41,8 +44,21 @@ class CvxpySolver(Solver):
         return _CvxpySession(self, problem)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return the fractions of the tolerance, bounded below by what the solver's arithmetic can do."""
-        return tuple(dict.fromkeys(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten))
+        """Return the fractions of the tolerance, bounded below by what the solver's arithmetic can do.
+
+        Then come the same once more, for which the session brings the objective to a size of 1.
+        """
+        asked = dict.fromkeys(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten)
+        return (*asked, *asked)
+
+
+class _Asked(NamedTuple):
+    """What was asked for last: a problem, the accuracy, the objective that came out, and what it was multiplied by."""
+
+    problem: Problem
+    accuracy: float
+    size: float
+    scale: float
 
 
 class _CvxpySession(Session):
@@ -56,34 +72,38 @@ class _CvxpySession(Session):
         self.model = build(problem, near=True)
         self.compiled, self.compilation = False, 0.0
         self.inside: tuple[Floats, float] | None = None
+        self.last: _Asked | None = None
         self.unbilled = time.perf_counter() - started
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Set the weights, solve, read the answer; a solver's failure is an answer too."""
         model, name = self.model, self.solver.name.upper()
-        model.set_weights(problem)
+        scale = self._scale(problem, accuracy)
+        model.set_weights(problem, scale)
         if not self.compiled:
             self._compile(name)
         build_seconds, self.unbilled = self.unbilled, 0.0
         if clock.is_up(until):
             return Answer(None, 0.0, claim="stopped: time is up", build_seconds=build_seconds, timed_out=True)
         started = time.perf_counter()
-        claim = run(model.problem, self.solver.name, accuracy, options, until)
+        claim = run(model.problem, self.solver.name, accuracy, options, until, afresh=scale != 1.0)
         seconds = time.perf_counter() - started
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
+        size = 0.0 if found is None else abs(float(problem.value(*found).total))
+        self.last = _Asked(problem, accuracy, size, scale)
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:
             model = self._with_slack(problem, accuracy, until)
             found = model.hypothesis()
         elif problem.limits and self.inside is None:
             self.inside = self._inside(problem, accuracy, until)
-        stats = model.problem.solver_stats
+        stats, asked = model.problem.solver_stats, problem.weightless() if infeasible else problem
         return Answer(
             coef=None if found is None else found[0],
             intercept=0.0 if found is None else found[1],
-            multipliers=None if found is None else model.multipliers(problem.weightless() if infeasible else problem),
+            multipliers=None if found is None else model.multipliers(asked, 1.0 if infeasible else scale),
             claim=claim,
             iterations=None if stats is None or stats.num_iters is None else int(stats.num_iters),
             build_seconds=build_seconds,
@@ -93,6 +113,18 @@ class _CvxpySession(Session):
             infeasible=infeasible,
             timed_out=clock.is_up(until),
         )
+
+    def _scale(self, problem: Problem, accuracy: float) -> float:
+        """Return what to multiply the objective by: about 1 / optimum, where a problem is asked for once more.
+
+        Solvers measure gaps below 1 as they are, so that an optimum of 1e-8 is never asked for in any digits.
+        """
+        last = self.last
+        if last is None or last.problem is not problem:
+            return 1.0
+        if accuracy < last.accuracy or not SMALLEST < last.size < np.inf:
+            return last.scale
+        return 1.0 / last.size
 
     def _with_slack(self, problem: Problem, accuracy: float, until: float) -> Model:
         """Return the model of the least slack that the limits need, solved."""
