@@ -52,7 +52,7 @@ class CvxpySolver(Solver):
         return (*asked, *asked)
 
 
-class _Asked(NamedTuple):
+class _LastSolve(NamedTuple):
     """What was asked for last: a problem, the accuracy, the objective that came out, and what it was multiplied by."""
 
     problem: Problem
@@ -72,7 +72,7 @@ class _CvxpySession(Session):
         self.model = build(problem, near=True)
         self.compiled, self.compilation = False, 0.0
         self.inside: tuple[Floats, float] | None = None
-        self.last: _Asked | None = None
+        self.last: _LastSolve | None = None
         self.unbilled = time.perf_counter() - started
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
@@ -92,7 +92,7 @@ class _CvxpySession(Session):
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
         size = 0.0 if found is None else abs(float(problem.value(*found).total))
-        self.last = _Asked(problem, accuracy, size, scale)
+        self.last = _LastSolve(problem, accuracy, size, scale)
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:
             model = self._with_slack(problem, accuracy, until)
