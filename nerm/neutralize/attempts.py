@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nerm.collapse import collapse
 from nerm.errors import NotNeutralError
 from nerm.neutralize.result import Neutralized
 from nerm.neutralize.search import Attempt, WeightSearch
@@ -85,12 +86,29 @@ class Attempts:
             return f"{who} says the same to everybody" if self.keep else ""
         if not self.trial.quality(point.scores)["auc"] > 0.5:
             return "it ranks no better than chance"
+        if nearly := self._nearly_constant(point):
+            return nearly
         before, after = self.trial.rates(self.plain.scores), self.trial.rates(point.scores)
         if (after < self.keep * before).any():
             (i, g), *_ = np.argwhere(after < self.keep * before)
             group = f"{self.trial.viewpoints[i]} {'-+'[g]}"
             return f"{after[i, g]:.1%} of the group {group} would get yes, {before[i, g]:.1%} without neutrality"
         return ""
+
+    def _nearly_constant(self, point: Attempt) -> str:
+        """Say that a solution gives nearly everybody the same answer, also if that is yes; empty if it does not.
+
+        Of one class among several, and with keep = 0, that is an answer.
+        """
+        if self.among_classes or not self.keep:
+            return ""
+        used, p = self.trial.used, self.trial.problem
+        found = collapse(
+            point.scores[used], (p.y[used] > 0).astype(int), ("no", "yes"),
+            weight=self.trial.row_weight[used], risk_weight=p.sample_weight[used],
+        )  # fmt: skip
+        who = "the model" if any(point.etas) else "the plain model already"
+        return "" if found is None else found.replace("The model", who).rstrip(".")
 
     def answer(self, surrogate: Any, point: Attempt, choice: pd.DataFrame) -> Neutralized:
         """Return a point as the result."""

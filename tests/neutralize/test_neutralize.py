@@ -225,6 +225,19 @@ def test_a_plain_model_that_is_constant_is_no_answer_either():
     assert problem.neutralize(0.1, keep=0).eta == 0  # asked for
 
 
+def test_saying_yes_to_nearly_everybody_is_no_answer_either():
+    X, y, v = data(n=400)
+    study = Asking(0.05).study(PLAIN.on(X, y, viewpoint=v))
+    generous = study.plain.scores - np.quantile(study.plain.scores, 0.03)
+    point = replace(study.plain, weights=np.array([1.0]), scores=generous)
+    assert study.objection(study.plain) == ""
+    assert study.objection(point).startswith("the model predicts yes for 97.0 % of rows (labels: ")
+    plain = replace(study.plain, scores=generous)
+    assert study.objection(plain).startswith("the plain model already predicts yes for 97.0 % of rows")
+    study.keep = 0.0
+    assert study.objection(point) == ""  # asked for
+
+
 def test_a_constant_that_is_asked_for():
     _, y, v = data(n=60)
     problem = PLAIN.on(np.ones((60, 1)), y, viewpoint=v)

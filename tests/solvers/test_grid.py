@@ -75,7 +75,7 @@ def test_neighbours_follow_each_other(rows):
 
 def test_what_is_no_grid_is_refused(rows):
     problem = bound(rows, nerm.SquaredL2())
-    with pytest.raises(InvalidInputError, match="a grid must have weights. Got neither lam nor eta"):
+    with pytest.raises(InvalidInputError, match=r"a grid must have weights\. Got neither lam nor eta"):
         problem.grid()
     with pytest.raises(InvalidInputError, match="'lam' must be a nonempty list of regularization weights"):
         problem.grid(lam=0.1)
