@@ -51,13 +51,9 @@ def predict(
     scoring = Scoring(load_model(model), keep, safe_cells)  # the model remembers its own words for missing
     with console.progress("Scoring") as progress:
         parts = scoring.parts(data, reading_of(options), progress)
+        rows = None
         if console.as_json and out is None:
             rows = [dict(zip(scoring.header, row, strict=True)) for part in parts for row in part]
-            plain: dict[str, Any] = {
-                "model": model,
-                "target": scoring.model.target.column,
-                "predictions": rows,
-            }
         elif out is None:
             for text in scoring.csv(parts):
                 console.text(text)
@@ -65,12 +61,13 @@ def predict(
             with refusing_unwritable(out, "--out"), write_atomically(out, "w", encoding="utf-8", newline="") as stream:
                 for text in scoring.csv(parts):
                     stream.write(text)
-            share, target = scoring.positive / scoring.count, scoring.model.target
-            plain = {"rows": scoring.count, "positive": share, "files": {"predictions": out}}
-            said = f"{scoring.count:,} predictions, {share:.1%} {target.column} = {target.positive}: {out}"
     console.notes(scoring.notes)
     if console.as_json or out is not None:
-        console.result({**plain, "notes": scoring.notes}, *([said] if out is not None else []))
+        share, target = scoring.positive / scoring.count, scoring.model.target
+        plain = {"model": model, "target": target.column, "rows": scoring.count, "positive": share}
+        plain |= {"notes": scoring.notes} | ({} if rows is None else {"predictions": rows})
+        said = f"{scoring.count:,} predictions, {share:.1%} {target.column} = {target.positive}"
+        console.result(plain, said, files={"predictions": out})
 
 
 class Scoring:

@@ -1,6 +1,7 @@
 """The report: one HTML file with everything inside, no network, that someone who was not there can read and click."""
 
 import platform
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from nerm.report.points import Point
 from nerm.report.study import Study
 from nerm.report.template import file_text, per, render
 
+SPELT = 3  # of more groups the bars tell as much as sentences would
 MOST_COEFFICIENTS = 12
 
 
@@ -40,6 +42,7 @@ def render_page(study: Study, command: str = "") -> str:
         coefficients=[_coefficients(study, point) for point in study.points],
         sentences=[decision_sentences(study, point) for point in study.points],
         before=_before(study),
+        short=partial(_short, study),
         everyone=groups_of(study.task, study.task.y),
         command=command,
         version=__version__,
@@ -83,7 +86,7 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         return [
             f"This is the model {before}. Of 1,000 people, {now.positive:.0f} get "
             f"{decision}; {now.correct:.0f} decisions are right.",
-            *(f"{_group_sentence(group, decision)}." for group in point.groups),
+            *(f"{_group_sentence(group, decision)}." for group in point.groups if len(point.groups) <= SPELT),
         ]
     lost = round(now.correct) - round(plain.decisions.correct)
     price = "as many as" if lost == 0 else f"{abs(lost)} {'fewer' if lost < 0 else 'more'} than"
@@ -97,9 +100,16 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         *(
             f"{_group_sentence(group, decision)}; {before} {per(other.positive_rate)}."
             for group, other in zip(point.groups, plain.groups, strict=True)
+            if len(point.groups) <= SPELT
         ),
         f"The {which} differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
     ]
+
+
+def _short(study: Study, name: str) -> str:
+    """Return the name of a group without its column, where there are several and all of one column."""
+    groups, prefix = study.task.groups, f"{study.task.viewpoint.column} = "
+    return name.removeprefix(prefix) if len(groups) > 2 and all(g.startswith(prefix) for g in groups) else name
 
 
 def _before(study: Study) -> str:

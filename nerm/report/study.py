@@ -179,7 +179,7 @@ def run_study(
         methods += [replace(METHODS[name], etas=weights) for name, weights in PUBLISHED.items()]
     part, others, more = _held_out_scores(rows, pairs, methods, progress)
     if len(pairs) > 1:  # the shown models have seen the rows of every part
-        scores, unmet = cross_validated(rows, pairs, levels, surrogate, progress)
+        scores, unmet = cross_validated(rows, pairs, [one for one in levels if one in models], surrogate, progress)
     else:
         X_test = rows.parts("one-hot", *pairs[0])[1]
         scores, unmet = {level: model.score(X_test) for level, model in models.items()}, []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import jsonschema
+import pandas as pd
 import pytest
 
 from nerm import metrics
+from nerm.cli import COMMANDS
 from tests.cli.conftest import ROLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "command.md"
@@ -56,7 +59,7 @@ def test_fit_bound_predict_and_audit(nerm, data, known, tmp_path):
     check(nerm("fit", data, *ROLES, "--eta", 1, "--bounds", "--json"), "fit", known)
     check(nerm("bound", data, *ROLES, "--eta", 1, "--json"), "bound", known)
     check(nerm("predict", model, data, "--json"), "predict", known)
-    assert nerm("predict", model, data, "--keep", "income,sex", "--out", scored).code == 0
+    check(nerm("predict", model, data, "--keep", "income,sex", "--out", scored, "--json"), "predict", known)
     check(nerm("audit", scored, *ROLES, "--score", "score", "--report", page, "--json"), "audit", known)
     check(nerm("solvers", "--json"), "solvers", known)
 
@@ -66,6 +69,25 @@ def test_fit_bound_predict_and_audit(nerm, data, known, tmp_path):
 )
 def test_tradeoff(nerm, data, known, options):
     check(nerm("tradeoff", data, *ROLES, *options, "--json"), "tradeoff", known)
+
+
+def test_reproduce_and_compare(nerm, known, monkeypatch):
+    few = ("--n", "40", "--etas", "1", "--folds", 2, "--repetitions", 1, "-q")
+    check(nerm("reproduce", "convergence", *few, "--json"), "reproduce", known)
+    run = {"tol": 1e-4, "status": "optimal", "solver": "smo", "seconds": float("nan")}
+    compared = {"compare_solvers": lambda **options: pd.DataFrame([run]), "summarize": lambda frame: frame}
+    module = sys.modules["nerm.cli.solvers"]  # the package has the command by this name
+    monkeypatch.setattr(module, "experiment", lambda name, *where: compared[name])
+    monkeypatch.setattr(module, "_tables", lambda summary: [])
+    check(nerm("solvers", "--compare", "--json"), "solvers --compare", known)
+
+
+def test_every_command_is_documented(known):
+    """Its JSON on this page, and a page or a line of its own."""
+    assert {command.name for command in COMMANDS} - set(known) == {"demo", "completion"}
+    text = PAGE.read_text(encoding="utf-8")
+    assert "`nerm demo` prints the same." in text
+    assert "`nerm completion` prints a script" in text
 
 
 def test_a_missing_key_would_be_seen(known):

@@ -115,3 +115,35 @@ def test_ctrl_c_is_one_line(groups, tmp_path):
     assert said == ""
     assert not out.exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["regions.csv"]
+
+
+INTERRUPTED = {
+    "fit": "nerm.tables.reading.opened",
+    "predict": "nerm.tables.reading.opened",
+    "audit": "nerm.tables.reading.opened",
+    "tradeoff": "nerm.report.run_study",
+    "bound": "nerm.report.fit_table",
+    "demo": "nerm.report.run_study",
+    "solvers": "nerm.solvers.known",
+}
+
+
+@pytest.mark.parametrize("command", INTERRUPTED)
+def test_ctrl_c_in_every_command(nerm, data, tmp_path, monkeypatch, command):
+    """One line, code 130, and nothing written."""
+
+    def stop(*given, **options):
+        raise KeyboardInterrupt
+
+    model = tmp_path / "m.nerm"
+    arguments = [data, *ROLES, *{"audit": ("--score", "age"), "fit": ("--out", tmp_path / "new.nerm")}.get(command, ())]
+    if command == "predict":
+        assert nerm("fit", data, *ROLES, "--eta", 0.1, "--out", model).code == 0
+        arguments = [model, data, "--out", tmp_path / "scored.csv"]
+    elif command in ("demo", "solvers"):
+        arguments = ["--folder", tmp_path] if command == "demo" else []
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(INTERRUPTED[command], stop)
+    ran = nerm(command, *arguments)
+    assert (ran.code, ran.out, ran.err.strip()) == (130, "", "nerm: Interrupted.")
+    assert sorted(tmp_path.iterdir()) == before

@@ -9,7 +9,9 @@ from itertools import combinations
 
 import pytest
 
-from nerm.report import render_page
+from nerm.report import Settings, render_page, run_study
+from nerm.tables import make_task, parse_table
+from tests.cli.conftest import as_csv, people
 
 pytestmark = pytest.mark.long
 WIDTHS = (360, 768, 1280)
@@ -99,3 +101,35 @@ def test_axe_finds_nothing(page, study, width, scheme):
         found = page.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
     assert len(found["passes"]) > 15
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    """Return a study of seven groups whose column and values have long names, with probabilities."""
+    names = ["Facharbeiterinnen und Facharbeiter", "Öffentlicher Dienst", "Selbstständige", "x", "y", "z", "Ruhestand"]
+    column, rows = "Berufliche Stellung laut Kreditantragsformular", people()
+    for k, row in enumerate(rows):
+        row[column] = names[k % 7]
+    task = make_task(parse_table(as_csv(rows), "people.csv"), "income", column)
+    return run_study(task, Settings(etas=(0.0, 0.5), loss="logistic"))
+
+
+INSIDE = """
+return [...document.querySelectorAll("h1, h2, p, .card, .bars > *, caption span, pre")]
+  .filter(e => e.getClientRects().length && e.getBoundingClientRect().right > document.documentElement.clientWidth)
+  .map(e => e.textContent);
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_long_names_of_many_groups_fit(browser, crowded, width, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(render_page(crowded), encoding="utf-8")
+    browser.get(path.as_uri())
+    with emulated(browser, width):
+        browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert browser.execute_script(INSIDE) == []
+        bars = browser.execute_script("return [...document.querySelectorAll('.bar')].map(b => b.offsetWidth)")
+    assert min(bar for bar in bars if bar) > width / 3
+    assert '<th scope="row">Ruhestand</th>' in path.read_text(encoding="utf-8")  # the column is in the title
