@@ -2,6 +2,8 @@
 
     python benchmarks/engine.py all --json measured.json          every case below, and a line for every target
     python benchmarks/engine.py all --scale 0.03                  the same on small data, as a trial
+    python benchmarks/engine.py all --history benchmarks/history.csv     ratios of a release, kept: a peer's time over
+                                                                  nerm's, and of a path in median cold solves
     python benchmarks/engine.py onehot --eta 0.1 1 10             60,420 one-hot rows, the cvxpy solvers
     python benchmarks/engine.py onehot --eta 0 --peers liblinear --accuracy 1e-4
     python benchmarks/engine.py onehot --peers rehline --accuracy 1e-4
@@ -206,22 +208,27 @@ def path(case: Case, n: int, lam: float, limit: float) -> Row:
     return row
 
 
-def summary(rows: list[Row]) -> list[str]:
-    """Return a line for every target, and for all else that was measured; of several weights the worst one counts."""
+def races(rows: list[Row]) -> dict[tuple[str, int, float, str], tuple[float, str]]:
+    """Return by suite, n, accuracy and opponent its time over nerm's, and where; of several weights the worst counts."""
     problems: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if "contestant" in row:
             problems.setdefault(tuple(row[key] for key in HEAD), []).append(row)
-    races: dict[tuple[Any, ...], list[tuple[float, str]]] = {}
+    found: dict[tuple[str, int, float, str], tuple[float, str]] = {}
     for group in problems.values():
         ours, entered = group[0], {row["contestant"] for row in group[1:]}
         for opponent in [*(["cvxpy"] if entered & set(CVXPY) else []), *sorted(entered - set(CVXPY))]:
             names = CVXPY if opponent == "cvxpy" else (opponent,)
             key = (ours["suite"], ours["n"], ours["accuracy"], opponent)
-            races.setdefault(key, []).append(_race(ours, [row for row in group if row["contestant"] in names]))
+            race = _race(ours, [row for row in group if row["contestant"] in names])
+            found[key] = min(race, found.get(key, race))
+    return found
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """Return a line for every target, and for all else that was measured."""
     lines = []
-    for (suite, n, accuracy, opponent), found in races.items():
-        ratio, who = min(found)
+    for (suite, n, accuracy, opponent), (ratio, who) in races(rows).items():
         against = "the fastest cvxpy solver" if opponent == "cvxpy" else opponent
         place, target = f"{suite}, n = {n}, accuracy {accuracy:g}", TARGETS.get((suite, opponent))
         wanted, verdict = "no target", ""
@@ -279,6 +286,23 @@ def versions() -> dict[str, str]:
     return found
 
 
+def remember(rows: list[Row], file: Path) -> None:
+    """Add ratios to a table, a line a race or a path, in place of those that this version had there before."""
+    version = versions()["nerm"]
+    lines = [
+        f"{version},{suite},{n},{accuracy:g},{peer},{ratio:.3g}"
+        for (suite, n, accuracy, peer), (ratio, _) in races(rows).items()
+    ]
+    lines += [
+        f"{version},path,{row['n']},{row['accuracy']:g},cold solves,{row['ratio']:.3g}"
+        for row in rows
+        if row["suite"] == "path" and "ratio" in row
+    ]
+    head, *old = file.read_text().splitlines() if file.exists() else ["version,suite,rows,accuracy,against,ratio"]
+    same = {line.rpartition(",")[0] for line in lines}
+    file.write_text("\n".join([head, *(line for line in old if line.rpartition(",")[0] not in same), *lines]) + "\n")
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", choices=["all", *SUITES])
@@ -294,6 +318,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every n, for a trial")
     parser.add_argument("--json", type=Path, help="file for all rows, the summary and the versions")
+    parser.add_argument("--history", type=Path, help="table to which this version's ratios are added, as history.csv")
     args = parser.parse_args(argv)
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in vars(args).items()}
     changes = {key: given[key] for key in ("n", "d", "lam", "eta", "accuracy", "peers") if given[key] is not None}
@@ -309,6 +334,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.json:
         finite = [{key: None if value != value else value for key, value in row.items()} for row in rows]
         args.json.write_text(json.dumps({"versions": versions(), "rows": finite, "summary": lines}, indent=1) + "\n")
+    if args.history:
+        remember(rows, args.history)
 
 
 if __name__ == "__main__":
