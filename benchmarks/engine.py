@@ -209,7 +209,7 @@ def path(case: Case, n: int, lam: float, limit: float) -> Row:
 
 
 def races(rows: list[Row]) -> dict[tuple[str, int, float, str], tuple[float, str]]:
-    """Return by suite, n, accuracy and opponent its time over nerm's, and where; of several weights the worst counts."""
+    """Return by suite, n, accuracy and opponent its time over nerm's, and where; of several weights the worst."""
     problems: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if "contestant" in row:

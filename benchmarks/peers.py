@@ -116,7 +116,7 @@ def nerm_engine(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     yield None
     seconds, (bound, found) = timed(lambda: solve(task, X, y, v))
     facts = {"peak": peak(), "data": size(X)}
-    given = found.multipliers.spread(bound.rows)
+    given = found.multipliers.spread(bound.rows, bound.one_sided)
     facts["bound"] = task.dual_bound(X, y, v, (given.alpha, given.beta_plus, given.beta_minus, given.theta))
     note = f"{found.iterations} iterations, {found.details['passes']} passes, {bound.hypothesis.n} distinct rows"
     yield Answer(seconds, found.coef, found.intercept, note, facts)
