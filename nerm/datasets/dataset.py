@@ -30,7 +30,7 @@ class Dataset:
     ----------
     X
         (n, d), never with the target or the viewpoint: a frame (raw), a frame of codes with NaN for missing (nominal),
-        or a CSR matrix (one-hot).
+        or a CSR matrix (one-hot). Of news, the sentences whose outlet has a side.
     y
         (n,): +1 for the desired outcome, else -1.
     viewpoint

@@ -10,6 +10,8 @@ from nerm.datasets import dutch as dutch_census
 from nerm.datasets.acs_income import read_acs_income
 from nerm.datasets.coding import Discretize, OneHot, as_frame
 from nerm.datasets.dataset import Dataset
+from nerm.datasets.news import ROWS as NEWS_ROWS
+from nerm.datasets.news import read_news
 from nerm.datasets.published_files import PUBLISHED
 from nerm.datasets.synthetic import synthetic
 from nerm.datasets.uci import TABLES
@@ -30,9 +32,9 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'synthetic']
+    ['acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'news', 'synthetic']
     """
-    return sorted([*TABLES, "acs_income", "diabetes", "dutch", "synthetic"])
+    return sorted([*TABLES, "acs_income", "diabetes", "dutch", "news", "synthetic"])
 
 
 def load(
@@ -50,19 +52,22 @@ def load(
     ----------
     name
         ``"synthetic"``, ``"diabetes"`` (comes with scikit-learn: works offline), ``"adult"``, ``"german"``,
-        ``"bank"``, ``"dutch"`` or ``"acs_income"`` (1.66 million rows).
+        ``"bank"``, ``"dutch"``, ``"acs_income"`` (1.66 million rows) or ``"news"`` (sentences and the side of their
+        outlet).
     coding
         ``"raw"`` (as published), ``"nominal"`` (the paper's discretised codes, NaN = missing) or ``"one-hot"`` (CSR).
         The last two learn cut points and pooled values from all rows, as the paper did; to learn them on training
-        folds only, load ``"raw"`` and put ``Discretize`` and ``OneHot`` in a pipeline.
+        folds only, load ``"raw"`` and put ``Discretize`` and ``OneHot`` in a pipeline. ``"news"`` is text and has no
+        other coding than ``"raw"``.
     n, random_state
         For ``"synthetic"``: how many rows (default 1000), and the seed.
     path
-        For ``"dutch"``: the user's ARFF file.
+        For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file, where none of the folders below has
+        it.
     data_home
-        A folder with the UCI files (plain or gzip'ed), looked at before the one that the environment variable
-        NERM_DATA names; scikit-learn's cache of OpenML downloads goes there too. Without UCI files the data come from
-        OpenML.
+        A folder with the published files (plain or gzip'ed), looked at before the one that the environment variable
+        NERM_DATA names; scikit-learn's cache of OpenML downloads goes there too. Without these files Adult, German,
+        Bank and ACSIncome come from OpenML.
 
     Returns
     -------
@@ -75,11 +80,18 @@ def load(
     """
     check_known(name, "'name'", names())
     check_known(coding, "'coding'", CODINGS)
-    owners = (("n", n, "synthetic"), ("random_state", random_state, "synthetic"), ("path", path, "dutch"))
-    for option, value, owner in owners:
-        if value is not None and name != owner:
-            must = f"{option!r} must be given for {owner!r} only"
+    options = {
+        "n": (n, ["synthetic"]),
+        "random_state": (random_state, ["synthetic"]),
+        "path": (path, ["dutch", "news"]),
+    }
+    for option, (value, owners) in options.items():
+        if value is not None and name not in owners:
+            must = f"{option!r} must be given for {' and '.join(map(repr, owners))} only"
             raise InvalidInputError(must, f"it with {name!r}", f"Leave {option!r} out")
+    if name == "news" and coding != "raw":
+        do = "Load it raw and turn its text into numbers, with scikit-learn's TfidfVectorizer for instance"
+        raise InvalidInputError("'coding' must be 'raw' for 'news', which is text", repr(coding), do)
     if name == "synthetic":
         n = 1000 if n is None else n
         drawn = synthetic(n, random_state)
@@ -88,6 +100,8 @@ def load(
         raw = _diabetes()
     elif name == "dutch":
         raw = _dutch(path)
+    elif name == "news":
+        raw = _news(path, data_home)
     elif name == "acs_income":
         frame, source = read_acs_income(data_home)
         raw = _labelled(name, frame, source=source)
@@ -117,16 +131,39 @@ def _dataset(name: str, X: Any, y: Floats, viewpoint: Floats, **more: Any) -> Da
 
 def _labelled(name: str, frame: Any, **more: Any) -> Dataset:
     """Return the raw data set of a whole table, two of whose columns are the target and the viewpoint."""
-    roles = [PUBLISHED[name]["target"], PUBLISHED[name]["viewpoint"]]
-    y, v = (np.where((frame[column] == value).to_numpy(), 1.0, -1.0) for column, value in roles)
-    return _dataset(name, frame.drop(columns=[column for column, _ in roles]), y, v, frame=frame, **more)
+    columns = [column for column, _ in _roles(name)]
+    return _dataset(name, frame.drop(columns=columns), *_signs(name, frame), frame=frame, **more)
+
+
+def _roles(name: str) -> list[list[str]]:
+    """Return (column, value that is +1) of the target and of the viewpoint."""
+    return [PUBLISHED[name]["target"], PUBLISHED[name]["viewpoint"]]
+
+
+def _signs(name: str, frame: Any) -> list[Floats]:
+    """Return target and viewpoint of the rows."""
+    return [np.where((frame[column] == value).to_numpy(), 1.0, -1.0) for column, value in _roles(name)]
+
+
+def _described(name: str, frame: Any, rows: int) -> str:
+    """Return the published description, and whether this file has as many rows as the one that it is of."""
+    description: str = PUBLISHED[name]["description"]
+    other = f" The file in circulation has {rows} rows, this one {len(frame)}."
+    return description if len(frame) == rows else description + other
 
 
 def _dutch(path: Any) -> Dataset:
-    frame, description = dutch_census.read_dutch(path), PUBLISHED["dutch"]["description"]
-    if len(frame) != dutch_census.ROWS:
-        description += f" The file in circulation has {dutch_census.ROWS} rows, this one {len(frame)}."
-    return _labelled("dutch", frame, description=description, source=str(path))
+    frame = dutch_census.read_dutch(path)
+    return _labelled("dutch", frame, description=_described("dutch", frame, dutch_census.ROWS), source=str(path))
+
+
+def _news(path: Any, data_home: Any) -> Dataset:
+    """Return the sentences that have a side and a label; the whole table is the data set's frame."""
+    frame, source = read_news(path, data_home)
+    sided = frame["type"].isin(["left", "right"]) & frame["label_bias"].isin(["Non-biased", "Biased"])
+    rows = frame[sided]
+    more = {"frame": frame, "source": source, "description": _described("news", frame, NEWS_ROWS)}
+    return _dataset("news", rows[PUBLISHED["news"]["features"]], *_signs("news", rows), **more)
 
 
 def _diabetes() -> Dataset:

@@ -325,7 +325,8 @@ def test_acs_income_that_is_another_table_is_refused(tmp_path):
         (
             ("iris",),
             {},
-            "'name' must be one of 'acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'synthetic'. "
+            "'name' must be one of 'acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'news', "
+            "'synthetic'. "
             "Got 'iris'. Use one of these names.",
         ),
         (
@@ -337,7 +338,7 @@ def test_acs_income_that_is_another_table_is_refused(tmp_path):
         (
             ("synthetic",),
             {"path": "x"},
-            "'path' must be given for 'dutch' only. Got it with 'synthetic'. Leave 'path' out.",
+            "'path' must be given for 'dutch' and 'news' only. Got it with 'synthetic'. Leave 'path' out.",
         ),
         (
             ("synthetic",),
