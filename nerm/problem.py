@@ -394,7 +394,8 @@ class Problem:
         measure : str or callable
             A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk", "equal_opportunity_difference",
             "predictive_equality_difference", "equalized_odds_difference", "normalized_prejudice_index") or a function
-            ``(y, scores, viewpoint) -> signed float``.
+            ``(y, scores, viewpoint) -> signed float``. What moves the latter is a term with balanced weights or, where
+            the problem's own neutrality term has an array of weights (`nerm.weights.within`), with these.
         tol : float
             The relative gap of every solve.
         on : (X, y, viewpoint), optional

@@ -8,7 +8,7 @@ depend on the data only, so the relaxed problem stays convex.
 
 All weights here have mean 1, so a neutrality weight eta keeps its meaning whichever are used. A function of this
 module called ``..._weights`` can be asked for by its name: a new one is one new function. Its arguments are some of
-`y`, `viewpoint` and `sample_weight`.
+`y`, `viewpoint` and `sample_weight`. What needs more, as `within` needs strata, is called, and its array given.
 """
 
 import inspect
@@ -20,7 +20,7 @@ import numpy as np
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
-from nerm.validation import as_vector, as_weights
+from nerm.validation import as_vector, as_weights, check_finite, check_present, flat
 
 
 def uniform_weights(viewpoint: Any) -> Floats:
@@ -92,6 +92,47 @@ def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = Non
     return _balance(v, sample_weight, _labels(y, len(v)) < 0, " and y = -1")
 
 
+def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
+    """Return u_i = n_s / (2 n_{s, v_i}) for row i in stratum s, (n,): balanced within each stratum.
+
+    Conditional neutrality (Zliobaite, Kamiran and Calders 2011): some attribute explains a part of the difference
+    between the groups, and only what is left within its values is to vanish. With these weights the weighted agreement
+    is the mean of the strata's Calders-Verwer scores, each by its share of rows::
+
+        (1/n) sum_i u_i sign f_i sign v_i = sum_s (n_s / n) ( P(f > 0 given v > 0, s) - P(f > 0 given v <= 0, s) )
+
+    A stratum in which one group is missing has no difference. Its rows get weight 0 and n counts the other rows in its
+    place, so that u has mean 1 all the same.
+
+    Parameters
+    ----------
+    strata : array-like of shape (n,)
+        The explanatory attribute: words or numbers, one stratum a value. Combine several into one, and bin numbers.
+    viewpoint, sample_weight : array-like of shape (n,)
+        As for `balanced_weights`.
+
+    Examples
+    --------
+    >>> within(["a", "a", "a", "b", "b"], [1, -1, -1, 1, -1])
+    array([1.5 , 0.75, 0.75, 1.  , 1.  ])
+    """
+    v = _signs(viewpoint)
+    s = as_weights(sample_weight, len(v), "sample_weight")
+    labels = flat(strata, len(v), "strata", f"entry for each of the {len(v)} rows")
+    check_present(labels, "strata")
+    if labels.dtype.kind == "f":
+        check_finite(labels, "strata")
+    _, stratum = np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True)
+    above, size = np.bincount(stratum, weights=s * (v > 0)), np.bincount(stratum, weights=s)
+    size[(above == 0) | (above == size)] = 0.0  # one group only: nothing to compare
+    if not size.any():
+        must, do = "both groups must be seen within some stratum", "Use fewer strata, or data where both are seen"
+        raise InvalidInputError(must, f"{len(size)} strata with one group each", do)
+    of_own = np.where(v > 0, above[stratum], (size - above)[stratum])
+    u = np.divide(size[stratum], 2.0 * of_own, out=np.zeros(len(v)), where=size[stratum] > 0)
+    return u * float(s.sum() / size.sum())
+
+
 def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Turn a name of `NAMES`, an array or None (uniform) into neutrality weights, (n,).
 
@@ -157,4 +198,4 @@ _FUNCTIONS: dict[str, Callable[..., Floats]] = {
 #: The weights that can be asked for by name: the paper's, those of demographic parity, those of equal opportunity …
 NAMES = tuple(name.removesuffix("_weights") for name in _FUNCTIONS)
 
-__all__ = ["NAMES", "resolve", *_FUNCTIONS]
+__all__ = ["NAMES", "resolve", "within", *_FUNCTIONS]

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nerm import metrics
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.weights import balanced_weights, equal_opportunity_weights, resolve
+from nerm.weights import balanced_weights, equal_opportunity_weights, resolve, within
 
 pairs = st.lists(st.tuples(st.sampled_from([-1, 1]), st.sampled_from([-1, 1])), min_size=2, max_size=30)
 
@@ -81,3 +82,42 @@ def test_the_group_that_is_missing_is_named(value):
     with pytest.raises(InvalidInputError) as caught:
         balanced_weights(np.full(4, value))
     assert f"some row must have viewpoint {-value:+.0f}. Got none" in str(caught.value)
+
+
+strata_and_sides = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from([-1, 1]), st.sampled_from([-1, 1])), min_size=2, max_size=40
+)
+
+
+@given(strata_and_sides)
+def test_within_strata_weighted_c_sgn_is_the_mean_difference_of_rates_by_share_of_rows(rows):
+    strata, v, f = (list(column) for column in zip(*rows, strict=True))
+    mixed = [s for s in set(strata) if {side for other, side, _ in rows if other == s} == {-1, 1}]
+    if not mixed:
+        with pytest.raises(InvalidInputError, match=r"both groups must be seen within some stratum\. Got"):
+            within(strata, v)
+        return
+    u, total, expected = within(strata, v), 0, 0.0
+    for s in mixed:
+        own = [(side, score) for other, side, score in rows if other == s]
+        rates = [[score > 0 for side, score in own if side == group] for group in (1, -1)]
+        one, other = (sum(yes) / len(yes) for yes in rates)
+        total, expected = total + len(own), expected + len(own) * (one - other)
+    assert np.mean(u) == pytest.approx(1.0, rel=1e-12)
+    assert all(u[i] == 0 for i in range(len(v)) if strata[i] not in mixed)
+    assert metrics.neutrality_risk(f, v, u) == pytest.approx(abs(expected) / total, abs=1e-12)
+
+
+def test_one_stratum_is_balanced_and_a_row_of_weight_two_is_two_rows():
+    v, s, strata = [1, 1, -1, -1, 1], [2, 1, 1, 3, 2], [1, 1, 1, 2, 2]
+    assert within(np.zeros(5), v).tolist() == pytest.approx(balanced_weights(v).tolist(), rel=1e-14)
+    twice = np.repeat(np.arange(5), s)
+    spelled_out = within(np.array(strata)[twice], np.array(v)[twice])
+    assert within(strata, v, s)[twice] == pytest.approx(spelled_out, rel=1e-14)
+
+
+def test_strata_that_do_not_fit_the_rows_are_named():
+    with pytest.raises(InvalidInputError, match=r"'strata' must have one entry for each of the 3 rows"):
+        within(["a", "b"], [1, -1, 1])
+    with pytest.raises(InvalidInputError, match=r"'strata' must .* Got nan at index 1"):
+        within([1.0, np.nan, 1.0], [1, -1, 1])

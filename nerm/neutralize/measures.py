@@ -26,7 +26,7 @@ class Measure:
     ----------
     name : str
         That of the function in `nerm.metrics`, or of the callable.
-    weights : tuple of str
+    weights : tuple of str or array
         Which neutrality weights move it: one signed part each.
     function : callable, optional
         A measure of one's own, ``(y, scores, viewpoint) -> signed float``.
@@ -34,7 +34,7 @@ class Measure:
     """
 
     name: str
-    weights: tuple[str, ...]
+    weights: tuple[Any, ...]
     function: Callable[..., float] | None = None
 
     def parts(self, y: Floats, scores: Floats, viewpoint: Floats, row_weight: Floats) -> list[float]:

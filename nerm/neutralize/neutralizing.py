@@ -1,7 +1,7 @@
 """Neutral up to a limit: which surrogate serves best, at which weight, and whether the answer is one to be used."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from nerm.problem import Problem
 from nerm.solution import Solution
 from nerm.solvers import Relatives
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_positive
+from nerm.validation import as_nonnegative, as_positive, as_weights
 from nerm.viewpoint import resolve
 
 
@@ -28,7 +28,8 @@ from nerm.viewpoint import resolve
 class Asking:
     """What is asked of one problem or of several classes alike (`nerm.Problem.neutralize` explains).
 
-    Beside that, estimators give the weights of rows in the measure, the first weight to try and the solver.
+    Beside that, estimators give the weights of rows in the measure, the first weight to try and the solver; `moved_by`
+    are the neutrality weights, (n,), of the term that moves a measure of one's own, where balanced ones do not.
     """
 
     limit: float
@@ -40,12 +41,15 @@ class Asking:
     row_weight: Floats | None = None
     first: float | None = None
     solver: Any = "auto"
+    moved_by: Floats | None = None
 
     def study(self, problem: Problem, on: Any = None, *, among_classes: bool = False) -> Attempts:
         """Return the plain solution of a problem, to be neutralized; all that is asked for is checked."""
         limit, keep = as_nonnegative(self.limit, "limit"), as_nonnegative(self.keep, "keep")
         weight = np.ones(problem.n) if self.row_weight is None else self.row_weight
         measured, views, tol = as_measure(self.measure), _viewpoints(problem), as_positive(self.tol, "tol")
+        if self.moved_by is not None:
+            measured = replace(measured, weights=(self.moved_by,))
         everybody = np.ones(problem.n, dtype=bool)
         trial = Trial(problem, measured, views, weight, everybody, tol, Relatives(self.solver))
         return Attempts(trial, limit, keep, _elsewhere(trial, on), self.first, among_classes)
@@ -87,7 +91,7 @@ def neutralize(
     problem: Problem, limit: float, measure: Any, *, on: Any = None, surrogate: Any = "auto", **asked: Any
 ) -> Neutralized:
     """Return the solution whose measured neutrality is within the limit (`nerm.Problem.neutralize` explains)."""
-    asking = Asking(limit, measure, **asked)
+    asking = Asking(limit, measure, moved_by=_own_weights(problem) if callable(measure) else None, **asked)
     judge_of(asking.prefer), candidates_of(surrogate)  # what is wrong is said before anything is solved
     return asking.answers([asking.study(problem, on)], [surrogate])[0]
 
@@ -108,6 +112,14 @@ def best_surrogate(problem: Problem, limit: float, measure: Any, **asked: Any) -
         return candidates[0]
     choice = asking.choice(study, candidates)
     return None if (choice["worth"] == -np.inf).all() else candidates[int(choice.index[0])]
+
+
+def _own_weights(problem: Problem) -> Floats | None:
+    """Return the array of weights of the problem's one neutrality term, None where there is no such array."""
+    terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
+    if len(terms) != 1 or terms[0].weights is None or isinstance(terms[0].weights, str):
+        return None
+    return as_weights(terms[0].weights, problem.n, "weights")
 
 
 def _viewpoints(problem: Problem) -> tuple[str, ...]:

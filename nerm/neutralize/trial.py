@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class Part:
     """One signed part of the measure: the viewpoint it is about and the weights of the term that moves it."""
 
     viewpoint: str
-    weights: str
+    weights: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,6 +154,30 @@ def test_a_measure_of_ones_own_and_other_rows():
     assert found.measure == "difference"
 
 
+def test_within_strata_the_own_weights_of_the_term_move_the_measure():
+    rng = np.random.default_rng(8)
+    stratum = rng.integers(0, 2, size=1500)
+    v = np.where(rng.random(1500) < np.where(stratum == 1, 0.8, 0.2), 1.0, -1.0)  # the groups differ in strata
+    noise = rng.normal(size=(1500, 3))
+    X = np.column_stack([stratum + 0.2 * noise[:, 0], 0.5 * v + noise[:, 1], noise[:, 2]])
+    y = np.where(2 * stratum - 1 + X[:, 1] + 0.5 * noise[:, 0] > 0, 1.0, -1.0)
+
+    def conditional(y, f, v):
+        parts = [rate(f, (v > 0) & (stratum == k)) - rate(f, (v < 0) & (stratum == k)) for k in (0, 1)]
+        return float(np.mean(stratum == 0) * parts[0] + np.mean(stratum == 1) * parts[1])
+
+    u = nerm.weights.within(stratum, v)
+    plain = PLAIN.on(X, y, viewpoint=v).solve().training_scores()
+    problem = (PLAIN + nerm.Neutrality(nerm.Logistic(), weights=u)).on(X, y, viewpoint=v)
+    found = problem.neutralize(0.02, conditional, surrogate=nerm.Logistic())
+    f = found.solution.training_scores()
+    assert conditional(y, plain, v) > 0.1
+    assert abs(conditional(y, f, v)) <= 0.02
+    assert MEASURES["calders_verwer_score"](y, f, v) > 0.3  # what the strata explain may stay
+    (term,) = [t.term for t in found.solution.problem.objective.terms if isinstance(t.term, nerm.Neutrality)]
+    np.testing.assert_allclose(term.weights, u)
+
+
 def test_two_viewpoints_jointly():
     X, y, v = data(6, n=2000)
     y = np.where(X[:, 0] + X[:, 1] + 2 * X[:, 2] > 0, 1.0, -1.0)
