@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from tasks import one_hot
 
 import nerm
 from nerm.chunks import save_chunk
 
 PART = 1_000_000
-CASES = [("hinge", 0.1), ("hinge", 1.0), ("hinge", 10.0), ("logistic", 1.0)]
+CASES = [("hinge", 1.0), ("logistic", 1.0), ("hinge", 0.1), ("hinge", 10.0)]
+COLUMNS = ["case", "rows", "status", "relative_gap", "passes", "kept", "seconds", "processor", "GiB", "bytes_a_pass"]
 
 
 def objective(name: str, eta: float, n: int) -> Any:
@@ -55,26 +58,79 @@ def one_hot_part(part: int, rows: int = PART) -> tuple[Any, np.ndarray, np.ndarr
     return X, found[0], found[1]
 
 
-def fit(folder: str, rows: int, name: str, eta: float, tol: float) -> dict[str, Any]:
-    """Fit from files and return what it took."""
-    started = time.perf_counter()
-    paths = [str(path) for path in sorted(Path(folder).glob("*.npz"))[: rows // PART]]
-    problem = objective(name, eta, rows).on(nerm.Chunks(paths))
-    solution = problem.solve(tol)
+def files(folder: str, rows: int) -> list[str]:
+    """Return the files of so many rows; fewer than a million are cut from the first one."""
+    if rows >= PART:
+        return [str(path) for path in sorted(Path(folder).glob("*.npz"))[: rows // PART]]
+    path = Path(folder) / f"cut-{rows}" / "000.npz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        X, y, v = one_hot_part(0)
+        save_chunk(path, X[:rows], y[:rows], v[:rows])
+    return [str(path)]
+
+
+def fit(folder: str, rows: int, case: str, tol: float, workers: int = 0, checkpoint: str = "") -> dict[str, Any]:
+    """Fit from files, on a cluster where workers are asked for, and return what it took."""
+    name, eta = case.split(":")
+    paths = files(folder, rows)
+    with ExitStack() as stack:
+        if workers:
+            from distributed import Client, LocalCluster
+
+            local = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            stack.enter_context(Client(stack.enter_context(local)))
+        started = time.perf_counter(), time.process_time()
+        problem = objective(name, float(eta), rows).on(nerm.Chunks(paths))
+        start = (np.zeros(problem.frame.hypothesis.size), 0.0) if checkpoint else None  # far off: more passes
+        solution = problem.solve(tol, checkpoint=checkpoint or None, start=start)
+        seconds, processor = time.perf_counter() - started[0], time.process_time() - started[1]
     return {
-        "case": f"{name}, eta {eta:g}", "rows": rows, "status": solution.status.value,
+        "case": f"{name}, eta {eta}", "rows": rows, "status": solution.status.value,
         "relative_gap": solution.certificate.relative_gap, "passes": 1 + solution.stats.details["passes"],
-        "kept": solution.stats.details["kept"], "seconds": time.perf_counter() - started,
-        "bytes_a_pass": sum(Path(path).stat().st_size for path in paths),
+        "read": problem.chunks.passes, "kept": solution.stats.details["kept"], "seconds": seconds,
+        "processor": processor, "bytes_a_pass": sum(Path(path).stat().st_size for path in paths),
+        "total": solution.objective.total, "coef": solution.coef.tolist(), "intercept": solution.intercept,
+        "decisions": solution.stats.details["decisions"][0].sum(axis=0).tolist(),
     }  # fmt: skip
 
 
-def outside(*arguments: str) -> dict[str, Any]:
-    """Run one fit in a process of its own; its largest resident set is the system's word."""
-    done = subprocess.run([sys.executable, __file__, "fit", *arguments], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20  # the largest so far
-    return {**found, "GiB": peak}
+def family(pid: int) -> list[int]:
+    """Return a process and all that it has started."""
+    try:
+        children = [int(c) for t in Path(f"/proc/{pid}/task").iterdir() for c in (t / "children").read_text().split()]
+    except OSError:
+        return []
+    return [pid, *(one for child in children for one in family(child))]
+
+
+def resident(pid: int, field: str) -> float:
+    """Return a line of /proc/PID/status in GiB; 0 for a process that is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 2**20 for line in lines if line.startswith(field)), 0.0)
+
+
+def outside(arguments: list[str], watch: Callable[[Any], None] = lambda _: None) -> dict[str, Any]:
+    """Run one fit in a process of its own, whose memory is read from outside while it runs.
+
+    "GiB" is the largest resident set that the system saw of any of its processes (VmHWM), "GiB of all" the largest
+    sum at one moment.
+    """
+    command = [sys.executable, __file__, "fit", *arguments]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak, together = 0.0, 0.0
+    while running.poll() is None:
+        members = family(running.pid)
+        peak = max([peak, *(resident(pid, "VmHWM") for pid in members)])
+        together = max(together, sum(resident(pid, "VmRSS") for pid in members))
+        watch(running)
+        time.sleep(0.05)
+    output = running.communicate()[0].splitlines()
+    found = json.loads(output[-1]) if output else {"status": f"ended by signal {-running.returncode}"}
+    return {**found, "GiB": peak, "GiB of all": together}
 
 
 def in_memory(rows: int, tol: float) -> None:
@@ -96,6 +152,18 @@ def in_memory(rows: int, tol: float) -> None:
         print(f"{name}, eta {eta:g}: chunks {one:.2f} s, memory {other:.2f} s, ratio {one / other:.2f}", flush=True)
 
 
+def growth(folder: str, rows: list[int], tol: float, table: str) -> None:
+    """Fit every case at every size, print it, and write the table."""
+    found = []
+    for name, eta in CASES:
+        for n in rows:
+            found.append(outside([folder, "--rows", str(n), "--tol", str(tol), "--case", f"{name}:{eta:g}"]))
+            print({key: value for key, value in found[-1].items() if key in COLUMNS}, flush=True)
+            if table:
+                frame = pd.DataFrame(found)[COLUMNS]
+                frame.to_csv(table, index=False, float_format="%.4g")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("write", "growth", "memory", "fit"))
@@ -103,19 +171,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--case", default="hinge:1")
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--checkpoint", default="")
+    parser.add_argument("--table", default="")
     given = parser.parse_args()
     if given.what == "write":
         write(Path(given.folder), max(given.rows))
     elif given.what == "memory":
         in_memory(given.rows[0], given.tol)
-    elif given.what == "fit":
-        name, eta = given.case.split(":")
-        print(json.dumps(fit(given.folder, given.rows[0], name, float(eta), given.tol)))
+    elif given.what == "growth":
+        growth(given.folder, given.rows, given.tol, given.table)
     else:
-        for name, eta in CASES:
-            for rows in given.rows:
-                arguments = [given.folder, "--rows", str(rows), "--tol", str(given.tol), "--case", f"{name}:{eta}"]
-                print(json.dumps(outside(*arguments)), flush=True)
+        print(json.dumps(fit(given.folder, given.rows[0], given.case, given.tol, given.workers, given.checkpoint)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from nerm.atoms.logistic import Logistic
 from nerm.bind import bind
 from nerm.chunks import second_order
 from nerm.chunks.chunk_coding import LABELS, VIEWS
+from nerm.chunks.progress import numbered
 from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.measures import as_measure
@@ -41,6 +42,8 @@ class ChunkedTrial(Trial):
     """A trial whose solutions are those of all rows; its own problem is that of the sample."""
 
     whole: Any = None
+    checkpoint: Any = None
+    solved: list[int] = field(default_factory=list)
 
     def solve(
         self, surrogate: Any, etas: Sequence[float], sides: Sequence[str], start: Solution | None = None
@@ -59,7 +62,9 @@ class ChunkedTrial(Trial):
 
     def _solved(self, objective: Objective, start: Solution | None) -> Solution:
         problem = self.whole.with_objective(objective)
-        found: Solution = problem.solve(self.tol, start=None if start is None else (start.coef, start.intercept))
+        at, file = None if start is None else (start.coef, start.intercept), numbered(self.checkpoint, len(self.solved))
+        self.solved.append(1)
+        found: Solution = problem.solve(self.tol, start=at, checkpoint=file)
         return found
 
     def scores(self, solution: Solution) -> Floats:
@@ -80,7 +85,7 @@ class ChunkedTrial(Trial):
 
 def neutralize_chunks(
     problem: ChunkedProblem, limit: float, measure: Any = "calders_verwer_score", *, tol: float = 1e-6,
-    surrogate: Any = None, keep: float = 0.5,
+    surrogate: Any = None, keep: float = 0.5, checkpoint: Any = None,
 ) -> Neutralized:  # fmt: skip
     """Return the solution whose measured neutrality on all rows is within a limit."""
     chosen = surrogate or (Logistic() if problem.method is second_order else Hinge())
@@ -101,7 +106,7 @@ def neutralize_chunks(
         eta = small.neutralize(limit, measure, tol=1e-4, surrogate=chosen, keep=keep).eta
         first = eta if isinstance(eta, float) and eta > 0 else None
     ones, everybody = np.ones(small.n), np.ones(small.n, dtype=bool)
-    trial = ChunkedTrial(small, measured, views, ones, everybody, tol, whole=problem)
+    trial = ChunkedTrial(small, measured, views, ones, everybody, tol, whole=problem, checkpoint=checkpoint)
     study = Attempts(trial, limit, keep, trial.on_all_rows, first)
     found = study.of(chosen)
     if found is None:

@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from numbers import Number
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from nerm.chunks.pieces import Raw
+from nerm.chunks.pieces import Raw, row_bytes
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.typing import Array, Floats
-from nerm.validation import as_matrix, as_vector, as_weights
+from nerm.validation import as_matrix, as_vector, as_weights, check_present, flat
+from nerm.viewpoint import MOST_VALUES
 
 MOST_LEVELS = 200  # words of a column of a table that are kept
-MOST_VALUES = 50  # of a viewpoint: beyond, it is real and only its signs are counted
+BELOW, ABOVE = ("v <= 0",), ("v > 0",)  # of a real viewpoint, of more than MOST_VALUES numbers, signs are counted
+SAME = 1e-11  # of its mass: what a checksum may differ by on another processor
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +51,50 @@ class Checked:
         return Checked(X, self.y[rows], views, self.sample_weight[rows], self.name)
 
     @property
-    def fingerprint(self) -> tuple[int, float, float]:
-        """The number of rows, and two sums that hardly stay when a row changes."""
-        if hasattr(self.X, "iloc"):
-            hashed = pd.util.hash_pandas_object(self.X, index=False).to_numpy()
-            return self.n, float(hashed.sum(dtype=np.uint64)), float(self.sample_weight.sum())
-        entries = np.asarray(self.X.data if sp.issparse(self.X) else self.X)
-        views = sum(float(pd.util.hash_array(v)[:: max(1, self.n // 1000)].sum()) for v in self.viewpoints.values())
-        places = float(self.X.indices.sum(dtype=np.int64)) if sp.issparse(self.X) else 0.0
-        return self.n, float(entries.sum()) + places, views + float(self.sample_weight.sum())
+    def fingerprint(self) -> Fingerprint:
+        """The number of rows, and sums of all that is in them, weighed by place.
+
+        What a row has to say becomes one number, X r for a fixed r or a hash of words, and labels, viewpoints and
+        weights one each. A change that the sum does not show is too small to move an objective.
+        """
+        places = _spread(self.n)
+        numbers = [_row_numbers(self.X), _vector_numbers(self.y), self.sample_weight]
+        numbers += [_vector_numbers(v) for v in self.viewpoints.values()]
+        sums = [(float(places @ z), float(places @ np.abs(z))) for z in numbers]
+        return Fingerprint(self.n, sum((1 + k) * one for k, (one, _) in enumerate(sums)), sum(size for _, size in sums))
+
+
+class Fingerprint(NamedTuple):
+    """What a chunk must agree in with itself in every pass."""
+
+    rows: int
+    checksum: float
+    mass: float
+
+    def agrees(self, other: Fingerprint) -> bool:
+        """Whether two are of the same rows."""
+        return self.rows == other.rows and abs(self.checksum - other.checksum) <= SAME * max(self.mass, other.mass)
+
+
+def _spread(count: int) -> Floats:
+    """Return numbers between 1 and 2, no two alike: multiples of the golden ratio without their integers."""
+    return np.asarray(1.0 + (np.arange(count) * 0.6180339887498949) % 1.0)
+
+
+def _row_numbers(X: Any) -> Floats:
+    """Return one number for each row of a matrix or of a frame of words."""
+    if hasattr(X, "iloc"):
+        return _unit(pd.util.hash_pandas_object(X, index=False).to_numpy())
+    return np.asarray(X @ _spread(X.shape[1]))
+
+
+def _vector_numbers(values: Array) -> Floats:
+    """Return numbers as they are and words as hashes."""
+    return values.astype(float) if values.dtype.kind in "fiub" else _unit(pd.util.hash_array(values.astype(object)))
+
+
+def _unit(hashes: Array) -> Floats:
+    return np.asarray(hashes / 2.0**64)
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -76,7 +114,7 @@ def together(parts: list[Checked]) -> Checked:
 def checked(raw: Raw) -> Checked:
     """Check the parts of a chunk by themselves; the error says which chunk it is."""
     try:
-        X: Any = raw.X if hasattr(raw.X, "iloc") else as_matrix(raw.X)
+        X: Any = raw.X if raw.is_table else as_matrix(raw.X)
         n = X.shape[0]
         y = _values(raw.y, n, "y")
         views = {name: _values(v, n, name) for name, v in raw.viewpoints.items()}
@@ -91,18 +129,21 @@ def checked(raw: Raw) -> Checked:
 
 def _values(given: Any, n: int, name: str) -> Array:
     """Return labels or groups, numbers or words, one a row, none missing."""
-    values = np.asarray(given)
-    if values.dtype.kind in "fiub" and values.ndim:
-        values = as_vector(values, n, name) if values.dtype.kind == "f" else values
-    if values.shape != (n,):
-        must = f"{name!r} must have one entry for each of the {n} rows"
-        raise InvalidInputError(must, f"shape {values.shape}", f"Pass a vector of length {n}")
+    values = flat(given, n, name, f"entry for each of the {n} rows")
+    check_present(values, name)
+    if values.dtype.kind == "f":
+        return as_vector(values, n, name)
     if values.dtype.kind == "O":
-        missing = np.asarray(pd.isna(values))
-        if missing.any():
-            got = f"{values[missing][0]} at index {int(missing.argmax())}"
-            raise InvalidInputError(f"{name!r} must not be missing", got, "Drop these rows or give them a value")
+        kinds = {type(value) for value in values.tolist()}
+        if len({_is_word(kind) for kind in kinds}) > 1:
+            raise InvalidInputError(f"{name!r} must hold values of one type", f"mixed types, first {values[0]!r}",
+                                    "Convert them")  # fmt: skip
+        values = np.array(values.tolist())
     return values
+
+
+def _is_word(kind: type) -> bool:
+    return issubclass(kind, str) or not issubclass(kind, Number | np.number | np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,27 +169,59 @@ class Census:
     columns: tuple[Any, ...]
     counts: Mapping[str, Counter[Any]]
     weights: Mapping[str, Counter[Any]]
-    fingerprints: Mapping[str, tuple[int, float, float]]
+    fingerprints: Mapping[str, Fingerprint]
     sample: list[tuple[Floats, Checked]] = field(repr=False)
     size: int
     levels: Mapping[str, set[str] | None] = field(default_factory=dict)
 
     def __add__(self, other: Census) -> Census:
-        if self.columns != other.columns or set(self.counts) != set(other.counts):
-            mine, theirs = next(iter(self.fingerprints)), next(iter(other.fingerprints))
-            must = f"every chunk must have the same columns and viewpoints as {mine}"
-            raise InvalidInputError(must, f"others in {theirs}", "Write all chunks in one way")
+        mine, theirs = next(iter(self.fingerprints)), next(iter(other.fingerprints))
+        for what in ("columns", "views", "kinds"):
+            if (one := getattr(self, what)) != (another := getattr(other, what)):
+                must = f"every chunk must have the {WORDS[what]} of {mine}, {_shown(one, another)}"
+                raise InvalidInputError(must, f"{_shown(another, one)} in {theirs}", "Write all chunks in one way")
         if both := self.fingerprints.keys() & other.fingerprints.keys():
             must = "every chunk must have a name of its own"
             raise InvalidInputError(must, f"{sorted(both)[0]} twice", "Give each file once")
-        real = {name for name in self.counts if name and (_is_real(self.counts[name]) or _is_real(other.counts[name]))}
-        counts = {k: _tally(self.counts[k], k in real) + _tally(other.counts[k], k in real) for k in self.counts}
-        weights = {k: _tally(self.weights[k], k in real) + _tally(other.weights[k], k in real) for k in self.counts}
-        merged = _smallest([*self.sample, *other.sample], self.size)
+        counts = {k: _added(self.counts[k], other.counts[k]) for k in self.counts}
+        weights = {k: _added(self.weights[k], other.weights[k]) for k in self.counts}
+        check_labels({label for label, _ in counts[""]}, f"{mine} to {theirs}")
+        size = min(self.size, other.size)
+        merged = _smallest([*self.sample, *other.sample], size)
         levels = {name: _few(words, other.levels[name]) for name, words in self.levels.items()}
         marks = {**self.fingerprints, **other.fingerprints}
         return replace(self, n=self.n + other.n, counts=counts, weights=weights, fingerprints=marks, sample=merged,
-                       levels=levels)  # fmt: skip
+                       size=size, levels=levels)  # fmt: skip
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The names of the viewpoints."""
+        return tuple(sorted(name for name in self.counts if name))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Whether labels and viewpoints are words or numbers."""
+        found = [("labels", {label for label, _ in self.counts[""]})]
+        found += [(name, {value for _, value in self.counts[name]}) for name in self.views]
+        return tuple(f"{name}: {'words' if any(isinstance(v, str) for v in values) else 'numbers'}"
+                     for name, values in found)  # fmt: skip
+
+
+WORDS = {"columns": "columns", "views": "viewpoints", "kinds": "kinds of values"}
+
+
+def _shown(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
+    """Return what one of two lists has and the other does not; the whole of a short one."""
+    apart = [value for value in one if value not in other] or list(one)
+    return ", ".join(map(str, apart[:3])) + (", …" if len(apart) > 3 else "") if apart else "none"
+
+
+def check_labels(labels: set[Any], where: str) -> None:
+    """Refuse more than two labels as soon as they are seen: to count real numbers would take all memory."""
+    if len(labels) > 2:
+        shown = ", ".join(sorted(map(repr, labels))[:5]) + (", …" if len(labels) > 5 else "")
+        must, got = f"in {where}, 'y' must hold at most two classes", f"{len(labels)} classes: {shown}"
+        raise InvalidInputError(must, got, "Select or merge classes so that two remain")
 
 
 def _few(*words: set[str] | None) -> set[str] | None:
@@ -157,18 +230,26 @@ def _few(*words: set[str] | None) -> set[str] | None:
     return None if None in words or len(found) > MOST_LEVELS else found
 
 
+def _added(one: Counter[Any], other: Counter[Any]) -> Counter[Any]:
+    """Return the sum of two counts; by signs where either has only these, or where both have too many numbers."""
+    total = one + other
+    return total if _is_real(one) and _is_real(other) else _tallied(total)
+
+
 def _is_real(counts: Counter[Any]) -> bool:
-    """Whether a viewpoint was seen with so many values that only signs are counted."""
-    return any(isinstance(value, str) and value in ("v < 0", "v > 0") for _, value in counts)
+    """Whether of a viewpoint only signs are counted."""
+    return any(isinstance(value, tuple) for _, value in counts)
 
 
-def _tally(counts: Counter[Any], real: bool) -> Counter[Any]:
-    """Return counts by the sign of the viewpoint where it is real."""
-    if not real or _is_real(counts):
+def _tallied(counts: Counter[Any]) -> Counter[Any]:
+    """Return the counts by sign where there are too many numbers, or signs among them already."""
+    values = {value for _, value in counts}
+    many = len(values) > MOST_VALUES and any(isinstance(value, float) for value in values)
+    if not many and not any(isinstance(value, tuple) for value in values):
         return counts
     by_sign: Counter[Any] = Counter()
     for (label, value), count in counts.items():
-        by_sign[label, "v > 0" if value > 0 else "v < 0"] += count
+        by_sign[label, value if isinstance(value, tuple) else ABOVE if value > 0 else BELOW] += count
     return by_sign
 
 
@@ -183,9 +264,20 @@ def _smallest(sample: list[tuple[Floats, Checked]], size: int) -> list[tuple[Flo
 
 @dataclass(frozen=True)
 class CountRows:
-    """The work of the first pass on one chunk."""
+    """The work of the first pass on one chunk.
+
+    Attributes
+    ----------
+    size, memory : int
+        Rows of the sample, and the bytes that they may take.
+    most : int
+        Rows that one chunk may bring, so that the samples of very many chunks do not have to travel whole.
+
+    """
 
     size: int
+    memory: int
+    most: int
     seed: int = 0
 
     def __call__(self, raw: Raw) -> Census:
@@ -194,25 +286,26 @@ class CountRows:
         counts, weights = {}, {}
         for name, values in {"": np.zeros(chunk.n, dtype=int), **chunk.viewpoints}.items():
             counts[name], weights[name] = _counted(chunk.y, values, chunk.sample_weight)
-        rng = np.random.default_rng([self.seed, *raw.name.encode()])
-        keys = rng.random(chunk.n)
-        kept = np.arange(chunk.n) if chunk.n <= self.size else np.sort(np.argpartition(keys, self.size)[: self.size])
-        table = hasattr(chunk.X, "iloc")
-        columns = tuple(chunk.X.columns) if table else (chunk.X.shape[1], sp.issparse(chunk.X))
-        levels = {name: _few(set(pd.unique(chunk.X[name]))) for name in chunk.X.columns} if table else {}
-        return Census(chunk.n, columns, counts, weights, {raw.name: chunk.fingerprint},
-                      [(keys[kept], chunk.at(kept))], self.size, levels)  # fmt: skip
+        check_labels({label for label, _ in counts[""]}, raw.name)
+        size = max(1, min(self.size, self.memory // row_bytes(chunk.X)))
+        most = min(self.most, size)
+        keys = np.random.default_rng([self.seed, *raw.name.encode()]).random(chunk.n)
+        kept = np.arange(chunk.n) if chunk.n <= most else np.sort(np.argpartition(keys, most)[:most])
+        levels = {name: _few(set(pd.unique(chunk.X[name]))) for name in chunk.X.columns} if raw.is_table else {}
+        return Census(chunk.n, raw.columns(chunk.X), counts, weights, {raw.name: chunk.fingerprint},
+                      [(keys[kept], chunk.at(kept))], size, levels)  # fmt: skip
 
 
 def _counted(y: Array, values: Array, weight: Floats) -> tuple[Counter[Any], Counter[Any]]:
-    """Return rows and their weight by (label, value); by sign for a viewpoint of many values."""
+    """Return rows and their weight by (label, value); by sign for a viewpoint of many numbers."""
     labels, which = np.unique(y, return_inverse=True)
     groups, member = np.unique(values, return_inverse=True)
+    named = groups.tolist()
     if values.dtype.kind == "f" and len(groups) > MOST_VALUES:
-        groups, member = np.array(["v < 0", "v > 0"]), (sign(values) > 0).astype(int)
-    pair = which * len(groups) + member
-    size = len(labels) * len(groups)
+        named, member = [BELOW, ABOVE], (sign(values) > 0).astype(int)
+    pair = which * len(named) + member
+    size = len(labels) * len(named)
     rows, weights = np.bincount(pair, minlength=size), np.bincount(pair, weight, minlength=size)
-    keys = [(label, group) for label in labels.tolist() for group in groups.tolist()]
-    seen = [i for i in range(size) if rows[i]]
+    keys = [(label, group) for label in labels[:MOST_VALUES].tolist() for group in named]
+    seen = [i for i in range(len(keys)) if rows[i]]
     return Counter({keys[i]: int(rows[i]) for i in seen}), Counter({keys[i]: float(weights[i]) for i in seen})

@@ -11,7 +11,7 @@ import numpy as np
 from nerm import weights as neutrality_weights
 from nerm.algebra import Objective
 from nerm.blocks import Block, make_blocks
-from nerm.chunks.census import Census, Checked, checked
+from nerm.chunks.census import ABOVE, Census, Checked, Fingerprint, checked
 from nerm.chunks.pieces import Raw
 from nerm.errors import InvalidInputError
 from nerm.objective import Neutrality, viewpoint_of
@@ -19,6 +19,7 @@ from nerm.rows import as_given
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Matrix
 from nerm.validation import as_labels, as_vector
+from nerm.viewpoint import MOST_VALUES
 
 LABELS, VIEWS = np.array([-1.0, -1.0, 1.0, 1.0]), np.array([-1.0, 1.0, -1.0, 1.0])  # the four kinds of rows
 
@@ -68,16 +69,16 @@ class Coding:
     groups: Mapping[str, tuple[str, Any] | None]
     counts: Mapping[str, Floats]
     weights: Mapping[str, Floats]
-    fingerprints: Mapping[str, tuple[int, float, float]]
+    fingerprints: Mapping[str, Fingerprint]
     recipe: Any = None
 
     def read(self, raw: Raw) -> ChunkRows:
         """Return a chunk in numbers, after it was compared with what the first pass saw of it."""
         chunk = checked(raw)
         before, now = self.fingerprints.get(raw.name), chunk.fingerprint
-        if before is None or before[0] != now[0] or not np.allclose(before, now, rtol=1e-12, atol=0):
-            got = f"{raw.name} with {now[0]} rows" + (f", {before[0]} before" if before else ", which was not there")
-            changed = got if before is None or before[0] != now[0] else f"other values in {raw.name}"
+        if before is None or not before.agrees(now):
+            got = f"{raw.name} with {now.rows} rows" + (f", {before.rows} before" if before else ", which was not there")
+            changed = got if before is None or before.rows != now.rows else f"other values in {raw.name}"
             must, do = "chunks must not change between passes", "Read from files that nobody writes to, and run again"
             raise InvalidInputError(must, changed, do)
         return self.coded(chunk)
@@ -128,17 +129,22 @@ def learn(census: Census, *, groups: bool, recipe: Any = None, order: Any = None
 
 def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tuple[str, Any] | None]:
     """Return the viewpoints of one column: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
-    words = any(isinstance(value, str) and value not in ("v < 0", "v > 0") for value in values)
-    real = all(isinstance(value, float) for value in values) or (not words and isinstance(values[0], str))
+    words = any(isinstance(value, str) for value in values)
     if not groups and not words:
         return {name: None}
     if len(values) == 1:
         must = f"{name!r} must take at least two values"
         raise InvalidInputError(must, f"{values[0]!r} in every row", "Choose another viewpoint, or fit without one")
-    if (len(values) == 2 and not isinstance(values[0], str)) or (words and len(values) == 2):
-        return {name: (name, values[1])}
-    if real:
+    if isinstance(values[0], tuple):  # signs of very many numbers
         return {name: None}
+    if len(values) == 2:
+        return {name: (name, values[1])}
+    if any(isinstance(value, float) for value in values):
+        return {name: None}
+    if len(values) > MOST_VALUES:
+        must = f"{name!r} must have at most {MOST_VALUES} different values to be read as groups"
+        do = "Convert it to float to use it as a real-valued viewpoint, or merge values"
+        raise InvalidInputError(must, f"{len(values)}", do)
     return {f"{name}={value}": (name, value) for value in values}
 
 
@@ -146,7 +152,8 @@ def _kinds(counts: Mapping[str, Any], name: str, group: tuple[str, Any] | None, 
     """Return how many rows there are of each kind (-, -), (-, +), (+, -), (+, +) of label and viewpoint."""
     found = np.zeros(4)
     for (label, value), count in counts[name if group is None else group[0]].items():
-        positive = (value == "v > 0" if isinstance(value, str) else value > 0) if group is None else value == group[1]
+        above = value == ABOVE if isinstance(value, tuple) else None
+        positive = value == group[1] if group is not None else value > 0 if above is None else above
         found[2 * int(label == classes[1]) + int(positive)] += count
     return found
 

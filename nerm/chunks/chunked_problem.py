@@ -16,8 +16,9 @@ from nerm.atoms.difference import DCFunction
 from nerm.certificate import Certificate
 from nerm.chunks import few_rows, second_order
 from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms
-from nerm.chunks.progress import Progress, fingerprint, resume, save
-from nerm.chunks.source import Chunks, row_bytes
+from nerm.chunks.progress import Progress, fingerprint, numbered, resume, save
+from nerm.chunks.pieces import row_bytes
+from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
 from nerm.hypothesis import LinearHypothesis
 from nerm.multipliers import Multipliers
@@ -125,7 +126,8 @@ class ChunkedProblem:
             "calders_verwer_score", "neutrality_risk", or one of the differences of `nerm.metrics`.
         options
             ``tol``, the relative gap of every solve; ``surrogate``, psi, by default the hinge or logistic one as the
-            loss is; ``keep``, the share of the plain model's positive rate that must be left in every group.
+            loss is; ``keep``, the share of the plain model's positive rate that must be left in every group;
+            ``checkpoint``, a path: with "fit.npz" the solves write fit-0.npz, fit-1.npz and so on.
 
         Returns
         -------
@@ -137,7 +139,7 @@ class ChunkedProblem:
 
         return neutralize_chunks(self, limit, measure, **options)
 
-    def sweep(self, work: Callable[[Any], Any], state: Progress | None = None) -> Any:
+    def sweep(self, work: Callable[[Any], Any]) -> Any:
         """Do one pass over all chunks."""
         found = self.chunks.sweep(work)
         if found.rows != self.n:
@@ -170,7 +172,15 @@ class ChunkedProblem:
         found = self.method.pass_over(self, state)
         value = self.value(found.values, at[0]).total
         state = self.method.next_state(self, replace(state, best=at, value=value), found, tol)
-        return Certificate(value, min(state.bound, value), self.scale)
+        return Certificate(value, state.bound, self.scale)
+
+    def _certificate(self, state: Progress) -> Certificate:
+        """Return the certificate of the best hypothesis so far."""
+        return Certificate(state.value, state.bound, self.scale)
+
+    def _done(self, state: Progress, tol: float) -> bool:
+        """Whether value and bound meet."""
+        return state.best is not None and self._certificate(state).relative_gap <= tol
 
     @cached_property
     def scale(self) -> float:
@@ -224,13 +234,13 @@ class ChunkedProblem:
         started, until, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
         mark = fingerprint(self, tol)
         state = resume(checkpoint, mark) or self._begin(start, tol)
-        while not state.done(tol) and (state.best is None or (state.passes < max_passes and not clock.is_up(until))):
+        while state.best is None or not (self._done(state, tol) or state.passes >= max_passes or clock.is_up(until)):
             found = self.method.pass_over(self, state)
             value = self.value(found.values, state.at[0])
             state = replace(state, passes=state.passes + 1)
             if value.total < state.value:
                 state = replace(state, best=state.at, value=value.total, values=found.values, decisions=found.decisions)
-            if not state.done(tol):
+            if not self._done(state, tol):
                 state = self.method.next_state(self, state, found, tol)
             if checkpoint is not None:
                 save(checkpoint, state, mark)
@@ -251,7 +261,7 @@ class ChunkedProblem:
         assert state.best is not None
         coef, intercept = state.best
         value = self.value(state.values, coef)
-        certificate = Certificate(state.value, min(state.bound, state.value), self.scale)
+        certificate = self._certificate(state)
         missed = Status.TIME_LIMIT if timed_out else Status.INACCURATE
         status = Status.OPTIMAL if certificate.relative_gap <= tol else missed
         coef = np.array(coef)
@@ -262,12 +272,16 @@ class ChunkedProblem:
         return Solution(self.frame, status, coef, float(intercept), value.with_thetas(state.thetas), none, certificate,
                         stats, tol)  # fmt: skip
 
-    def path(self, eta: Sequence[float], tol: float = 1e-6, **options: Any) -> list[Solution]:
-        """Solve for every neutrality weight in `eta`, each from the last solution."""
+    def path(self, eta: Sequence[float], tol: float = 1e-6, *, checkpoint: Any = None, **options: Any) -> list[Solution]:
+        """Solve for every neutrality weight in `eta`, each from the last solution.
+
+        With ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for `solve`.
+        """
         found: list[Solution] = []
-        for one in eta:
+        for number, one in enumerate(eta):
             start = (found[-1].coef, found[-1].intercept) if found else None
-            found.append(self.with_neutrality(one).solve(tol, start=start, **options))
+            file = numbered(checkpoint, number)
+            found.append(self.with_neutrality(one).solve(tol, start=start, checkpoint=file, **options))
         return found
 
 

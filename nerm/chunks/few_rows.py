@@ -16,8 +16,9 @@ import scipy.sparse as sp
 
 from nerm.blocks import Block
 from nerm.chunks.chunk_coding import ChunkRows
+from nerm.chunks.estimate import estimate
 from nerm.chunks.progress import Progress
-from nerm.chunks.sums import FewRows, NearKinks
+from nerm.chunks.sums import FewRows, KeptRows, NearKinks, joined
 from nerm.hypothesis import LinearHypothesis, sorted_csr
 from nerm.problem import Problem
 from nerm.rows import as_given, distinct_rows
@@ -29,30 +30,38 @@ LEAST_ROWS, ROWS_SHARE = 50_000, 0.05  # kept around a hypothesis: at least, and
 GROUPS = 1000  # of mean rows, of each block, sign and slope: with more the small problem bends as the whole one does
 ENOUGH = 20_000  # rows of the sample that tell a distance
 FINER = 0.25  # of the tolerance, for a small problem
+STEP = 1e-3  # of the gap that is hoped to be closed, for an estimate
 
 
 def pass_over(problem: ChunkedProblem, state: Progress) -> FewRows:
     """Return what a pass at the next hypothesis finds."""
-    most = _most(problem, state)
-    work = _work(problem, state, np.inf, 2 * most)
-    work = replace(work, distance=_distance(problem, work, most))
-    found: FewRows = problem.sweep(work, state)
+    work = _within(problem, _work(problem, state), _most(problem, state))
+    found: FewRows = replace(problem.sweep(work), work=work)
     return found
 
 
 def next_state(problem: ChunkedProblem, state: Progress, found: FewRows, tol: float) -> Progress:
-    """Solve on few rows, and return the bound and where to look next."""
-    small = small_problem(problem, found)
+    """Solve on few rows, and return the bound and where to look next.
+
+    That is the optimum of the small problem where, by the sample, value and bound will meet there. Else rows that are
+    summed up would cross kinks on the way: it is the optimum of an estimate that lets them (`nerm.chunks.estimate`).
+    """
+    small = on_rows(problem, joined([*found.kept, found.mean_rows()]))
     solution = small.solve("auto", FINER * tol)
-    bound = max(state.bound, solution.certificate.dual)
+    bound = max(state.bound, solution.certificate.dual - solution.certificate.slack)
+    proposed = estimate(problem, state, found, problem.sample)
+    if proposed is not None:
+        model = on_rows(problem, proposed[0])
+        hoped = model.evaluate(solution.coef, solution.intercept).total - proposed[1] - bound
+        if hoped > tol * abs(bound):
+            solution = model.solve("auto", max(FINER * tol, STEP * min(hoped / abs(bound), 1.0)))
     thetas = solution.multipliers.thetas if solution.multipliers is not None else state.thetas
     at = (np.asarray(solution.coef), float(solution.intercept))
     return replace(state, at=at, bound=bound, thetas=thetas, kept=small.hypothesis.n)
 
 
-def small_problem(problem: ChunkedProblem, found: FewRows) -> Problem:
-    """Return the problem on the rows near a kink and the mean rows of all others."""
-    few = found.all_rows()
+def on_rows(problem: ChunkedProblem, few: KeptRows) -> Problem:
+    """Return the problem on some rows with the weights and targets that they have in each block."""
     X = sorted_csr(few.X)
     rows = distinct_rows(X, few.targets)
     blocks = tuple(
@@ -74,20 +83,20 @@ def small_problem(problem: ChunkedProblem, found: FewRows) -> Problem:
 def of_sample(problem: ChunkedProblem, rows: ChunkRows) -> Problem:
     """Return the problem on a sample of the rows."""
     zero = np.zeros(problem.frame.hypothesis.size), 0.0
-    found = _work(problem, Progress(zero, np.zeros(0)), np.inf, len(rows.y)).of(rows)
+    found = _work(problem, Progress(zero, np.zeros(0))).of(rows)
     share = len(rows.y) / problem.terms.coding.n
-    return replace(small_problem(problem, found), divisor=problem.terms.divisor * share)
+    return replace(on_rows(problem, joined(found.kept)), divisor=problem.terms.divisor * share)
 
 
-def _work(problem: ChunkedProblem, state: Progress, distance: float, most: int) -> NearKinks:
-    """Return the work of a pass at the next hypothesis, exact there and at the best one."""
+def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
+    """Return the work of a pass at the next hypothesis, exact there and at the best one, that keeps all rows."""
     X = problem.sample.X
     scores = X @ state.at[0] + state.at[1]
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, 1 + _cuts(X.shape[1]))[1:-1]))
     square = X.multiply(X) if sp.issparse(X) else X * X
     scale = np.sqrt(np.asarray(square.mean(axis=0)).ravel())
     scale = np.where(scale > 0, scale, np.inf)
-    return NearKinks(problem.terms, state.at, state.best or state.at, distance, most, edges, scale)
+    return NearKinks(problem.terms, state.at, state.best or state.at, np.inf, 1.0, edges, scale)
 
 
 def _cuts(columns: int) -> int:
@@ -101,16 +110,23 @@ def _most(problem: ChunkedProblem, state: Progress) -> int:
     return int(min(wanted, problem.rows_limit))
 
 
-def _distance(problem: ChunkedProblem, work: NearKinks, most: int) -> float:
-    """Return the distance from a kink within which about so many rows lie, found on the sample by bisection."""
+def _within(problem: ChunkedProblem, work: NearKinks, most: int) -> NearKinks:
+    """Return the work that keeps about so many rows: those within a distance from a kink, found on the sample.
+
+    Where more rows lie *on* kinks, or cross them between the two hypotheses, a share of these is kept.
+    """
     n = problem.terms.coding.n
     if n <= most:
-        return np.inf
-    low, high, some = 0.0, 1e3, problem.sample.at(slice(0, ENOUGH))
+        return work
+    some = problem.sample.at(slice(0, ENOUGH))
+
+    def expected(distance: float) -> float:
+        return n * float(replace(work, distance=distance).near(some).mean())
+
+    low, high = 0.0, 1e3
     for _ in range(30):
         middle = 0.5 * (low + high) if low else high / 8
-        share = float(replace(work, distance=middle).near(some).mean())
-        low, high = (middle, high) if share * n <= most else (low, middle)
+        low, high = (middle, high) if expected(middle) <= most else (low, middle)
         if high - low <= 0.02 * high:
             break
-    return low
+    return replace(work, distance=low, thin=min(1.0, most / max(expected(low), 1.0)))

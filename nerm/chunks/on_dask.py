@@ -9,8 +9,10 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable
-from operator import add
+from functools import reduce
 from typing import Any
+
+import numpy as np
 
 from nerm.chunks.pieces import Called, Held, Raw, Slice
 from nerm.errors import InvalidInputError
@@ -41,9 +43,11 @@ def sweep(client: Any, pieces: Any, work: Callable[[Raw], Any], note: Callable[[
     from nerm.chunks.source import run
 
     token = secrets.token_hex(4)
-    task = dask.delayed(run, pure=False)  # the work travels with the tasks: nothing is lost with a worker
+    task = dask.delayed(run, pure=False)
+    # one node of the graph: it travels to each worker once, and the scheduler knows how to make it again
+    shared = dask.delayed(_same, pure=False)(_Boxed(work), dask_key_name=f"nerm-work-{token}")
     futures = client.compute(
-        [task(piece, work, dask_key_name=f"nerm-pass-{token}-{i}") for i, piece in enumerate(pieces)]
+        [task(piece, shared, dask_key_name=f"nerm-pass-{token}-{i}") for i, piece in enumerate(pieces)]
     )
     if note is not None:
         for done, _ in enumerate(as_completed(futures)):
@@ -55,40 +59,72 @@ def sweep(client: Any, pieces: Any, work: Callable[[Raw], Any], note: Callable[[
 
 
 def _added(sums: list[Any]) -> Any:
-    total = sums[0]
-    for one in sums[1:]:
-        total = add(total, one)
-    return total
+    from nerm.chunks.source import added
+
+    return reduce(added, sums)
+
+
+class _Boxed:
+    """Work that dask is not to look into for tasks of its own."""
+
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+
+def _same(boxed: _Boxed) -> Any:
+    return boxed.work
 
 
 def partitions(arrays: Raw) -> list[Any]:
-    """Return the blocks of rows of dask arrays as pieces, each a delayed value that a worker computes and holds."""
+    """Return the blocks of rows of dask arrays or frames as pieces, each a delayed value that a worker computes."""
     import dask
 
-    X = arrays.X if arrays.X.numblocks[1] == 1 else arrays.X.rechunk({1: -1})
-    sizes = X.chunks[0]
+    X = arrays.X
+    if hasattr(X, "numblocks"):
+        X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+        blocks, sizes = list(X.to_delayed()[:, 0]), X.chunks[0]
+    else:
+        blocks = X.to_delayed()
+        sizes = (float("nan"),) * len(blocks)
     others = {"y": arrays.y, "sample_weight": arrays.sample_weight, **arrays.viewpoints}
-    aligned = {}
-    for name, values in others.items():
-        if values is None:
-            continue
-        if not hasattr(values, "dask"):
-            import dask.array as da
-
-            values = da.from_array(values, chunks=(sizes,))
-        if values.ndim != 1 or sum(values.chunks[0]) != sum(sizes):
-            must = f"{name!r} must have one entry for each of the {sum(sizes)} rows"
-            raise InvalidInputError(must, f"shape {values.shape}", "Pass dask arrays of the same rows")
-        aligned[name] = list(values.rechunk((sizes,)).to_delayed())
+    aligned = {name: _aligned(values, sizes, name) for name, values in others.items() if values is not None}
     held = dask.delayed(_held, pure=True)
     pieces = []
-    for i, block in enumerate(X.to_delayed()[:, 0]):
+    for i, block in enumerate(blocks):
         views = {name: aligned[name][i] for name in arrays.viewpoints}
         weight = aligned["sample_weight"][i] if "sample_weight" in aligned else None
         pieces.append(held(block, aligned["y"][i], views, weight, f"partition {i}"))
     return pieces
 
 
+def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
+    """Return the blocks of one vector beside those of X: by rows where their numbers are known, else block by block."""
+    known = all(size == size for size in sizes)  # not nan
+    if known and not hasattr(values, "dask"):
+        import dask.array as da
+
+        values = da.from_array(np.asarray(values), chunks=-1)
+    lengths = values.chunks[0] if hasattr(values, "numblocks") else (float("nan"),) * getattr(values, "npartitions", 0)
+    if known and values.ndim == 1 and sum(lengths) == sum(sizes):
+        return list(values.rechunk((sizes,)).to_delayed())
+    if values.ndim != 1 or (known and sum(lengths) == sum(lengths)):
+        must = f"{name!r} must have one entry for each of the {sum(sizes):.0f} rows"
+        raise InvalidInputError(must, f"shape {values.shape}", "Pass dask arrays of the same rows")
+    if len(lengths) != len(sizes):
+        must = f"{name!r} must be cut as X is, into {len(sizes)} partitions"
+        got = f"{len(lengths)} partitions" if lengths else type(values).__name__
+        raise InvalidInputError(must, got, "Take both from one dask DataFrame, or compute their chunk sizes")
+    return list(values.to_delayed())
+
+
 def _held(X: Any, y: Any, views: dict[str, Any], weight: Any, name: str) -> Held:
     """Return one partition as a piece."""
     return Held(Raw(X, y, views, weight, name))
+
+
+def frame_partitions(frame: Any, make: Any, roles: tuple[Any, ...]) -> list[Any]:
+    """Return the partitions of a dask DataFrame as pieces that `make` makes of a frame, the roles and a name."""
+    import dask
+
+    made = dask.delayed(make, pure=True)
+    return [made(part, *roles, f"partition {i}") for i, part in enumerate(frame.to_delayed())]

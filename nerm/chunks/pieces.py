@@ -6,10 +6,12 @@ Pieces are small frozen values that a worker on another machine can be given; th
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,17 +20,42 @@ from nerm.errors import InvalidInputError
 from nerm.typing import Array
 
 KEYS = ("X", "y", "viewpoint", "sample_weight")
+OVERHEAD = 400  # bytes a row that a pass needs beside the row itself
+CELL = 60  # bytes of a word in a frame
 
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """One chunk as it was read: a matrix, labels, viewpoints by name, weights (None for ones), and its name."""
+    """One chunk as it was read: a matrix, labels, viewpoints by name, weights (None for ones), and its name.
+
+    With `is_table` X is a frame of words whose columns are yet to become features; any other frame is a matrix with
+    names.
+    """
 
     X: Any
     y: Any
     viewpoints: Mapping[str, Any]
     sample_weight: Any
     name: str
+    is_table: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(np.shape(self.X)[0]) if np.ndim(self.X) or hasattr(self.X, "shape") else 0
+
+    def columns(self, matrix: Any) -> tuple[Any, ...]:
+        """Return what every chunk must agree in: the names of columns, or their number; and the kind of matrix."""
+        names = getattr(self.X, "columns", None)
+        kind = () if self.is_table else ("a sparse matrix" if sp.issparse(matrix) else "a dense matrix",)
+        return (f"{matrix.shape[1]} columns", *kind) if names is None else (*map(repr, names), *kind)
+
+
+def row_bytes(X: Any) -> int:
+    """Return about how many bytes a row takes while a pass works on it."""
+    n, d = X.shape
+    each = 12 * X.nnz // max(n, 1) if sp.issparse(X) else (CELL if hasattr(X, "iloc") else 8) * d
+    return OVERHEAD + int(each)
 
 
 class Piece(Protocol):
@@ -62,6 +89,9 @@ def named(viewpoint: Any) -> dict[str, Any]:
     return {"viewpoint": viewpoint}
 
 
+UNREADABLE = (ValueError, OSError, KeyError, EOFError, BadZipFile, zlib.error)  # what numpy says of broken files
+
+
 @dataclass(frozen=True)
 class NpzFile:
     """A file of `numpy.savez` with X, or with the parts of a CSR matrix as `scipy.sparse.save_npz` names them.
@@ -89,15 +119,16 @@ class NpzFile:
                 if needed > self.limit:
                     raise too_small(self.name, needed, self.limit)
                 parts = {key: file[key] for key in file.files}
-        except (ValueError, OSError, KeyError, EOFError) as error:
+            if "indptr" in parts:
+                matrix = parts.pop("data"), parts.pop("indices"), parts.pop("indptr")
+                parts["X"] = sp.csr_matrix(matrix, shape=tuple(parts.pop("shape")), copy=False)
+                parts["X"].check_format()
+                parts.pop("format", None)
+        except UNREADABLE as error:
             if isinstance(error, InvalidInputError):
                 raise
             must, do = f"{self.name} must be a file of numpy.savez", "Write it again with nerm.chunks.save_chunk"
             raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from None
-        if "indptr" in parts:
-            matrix = parts.pop("data"), parts.pop("indices"), parts.pop("indptr")
-            parts["X"] = sp.csr_matrix(matrix, shape=tuple(parts.pop("shape")), copy=False)
-            parts.pop("format", None)
         views = {key.partition(":")[2]: parts.pop(key) for key in list(parts) if key.startswith("viewpoint:")}
         yield as_raw({**parts, "viewpoint": views} if views else parts, self.name)
 
@@ -152,11 +183,20 @@ class Slice:
         """What errors call it."""
         return f"rows {self.start} to {self.stop - 1}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as these rows alone."""
+        return Held, tuple(self.chunks())
+
     def chunks(self) -> Iterator[Raw]:
         """Yield the rows."""
         cut, a = slice(self.start, self.stop), self.arrays
         weight = None if a.sample_weight is None else a.sample_weight[cut]
-        yield Raw(a.X[cut], a.y[cut], {name: v[cut] for name, v in a.viewpoints.items()}, weight, self.name)
+        yield Raw(_cut(a.X, cut), a.y[cut], {name: v[cut] for name, v in a.viewpoints.items()}, weight, self.name)
+
+
+def _cut(X: Any, rows: slice) -> Any:
+    """Return some rows of a matrix or of a frame with names."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def slices(arrays: Raw, rows: int) -> list[Piece]:
@@ -181,12 +221,25 @@ class Called:
     """What a callable yields when it is called: all chunks of a pass, one after the other."""
 
     function: Callable[[], Iterable[Any]]
+    limit: int
     name: str = "the callable"
 
     def chunks(self) -> Iterator[Raw]:
-        """Call it and yield its chunks, numbered."""
-        for number, chunk in enumerate(self.function()):
-            yield as_raw(chunk, f"chunk {number}")
+        """Call it and yield its chunks, numbered, after their size was compared with the limit."""
+        found = self.function()
+        if not isinstance(found, Iterable):
+            must = "a callable source must return an iterator over chunks"
+            raise InvalidInputError(must, type(found).__name__, "Let it yield chunks, or return a list of them")
+        for number, chunk in enumerate(found):
+            raw = as_raw(chunk, f"chunk {number}")
+            if (needed := size_of(raw.X)) > self.limit:
+                raise too_small(raw.name, needed, self.limit)
+            yield raw
+
+
+def size_of(X: Any) -> int:
+    """Return the bytes of the entries of a matrix."""
+    return int(X.data.nbytes + X.indices.nbytes) if sp.isspmatrix_csr(X) else int(getattr(X, "nbytes", 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +260,6 @@ class Held:
 
 def too_small(name: str, needed: int, limit: int) -> InvalidInputError:
     """Return the error for a chunk that does not fit."""
-    must = f"a chunk must fit into an eighth of the memory budget, {limit / 2**20:.4g} MiB"
+    must = f"a chunk must fit into a quarter of the memory budget, {limit / 2**20:.4g} MiB"
     got = f"{name} with {needed / 2**20:.4g} MiB"
     return InvalidInputError(must, got, "Raise Chunks(memory=...), or write smaller chunks")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nerm.chunks.pieces import UNREADABLE
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 from nerm.typing import Floats
@@ -49,17 +50,28 @@ class Progress:
     values: Floats = field(default_factory=lambda: np.zeros(0))
     decisions: Floats = field(default_factory=lambda: np.zeros((0, 4, 2)))
 
-    def done(self, tol: float) -> bool:
-        """Whether value and bound meet."""
-        return self.best is not None and self.value - self.bound <= tol * abs(self.value)
-
 
 def fingerprint(problem: ChunkedProblem, tol: float) -> str:
-    """Return what a checkpoint must agree in: the objective, the tolerance and the chunks."""
-    coding = problem.terms.coding
-    chunks = sorted((name, [float(x) for x in mark]) for name, mark in coding.fingerprints.items())
-    told = [repr(problem.frame.objective), tol, coding.n, problem.terms.weighted, chunks]
+    """Return what a checkpoint must agree in: the objective to the last digit, the tolerance and the chunks."""
+    terms, coding = problem.terms, problem.terms.coding
+    chunks = sorted((name, mark.rows, f"{mark.checksum:.9e}") for name, mark in coding.fingerprints.items())
+    objective = [(repr(t.term), float(t.weight).hex()) for t in problem.frame.objective.terms]
+    told = [objective, _tried(problem), tol, problem.frame.intercept, terms.weighted, terms.class_weight,
+            str(coding.classes), chunks]  # fmt: skip
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _tried(problem: ChunkedProblem) -> list[str]:
+    """Return values of all functions at some points: two of one's own may have one name."""
+    margins, coef = np.linspace(-2.3, 3.1, 7), np.linspace(-1.0, 1.3, problem.frame.hypothesis.size)
+    values = [np.asarray(atom.value(margins)) for atom, _, _ in problem.layout]
+    values += [np.array([omega.value(coef)]) for _, omega in problem.frame.regularizers]
+    return [f"{x:.12e}" for each in values for x in each.tolist()]
+
+
+def numbered(path: Any, number: int) -> Any:
+    """Return the checkpoint of one of several solves: "fit.npz" becomes "fit-3.npz"; None stays None."""
+    return None if path is None else Path(path).with_stem(f"{Path(path).stem}-{number}")
 
 
 def save(path: Any, state: Progress, mark: str) -> None:
@@ -87,7 +99,7 @@ def resume(path: Any, mark: str) -> Progress | None:
         known = (parts["best"], best) if np.isfinite(value) else None
         return Progress((parts["coef"], at), parts["thetas"], known, value,
                      bound, int(passes), int(kept), parts["values"], parts["decisions"])  # fmt: skip
-    except (ValueError, KeyError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(must, f"{str(path)!r}, which cannot be read ({error})", do) from None

@@ -21,12 +21,14 @@ from nerm.typing import Floats
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
 
-BACK = 0.3  # of a step that led uphill
+BACK = 0.3  # of a step that led uphill though the sample did not see it
+SHORTEST = 10  # halvings of a step that the sample tries
+FLAT = 1e-12  # of the objective: a rise by rounding
 
 
 def pass_over(problem: ChunkedProblem, state: Progress) -> Derivatives:
     """Return what a pass at the next hypothesis finds."""
-    found: Derivatives = problem.sweep(Curved(problem.terms, state.at), state)
+    found: Derivatives = problem.sweep(Curved(problem.terms, state.at))
     return found
 
 
@@ -34,18 +36,46 @@ def next_state(problem: ChunkedProblem, state: Progress, found: Derivatives, tol
     """Return the bound of this hypothesis, and where the model of second order says to look next."""
     from nerm.small_solves import QuadraticModel, model_minimum
 
-    if state.best is not None and state.best is not state.at:  # it led uphill
+    bound = max(state.bound, dual_bound(problem, found, state.thetas))
+    value = problem.value(found.values, state.at[0]).total
+    if state.best is not None and value > state.value + FLAT * abs(state.value):  # it led uphill
         w, b = state.best
         at = w + BACK * (state.at[0] - w), b + BACK * (state.at[1] - b)
-        return replace(state, at=at)
+        return replace(state, at=at, bound=bound)
     n, frame = problem.terms.divisor, problem.frame
     model = QuadraticModel(found.values / n, found.gradients / n, found.hessians / n)
     sides = np.array([side for _, _, side in problem.layout])
     parts = parts_of(frame.regularizers)
     step, thetas = model_minimum(model, problem.factors, sides, parts, state.at[0], frame.intercept)
-    bound = max(state.bound, *(dual_bound(problem, found, each) for each in (state.thetas, thetas)))
-    at = state.at[0] + step[:-1], state.at[1] + float(step[-1])
+    bound = max(bound, dual_bound(problem, found, thetas))
+    length = step_length(problem, state, found, step)
+    at = state.at[0] + length * step[:-1], state.at[1] + length * float(step[-1])
     return replace(state, at=at, thetas=thetas, bound=bound)
+
+
+def step_length(problem: ChunkedProblem, state: Progress, found: Derivatives, step: Floats) -> float:
+    """Return 1 or the halving of a step that is best by the sample, corrected to the slope that all rows have there."""
+    X, (w, b) = problem.sample.X, state.at
+    scores, moves = X @ w + b, X @ step[:-1] + step[-1]
+    blocks = problem.terms.blocks(problem.sample)
+    masses = np.array([float(block.weights.sum()) for block in blocks])
+    scales = found.masses.sum(axis=1) / np.where(masses > 0, masses, 1.0)
+    slopes = [float((blk.weights * blk.targets * moves) @ blk.atom.subgradient(blk.targets * scores)[0]) for blk in blocks]
+    missing = found.gradients @ step - scales * np.array(slopes)
+    here = np.array([block.total(scores) for block in blocks])
+
+    def expected(length: float) -> float:
+        there = np.array([block.total(scores + length * moves) for block in blocks])
+        sums = found.values + scales * (there - here) + length * missing
+        return problem.value(sums, w + length * step[:-1]).total
+
+    best, least = 1.0, expected(1.0)
+    for halvings in range(1, SHORTEST + 1):
+        value = expected(0.5**halvings)
+        if not value < least and np.isfinite(least):
+            break
+        best, least = 0.5**halvings, value
+    return best
 
 
 def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:

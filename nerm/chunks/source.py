@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
-from functools import cached_property, reduce
-from operator import add
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from nerm.chunks.census import Census, CountRows, together
 from nerm.chunks.chunk_coding import Coding, learn
-from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, slices, too_small
+from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, row_bytes, slices, too_small
 from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.validation import as_positive
 
 MEMORY = 2**30  # bytes: the default budget
 CHUNK_SHARE, ROWS_SHARE = 0.25, 0.25  # of the budget for a chunk that is read, and for the rows that are kept
 SAMPLE_SHARE, SAMPLE_ROWS = 0.05, 100_000
-OVERHEAD = 400  # bytes a row that a pass needs beside the row itself
+FAIR = 8  # times its share of the sample that one of many pieces may bring
 
 
 class Chunks:
@@ -33,14 +32,15 @@ class Chunks:
     Parameters
     ----------
     source : path or list of paths, tuple or dict of arrays, dask collection, or callable
-        Files of `numpy.savez` (`nerm.chunks.save_chunk` writes them), one chunk each; (X, y, viewpoint) of arrays,
-        which may be memory-mapped, or of dask arrays; or a callable that returns, on every call, an iterator over
-        chunks, each a tuple (X, y, viewpoint) or a dict with these keys and `sample_weight`.
+        Files of `numpy.savez` (`nerm.chunks.save_chunk` writes them), one chunk each, or of tables; (X, y, viewpoint)
+        of arrays, which may be memory-mapped, or of dask arrays, DataFrames and Series; a dask DataFrame whose target
+        is named; or a callable that returns, on every call, an iterator over chunks, each a tuple (X, y, viewpoint) or
+        a dict with these keys and `sample_weight`.
     memory : int, optional
         Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the rows that
         are kept between passes.
     target, viewpoint, sample_weight : str, optional
-        For files of tables (CSV, Parquet, and whatever `nerm.tables` reads): the columns with the labels, the viewpoint
+        For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the labels, the viewpoint
         (or a list of them) and the weights. The other columns become features by the tables' recipe, learned in the
         first pass.
     progress : bool
@@ -90,7 +90,7 @@ class Chunks:
         if isinstance(source, str | Path):
             return self._files([source])
         if callable(source):
-            return [Called(source)]
+            return [Called(source, self.chunk_limit)]
         if isinstance(source, list) and all(isinstance(path, str | Path) for path in source):
             return self._files(source)
         if isinstance(source, dict | tuple):
@@ -99,9 +99,27 @@ class Chunks:
                 from nerm.chunks.on_dask import partitions
 
                 return partitions(arrays)
-            return slices(arrays, self._rows_a_chunk(arrays.X))
-        must = "'source' must be a list of paths, a tuple (X, y, viewpoint), or a callable that yields chunks"
-        raise InvalidInputError(must, type(source).__name__, "See nerm.Chunks")
+            if not hasattr(arrays.X, "shape"):
+                arrays = replace(arrays, X=np.asarray(arrays.X))
+            if np.ndim(arrays.X) == 2:
+                return slices(arrays, self._rows_a_chunk(arrays.X))
+        if hasattr(source, "dask") and hasattr(source, "columns"):
+            return self._frames(source)
+        must = "'source' must be a list of paths, a tuple (X, y, viewpoint) with a matrix X, a dask DataFrame, or a "
+        must += "callable that yields chunks"
+        again = "Pass the function that makes it, not what it returns: every pass calls it again"
+        raise InvalidInputError(must, type(source).__name__, again if isinstance(source, Iterator) else "See nerm.Chunks")
+
+    def _frames(self, frame: Any) -> list[Any]:
+        """Return the partitions of a dask DataFrame as parts of a table."""
+        from nerm.chunks.on_dask import frame_partitions
+        from nerm.tables.chunk_files import FramePart
+
+        target, viewpoints, weight = self.roles
+        if target is None:
+            must = "a dask DataFrame must come with the name of its target"
+            raise InvalidInputError(must, "none", "Pass Chunks(frame, target='...'), or Chunks((X, y, viewpoint))")
+        return frame_partitions(frame, FramePart, (target, viewpoints, weight))
 
     def _files(self, paths: Sequence[Any]) -> list[Piece]:
         tables = [str(path) for path in paths if Path(path).suffix != ".npz"]
@@ -124,7 +142,9 @@ class Chunks:
     @cached_property
     def census(self) -> Census:
         """What the first pass finds."""
-        return self.sweep(CountRows(SAMPLE_ROWS))
+        most = max(1000, FAIR * SAMPLE_ROWS // len(self.pieces))
+        found: Census = self.sweep(CountRows(SAMPLE_ROWS, int(SAMPLE_SHARE * self.memory), most))
+        return found
 
     def sweep(self, work: Callable[[Raw], Any]) -> Any:
         """Do one pass: apply `work` to every chunk and add up what it returns.
@@ -136,8 +156,17 @@ class Chunks:
 
         """
         self.passes += 1
-        if not self.progress:
-            return self._sweep(work, None)
+        found = self._sweep(work, None) if not self.progress else self._shown(work)
+        if found is not None:
+            return found
+        if "census" in self.__dict__:
+            must, got = "chunks must not change between passes", f"none in pass {self.passes}"
+            do = "Let the callable make a new iterator at every call, or put the rows back"
+            raise InvalidInputError(must, got, do)
+        raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
+
+    def _shown(self, work: Callable[[Raw], Any]) -> Any:
+        """Do one pass and show how far it is."""
         if importlib.util.find_spec("rich") is None:
             must = "progress=True needs the package 'rich'. It is not installed. Install it, or use progress=False."
             raise MissingPackageError(must)
@@ -155,14 +184,15 @@ class Chunks:
             return sweep(client, self.pieces, work, note)
         total: Any = None
         for number, piece in enumerate(self.pieces):
-            piece = piece.compute() if hasattr(piece, "compute") else piece  # dask's, without a cluster
-            for found in map(work, piece.chunks()):
-                total = found if total is None else total + found
+            total = added(total, run(piece, work))
             if note is not None:
                 note(number + 1, len(self.pieces))
-        if total is None:
-            raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
         return total
+
+    def read(self) -> Iterator[Raw]:
+        """Yield all chunks, one after the other, in this process."""
+        for piece in self.pieces:
+            yield from chunks_of(piece)
 
     def coding(self, *, groups: bool = False) -> Coding:
         """Return how chunks become numbers; `groups` as for `nerm.chunks.chunk_coding.learn`."""
@@ -196,12 +226,20 @@ def _names(viewpoint: Any) -> tuple[str, ...]:
     return () if viewpoint is None else (viewpoint,) if isinstance(viewpoint, str) else tuple(viewpoint)
 
 
-def row_bytes(X: Any) -> int:
-    """Return about how many bytes a row takes while a pass works on it."""
-    n, d = X.shape
-    return OVERHEAD + (int(12 * X.nnz / max(n, 1)) if sp.issparse(X) else 8 * int(d))
+def chunks_of(piece: Any) -> Iterator[Raw]:
+    """Yield the chunks of a piece that have rows; dask's pieces are computed first."""
+    piece = piece.compute() if hasattr(piece, "compute") else piece
+    return (raw for raw in piece.chunks() if raw.rows)
 
 
 def run(piece: Any, work: Callable[[Raw], Any]) -> Any:
-    """Return the sum over one piece: a task of a pass."""
-    return reduce(add, map(work, piece.chunks()))
+    """Return the sum over one piece, None where it has no rows: a task of a pass."""
+    total: Any = None
+    for raw in chunks_of(piece):
+        total = added(total, work(raw))
+    return total
+
+
+def added(total: Any, found: Any) -> Any:
+    """Return a sum, of which None is the zero."""
+    return found if total is None else total if found is None else total + found

@@ -16,9 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.blocks import Block
+from nerm.chunks import row_sums
 from nerm.chunks.census import stacked
 from nerm.chunks.chunk_coding import ChunkRows, Terms
 from nerm.chunks.pieces import Raw
+from nerm.engine.matrices import Features
+from nerm.engine.threads import RowThreads
+from nerm.hypothesis import sorted_csr
 from nerm.signs import sign
 from nerm.typing import Bools, Floats, Ints, Matrix
 
@@ -72,6 +76,7 @@ class FewRows(Sums):
     kept: list[KeptRows]
     means: dict[MeanKey, Floats]
     columns: int
+    work: Any = None
 
     def _more(self, other: Any) -> dict[str, Any]:
         means = dict(self.means)
@@ -84,19 +89,31 @@ class FewRows(Sums):
         """How many rows were kept."""
         return sum(part.weights.shape[1] for part in self.kept)
 
-    def all_rows(self) -> KeptRows:
-        """Return the rows of the small problem: those kept, and the mean rows, each in its block alone."""
+    def mean_rows(self) -> KeptRows:
+        """Return the mean rows, each in its block alone."""
         count = len(self.values)
         weights, targets = np.zeros((count, len(self.means))), np.ones((count, len(self.means)))
         X = np.zeros((len(self.means), self.columns))
         for i, ((j, *_), total) in enumerate(self.means.items()):
             weights[j, i], targets[j, i] = total[0], total[1] / total[0]
             X[i] = total[2:] / total[1]
-        parts = [part for part in self.kept if part.weights.shape[1]]
-        sparse = any(sp.issparse(part.X) for part in parts)
-        matrices = [part.X for part in parts] + [sp.csr_matrix(X) if sparse else X]
-        return KeptRows(stacked(matrices), np.hstack([*(p.weights for p in parts), weights]),
-                        np.hstack([*(p.targets for p in parts), targets]))  # fmt: skip
+        return KeptRows(X, weights, targets)
+
+    def slopes(self) -> tuple[Floats, Floats]:
+        """Return of every block the weight of all settled rows, (J,), and their slope in (w, b), (J, d + 1)."""
+        weights, slopes = np.zeros(len(self.values)), np.zeros((len(self.values), self.columns + 1))
+        for (j, _, slope, _), total in self.means.items():
+            weights[j] += total[0]
+            slopes[j] += slope * np.append(total[2:], total[1])
+        return weights, slopes
+
+
+def joined(parts: list[KeptRows]) -> KeptRows:
+    """Return rows one under the other, sparse where some are."""
+    parts = [part for part in parts if part.weights.shape[1]]
+    sparse = any(sp.issparse(part.X) for part in parts)
+    matrices = [sp.csr_matrix(part.X) if sparse and not sp.issparse(part.X) else part.X for part in parts]
+    return KeptRows(stacked(matrices), np.hstack([p.weights for p in parts]), np.hstack([p.targets for p in parts]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +129,8 @@ class NearKinks:
         Where values are taken, and another hypothesis at which the small problem is to be exact.
     distance : float
         Of scores.
-    most : int
-        Rows of one chunk that may be kept; the others count as settled.
+    thin : float
+        The share of the rows near a kink that is kept, where there are too many; the others count as settled.
     edges, scale : arrays
         What groups the mean rows: cuts of the scores, and the size of each feature.
 
@@ -123,7 +140,7 @@ class NearKinks:
     at: Hypothesis
     other: Hypothesis
     distance: float
-    most: int
+    thin: float
     edges: Floats
     scale: Floats
 
@@ -153,13 +170,18 @@ class NearKinks:
             slopes.append(slope)
         return near, slopes
 
+    def parted(self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats) -> tuple[Ints, Bools, list[Floats]]:
+        """Return which rows are kept, which are settled, and of every block the slopes of these."""
+        near, slopes = self._settled(rows, blocks, scores)
+        places = thinned(np.flatnonzero(near), self.thin)
+        settled = np.ones(len(rows.y), dtype=bool)
+        settled[places] = False
+        return places, settled, slopes
+
     def of(self, rows: ChunkRows) -> FewRows:
         """Return the sums of rows."""
         blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
-        near, slopes = self._settled(rows, blocks, scores)
-        places = np.flatnonzero(near)[: self.most]
-        settled = np.ones(len(rows.y), dtype=bool)
-        settled[places] = False
+        places, settled, slopes = self.parted(rows, blocks, scores)
         kept = KeptRows(rows.X[places], np.stack([b.weights[places] for b in blocks]),
                         np.stack([b.targets[places] for b in blocks]))  # fmt: skip
         values = np.array([block.total(scores) for block in blocks])
@@ -167,18 +189,16 @@ class NearKinks:
         return FewRows(values, _decisions(self.terms, rows, scores), len(rows.y), [kept], means, rows.X.shape[1])
 
 
+def thinned(places: Ints, share: float) -> Ints:
+    """Return about this share of the places, evenly, and the same ones every time."""
+    return places if share >= 1 else places[np.diff(np.floor(share * np.arange(len(places) + 1))) > 0]
+
+
 def standing_out(X: Matrix, scale: Floats) -> Ints:
     """Return for each row the feature that is largest in units of `scale`; the first for a row of zeros."""
     if not sp.issparse(X):
         return np.asarray(np.abs(X / scale).argmax(axis=1))
-    found, filled = np.zeros(X.shape[0], dtype=np.int64), np.flatnonzero(np.diff(X.indptr))
-    sizes = np.abs(X.data) / scale[X.indices]
-    largest = np.maximum.reduceat(sizes, X.indptr[:-1][filled])
-    counts = np.diff(X.indptr)[filled]
-    hits = np.flatnonzero(sizes == np.repeat(largest, counts))
-    rows = np.repeat(filled, counts)[hits]
-    found[rows[::-1]] = X.indices[hits[::-1]]  # the first of several
-    return found
+    return np.asarray(row_sums.largest(X.indptr, X.indices, X.data, scale))
 
 
 def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
@@ -201,15 +221,25 @@ def mean_rows(
             among = settled & (side * block.targets > 0) & (block.weights > 0)
             for slope in np.unique(slopes[j][among]):
                 rows = np.flatnonzero(among & (slopes[j] == slope))
-                present, which = np.unique(groups[rows], return_inverse=True)
+                counts = np.bincount(groups[rows])
+                present = np.flatnonzero(counts)
+                which = (np.cumsum(counts > 0) - 1)[groups[rows]]
                 B, pull = block.weights[rows], block.weights[rows] * block.targets[rows]
-                members = sp.csr_matrix((pull, (which, rows)), shape=(len(present), X.shape[0]))
-                sums = members @ X
-                sums = sums.toarray() if sp.issparse(sums) else np.asarray(sums)
+                sums = _grouped(X, rows, which, pull, len(present))
                 totals = np.bincount(which, B), np.bincount(which, pull)
                 for i, group in enumerate(present.tolist()):
                     total = np.concatenate([[totals[0][i], totals[1][i]], sums[i]])
                     found[j, side, float(slope), group] = total
+    return found
+
+
+def _grouped(X: Matrix, rows: Ints, groups: Ints, factors: Floats, count: int) -> Floats:
+    """Return the sums of factors_i x_i over some rows, by group: (count, d)."""
+    if not sp.issparse(X):
+        members = sp.csr_matrix((factors, (groups, rows)), shape=(count, X.shape[0]))
+        return np.asarray(members @ X)
+    found = np.zeros((count, X.shape[1]))
+    row_sums.add_rows(X.indptr, X.indices, X.data, rows, groups, factors, found)
     return found
 
 
@@ -283,11 +313,5 @@ def curvature(block: Block, margins: Floats) -> Floats:
 
 def weighted_square(X: Matrix, weights: Floats) -> Floats:
     """Return sum_i weights_i (x_i, 1)(x_i, 1)', (d + 1, d + 1)."""
-    d = X.shape[1]
-    found = np.empty((d + 1, d + 1))
-    scaled = X.multiply(weights[:, None]).tocsr() if sp.issparse(X) else X * weights[:, None]
-    square = X.T @ scaled
-    found[:d, :d] = square.toarray() if sp.issparse(square) else square
-    found[:d, d] = found[d, :d] = np.asarray(X.T @ weights).ravel()
-    found[d, d] = weights.sum()
-    return found
+    upper = np.triu(Features(sorted_csr(X), RowThreads(*X.shape, count=1)).gram(weights))
+    return np.asarray(upper + np.triu(upper, 1).T)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from nerm.chunks.pieces import Raw
 from nerm.tables.labels import positive_of
-from nerm.tables.reading import missing_in, read_parts, table_of
+from nerm.tables.reading import TextTable, missing_in, read_parts, table_of
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.typing import Matrix
 
@@ -48,20 +48,44 @@ class TableFile:
 
     def chunks(self) -> Iterator[Raw]:
         """Yield the parts."""
-        roles = [self.target, *self.viewpoints, *([self.sample_weight] if self.sample_weight else [])]
+        roles = self.target, self.viewpoints, self.sample_weight
         for number, part in enumerate(read_parts(self.path, memory=self.limit / 1e9)):
-            unknown = np.any([missing_in(part[name]) for name in roles], axis=0)
-            table = part.rows(~unknown)
-            if not len(table):
-                continue
-            columns = {name: table.columns[name] for name in table.names if name not in roles}
-            for name in columns.keys() & table.marks.keys():  # a frame does not know how a file writes numbers
-                numbers = table.numbers(name)
-                columns[name] = np.where(np.isnan(numbers), table[name], np.array([repr(x) for x in numbers.tolist()]))
-            views = {name: table[name].astype(str) for name in self.viewpoints}
-            weight = table.numbers(self.sample_weight) if self.sample_weight else None
-            named = f"part {number} of {self.name}"
-            yield Raw(pd.DataFrame(columns, dtype=object), table[self.target].astype(str), views, weight, named)
+            yield from _known_rows(part, *roles, f"part {number} of {self.name}")
+
+
+@dataclass(frozen=True, eq=False)
+class FramePart:
+    """A frame as a part of a table, whose columns have the same roles as those of a `TableFile`."""
+
+    frame: Any
+    target: str
+    viewpoints: tuple[str, ...]
+    sample_weight: str | None
+    name: str
+
+    def chunks(self) -> Iterator[Raw]:
+        """Yield it, if it has rows."""
+        if len(self.frame):
+            yield from _known_rows(table_of(self.frame, self.name), self.target, self.viewpoints, self.sample_weight,
+                                   self.name)  # fmt: skip
+
+
+def _known_rows(
+    part: TextTable, target: str, viewpoints: tuple[str, ...], weight: str | None, name: str
+) -> Iterator[Raw]:
+    """Yield the rows of a part whose target, viewpoint and weight are known, if there are any."""
+    roles = [target, *viewpoints, *([weight] if weight else [])]
+    table = part.rows(~np.any([missing_in(part[role]) for role in roles], axis=0))
+    if not len(table):
+        return
+    columns = {column: table.columns[column] for column in table.names if column not in roles}
+    for column in columns.keys() & table.marks.keys():  # a frame does not know how a file writes numbers
+        numbers = table.numbers(column)
+        written = np.array([repr(x) for x in numbers.tolist()])
+        columns[column] = np.where(np.isnan(numbers), table[column], written)
+    views = {view: table[view].astype(str) for view in viewpoints}
+    weights = table.numbers(weight) if weight else None
+    yield Raw(pd.DataFrame(columns, dtype=object), table[target].astype(str), views, weights, name, is_table=True)
 
 
 @dataclass(frozen=True)
