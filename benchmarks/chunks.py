@@ -1,20 +1,27 @@
-"""Rows beyond memory: passes, seconds, resident memory and bytes, from files, and beside the engine in memory.
+"""Rows beyond memory: passes, processor time, resident memory and bytes, from files, and beside the engine in memory.
 
-    python benchmarks/chunks.py write FOLDER --rows 10000000     # files of a million rows each
-    python benchmarks/chunks.py growth FOLDER --rows 1000000 10000000
-    python benchmarks/chunks.py memory --rows 1000000            # the same problem in memory, side by side
+    python benchmarks/chunks.py write FOLDER --rows 10000000              # files of a million rows each, 1.8 GB in all
+    python benchmarks/chunks.py targets FOLDER --rows 1000000 10000000    # all that follows, one line a target
+    python benchmarks/chunks.py growth FOLDER --rows 100000 1000000 10000000 --table notebooks/growth.csv
+    python benchmarks/chunks.py cluster FOLDER --rows 10000000            # two workers of dask; one of them is killed
+    python benchmarks/chunks.py resumed FOLDER --rows 1000000             # SIGKILL after the third pass
+    python benchmarks/chunks.py memory --rows 1000000                     # beside the engine in memory
 
-Success is the certificate. Every fit runs in a process of its own, whose resident memory is measured from outside.
+Success is the certificate. Every fit from files runs in a process of its own, whose resident memory, with that of all
+processes that it starts, is read from outside.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -70,7 +77,32 @@ def files(folder: str, rows: int) -> list[str]:
     return [str(path)]
 
 
-def fit(folder: str, rows: int, case: str, tol: float, workers: int = 0, checkpoint: str = "") -> dict[str, Any]:
+class Deadly:
+    """The work of a pass that ends the worker with the last of the files, once."""
+
+    def __init__(self, work: Any, name: str, marker: str) -> None:
+        self.work, self.name, self.marker = work, name, marker
+
+    def __call__(self, raw: Any) -> Any:
+        if self.name in raw.name and not Path(self.marker).exists():
+            Path(self.marker).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.work(raw)
+
+
+class Disturbed(nerm.Chunks):
+    """Chunks whose second pass loses a worker."""
+
+    marker = ""
+
+    def sweep(self, work: Any) -> Any:
+        deadly = self.passes == 1 and self.marker
+        return super().sweep(Deadly(work, Path(self.pieces[-1].path).name, self.marker) if deadly else work)
+
+
+def fit(
+    folder: str, rows: int, case: str, tol: float, workers: int = 0, checkpoint: str = "", kill: bool = False
+) -> dict[str, Any]:
     """Fit from files, on a cluster where workers are asked for, and return what it took."""
     name, eta = case.split(":")
     paths = files(folder, rows)
@@ -81,14 +113,18 @@ def fit(folder: str, rows: int, case: str, tol: float, workers: int = 0, checkpo
             local = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
             stack.enter_context(Client(stack.enter_context(local)))
         started = time.perf_counter(), time.process_time()
-        problem = objective(name, float(eta), rows).on(nerm.Chunks(paths))
+        chunks = Disturbed(paths)
+        if kill:
+            chunks.marker = f"{stack.enter_context(tempfile.TemporaryDirectory())}/died"
+        problem = objective(name, float(eta), rows).on(chunks)
         start = (np.zeros(problem.frame.hypothesis.size), 0.0) if checkpoint else None  # far off: more passes
         solution = problem.solve(tol, checkpoint=checkpoint or None, start=start)
+        killed = bool(chunks.marker) and Path(chunks.marker).exists()
         seconds, processor = time.perf_counter() - started[0], time.process_time() - started[1]
     return {
         "case": f"{name}, eta {eta}", "rows": rows, "status": solution.status.value,
         "relative_gap": solution.certificate.relative_gap, "passes": 1 + solution.stats.details["passes"],
-        "read": problem.chunks.passes, "kept": solution.stats.details["kept"], "seconds": seconds,
+        "read": problem.chunks.passes, "kept": solution.stats.details["kept"], "seconds": seconds, "killed": killed,
         "processor": processor, "bytes_a_pass": sum(Path(path).stat().st_size for path in paths),
         "total": solution.objective.total, "coef": solution.coef.tolist(), "intercept": solution.intercept,
         "decisions": solution.stats.details["decisions"][0].sum(axis=0).tolist(),
@@ -133,56 +169,120 @@ def outside(arguments: list[str], watch: Callable[[Any], None] = lambda _: None)
     return {**found, "GiB": peak, "GiB of all": together}
 
 
-def in_memory(rows: int, tol: float) -> None:
-    """Time the engine in memory and the same rows through Chunks, in turns, and print the ratio."""
-    parts = [one_hot_part(0, rows)]
-    X, y, v = parts[0]
+def in_memory(rows: int, tol: float, repeat: int = 2) -> Iterator[tuple[bool, str]]:
+    """Solve in memory, by the engine and through Chunks, in turns: processor time, and whether the answers agree."""
+    X, y, v = one_hot_part(0, rows)
     for name, eta in CASES:
-        seconds = {"memory": [], "chunks": []}
-        problem = objective(name, eta, rows)
-        problem.on(X[:2000], y[:2000], viewpoint=v[:2000]).solve()  # compiled before it is timed
-        for _ in range(3):
+        seconds: dict[str, list[float]] = {"memory": [], "chunks": []}
+        problem, found = objective(name, eta, rows), {}
+        for way in (X[:2000], nerm.Chunks((X[:2000], y[:2000], v[:2000]))):  # compiled before it is timed
+            given = {} if isinstance(way, nerm.Chunks) else {"y": y[:2000], "viewpoint": v[:2000]}
+            problem.on(way, **given).solve()
+        for _ in range(repeat):
             for way in seconds:
-                started = time.perf_counter()
+                started = time.process_time()
                 bound = problem.on(X, y, viewpoint=v) if way == "memory" else problem.on(nerm.Chunks((X, y, v)))
-                solution = bound.solve(tol=tol)
-                seconds[way].append(time.perf_counter() - started)
-                assert solution.status == "optimal", solution
-        one, other = (float(np.median(seconds[way])) for way in ("chunks", "memory"))
-        print(f"{name}, eta {eta:g}: chunks {one:.2f} s, memory {other:.2f} s, ratio {one / other:.2f}", flush=True)
+                found[way] = bound.solve(tol=tol)
+                seconds[way].append(time.process_time() - started)
+        one, other = min(seconds["chunks"]), min(seconds["memory"])
+        text = f"{name}, eta {eta:g}, {rows} rows in memory: chunks {one:.1f} s, engine {other:.1f} s"
+        yield one <= 2 * other, f"{text}, ratio {one / other:.2f} of at most 2 (processor time)"
+        together, apart = found["memory"], found["chunks"]
+        total = problem.on(X, y, viewpoint=v).evaluate(apart.coef, apart.intercept).total
+        worse = total / together.certificate.dual - 1
+        alike = float(np.mean(together.predict(X) == apart.predict(X)))
+        text = f"{name}, eta {eta:g}: at most {worse:.1e} above the bound in memory, {alike:.2%} of decisions alike"
+        yield worse <= 2 * tol, text
 
 
-def growth(folder: str, rows: list[int], tol: float, table: str) -> None:
-    """Fit every case at every size, print it, and write the table."""
-    found = []
+def on_cluster(folder: str, rows: int, tol: float) -> Iterator[tuple[bool, str]]:
+    """Fit on two workers of dask, undisturbed and with a worker killed in the second pass."""
+    alone = outside([folder, "--rows", str(rows), "--tol", str(tol)])
+    for victim in (False, True):
+        arguments = [folder, "--rows", str(rows), "--tol", str(tol), "--workers", "2"]
+        found = outside([*arguments, *(["--kill"] if victim else [])])
+        same = abs(found["total"] / alone["total"] - 1)
+        apart = float(np.abs(np.subtract(found["coef"], alone["coef"])).max())
+        what = f"a worker killed in pass 2 (killed: {found['killed']})" if victim else "two workers"
+        text = f"{what}, {rows} rows: gap {found['relative_gap']:.1e}, {found['passes']} passes, objective apart by "
+        text += f"{same:.1e}, coefficients by {apart:.1e}; {found['GiB']:.2f} GiB a process, "
+        text += f"{found['GiB of all']:.2f} GiB of all"
+        good = found["status"] == "optimal" and same <= 2 * tol and found["passes"] <= 12 and found["GiB"] <= 1.5
+        yield good and (found["killed"] or not victim), text
+
+
+def resumed(folder: str, rows: int, tol: float) -> Iterator[tuple[bool, str]]:
+    """Kill a fit after its third pass, the first of which counts, and go on from its checkpoint."""
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = [folder, "--rows", str(rows), "--tol", str(tol), "--checkpoint"]
+        whole = outside([*arguments, f"{scratch}/whole.npz"])
+        checkpoint = Path(scratch) / "killed.npz"
+
+        def watch(running: Any) -> None:
+            if checkpoint.exists():
+                with np.load(checkpoint) as file:
+                    if file["numbers"][4] >= 2:
+                        running.send_signal(signal.SIGKILL)
+
+        broken = outside([*arguments, str(checkpoint)], watch)
+        again = outside([*arguments, str(checkpoint)])
+    repeated = 3 + again["read"] - whole["read"]
+    equal = again["coef"] == whole["coef"] and again["intercept"] == whole["intercept"]
+    text = f"{broken['status']} after pass 3 of {whole['read']}, {rows} rows; resumed in {again['read']} passes, "
+    text += f"{repeated} repeated, the same to the last bit: {equal}"
+    yield equal and repeated <= 1 and again["status"] == "optimal", text
+
+
+def growth(folder: str, rows: list[int], tol: float, table: str) -> Iterator[tuple[bool, str]]:
+    """Fit every case at every size from files, and write the table."""
+    found: list[dict[str, Any]] = []
     for name, eta in CASES:
         for n in rows:
-            found.append(outside([folder, "--rows", str(n), "--tol", str(tol), "--case", f"{name}:{eta:g}"]))
-            print({key: value for key, value in found[-1].items() if key in COLUMNS}, flush=True)
+            one = outside([folder, "--rows", str(n), "--tol", str(tol), "--case", f"{name}:{eta:g}"])
+            found.append(one)
+            text = f"{one['case']}, {n} rows: gap {one['relative_gap']:.1e}, {one['passes']} passes, "
+            text += f"{one['GiB']:.2f} GiB, {one['processor']:.1f} s of processor, {one['seconds']:.0f} s"
+            yield one["relative_gap"] <= tol and one["passes"] <= 12 and one["GiB"] <= 1.5, text
             if table:
-                frame = pd.DataFrame(found)[COLUMNS]
-                frame.to_csv(table, index=False, float_format="%.4g")
+                pd.DataFrame(found)[COLUMNS].to_csv(table, index=False, float_format="%.4g")
+        if len(rows) > 1:
+            first, last = found[-2], found[-1]
+            power = np.log(last["processor"] / first["processor"]) / np.log(last["rows"] / first["rows"])
+            text = f"{last['case']}: from {first['rows']} to {last['rows']} rows as n^{power:.2f}, of at most n^1.1"
+            yield power <= 1.1, text
+
+
+def told(found: Iterator[tuple[bool, str]]) -> None:
+    """Print one line a target."""
+    for good, text in found:
+        print(f"{'met   ' if good else 'MISSED'} {text}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("write", "growth", "memory", "fit"))
+    parser.add_argument("what", choices=("write", "targets", "growth", "memory", "cluster", "resumed", "fit"))
     parser.add_argument("folder", nargs="?", default="")
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--case", default="hinge:1")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--checkpoint", default="")
+    parser.add_argument("--kill", action="store_true")
     parser.add_argument("--table", default="")
     given = parser.parse_args()
+    folder, rows, tol = given.folder, given.rows, given.tol
     if given.what == "write":
-        write(Path(given.folder), max(given.rows))
-    elif given.what == "memory":
-        in_memory(given.rows[0], given.tol)
-    elif given.what == "growth":
-        growth(given.folder, given.rows, given.tol, given.table)
-    else:
-        print(json.dumps(fit(given.folder, given.rows[0], given.case, given.tol, given.workers, given.checkpoint)))
+        write(Path(folder), max(rows))
+    elif given.what == "fit":
+        print(json.dumps(fit(folder, rows[0], given.case, tol, given.workers, given.checkpoint, given.kill)))
+    if given.what in ("growth", "targets"):
+        told(growth(folder, rows, tol, given.table))
+    if given.what in ("cluster", "targets"):
+        told(on_cluster(folder, max(rows), tol))
+    if given.what in ("resumed", "targets"):
+        told(resumed(folder, min(max(rows), PART), tol))
+    if given.what in ("memory", "targets"):
+        told(in_memory(min(max(rows), PART), tol))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.blocks import make_blocks
 from nerm.constraints import Polyhedron, polyhedron
 from nerm.errors import InvalidInputError
+from nerm.lazily import is_lazy
 from nerm.objective import Neutrality, Risk
 from nerm.problem import Problem
 from nerm.rows import as_given, distinct_rows
@@ -24,7 +25,7 @@ from nerm.validation import as_labels, as_matrix, as_weights, own
 
 def on(objective: Objective, X: Any, y: Any = None, *, kernel: Any = None, intercept: bool = True, **given: Any) -> Any:
     """Bind an objective to rows in memory, or to chunks of rows."""
-    if not hasattr(X, "dask") and not hasattr(X, "sweep"):
+    if not is_lazy(X):
         return bind(objective, X, y, kernel=kernel, intercept=intercept, **given)
     from nerm.chunks.chunked_problem import bind_chunks
     from nerm.chunks.source import Chunks

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.certificate import Certificate, infeasibility, judge
+from nerm.lazily import is_lazy, lazily
 from nerm.multipliers import Multipliers
 from nerm.objective import Neutrality, viewpoint_of
 from nerm.problem import Problem
@@ -189,9 +190,12 @@ class Solution:
         Parameters
         ----------
         X : (m, d) matrix
-            Dense or sparse; with a precomputed kernel (m, n), the values k(x_new, x_i).
+            Dense or sparse; with a precomputed kernel (m, n), the values k(x_new, x_i). Of dask's arrays and frames,
+            and of `nerm.Chunks`, scores are computed when they are asked for, chunk by chunk.
 
         """
+        if is_lazy(X):
+            return lazily(X, self.decision_function, float)
         coef, intercept = self.problem.checked(self.coef, self.intercept)
         return self.problem.hypothesis.decision_function(X, coef, intercept)
 
@@ -202,6 +206,8 @@ class Solution:
 
     def predict(self, X: Any) -> Array:
         """Return the class of new rows, (m,): the larger class iff f(x) > 0."""
+        if is_lazy(X):
+            return lazily(X, self.predict, self.problem.classes.dtype)
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
 
     def without_rows(self) -> Solution:

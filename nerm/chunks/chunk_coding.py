@@ -77,8 +77,9 @@ class Coding:
         chunk = checked(raw)
         before, now = self.fingerprints.get(raw.name), chunk.fingerprint
         if before is None or not before.agrees(now):
-            got = f"{raw.name} with {now.rows} rows" + (f", {before.rows} before" if before else ", which was not there")
-            changed = got if before is None or before.rows != now.rows else f"other values in {raw.name}"
+            told = f"{before.rows} before" if before else "which was not there"
+            counted = before is None or before.rows != now.rows
+            changed = f"{raw.name} with {now.rows} rows, {told}" if counted else f"other values in {raw.name}"
             must, do = "chunks must not change between passes", "Read from files that nobody writes to, and run again"
             raise InvalidInputError(must, changed, do)
         return self.coded(chunk)

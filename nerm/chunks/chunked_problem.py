@@ -16,8 +16,8 @@ from nerm.atoms.difference import DCFunction
 from nerm.certificate import Certificate
 from nerm.chunks import few_rows, second_order
 from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms
-from nerm.chunks.progress import Progress, fingerprint, numbered, resume, save
 from nerm.chunks.pieces import row_bytes
+from nerm.chunks.progress import Progress, fingerprint, numbered, resume, save
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
 from nerm.hypothesis import LinearHypothesis
@@ -272,7 +272,9 @@ class ChunkedProblem:
         return Solution(self.frame, status, coef, float(intercept), value.with_thetas(state.thetas), none, certificate,
                         stats, tol)  # fmt: skip
 
-    def path(self, eta: Sequence[float], tol: float = 1e-6, *, checkpoint: Any = None, **options: Any) -> list[Solution]:
+    def path(
+        self, eta: Sequence[float], tol: float = 1e-6, *, checkpoint: Any = None, **options: Any
+    ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`, each from the last solution.
 
         With ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for `solve`.

@@ -1,9 +1,9 @@
 """Where to look next while rows still cross kinks: an estimate of all rows that bends as they do.
 
-The problem on few rows (`nerm.chunks.few_rows`) is a bound, and right where nobody crosses a kink. In the beginning many
-do, and its optimum lies far off, in a direction in which its mean rows do not bend. So the settled rows are replaced by
-rows of the sample, as heavy as they are, and a linear function a block sets right what the sample gets wrong, the slope
-in (w, b) that the pass has found::
+The problem on few rows (`nerm.chunks.few_rows`) is a bound, and right where nobody crosses a kink. In the beginning
+many do, and its optimum lies far off, in a direction in which its mean rows do not bend. So the settled rows are
+replaced by rows of the sample, as heavy as they are, and a linear function a block sets right what the sample gets
+wrong, the slope in (w, b) that the pass has found::
 
     sum over kept of B phi(t f)  +  scale * sum over sampled of B phi(t f)  +  (slope of all - slope of sampled).(w, b)
 
@@ -19,7 +19,7 @@ import numpy as np
 from nerm.atoms.margin import MarginFunction
 from nerm.blocks import Block
 from nerm.chunks.chunk_coding import ChunkRows
-from nerm.chunks.progress import Progress
+from nerm.chunks.progress import Hypothesis
 from nerm.chunks.sums import FewRows, KeptRows, NearKinks, joined
 from nerm.typing import Floats
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REACH = 0.01  # a target: what is straight between margins -1 and 1 is so for scores up to its inverse
 
 
-def estimate(problem: ChunkedProblem, state: Progress, found: FewRows, sample: ChunkRows) -> tuple[KeptRows, float] | None:
+def estimate(problem: ChunkedProblem, found: FewRows, sample: ChunkRows) -> tuple[KeptRows, float] | None:
     """Return rows that stand for all, and by how much their objective is too large; None where there are none.
 
     The rows are such that the estimate has the value and the slope of all rows at the hypothesis of the pass.
@@ -46,8 +46,10 @@ def estimate(problem: ChunkedProblem, state: Progress, found: FewRows, sample: C
     if any(line is None for line in lines):
         return None
     parts = [*found.kept, rows, *(_alone(j, len(blocks), *line) for j, line in enumerate(lines) if line is not None)]
-    surplus = _values(blocks, parts, state) - found.values
-    tops = {term: max(surplus[i] for i, block in enumerate(blocks) if block.term == term) for _, term, _ in problem.layout}
+    surplus = _values(blocks, parts, work.at) - found.values
+    tops: dict[int, float] = {}
+    for block, more in zip(blocks, surplus.tolist(), strict=True):
+        tops[block.term] = max(more, tops.get(block.term, -np.inf))
     for j, block in enumerate(blocks):  # both sides of a maximum must have the same
         less = tops[block.term] - surplus[j]
         if less > 0 and block.atom.facts.at_zero > 0:
@@ -73,12 +75,13 @@ def _sampled(
     return KeptRows(sample.X[rows], weights, targets), missing
 
 
-def _values(blocks: tuple[Block, ...], parts: list[KeptRows], state: Progress) -> Floats:
+def _values(blocks: tuple[Block, ...], parts: list[KeptRows], at: Hypothesis) -> Floats:
     """Return the blocks of rows at the hypothesis of the pass, (J,)."""
     total = np.zeros(len(blocks))
     for part in parts:
-        scores = part.X @ state.at[0] + state.at[1]
-        total += [float(w @ b.atom.value(t * scores)) for b, w, t in zip(blocks, part.weights, part.targets, strict=True)]
+        scores = part.X @ at[0] + at[1]
+        for j, block in enumerate(blocks):
+            total[j] += part.weights[j] @ block.atom.value(part.targets[j] * scores)
     return total
 
 

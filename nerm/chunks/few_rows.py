@@ -49,7 +49,7 @@ def next_state(problem: ChunkedProblem, state: Progress, found: FewRows, tol: fl
     small = on_rows(problem, joined([*found.kept, found.mean_rows()]))
     solution = small.solve("auto", FINER * tol)
     bound = max(state.bound, solution.certificate.dual - solution.certificate.slack)
-    proposed = estimate(problem, state, found, problem.sample)
+    proposed = estimate(problem, found, problem.sample)
     if proposed is not None:
         model = on_rows(problem, proposed[0])
         hoped = model.evaluate(solution.coef, solution.intercept).total - proposed[1] - bound

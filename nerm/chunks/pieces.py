@@ -114,7 +114,7 @@ class NpzFile:
             must, got = "every file of the chunks must be there in every pass", f"no file {self.path!r}"
             raise InvalidInputError(must, got, "Put it back, and run again (a checkpoint resumes)")
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with Path(self.path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 needed = sum(info.file_size for info in file.zip.infolist())
                 if needed > self.limit:
                     raise too_small(self.name, needed, self.limit)

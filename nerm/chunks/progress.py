@@ -91,7 +91,7 @@ def resume(path: Any, mark: str) -> Progress | None:
         return None
     must, do = "a checkpoint must be of the same objective, tolerance and chunks", "Remove the file to start anew"
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             parts = {key: file[key] for key in file.files}
         if str(parts["mark"]) != mark:
             raise InvalidInputError(must, f"{str(path)!r} of another fit", do)

@@ -60,7 +60,7 @@ def step_length(problem: ChunkedProblem, state: Progress, found: Derivatives, st
     blocks = problem.terms.blocks(problem.sample)
     masses = np.array([float(block.weights.sum()) for block in blocks])
     scales = found.masses.sum(axis=1) / np.where(masses > 0, masses, 1.0)
-    slopes = [float((blk.weights * blk.targets * moves) @ blk.atom.subgradient(blk.targets * scores)[0]) for blk in blocks]
+    slopes = [(one.weights * one.targets * moves) @ one.atom.subgradient(one.targets * scores)[0] for one in blocks]
     missing = found.gradients @ step - scales * np.array(slopes)
     here = np.array([block.total(scores) for block in blocks])
 

@@ -15,6 +15,7 @@ from nerm.chunks.census import Census, CountRows, together
 from nerm.chunks.chunk_coding import Coding, learn
 from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, row_bytes, slices, too_small
 from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.lazily import is_lazy
 from nerm.validation import as_positive
 
 MEMORY = 2**30  # bytes: the default budget
@@ -40,9 +41,9 @@ class Chunks:
         Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the rows that
         are kept between passes.
     target, viewpoint, sample_weight : str, optional
-        For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the labels, the viewpoint
-        (or a list of them) and the weights. The other columns become features by the tables' recipe, learned in the
-        first pass.
+        For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the labels,
+        the viewpoint (or a list of them) and the weights. The other columns become features by the tables' recipe,
+        learned in the first pass.
     progress : bool
         Whether to show a bar a pass (needs rich).
     client : distributed.Client, optional
@@ -95,7 +96,7 @@ class Chunks:
             return self._files(source)
         if isinstance(source, dict | tuple):
             arrays = as_raw(source, "'source'")
-            if hasattr(arrays.X, "dask"):
+            if is_lazy(arrays.X):
                 from nerm.chunks.on_dask import partitions
 
                 return partitions(arrays)
@@ -103,12 +104,13 @@ class Chunks:
                 arrays = replace(arrays, X=np.asarray(arrays.X))
             if np.ndim(arrays.X) == 2:
                 return slices(arrays, self._rows_a_chunk(arrays.X))
-        if hasattr(source, "dask") and hasattr(source, "columns"):
+        if is_lazy(source) and hasattr(source, "columns"):
             return self._frames(source)
         must = "'source' must be a list of paths, a tuple (X, y, viewpoint) with a matrix X, a dask DataFrame, or a "
         must += "callable that yields chunks"
         again = "Pass the function that makes it, not what it returns: every pass calls it again"
-        raise InvalidInputError(must, type(source).__name__, again if isinstance(source, Iterator) else "See nerm.Chunks")
+        do = again if isinstance(source, Iterator) else "See nerm.Chunks"
+        raise InvalidInputError(must, type(source).__name__, do)
 
     def _frames(self, frame: Any) -> list[Any]:
         """Return the partitions of a dask DataFrame as parts of a table."""

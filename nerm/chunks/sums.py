@@ -313,5 +313,5 @@ def curvature(block: Block, margins: Floats) -> Floats:
 
 def weighted_square(X: Matrix, weights: Floats) -> Floats:
     """Return sum_i weights_i (x_i, 1)(x_i, 1)', (d + 1, d + 1)."""
-    upper = np.triu(Features(sorted_csr(X), RowThreads(*X.shape, count=1)).gram(weights))
+    upper = np.triu(Features(sorted_csr(X), RowThreads(X.shape[0], X.shape[1], 1)).gram(weights))
     return np.asarray(upper + np.triu(upper, 1).T)

@@ -23,13 +23,14 @@ from nerm.atoms.regularizer import Regularizer
 from nerm.certificate import Certificate
 from nerm.collapse import collapse
 from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
-from nerm.estimators.chunked import fit_on_chunks, is_chunked, lazily
+from nerm.estimators.chunked import fit_on_chunks
 from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_classes, neutralized
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.estimators.sharing import shared_rows
 from nerm.hypothesis import linear_scores
+from nerm.lazily import is_lazy, lazily
 from nerm.neutralize.measures import as_measure
 from nerm.rounding import LongFloat, rest_of
 from nerm.signs import sign
@@ -61,6 +62,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     collapse_: str | None
     solutions_: tuple[Solution, ...]
     eta_: Any
+    _features: Any = None  # of chunks of tables, from a frame to a matrix
     neutrality_: float
     trace_: pd.DataFrame
     promise_: Promise
@@ -110,7 +112,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        if is_chunked(X):
+        if is_lazy(X):
             return fit_on_chunks(self, X, y, viewpoint, sample_weight)
         X = as_pandas(X)
         dropped = viewpoints.dropped_columns(viewpoint, X)
@@ -264,8 +266,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         With a precomputed kernel X is (n, number of training rows), the values k(x, x_i).
         """
         check_is_fitted(self, "solutions_")
-        if is_chunked(X):
-            return lazily(X, self.decision_function, float)
+        if is_lazy(X):
+            return lazily(X, self.decision_function, float, self._features)
         matrix = self._known(X)
         if self.kernel_ is None:
             pairs = zip(self.intercept_, self.solutions_, strict=True)
@@ -291,8 +293,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""
-        if is_chunked(X):
-            return lazily(X, self.predict, self.classes_.dtype)
+        if is_lazy(X):
+            return lazily(X, self.predict, self.classes_.dtype, self._features)
         scores = self.decision_function(X)
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 

@@ -1,7 +1,6 @@
 """Classifiers on chunks of rows: fitted in a few passes, predicting chunk by chunk and lazily, as dask-ml's do."""
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,6 @@ from nerm.estimators.design import insist, kept
 from nerm.estimators.limits import Asked
 from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
-
-
-def is_chunked(X: Any) -> bool:
-    """Whether X is a dask collection or `nerm.Chunks`."""
-    return isinstance(X, Chunks) or hasattr(X, "dask")
-
-
-def lazily(X: Any, function: Callable[[Any], Any], dtype: Any) -> Any:
-    """Return a function of the rows of a dask array, computed when asked for; of Chunks, an iterator."""
-    if isinstance(X, Chunks):
-        return (function(raw.X) for piece in X.pieces for raw in piece.chunks())
-    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-    return X.map_blocks(function, drop_axis=1, dtype=dtype)
 
 
 def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any) -> Any:
@@ -47,7 +33,7 @@ def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any
                           class_weight=(float(class_weight[0]), float(class_weight[1])))  # fmt: skip
     for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_"):  # a refusal leaves no model behind
         model.__dict__.pop(name, None)
-    model._weights = None
+    model._weights, model._features = None, chunks.features
     if asked is None:
         solution = problem.solve(design.tol)
     else:

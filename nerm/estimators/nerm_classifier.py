@@ -13,6 +13,7 @@ from nerm.atoms.regularizer import Regularizer
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
 from nerm.estimators.parameters import as_atom
+from nerm.lazily import is_lazy, lazily
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative
 
@@ -92,9 +93,10 @@ class NERMClassifier(NeutralClassifier):
         """Return the probabilities of the classes, (n, number of classes). Only the logistic loss has this method.
 
         P(y | x) = 1 / (1 + exp(-y f(x))): what the logistic loss estimates, as far as regularizer and neutrality let
-        it; class weights shift it. Beyond two classes, those of each class against the rest, scaled to the sum 1. Not
-        for rows in chunks.
+        it; class weights shift it. Beyond two classes, those of each class against the rest, scaled to the sum 1.
         """
+        if is_lazy(X):
+            return lazily(X, self.predict_proba, float, self._features, self.classes_.tolist())
         scores = self.decision_function(X)
         yes = np.asarray(expit(scores))
         if yes.ndim == 1:

@@ -314,7 +314,10 @@ def test_bad_chunks():
     refused("in chunk 3, 'X' must be finite. Got nan at row 30, column 2", pieces(nan, y, v, parts=5))
     refused("'y' must hold exactly two classes. Got a single class", pieces(X, np.ones(200), v))
     refused("in chunk 0, 'y' must have one entry for each of the 200 rows", lambda: [(X, y[:100], v)])
-    refused("every chunk must have the columns of chunk 0, 4 columns. Got 2 columns in chunk 1", lambda: [(X, y, v), (X[:, :2], y, v)])
+    refused(
+        "every chunk must have the columns of chunk 0, 4 columns. Got 2 columns in chunk 1",
+        lambda: [(X, y, v), (X[:, :2], y, v)],
+    )
     refused("chunk 0 must be", lambda: [X])
     refused("must have at least one row", lambda: [])
     refused("must bring a viewpoint", lambda: [(X, y)])

@@ -1,0 +1,143 @@
+"""What a pass adds up, against the same sums written out in loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import nerm
+from nerm.chunks.estimate import estimate
+from nerm.chunks.few_rows import pass_over
+from nerm.chunks.progress import Progress
+from nerm.chunks.sums import Curved, joined, standing_out, thinned
+from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
+
+HINGE = nerm.Risk(nerm.Hinge()) + 0.01 * nerm.SquaredL2() + 2.0 * nerm.Neutrality(nerm.Hinge(), weights="balanced")
+LOGISTIC = nerm.Risk(nerm.Logistic()) + 0.01 * nerm.SquaredL2() + 2.0 * nerm.Neutrality(nerm.Logistic())
+
+
+def hinge(m):
+    return max(0.0, 1.0 - m)
+
+
+def objective_on(few, n, w, b):
+    """Return the objective with hinges on rows with weights and targets of their own."""
+    scores, sums = few.X @ w + b, []
+    for weights, targets in zip(few.weights, few.targets, strict=True):
+        sums.append(weights @ np.maximum(0, 1 - targets * scores))
+    return (sums[0] + 2 * max(sums[1:])) / n + 0.005 * w @ w
+
+
+@pytest.fixture(params=[False, True])
+def case(request):
+    X, y, v = draw(1500, sparse=request.param)
+    rng = np.random.default_rng(3)
+    return X, y, v, (0.3 * rng.normal(size=X.shape[1]), 0.2)
+
+
+def test_values_and_decisions_of_a_pass(case):
+    X, y, v, (w, b) = case
+    problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
+    found = pass_over(problem, Progress((w, b), np.array([0.5])))
+    Z = X.toarray() if sp.issparse(X) else X
+    scores = [float(sum(row * w)) + b for row in Z]
+    # u_i = n / (2 n_v): each group has half of the weight
+    size = {1.0: sum(v > 0), -1.0: sum(v <= 0)}
+    u = [len(y) / (2 * size[one]) for one in v]
+    risk = sum(hinge(t * f) for t, f in zip(y, scores, strict=True))
+    sides = [sum(c * hinge(way * t * f) for c, t, f in zip(u, v, scores, strict=True)) for way in (1, -1)]
+    assert found.values == pytest.approx([risk, *sides], rel=1e-12)
+    assert found.rows == len(y)
+    told = {(a, c, e): 0 for a in (0, 1) for c in (0, 1) for e in (0, 1)}
+    for t, g, f in zip(y, v, scores, strict=True):
+        told[int(t > 0), int(g > 0), int(f > 0)] += 1
+    assert found.decisions[1].ravel().tolist() == [told[key] for key in sorted(told)]
+
+
+def test_mean_rows_weigh_and_pull_as_their_members(case):
+    X, y, v, at = case
+    problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
+    found = pass_over(problem, Progress(at, np.array([0.5])))
+    Z, few = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.mean_rows()])
+    rows = few.X.toarray() if sp.issparse(few.X) else few.X
+    assert 0 < found.near < len(y)
+    weights = [[1.0] * len(y)] + 2 * [[len(y) / (2 * sum(v == one)) for one in v]]
+    for j, (targets, own) in enumerate(zip((y, v, -v), weights, strict=True)):
+        for few_sum, all_sum in (
+            (few.weights[j].sum(), sum(own)),
+            (few.weights[j] @ few.targets[j], sum(c * t for c, t in zip(own, targets, strict=True))),
+            ((few.weights[j] * few.targets[j]) @ rows, sum(c * t * x for c, t, x in zip(own, targets, Z, strict=True))),
+        ):
+            assert few_sum == pytest.approx(all_sum, rel=1e-9, abs=1e-9)
+
+
+def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
+    X, y, v, at = case
+    problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
+    found = pass_over(problem, Progress(at, np.array([0.5])))
+    few, rng = joined([*found.kept, found.mean_rows()]), np.random.default_rng(0)
+    for w, b in [at, *((rng.normal(size=X.shape[1]), rng.normal()) for _ in range(20))]:
+        total = objective_on(few, len(y), w, b)
+        assert total <= whole.evaluate(w, b).total * (1 + 1e-12)
+        if w is at[0]:
+            assert total == pytest.approx(whole.evaluate(w, b).total, rel=1e-12)
+
+
+def test_an_estimate_has_the_value_and_the_slope_of_all_rows(case):
+    X, y, v, (w, b) = case
+    problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
+    state = Progress((w, b), np.array([0.5]))
+    found = pass_over(problem, state)
+    few, surplus = estimate(problem, found, problem.sample)
+
+    def guessed(w, b):
+        return objective_on(few, len(y), w, b) - surplus
+
+    assert guessed(w, b) == pytest.approx(whole.evaluate(w, b).total, rel=1e-9)
+    rng = np.random.default_rng(1)
+    for _ in range(5):  # within the distance nobody crosses a kink
+        step, up = 1e-6 * rng.normal(size=len(w)), 1e-6 * rng.normal()
+        rise = whole.evaluate(w + step, b + up).total - whole.evaluate(w, b).total
+        assert guessed(w + step, b + up) - guessed(w, b) == pytest.approx(rise, rel=1e-3, abs=1e-11)
+
+
+def test_derivatives_of_a_pass(case):
+    X, y, v, (w, b) = case
+    rows = LOGISTIC.on(nerm.Chunks((X, y, v)))
+    found = rows.chunks.sweep(Curved(rows.terms, (w, b)))
+    Z = np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(len(y))])
+    at = np.append(w, b)
+    for j, targets in enumerate((y, v, -v)):
+        gradient, hessian = np.zeros(len(at)), np.zeros((len(at), len(at)))
+        for t, z in zip(targets, Z, strict=True):
+            p = 1 / (1 + np.exp(t * (z @ at)))
+            gradient -= p * t * z
+            hessian += p * (1 - p) * np.outer(z, z)
+        assert found.gradients[j] == pytest.approx(gradient, rel=1e-9, abs=1e-9)
+        assert found.hessians[j] == pytest.approx(hessian, rel=1e-9, abs=1e-9)
+
+
+def test_the_feature_that_stands_out():
+    X = np.array([[0.0, 2.0, -3.0], [0.0, 0.0, 0.0], [4.0, -4.0, 1.0], [0.0, 0.0, 9.0]])
+    scale = np.array([1.0, 1.0, 2.0])
+    assert standing_out(X, scale).tolist() == [1, 0, 0, 2]
+    assert standing_out(sp.csr_matrix(X), scale).tolist() == [1, 0, 0, 2]
+
+
+def test_thinning_keeps_a_share():
+    places = np.arange(1000)
+    assert thinned(places, 1.0) is places
+    assert len(thinned(places, 0.25)) == 250
+    assert len(thinned(places, 0.001)) == 1
+    assert len(thinned(places[:0], 0.5)) == 0
+
+
+def test_rows_on_a_kink_are_thinned_and_still_bound():
+    """Every row lies on a kink at w = 0, b = 1: more than may be kept."""
+    X, y, v = draw()
+    problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
+    found = pass_over(problem, Progress((np.zeros(4), 1.0), np.array([0.5])))
+    assert found.near <= 400
+    certificate = problem.certify(np.zeros(4), 1.0)
+    assert certificate.dual <= HINGE.on(X, y, viewpoint=v).solve(tol=1e-8).objective.total * (1 + 1e-9)
