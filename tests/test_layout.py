@@ -26,6 +26,7 @@ DOORS = {
     "algebra.Algebra.on": "bind",
     "bind.on": "chunks",
     "chunks.source.Chunks._files": "tables",
+    "chunks.source.Chunks._frames": "tables",
     "chunks.source.Chunks.features": "tables",
     "chunks.source.Chunks.coding": "tables",
     "problem.Problem.solve": "solvers",
