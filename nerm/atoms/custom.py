@@ -81,7 +81,7 @@ class CustomMarginFunction(MarginFunction):
         m = np.asarray(m, dtype=float)
         if self.numpy_value is not None:
             return np.asarray(self.numpy_value(m), dtype=float)
-        return _evaluated(self.cvxpy_expression, m.ravel()).reshape(m.shape)
+        return _elementwise(self.cvxpy_expression, m)
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the interval of subgradients, by secants if no function was given."""
@@ -168,9 +168,14 @@ def _evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
         return np.asarray(expression(cp.Constant(m)).value, dtype=float)
 
 
+def _elementwise(expression: Callable[[Any], Any], m: Floats) -> Floats:
+    """Return the same in the shape of m: where all of m is 0, cvxpy 1.7 takes 1 + m for the number 1."""
+    return np.array(np.broadcast_to(_evaluated(expression, m.ravel()), m.size)).reshape(m.shape)
+
+
 def expressed(atom: MarginFunction, m: Floats) -> Floats:
     """Return phi(m) from its cvxpy expression, which is convex by cvxpy's rules, whatever `value` says."""
-    return _evaluated(atom.expression, m.ravel()).reshape(m.shape)
+    return _elementwise(atom.expression, m)
 
 
 def require(holds: Any, must: str, got: str, do: str = "Correct it, or leave it out") -> None:

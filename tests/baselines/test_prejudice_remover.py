@@ -84,7 +84,7 @@ def test_small_eta_moves_the_solution():
 
 def test_sparse_is_dense_and_labels_may_be_words():
     X, y, s = mixed_data(3)
-    dense = PrejudiceRemover(eta=2.0, tol=1e-9).fit(X, y, viewpoint=s)
+    dense = PrejudiceRemover(eta=2.0, tol=1e-8).fit(X, y, viewpoint=s)
     sparse = clone(dense).fit(sp.csr_matrix(X), y, viewpoint=s)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
     words = clone(dense).fit(X, np.where(y, "yes", "no"), viewpoint=np.where(s, "m", "f"))
