@@ -81,7 +81,7 @@ class Judge:
         self.centre = self.X.mean(axis=0)
         self.K = None
         if case.gamma is not None:
-            square = ((self.X[:, None, :] - self.X[None, :, :]) ** 2).sum(axis=2)
+            square = sum(np.subtract.outer(x, x) ** 2 for x in self.X.T)  # never rows x rows x columns at once
             self.K = np.exp(-L(case.gamma) * square)
         self.s = np.ones(len(case.y)) if case.s is None else case.s
 
