@@ -20,6 +20,7 @@ from nerm.typing import Floats, Matrix
 from nerm.validation import as_matrix, check_finite
 
 FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
+BLOCK = 1_000_000  # entries of X that are scaled at once
 LONG_LIMIT = 50_000  # entries of X or of K up to which scores are judged in long doubles
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
 
@@ -101,7 +102,8 @@ class LinearHypothesis:
         near, inverse = self._near[0], np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
         if sp.issparse(near):
             return np.sqrt(np.asarray((near @ sp.diags_array(inverse)).power(2).sum(axis=1)).ravel())
-        return np.linalg.norm(near * inverse, axis=1)
+        step = max(1, BLOCK // max(1, self.size))  # without a second X
+        return np.concatenate([np.linalg.norm(near[i : i + step] * inverse, axis=1) for i in range(0, self.n, step)])
 
     @cached_property
     def _sizes(self) -> Floats:
