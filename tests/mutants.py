@@ -61,6 +61,18 @@ EQUIVALENT = {  # (module, the changed line as it was): one word why
         "slack.py",
         "places = np.unique(np.linspace(0, len(u) - 1, SAMPLE).astype(int)) if len(u) else np.zeros(0, dtype=int)",
     ): "sample",
+    ("bounds/guarantee.py", "if seen > bound * (1 + 1e-9):"): "tolerance",
+    ("neutralize/classes.py", "limit = self.studies[0].limit"): "same",  # all classes have one limit
+    ("neutralize/classes.py", "if certified and (point.rates >= least).all():"): "boundary",
+    (
+        "neutralize/search.py",
+        "rest = at.parts - np.clip(at.parts, -FILLED * limit, FILLED * limit)",
+    ): "effort",  # how much of a limit a step aims to leave
+    (
+        "neutralize/trial.py",
+        "found.append([float(s[v == g] @ positive[v == g]) / max(float(s[v == g].sum()), 1e-300) for g in (-1, 1)])",
+    ): "guard",
+    ("engine/tuning.py", "barrier_range: tuple[float, float] = (0.005, 0.1)"): "speed",
 }
 
 

@@ -72,7 +72,12 @@ class Records:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "a+b") as self._file:
             _lock(self._file, self.path)
-            self._recover()
+            try:
+                self._recover()
+            except OSError:  # no room for its first lines: what is empty goes again
+                if not os.fstat(self._file.fileno()).st_size:
+                    self.path.unlink()
+                raise
             yield self
             with write_atomically(self.path) as file:
                 file.write(self._head() + self._lines(self._ordered()))

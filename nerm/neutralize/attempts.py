@@ -128,7 +128,7 @@ class Attempts:
 
     def refusal(self, candidates: Sequence[Any]) -> NotNeutralError:
         """Return the error that says what was reached, and why that is no answer."""
-        surrogate, point = min(self.nearest, key=lambda pair: (pair[1].value > self.limit, pair[1].value))
+        surrogate, point = min(self.nearest, key=lambda pair: pair[1].value)
         why = self.objection(point) if point.value <= self.limit else "that is beyond the limit"
         names = ", ".join(repr(c) for c in candidates)
         must = f"a model within {self.limit:g} of {self.trial.measure.name} = 0 must exist that is no constant"

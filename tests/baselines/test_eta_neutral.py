@@ -187,6 +187,14 @@ def test_no_convergence_is_said_with_the_residual():
     assert model.violation_ > 1e-6
 
 
+@pytest.mark.parametrize("eta", [0.0, 1e-3, 0.05])
+def test_constraints_hold_to_what_is_said(eta):
+    X, y, s = mixed_data(8)
+    model = EtaNeutralLogisticRegression(eta=eta).fit(X, y, viewpoint=s)
+    assert model.converged_
+    assert model.violation_ <= 1e-6
+
+
 def test_progress_is_printed_on_request(capsys):
     X, y, s = mixed_data(7)
     EtaNeutralLogisticRegression(eta=0.01, verbose=True).fit(X, y, viewpoint=s)

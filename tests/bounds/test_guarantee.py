@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from simulated_world import World
 
+import nerm
 from nerm import bounds
 from nerm.atoms import Hinge, Logistic
 from nerm.errors import InvalidInputError
@@ -160,3 +161,16 @@ def test_without_an_intercept_its_radius_is_zero(fitted, world):
         plain.scores, facts.viewpoint, Hinge(), complexity=size / math.sqrt(4000), margin_bound=size, delta=share
     )
     assert s["C_psi", "Theorem 2"].bound == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("etas", "intercept", "known"),
+    [((1.0, 1.0), True, False), ((1.0, 1.0), False, True), ((1.0, 0.0), True, True), ((0.0, 0.0), True, True)],
+)
+def test_with_a_free_intercept_the_radius_needs_a_single_acting_term(etas, intercept, known):
+    X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], {"a": [1, -1, 1, -1], "b": [1, 1, 1, -1]}
+    objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()
+    for name, eta in zip("ab", etas, strict=True):
+        objective = objective + eta * nerm.Neutrality(nerm.Hinge(), to=name)
+    facts = objective.on(X, y, viewpoint=v, intercept=intercept).solve().fit_facts("a")
+    assert (facts.lam is not None) == known

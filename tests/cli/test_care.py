@@ -233,7 +233,7 @@ def short_of_room(code, err):
 @pytest.mark.parametrize(
     ("room", "arguments", "left"),
     [
-        (100, (*CONVERGENCE, "--results", "one.csv"), {"one.csv", "one-times.csv"}),
+        (100, (*CONVERGENCE, "--results", "one.csv"), {"one-times.csv"}),
         (100, ("demo", "--folder", ".", "-q"), set()),
     ],
     ids=["results", "demo"],
@@ -247,8 +247,6 @@ def test_a_full_disk_is_one_sentence_and_nothing_by_half(tmp_path, room, argumen
     ran = subprocess.run(command, capture_output=True, cwd=folder, env=environment, check=False)
     short_of_room(ran.returncode, ran.stderr.decode())
     assert {path.name for path in folder.iterdir()} <= left
-    if left and (folder / "one.csv").exists():
-        assert (folder / "one.csv").read_bytes() == b""
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.neutralize import Asking
 from nerm.neutralize.boundedness import largest_weight
 from nerm.neutralize.measures import as_measure
-from nerm.neutralize.surrogates import candidates_of
+from nerm.neutralize.surrogates import candidates_of, judge_of
 from nerm.neutralize.trial import Trial, auc
 
 PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
@@ -360,3 +361,13 @@ def test_what_is_not_certified_is_no_answer(monkeypatch):
     monkeypatch.setattr(Trial, "solve", lambda *given: replace(solve(*given), status=doubtful))
     with pytest.raises(nerm.NotNeutralError, match="its solution was not certified"):
         PLAIN.on(X, y, viewpoint=v).neutralize(0.05, surrogate=nerm.Logistic())
+
+
+def test_accuracy_counts_rows_by_their_weight():
+    """Its mean over rows is the weighted accuracy, whatever the weights add up to."""
+    trial = SimpleNamespace(
+        row_weight=np.array([1.0, 4.0, 10.0, 5.0]), problem=SimpleNamespace(y=np.array([1, 1, -1, -1]))
+    )
+    rows = np.array([True, True, True, False])
+    worth = judge_of("accuracy")(trial, np.array([2.0, -1.0, -3.0, 1.0]), rows)
+    assert worth.mean() == pytest.approx(11 / 15)
