@@ -62,7 +62,6 @@ CVXPY_FUNCTIONS = (
 #: One name, one thing; but a public face may have the name of what it shows, and each folder of classes a base.
 FACES = {
     "base": "the base classes of a folder",
-    "l1": "the norm, and the solver of problems with it",
     "smo": "the room, its solver, and its face in the paper's terms",
     "subgradient": "the method, and its solver",
     "solvers": "the room, and the command that lists it",

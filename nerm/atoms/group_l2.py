@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm.atoms.regularizer import Norm
+from nerm.atoms.regularizer import Norm, Norms
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats, Ints
 from nerm.validation import as_positive
@@ -103,6 +103,13 @@ class GroupL2(Norm):
             if size > step * weight:
                 shrunk[g] = w[g] * (1 - step * weight / size)
         return shrunk
+
+    def norms(self, d: int) -> tuple[Norms, ...]:
+        """Return the groups by their size."""
+        pairs = self._pairs(d)
+        sizes = sorted({len(g) for _, g in pairs} - {0})
+        alike = [[(weight, g) for weight, g in pairs if len(g) == size] for size in sizes]
+        return tuple(Norms(2, np.array([w for w, _ in some]), np.stack([g for _, g in some])) for some in alike)
 
     def expression(self, w: Any) -> Any:
         """Return the sum of cvxpy norms."""

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm.atoms.regularizer import Norm
+from nerm.atoms.regularizer import Norm, Norms
 from nerm.typing import Floats
 
 
@@ -36,6 +36,10 @@ class L1(Norm):
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return w, soft-thresholded at step."""
         return w - np.clip(w, -step, step)
+
+    def norms(self, d: int) -> tuple[Norms, ...]:
+        """Return a group for each coefficient."""
+        return (Norms(2, np.ones(d), np.arange(d)[:, None]),)
 
     def expression(self, w: Any) -> Any:
         """Return norm1(w)."""

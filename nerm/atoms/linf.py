@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm.atoms.regularizer import Norm
+from nerm.atoms.regularizer import Norm, Norms
 from nerm.typing import Floats
 
 
@@ -43,7 +43,11 @@ class LInf(Norm):
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return w minus its projection on the l1 ball of radius step."""
-        return w - _project_l1_ball(w, step)
+        return w - project_l1_ball(w, step)
+
+    def norms(self, d: int) -> tuple[Norms, ...]:
+        """Return one group of all coefficients."""
+        return (Norms(np.inf, np.ones(1), np.arange(d)[None, :]),)
 
     def expression(self, w: Any) -> Any:
         """Return norm_inf(w)."""
@@ -60,7 +64,7 @@ class LInf(Norm):
         return r"\|w\|_\infty"
 
 
-def _project_l1_ball(w: Floats, radius: float) -> Floats:
+def project_l1_ball(w: Floats, radius: float) -> Floats:
     """Return the closest point of { ||z||_1 <= radius }: soft-thresholding at the level that meets the radius."""
     size = np.sort(np.abs(w))[::-1]
     if size.sum() <= radius:

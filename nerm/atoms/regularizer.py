@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from nerm.algebra import Term
-from nerm.typing import Floats
+from nerm.typing import Floats, Ints
+
+
+class Norms(NamedTuple):
+    """sum over groups g of weights_g ||w_g||, all of one size and one kind.
+
+    Attributes
+    ----------
+    order : {2, inf}
+        The Euclidean norm, or the largest entry.
+    weights : (G,) array
+        Positive.
+    groups : (G, k) array
+        The coefficients of each group.
+    """
+
+    order: float
+    weights: Floats
+    groups: Ints
 
 
 class Regularizer(Term):
@@ -61,6 +79,10 @@ class Regularizer(Term):
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
         """Return Omega as a weighted sum of simpler regularizers; by default itself."""
         return ((1.0, self),)
+
+    def norms(self, d: int) -> tuple[Norms, ...] | None:
+        """Return Omega as a sum of norms of groups of the d coefficients, which the engine takes; None: it is none."""
+        return None
 
     def free(self, d: int) -> Floats:
         """Return an orthonormal basis, (d, k), of the directions that Omega does not punish; by default none."""

@@ -14,6 +14,7 @@ import numpy as np
 from nerm.blocks import Block
 from nerm.engine import passes
 from nerm.engine.matrices import Features
+from nerm.engine.norms import Pulls
 from nerm.engine.passes import AFFINE, HIGH, KIND, LOW, MOVING, SMOOTH
 from nerm.typing import Floats, Ints
 
@@ -55,6 +56,8 @@ class State:
         The multipliers of the two sides of each neutrality term and their slacks, (K, 2).
     duals
         u, p^+ and p^- of every row, (J, n) each.
+    pulls
+        The same for the norms of w.
     """
 
     coef: Floats
@@ -63,6 +66,7 @@ class State:
     nu: Floats
     sigma: Floats
     duals: Duals
+    pulls: Pulls
 
 
 @dataclass

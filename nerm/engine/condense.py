@@ -247,9 +247,11 @@ def _on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -
     """Return the answer of a small problem on all rows."""
     answer = method.evaluate(found.coef, found.intercept)
     answer.iterations = found.iterations
-    if found.u is not None and found.nu is not None:
+    if found.u is not None and found.nu is not None and found.pull is not None:
         answer.dual, answer.u, answer.nu = found.dual, small.on_all_rows(found.u).copy(), found.nu
+        answer.pull = found.pull
         nu = method.each(found.nu)
         if method.intercept and not is_balanced(method.arrays, answer.u, nu):  # forces of rows that left cancel again
-            answer.dual, answer.u = dual_bound(method.arrays, answer.u, nu, method.lam, intercept=True)
+            again = dual_bound(method.arrays, answer.u, nu, method.taken(found.pull), intercept=True)
+            answer.dual, answer.u = again
     return answer

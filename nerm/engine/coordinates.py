@@ -56,14 +56,17 @@ class RowSpace:
 Coordinates = Given | RowSpace  # changes of variables that keep scores and norm
 
 
-def choose(X: Any, *, intercept: bool) -> tuple[Coordinates, Any]:
-    """Return coordinates for X and the matrix of features in them; never a d x d matrix for d columns > n rows."""
+def choose(X: Any, *, intercept: bool, axes: bool = False) -> tuple[Coordinates, Any]:
+    """Return coordinates for X and the matrix of features in them; never a d x d matrix for d columns > n rows.
+
+    Where single coefficients matter, as they do to norms, these are the coordinates.
+    """
     n, d = X.shape
-    if min(n, d) > LARGEST_SYSTEM:
+    if (d if axes else min(n, d)) > LARGEST_SYSTEM:
         must = f"the engine's system must have at most {LARGEST_SYSTEM} unknowns (rows or columns, the fewer)"
         got = f"{n} distinct rows and {d} columns"
         raise UnsupportedProblemError(must, got, "Use a first-order solver, or select features")
-    if d > n and d >= WIDE:
+    if d > n and d >= WIDE and not axes:
         factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), _squares(X), ROUNDING)
         return RowSpace(X, factor), factor.Z
     offset = far_offset(X) if intercept else np.zeros(d)

@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from nerm import clock
+from nerm.atoms.regularizer import Norms
 from nerm.blocks import Block
 from nerm.engine.arrays import Arrays
 from nerm.engine.condense import barrier_of, near_a_neighbour, on_few_rows, optimum
 from nerm.engine.coordinates import choose
 from nerm.engine.matrices import Features
+from nerm.engine.norms import Penalty
 from nerm.engine.predictor_corrector import HUGE, Near, Outcome, PredictorCorrector
 from nerm.engine.threads import RowThreads, blas
 from nerm.engine.tuning import Tuning
@@ -25,7 +28,10 @@ from nerm.solution import Answer
 from nerm.typing import Floats, Matrix
 
 NOTHING = 1e-30  # of the weight of all blocks alone: a block that weighs less does nothing
+LENT = 0.1  # of the accuracy: twice what a square may cost that is no part of the problem
+TINY = np.finfo(float).tiny
 TUNING = Tuning()
+Point = tuple[Floats, float] | tuple[Floats, float, Sequence[Norms]]
 
 
 class Engine:
@@ -33,7 +39,7 @@ class Engine:
 
     ::
 
-        P(w, b) = sum_single factor_j S_j + sum_pairs factor_k max(S_k^+, S_k^-) + (mu/2) ||w||^2
+        P(w, b) = sum_single factor_j S_j + sum_pairs factor_k max(S_k^+, S_k^-) + (mu/2) ||w||^2 + norms of w
         S_j     = (1/n) sum_i B_ji phi_j(t_ji f_i),          f = X w + b  (b = 0 without an intercept)
 
     Every solve starts from what the last ones foretell.
@@ -49,6 +55,8 @@ class Engine:
         The divisor of all sums: rows before equal ones were merged.
     intercept
         Whether b is free.
+    axes
+        Whether there will be norms of single coefficients or groups of them: then these stay the unknowns.
     tuning
         The constants of the method.
     workers
@@ -56,11 +64,11 @@ class Engine:
     """
 
     def __init__(
-        self, X: Matrix, blocks: Sequence[Block], n: float, *, intercept: bool = True, tuning: Tuning = TUNING,
-        workers: int | None = None,
+        self, X: Matrix, blocks: Sequence[Block], n: float, *, intercept: bool = True, axes: bool = False,
+        tuning: Tuning = TUNING, workers: int | None = None,
     ) -> None:  # fmt: skip
         self.blocks, self.n, self.intercept, self.tuning = tuple(blocks), n, intercept, tuning
-        self.coordinates, X = choose(X, intercept=intercept)
+        self.coordinates, X = choose(X, intercept=intercept, axes=axes)
         self._share_out(X, workers)
 
     def _share_out(self, X: Matrix, workers: int | None) -> None:
@@ -71,8 +79,8 @@ class Engine:
         self._past_blocks = self.blocks
 
     def solve(
-        self, factors: Floats, mu: float, tol: float = 1e-6, *, start: tuple[Floats, float] | None = None,
-        max_iterations: int | None = None, until: float = clock.NEVER,
+        self, factors: Floats, mu: float, tol: float = 1e-6, norms: Sequence[Norms] = (), *,
+        start: tuple[Floats, float] | None = None, max_iterations: int | None = None, until: float = clock.NEVER,
     ) -> Answer:  # fmt: skip
         """Minimise P to the relative gap tol.
 
@@ -82,6 +90,8 @@ class Engine:
             (B,) the weight of each block's term.
         mu
             The weight of 1/2 ||w||^2.
+        norms
+            Others, weights included; `axes` must have been asked for.
         start
             (coef, intercept) of a neighbouring problem; by default the last solutions serve.
         max_iterations, until
@@ -92,19 +102,46 @@ class Engine:
         Answer
             Its multipliers are feasible; its details have P and D in mean form and the number of products X w.
         """
-        if not mu > 0:
-            stated = "the weight of the squared l2 norm must be positive"
+        if not mu > 0 and not norms:
+            stated = "the weight of the squared l2 norm must be positive where there is no other"
             raise InvalidInputError(stated, f"mu = {mu}", "Use mu > 0, or another solver")
         started, self.features.passes = time.perf_counter(), 0
         with self.workers:
-            method = self._method(np.asarray(factors, dtype=float), mu * self.n, until)
+            method = self._method(np.asarray(factors, dtype=float), self._penalty(factors, mu, norms, tol), until)
             if start is not None:
                 inside = self.coordinates.inside(np.asarray(start[0], dtype=float), start[1])
                 self._past, self._miss = [(_place(method), method.evaluate(*inside))], self.tuning.first_miss
             outcome = self._outcome(method, tol, max_iterations or self.tuning.max_iterations)
             return self._answer(method, outcome, started)
 
-    def _method(self, factors: Floats, lam: float, until: float = clock.NEVER) -> PredictorCorrector:
+    def _penalty(self, factors: Floats, mu: float, norms: Sequence[Norms], tol: float) -> Penalty:
+        """Return n Omega; without a square one is lent, which changes the objective by less than the accuracy.
+
+        At the optimum ||w||_2 <= c Omega(w) <= c S, S the value of blocks alone at f = 0: the sides of a pair cannot
+        add up to less than there. c is 1 / (least weight), times sqrt(k) for the largest of k entries.
+        """
+        if not norms:
+            return Penalty(mu * self.n)
+        weights = [self.n * n.weights for n in norms]
+        lam = mu * self.n
+        if mu == 0:
+            least = min(
+                w.min() / (1 if n.order == 2 else n.groups.shape[1] ** 0.5) for w, n in zip(weights, norms, strict=True)
+            )
+            pairs = zip(factors, self.blocks, strict=True)
+            at_zero = sum(f * b.weights.sum() * b.atom.facts.at_zero for f, b in pairs if b.side == 0)
+            lam = LENT * tol * least**2 / max(at_zero, TINY)
+        scaled = tuple(n._replace(weights=w) for n, w in zip(norms, weights, strict=True))
+        return Penalty(lam, scaled, self._squares, lent=mu == 0)
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """The mean square of each column, that of nothing taken for the mean of all: a scale, and no more."""
+        squares = self.features.squares() / self.features.shape[0]
+        mean = float(squares.mean()) or 1.0
+        return np.where(squares > 1e-12 * mean, squares, mean)
+
+    def _method(self, factors: Floats, penalty: Penalty, until: float = clock.NEVER) -> PredictorCorrector:
         """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         alone = np.array([block.side == 0 for block in self.blocks])
@@ -113,7 +150,7 @@ class Engine:
         if (blocks := [self.blocks[j] for j in acting]) != self._acting:
             self._arrays, self._acting = Arrays(blocks, self.features), blocks
         tuning = replace(self.tuning, until=until)
-        return PredictorCorrector(self._arrays, factors[acting], lam, tuning, intercept=self.intercept)
+        return PredictorCorrector(self._arrays, factors[acting], penalty, tuning, intercept=self.intercept)
 
     def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
         """Solve from the last solutions on the rows near a kink, then on all, then from nothing, until one succeeds."""
@@ -134,7 +171,7 @@ class Engine:
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
         found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
         miss = float(np.abs(found.scores - guess.scores).mean()) if guess.primal < HUGE else self.tuning.first_miss
-        found.u, found.nu = outcome.u, outcome.nu
+        found.u, found.nu, found.pull = outcome.u, outcome.nu, outcome.pull
         self._past, self._past_blocks = [*self._past[-1:], (_place(method), found)], self.blocks
         self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
         return outcome
@@ -173,8 +210,8 @@ class Engine:
         """Return an outcome on the features as they were given, with multipliers of all blocks."""
         if outcome.u is None or outcome.nu is None:  # it stopped short of any bound: the best its hypothesis allows
             at = method.start(outcome.coef, outcome.intercept, 1e-6)
-            method.arrays.linearise(at, method.each(at.nu))
-            method.bound(at.duals.u, at.nu, outcome)
+            g = method.arrays.linearise(at, method.each(at.nu)).columns[:-1, 0]
+            method.bound(at.duals.u, at.nu, at.pulls.answer(g), outcome)
         assert outcome.u is not None
         assert outcome.nu is not None
         u, shares = dict(zip(self._acting, outcome.u, strict=True)), iter(outcome.nu[:, 0] / outcome.nu.sum(axis=1))
@@ -194,8 +231,8 @@ class Engine:
         answer = Answer(coef, intercept, multipliers, claim, outcome.iterations, 0.0, seconds, details)
         return replace(answer, timed_out=late and not outcome.converged)
 
-    def path(self, points: Sequence[tuple[Floats, float]], tol: float = 1e-6, **limits: Any) -> list[Answer]:
-        """Solve for one (factors, mu) after the other; neighbours should be close, as on a sorted grid.
+    def path(self, points: Sequence[Point], tol: float = 1e-6, **limits: Any) -> list[Answer]:
+        """Solve for one (factors, mu) or (factors, mu, norms) after the other, neighbours close, as on a sorted grid.
 
         A long path is cut into stretches that share the cores, each with a cold start of its own: two problems at a
         time keep two cores busier than one problem on both. So answers depend on the number of cores, within the
@@ -205,7 +242,7 @@ class Engine:
         fewest, most = self.tuning.stretch_rows
         count = min(self.workers.count, len(points) // self.tuning.stretch)
         if count <= 1 or not fewest <= self.features.shape[0] <= most:
-            return [self.solve(*point, tol, **limits) for point in points]
+            return [self.solve(*point[:2], tol, *point[2:], **limits) for point in points]
         edges, engines = [len(points) * i // count for i in range(count + 1)], [copy(self) for _ in range(count)]
 
         def stretch(engine: Engine, start: int, stop: int) -> list[Answer]:
@@ -220,5 +257,5 @@ class Engine:
 
 def _place(method: PredictorCorrector) -> Floats:
     """Return the logarithms of the weights of a problem."""
-    weights = np.append(method.factors, method.lam)
+    weights = np.concatenate([method.factors, [method.lam], *(n.weights[:1] for n in method.penalty.norms)])
     return np.asarray(np.log(weights[weights > 0]))

@@ -5,6 +5,8 @@ n D = - sum_j nu_j sum_i B_ji phi_j*(u_ji) - ||X'c||^2 / (2 lam),        c_i = s
 Rows that have settled keep their u: that is a point of the dual as good as any, so the bound holds for all rows.
 """
 
+from collections.abc import Callable
+
 import numba
 import numpy as np
 
@@ -18,11 +20,11 @@ NOTHING = 1e-8  # |sum c| / sum |c| up to which rounding may be all of it
 BALANCE = 1e-11  # |sum c| / sum |c| up to which multipliers are feasible
 
 
-def primal_value(arrays: Arrays, values: Floats, factors: Floats, coef: Floats, lam: float) -> float:
+def primal_value(arrays: Arrays, values: Floats, factors: Floats, regularizer: float) -> float:
     """Return n P from sum B phi(m) of each block."""
     risks = factors[: arrays.singles] @ values[: arrays.singles]
     larger = arrays.sides(values).max(axis=1, initial=-np.inf)
-    return float(0.5 * lam * (coef @ coef) + risks + factors[arrays.singles :: 2] @ larger)
+    return float(regularizer + risks + factors[arrays.singles :: 2] @ larger)
 
 
 def force(arrays: Arrays, u: Floats, nu: Floats) -> Floats:
@@ -87,11 +89,17 @@ def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
     return bool(left <= min(ROUNDING * gross, NOTHING * size))
 
 
-def dual_bound(arrays: Arrays, u: Floats, nu: Floats, lam: float, *, intercept: bool) -> tuple[float, Floats]:
-    """Return (n D, feasible u) for any u in its domains; -inf where sum c = 0 is out of reach."""
+def dual_bound(
+    arrays: Arrays, u: Floats, nu: Floats, taken: Callable[[Floats, float], float], *, intercept: bool
+) -> tuple[float, Floats]:
+    """Return (n D, feasible u) for any u in its domains; -inf where sum c = 0 is out of reach.
+
+    `taken` says what the regularizer takes from a bound, given X'c: ||X'c||^2 / (2 lam), if it is a square.
+    """
     feasible = balanced(arrays, u, nu) if intercept else u.copy()
     if feasible is None:
         return -np.inf, u
     g = arrays.features.columns(force(arrays, feasible, nu)[None, :])[:, 0] + nu @ arrays.pull[:, :-1]
     stars = [arrays.data.weights[j] @ block.atom.conjugate(feasible[j]) for j, block in enumerate(arrays.blocks)]
-    return float(-(nu @ (arrays.settled + stars)) - (g @ g) / (2 * lam)), feasible
+    bound = -float(nu @ (arrays.settled + stars))
+    return bound - taken(g, bound), feasible

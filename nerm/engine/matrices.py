@@ -52,6 +52,11 @@ class Features:
         """Return the upper triangle of (X, 1)' diag(density) (X, 1), below which there may be anything."""
         return self.workers.add_up(lambda *part: self._gram(*self._arrays, density, self.shape[1], *part))
 
+    def squares(self) -> Floats:
+        """Return the squared length of each column."""
+        X: Any = self.X
+        return np.asarray(X.multiply(X).sum(axis=0)).ravel() if self.sparse else np.einsum("ij,ij->j", X, X)
+
     def some(self, rows: Ints) -> Features:
         """Return these rows of X."""
         return Features(self.X[rows], self.workers.fewer(len(rows)))

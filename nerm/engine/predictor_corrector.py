@@ -26,6 +26,7 @@ from nerm.engine import passes
 from nerm.engine.arrays import Arrays, Linearisation, State
 from nerm.engine.duality import dual_bound, primal_value
 from nerm.engine.newton import NewtonSystem
+from nerm.engine.norms import Penalty, Pulls
 from nerm.engine.tuning import Tuning
 from nerm.typing import Floats
 
@@ -42,8 +43,8 @@ class Outcome:
     ----------
     coef, intercept, scores, values
         The hypothesis, its scores, and what each block adds up to there.
-    u, nu
-        Feasible multipliers, (J, n) and (K, 2), None before there are any.
+    u, nu, pull
+        Feasible multipliers, (J, n) and (K, 2), and the force of norms, (d,); None before there are any.
     state
         Where the run stands and can go on.
     miss, barrier
@@ -59,6 +60,7 @@ class Outcome:
     dual: float = -np.inf
     u: Floats | None = None
     nu: Floats | None = None
+    pull: Floats | None = None
     iterations: int = 0
     converged: bool = False
     state: State | None = None
@@ -78,7 +80,8 @@ class Outcome:
         """Return the best of this attempt and another: the lower primal, the higher dual, the iterations of both."""
         low = self if self.primal < other.primal else other
         high = self if self.dual > other.dual else other
-        both = replace(low, dual=high.dual, u=high.u, nu=high.nu, iterations=self.iterations + other.iterations)
+        both = replace(low, dual=high.dual, u=high.u, nu=high.nu, pull=high.pull)
+        both.iterations = self.iterations + other.iterations
         both.converged = both.gap_within(tol)
         return both
 
@@ -92,18 +95,19 @@ class PredictorCorrector:
         The problem.
     factors
         (J,) the weight of each block's term.
-    lam
-        mu n: everything is n times the mean form.
+    penalty
+        The regularizer: everything is n times the mean form.
     """
 
-    def __init__(self, arrays: Arrays, factors: Floats, lam: float, tuning: Tuning, *, intercept: bool) -> None:
-        self.arrays, self.factors, self.lam, self.tuning, self.intercept = arrays, factors, lam, tuning, intercept
+    def __init__(self, arrays: Arrays, factors: Floats, penalty: Penalty, tuning: Tuning, *, intercept: bool) -> None:
+        self.arrays, self.factors, self.penalty, self.tuning = arrays, factors, penalty, tuning
+        self.intercept, self.lam = intercept, penalty.lam
         self.eta = factors[arrays.singles :: 2]
         self.side_unit = tuning.side_barrier * arrays.sides(factors * arrays.mass)
 
     def on(self, arrays: Arrays) -> PredictorCorrector:
         """Return the same method on fewer rows."""
-        return PredictorCorrector(arrays, self.factors, self.lam, self.tuning, intercept=self.intercept)
+        return PredictorCorrector(arrays, self.factors, self.penalty, self.tuning, intercept=self.intercept)
 
     def each(self, nu: Floats) -> Floats:
         """Return the multiplier of each block, (J,): its factor, or nu, (K, 2), for a side."""
@@ -124,7 +128,8 @@ class PredictorCorrector:
             lead = (values[:, 0] - values[:, 1]) / self.arrays.sides(self.arrays.mass)[:, 0]
             nu = _near_sides(lead, nu[:, 0] / nu.sum(axis=1), self.eta, barrier * self.tuning.side_barrier, give)
         duals = self.arrays.centre(here.scores, barrier, u, give)
-        return State(coef.copy(), intercept, here.scores, nu, barrier * self.side_unit / nu, duals)
+        pulls = Pulls(self.penalty, coef, barrier)
+        return State(coef.copy(), intercept, here.scores, nu, barrier * self.side_unit / nu, duals, pulls)
 
     def scores(self, coef: Floats, intercept: float) -> Floats:
         """Return X w + b."""
@@ -136,7 +141,7 @@ class PredictorCorrector:
         """Return a hypothesis, whose scores may be known already, with its primal value."""
         scores = self.scores(coef, intercept) if scores is None else scores
         values = self.arrays.values(scores, coef, intercept)
-        primal = primal_value(self.arrays, values, self.factors, coef, self.lam)
+        primal = primal_value(self.arrays, values, self.factors, self.penalty.value(coef))
         return Outcome(coef, intercept, scores, values, primal)
 
     def run(self, state: State, tol: float, limit: int, *, until: float = 0.0, expected: float = np.inf) -> Outcome:
@@ -183,69 +188,83 @@ class PredictorCorrector:
 
     def _keep(self, state: State, lin: Linearisation, nu: Floats, best: Outcome, tol: float) -> float:
         """Update the best bounds; return an estimate of the gap of this iterate (exact once it may be small enough)."""
-        primal = primal_value(self.arrays, lin.primal, self.factors, state.coef, self.lam)
+        primal = primal_value(self.arrays, lin.primal, self.factors, self.penalty.value(state.coef))
         if primal < best.primal:
             best.coef, best.intercept, best.scores = state.coef, state.intercept, state.scores
             best.values, best.primal = lin.primal, primal
-        g = lin.columns[:-1, 0]
-        gap = primal + float(nu @ lin.conjugate + (g @ g) / (2 * self.lam))
+        pull = state.pulls.answer(lin.columns[:-1, 0])
+        g = lin.columns[:-1, 0] + pull
+        bound = -float(nu @ lin.conjugate)
+        gap = primal - bound + self.penalty.taken(g, bound)
         if np.isfinite(gap) and gap <= 2 * tol * abs(primal):
-            dual = self.bound(state.duals.u, state.nu, best)
+            dual = self.bound(state.duals.u, state.nu, pull, best)
             gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
             best.converged = best.gap_within(tol)
         return gap
 
-    def bound(self, u: Floats, nu: Floats, best: Outcome) -> float:
+    def taken(self, pull: Floats) -> Callable[[Floats, float], float]:
+        """Return what the regularizer takes from a bound as a function of X'c, given the force of norms."""
+        return lambda g, bound: self.penalty.taken(g + pull, bound)
+
+    def bound(self, u: Floats, nu: Floats, pull: Floats, best: Outcome) -> float:
         """Return n D of these multipliers, made feasible, and keep them if they are the best."""
-        dual, u = dual_bound(self.arrays, u, self.each(nu), self.lam, intercept=self.intercept)
+        dual, u = dual_bound(self.arrays, u, self.each(nu), self.taken(pull), intercept=self.intercept)
         if dual > best.dual or best.u is None:
-            best.dual, best.u, best.nu = dual, u, nu.copy()
+            best.dual, best.u, best.nu, best.pull = dual, u, nu.copy(), pull
         return dual
 
     def _step(self, state: State, lin: Linearisation, nu: Floats, *, bold: bool) -> tuple[float, float]:
         """One predictor-corrector step, in place; return the mean change of the scores in full, and the barrier."""
-        arrays, tuning = self.arrays, self.tuning
+        arrays, tuning, pulls = self.arrays, self.tuning, state.pulls
         products = state.nu * state.sigma
-        count = self.arrays.ends @ nu + self.side_unit.sum() + 1e-300
-        mu = (float(nu @ lin.products) + float(products.sum())) / count
+        count = self.arrays.ends @ nu + self.side_unit.sum() + pulls.unit + 1e-300
+        mu = (float(nu @ lin.products) + float(products.sum()) + pulls.products) / count
+        mu = max(mu, pulls.products / (pulls.unit + 1e-300))  # light as they are, norms must not be left behind
         direction = self._system(state, lin)
-        *_, df, dnu, dsigma = direction(lin.columns[:, 1], lin.change, -products)
+        dw, _, df, dnu, dsigma = direction(lin.columns[:, 1], lin.change, -products, pulls.aim(state.coef))
         histogram = arrays.direct(state, nu, df, corrected=False)
         left_behind = tuning.share * float(nu @ arrays.moving)
-        affine = min(1.0, _quantile(histogram, left_behind), _room(state.nu, dnu), _room(state.sigma, dsigma))
+        room = min(_room(state.nu, dnu), _room(state.sigma, dsigma))
+        pulls.follow(dw)
+        affine = min(1.0, _quantile(histogram, left_behind), room)
         target = max((1 - affine) ** 3, 1e-3) * mu
         piece_dnu = np.concatenate([np.zeros(arrays.singles), dnu.ravel()])
         h, change = arrays.correct(state, nu, piece_dnu, target, tuning.second_order * mu if bold else np.inf)
         side = target * self.side_unit - products - dnu * dsigma
-        dw, db, df, dnu, dsigma = direction(h, change, side)
+        dw, db, df, dnu, dsigma = direction(h, change, side, pulls.aim(state.coef, target, tuning.second_order * mu))
         histogram = arrays.direct(state, nu, df, corrected=True)
         safe = 1 - tuning.safe_keep
         step = _quantile(histogram, left_behind) if bold else safe * arrays.longest_step(state, nu)
+        pulls.follow(dw)
         step = min(1.0, step, safe * min(_room(state.nu, dnu), _room(state.sigma, dsigma)))
 
         def hypothesis(s: float) -> tuple[Floats, float, Floats]:
             return state.coef + s * dw, state.intercept + s * db, state.scores + s * df
 
         if arrays.smooth:
-            step = self._searched(hypothesis, self.each(state.nu + step * dnu), lin.primal, step)
+            step = self._searched(hypothesis, self.each(state.nu + step * dnu), pulls.ahead, lin.primal, step)
         state.coef, state.intercept, state.scores = hypothesis(step)
         state.nu = state.nu + step * dnu
         state.sigma = state.sigma + step * dsigma
         keeps = (tuning.keep, tuning.curved_keep) if bold else (0.5 * tuning.safe_keep, 0.5 * tuning.safe_keep)
         arrays.advance(state, step, *keeps)
+        pulls.advance(step, tuning.keep)
         return float(np.abs(df).mean()), mu
 
-    def _system(self, state: State, lin: Linearisation) -> Callable[[Floats, Floats, Floats], Direction]:
-        """Factor the Newton system; return a function of the right-hand side's h, changes of value and sides."""
+    def _system(self, state: State, lin: Linearisation) -> Callable[[Floats, Floats, Floats, Floats], Direction]:
+        """Factor the Newton system; return a function of the right-hand side's h, changes of value, sides and norms."""
         arrays, d = self.arrays, len(state.coef)
         gram, ratio = arrays.features.gram(lin.density), (state.sigma / state.nu).sum(axis=1)
+        state.pulls.add_to(gram)
         system = NewtonSystem(gram, lin.columns[:, 2:], self.lam, ratio, intercept=self.intercept)
         base = -lin.columns[:, 0]
-        base[:-1] -= self.lam * state.coef
+        base[:-1] -= self.lam * state.coef + state.pulls.force
 
-        def direction(h: Floats, change: Floats, side: Floats) -> Direction:
+        def direction(h: Floats, change: Floats, side: Floats, aim: Floats) -> Direction:
             t = side / state.nu + arrays.sides(lin.value + change) + state.sigma
-            z, x = system.solve(base - h, t[:, 0] - t[:, 1])
+            right = base - h
+            right[:-1] -= aim
+            z, x = system.solve(right, t[:, 0] - t[:, 1])
             db = float(z[-1]) if self.intercept else 0.0
             dnu = np.outer(x, (1.0, -1.0))
             return z[:d], db, arrays.features.times(z[:d]) + db, dnu, (side - state.sigma * dnu) / state.nu
@@ -253,7 +272,12 @@ class PredictorCorrector:
         return direction
 
     def _searched(
-        self, hypothesis: Callable[[float], tuple[Floats, float, Floats]], nu: Floats, values: Floats, step: float
+        self,
+        hypothesis: Callable[[float], tuple[Floats, float, Floats]],
+        nu: Floats,
+        ahead: Floats,
+        values: Floats,
+        step: float,
     ) -> float:
         """Halve the step of a smooth problem until the Lagrangian is not huge and does not rise.
 
@@ -261,11 +285,15 @@ class PredictorCorrector:
         Beside hinge-like blocks, whose direction is another, a smooth one is only kept from running away.
         """
         w, _, _ = hypothesis(0.0)
-        here = 0.5 * self.lam * (w @ w) + nu @ values
+
+        def regularizer(w: Floats) -> float:
+            return float(0.5 * self.lam * (w @ w) + ahead @ w)
+
+        here = regularizer(w) + nu @ values
         highest = here + (0.1 if self.arrays.moving.any() else 1e-12) * abs(here)
         for halvings in range(60):
             w, b, f = hypothesis(step)
-            value = 0.5 * self.lam * (w @ w) + nu @ self.arrays.values(f, w, b)
+            value = regularizer(w) + nu @ self.arrays.values(f, w, b)
             if value <= highest or (halvings >= self.tuning.halvings and value < HUGE):
                 break
             step *= 0.5

@@ -1,4 +1,4 @@
-"""nerm's own engine as a solver: the blocks of a linear problem with squared l2, handed to `nerm.engine`."""
+"""nerm's own engine as a solver: the blocks of a linear problem and its regularizers, handed to `nerm.engine`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 from nerm import clock
 from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Norms, Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
+from nerm.conjugates import parts_of
 from nerm.errors import UnknownNameError
 from nerm.problem import Problem
 from nerm.solution import Answer
@@ -32,18 +34,23 @@ class InteriorPoint(NermSolver):
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
         return (
-            f"a linear problem with squared l2 of positive weight, atoms that are {ATOMS}, "
-            f"and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer"
+            f"a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, atoms that are {ATOMS}, "
+            f"and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer (with squared l2 alone), or columns"
         )
 
     def obstacle(self, problem: Problem) -> str | None:
         """Name the first thing that the engine does not take."""
         if problem.is_kernel:
             return "a kernel"
+        for _, omega in problem.regularizers:
+            if any(not _is_taken(part, problem.hypothesis.size) for _, part in omega.parts()):
+                return repr(omega)
+        if not parts_of(problem.regularizers):
+            return "no regularizer of positive weight"
         rows, columns = problem.hypothesis.n, problem.hypothesis.size
-        if min(rows, columns) > LARGEST_SYSTEM:
+        if (columns if norms_of(problem) else min(rows, columns)) > LARGEST_SYSTEM:
             return f"{rows} rows and {columns} columns"
-        return obstacle_in_terms(problem)
+        return obstacle_in_atoms(problem)
 
     def open(self, problem: Problem) -> Session:
         """Prepare the engine."""
@@ -58,11 +65,14 @@ class EngineSession(Session):
 
         started = time.perf_counter()
         X = problem.hypothesis.X
-        self._engine = Engine(X, problem.blocks, problem.divisor, intercept=problem.intercept)
+        self._axes = bool(norms_of(problem))
+        self._engine = Engine(X, problem.blocks, problem.divisor, intercept=problem.intercept, axes=self._axes)
         self._build_seconds = time.perf_counter() - started
 
     def renewed(self, problem: Problem) -> bool:
-        """Take other blocks; features and the last solutions stay."""
+        """Take other blocks; features and the last solutions stay, unless coefficients must be unknowns now."""
+        if norms_of(problem) and not self._axes:
+            return False
         self._engine.blocks = problem.blocks
         return True
 
@@ -75,7 +85,7 @@ class EngineSession(Session):
     ) -> Iterator[Answer]:
         """Solve relatives, each from the last."""
         limit = iteration_limit(options, "interior-point")
-        points = [(problem.factors, squared_norm(problem)) for problem in problems]
+        points = [(problem.factors, squared_norm(problem), norms_of(problem)) for problem in problems]
         answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, until=until)
         share, self._build_seconds = self._build_seconds / len(problems), 0.0
         return (replace(answer, build_seconds=share) for answer in answers)
@@ -83,7 +93,19 @@ class EngineSession(Session):
 
 def squared_norm(problem: Problem) -> float:
     """Return the total weight of 1/2 ||w||^2."""
-    return float(sum(weight for weight, _ in problem.regularizers))
+    return float(sum(weight for weight, part in parts_of(problem.regularizers) if isinstance(part, SquaredL2)))
+
+
+def norms_of(problem: Problem) -> list[Norms]:
+    """Return the other norms of a linear problem."""
+    d = problem.hypothesis.size
+    parts = [(weight, part.norms(d)) for weight, part in parts_of(problem.regularizers)]
+    return [n._replace(weights=weight * n.weights) for weight, norms in parts for n in norms or ()]
+
+
+def _is_taken(part: Regularizer, d: int) -> bool:
+    """Tell whether the engine takes a regularizer."""
+    return isinstance(part, SquaredL2) or part.norms(d) is not None
 
 
 def obstacle_in_terms(problem: Problem) -> str | None:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import nerm
 from nerm.blocks import Block
 from nerm.engine import Engine, Tuning
+from nerm.engine.norms import Penalty
 
 INF = np.inf
 TUNING = Tuning()
@@ -122,7 +123,7 @@ class Case:
 
     def method(self, engine: Engine, scale: float = 1.0):
         """Return the engine's method, whose arrays have one line a block."""
-        return engine._method(self.factors(scale), self.mu * self.n)
+        return engine._method(self.factors(scale), Penalty(self.mu * self.n))
 
     def solve(self, tol: float = 1e-6, *, tuning: Tuning = TUNING, **options) -> Found:
         """Solve from nothing."""

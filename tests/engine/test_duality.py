@@ -36,7 +36,7 @@ def test_every_bound_is_one_and_is_what_the_formula_says(seed):
     loss, surrogate = LOSSES[seed % len(LOSSES)], list(ATOMS)[(3 * seed) % len(ATOMS)]
     case = Case(X, y, [(loss, rng.exponential(size=300))], 0.1, [(surrogate, 2.0, v, np.ones(300))], seed % 4 > 0)
     method, nu, u = at(case, seed)
-    dual, feasible = dual_bound(method.arrays, u, nu, method.lam, intercept=case.intercept)
+    dual, feasible = dual_bound(method.arrays, u, nu, method.taken(0.0), intercept=case.intercept)
     if dual == -INF:
         return
     c, value = np.zeros(300), 0.0
@@ -76,8 +76,8 @@ def test_no_balance_where_every_row_pulls_one_way():
     u = np.vstack([np.full(50, -0.5), np.ones((2, 50))])
     nu = np.array([1.0, 100.0, 0.0])  # the identity's pull is more than the losses can hold
     assert balanced(method.arrays, u, nu) is None
-    assert dual_bound(method.arrays, u, nu, method.lam, intercept=True)[0] == -INF
-    assert np.isfinite(dual_bound(method.arrays, u, nu, method.lam, intercept=False)[0])
+    assert dual_bound(method.arrays, u, nu, method.taken(0.0), intercept=True)[0] == -INF
+    assert np.isfinite(dual_bound(method.arrays, u, nu, method.taken(0.0), intercept=False)[0])
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -88,7 +88,7 @@ def test_the_primal_value(seed):
     coef, intercept = 0.1 * rng.normal(size=case.X.shape[1]), (rng.normal() if case.intercept else 0.0)
     inside = case.engine().coordinates.inside(coef, intercept)
     values = method.arrays.values(np.asarray(case.X @ coef) + intercept, *inside)
-    found = primal_value(method.arrays, values, method.factors, inside[0], method.lam)
+    found = primal_value(method.arrays, values, method.factors, method.penalty.value(inside[0]))
     assert found == pytest.approx(case.n * case.primal(coef, intercept), rel=1e-9)
 
 

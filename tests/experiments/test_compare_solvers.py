@@ -45,7 +45,7 @@ def kept_servers():
 
 @pytest.fixture(scope="module")
 def table():
-    solvers = [*(Bad(name) for name in WRONG), Missing("missing"), "clarabel", "l1"]
+    solvers = [*(Bad(name) for name in WRONG), Missing("missing"), "clarabel", "low-rank"]
     found = compare_solvers([TINY], solvers, tols=[1e-3, 1e-6], time_limit=2)
     return found.set_index(["solver", "tol"])
 
@@ -125,7 +125,7 @@ def test_memory_without_end_is_an_error_and_not_the_end_of_the_machine(table):
 
 
 def test_what_a_solver_cannot_take_is_not_a_failure(table):
-    assert tuple(table.loc["l1", 1e-3][["status", "reason"]]) == ("not taken", "no l1 part of positive weight")
+    assert tuple(table.loc["low-rank", 1e-3][["status", "reason"]]) == ("not taken", "no kernel")
 
 
 def test_a_file_is_resumed_and_extended_and_nothing_is_run_twice(tmp_path):

@@ -104,7 +104,6 @@ def warm_up() -> None:
         problem = Case("warm", "warm", n=20, d=3, density=density, kernel=kernel).problem()
         for solver in ("clarabel", "smo", "low-rank" if kernel else "interior-point"):
             problem.solve(solver=solver)
-    Case("warm", "warm", n=20, d=3, regularizer="L1").problem().solve(solver="l1")
 
 
 def watch(payload: bytes, limit: float, memory: float) -> Facts:
