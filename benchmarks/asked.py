@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from tasks import one_hot
 
-from nerm import Hinge, Logistic, Neutrality, Ramp, Risk, SquaredL2
+from nerm import Hinge, Identity, Logistic, Neutrality, Ramp, Risk, SquaredL2
 from nerm.baselines import FairlearnReduction
 from nerm.datasets import load
 
@@ -53,7 +53,7 @@ def main() -> None:
     X, y, v = rows(chosen.data, chosen.n)
     plain = Risk(Logistic()) + 1.0 / len(y) * SquaredL2()
     problem, ratios, slowest = plain.on(X, y, viewpoint=v), [], 0.0
-    for surrogate in (Logistic(), Hinge(), *([Ramp(1.0)] if chosen.ramp else [])):
+    for surrogate in (Logistic(), Hinge(), Identity(), *([Ramp(1.0)] if chosen.ramp else [])):
         (plain + Neutrality(surrogate, weights="balanced", side="agreement")).on(X, y, viewpoint=v).solve()  # compiles
         for limit in chosen.limits:
             seconds, found = timed(lambda psi=surrogate, t=limit: problem.neutralize(t, surrogate=psi))
