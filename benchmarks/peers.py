@@ -83,9 +83,9 @@ def peak() -> float:
 def problem(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Any:
     import nerm
 
-    atom = nerm.Logistic() if task.kind == "logistic" else nerm.Hinge()
+    atom = nerm.Logistic() if task.is_logistic else nerm.Hinge()
     objective = nerm.Risk(atom) + task.lam / task.n * nerm.SquaredL2() + task.eta * nerm.Neutrality(atom)
-    return objective.on(X, y, viewpoint=v, kernel="rbf" if task.kind == "kernel" else None)
+    return objective.on(X, y, viewpoint=v, kernel="rbf" if task.is_kernel else None)
 
 
 def engine(bound: Any) -> Any:
@@ -134,7 +134,7 @@ def nerm_kernel(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
 
 
 def nerm(task: Task, *data: Any) -> Answers:
-    return nerm_kernel(task, *data) if task.kind == "kernel" else nerm_engine(task, *data)
+    return nerm_kernel(task, *data) if task.is_kernel else nerm_engine(task, *data)
 
 
 def path(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
@@ -158,11 +158,29 @@ def path(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     yield Answer(seconds, results[-1].coef, results[-1].intercept, "", facts)
 
 
+def kernel_path(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
+    """Time a path of 20 values of eta with a kernel, then each of them alone and cold, certificates included."""
+    etas = [0.0, *np.geomspace(0.01, 100, 19)]
+    problem(small(task), *small(task).data()).path(etas[:2], tol=task.accuracy)
+    yield None
+    seconds, results = timed(lambda: problem(task, X, y, v).path(etas, tol=task.accuracy))
+    alone = [timed(lambda eta=eta: problem(replace(task, eta=eta), X, y, v).solve(tol=task.accuracy)) for eta in etas]
+    facts = {
+        "cold": [t for t, _ in alone],
+        "worst_gap": max(found.certificate.relative_gap for found in results),
+        "worst_cold_gap": max(found.certificate.relative_gap for _, found in alone),
+        "iterations": [found.stats.iterations for found in results],
+        "cold_iterations": [found.stats.iterations for _, found in alone],
+        "passes": round(sum(found.stats.details.get("passes", 0) for found in results)),
+    }
+    yield Answer(seconds, results[-1].coef, results[-1].intercept, results[-1].stats.solver, facts)
+
+
 # ---------------------------------------------------------------- through cvxpy
 
 
 def by_cvxpy(solver: str, task: Task, *data: Any) -> Answers:
-    solve = solved_dual if task.kind == "kernel" else solved_primal
+    solve = solved_dual if task.is_kernel else solved_primal
     solve(small(task), small(task).data(), solver, 1e-3)
     yield None
     for times in TIGHTER:
@@ -176,7 +194,7 @@ def solved_primal(task: Task, data: Any, solver: str, tol: float) -> tuple[np.nd
 
     X, y, v = data
     w, b, f = cp.Variable(task.d), cp.Variable(), cp.Variable(task.n)
-    atom = cp.logistic if task.kind == "logistic" else (lambda m: cp.pos(1 + m))
+    atom = cp.logistic if task.is_logistic else (lambda m: cp.pos(1 + m))
     value = cp.sum(atom(-cp.multiply(y, f))) + task.lam / 2 * cp.sum_squares(w)
     if task.eta:
         value += task.eta * cp.maximum(*(cp.sum(atom(-cp.multiply(sign * v, f))) for sign in (1.0, -1.0)))
@@ -289,6 +307,7 @@ def rehline(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
 CONTESTANTS: dict[str, Callable[..., Answers]] = {
     "nerm": nerm,
     "path": path,
+    "kernel-path": kernel_path,
     "liblinear": liblinear,
     "sklearn": sklearn,
     "svc": svc,

@@ -135,17 +135,25 @@ class Task:
     accuracy: float
     bound: float = np.nan
 
+    @property
+    def is_kernel(self) -> bool:
+        return self.kind.startswith("kernel")
+
+    @property
+    def is_logistic(self) -> bool:
+        return self.kind.endswith("logistic")
+
     def data(self) -> tuple[Any, np.ndarray, np.ndarray]:
-        draw = {"dense": gaussian, "kernel": synthetic}.get(self.kind, one_hot)
+        draw = synthetic if self.is_kernel else {"dense": gaussian}.get(self.kind, one_hot)
         return draw(self.n, self.d)
 
     def value(self, m: np.ndarray) -> np.ndarray:
-        return logistic(m) if self.kind == "logistic" else hinge(m)
+        return logistic(m) if self.is_logistic else hinge(m)
 
     def objective(self, X: Any, y: np.ndarray, v: np.ndarray, coef: np.ndarray, intercept: float) -> float:
         """Return P at (w, b), or at (c, b) where |w|^2 = c'Kc."""
-        scores = by_rbf(X, coef) if self.kind == "kernel" else X @ coef
-        norm = coef @ scores if self.kind == "kernel" else coef @ coef
+        scores = by_rbf(X, coef) if self.is_kernel else X @ coef
+        norm = coef @ scores if self.is_kernel else coef @ coef
         f = scores + intercept
         neutrality = max(self.value(v * f).mean(), self.value(-v * f).mean()) if self.eta else 0.0
         return float(self.value(y * f).mean() + self.lam / (2 * self.n) * norm + self.eta * neutrality)
@@ -162,11 +170,11 @@ class Task:
                 return np.nan
             m = np.clip(m, 0.0, 1.0)
             c += weight * target * m
-            conjugate = xlogy(m, m) + xlogy(1 - m, 1 - m) if self.kind == "logistic" else -m
+            conjugate = xlogy(m, m) + xlogy(1 - m, 1 - m) if self.is_logistic else -m
             value -= weight * conjugate.mean()
         if abs(c.sum()) > 1e-9 * np.abs(c).sum():
             return np.nan
-        if self.kind == "kernel":
+        if self.is_kernel:
             norm = c @ by_rbf(X, c)
         else:
             q = X.T @ c

@@ -3,6 +3,8 @@
 A problem's hypothesis lives on its distinct rows (`nerm.rows`), in memory of its own.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +18,16 @@ from nerm import kernels
 from nerm.errors import InvalidInputError
 from nerm.rounding import EPS, LONG_EPS, exact_dot, rest_of, unit
 from nerm.rows import Rows
-from nerm.typing import Floats, Matrix
+from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
 
 FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
 BLOCK = 1_000_000  # entries of X that are scaled at once
 LONG_LIMIT = 50_000  # entries of X or of K up to which scores are judged in long doubles
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
+
+AT_ONCE = 1000  # rows and columns of K that are computed at a time where it is not kept
+REMEMBERED = 4  # products K c
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,18 +182,57 @@ class KernelHypothesis:
         return self._times(coef) + intercept
 
     def _times(self, coef: Floats) -> Floats:
-        """Return K c, in blocks of rows where K would be too large to keep; only nonzero c count."""
+        """Return K c; the last few products are kept, since a judge asks for the same ones again."""
+        for known, product in self._products:
+            if np.array_equal(known, coef):
+                return product
         if self._long is not None:
-            return np.asarray(self._long @ coef, dtype=float)
-        if self.n <= GRAM_LIMIT or self.kernel.name == "precomputed":
-            return self.gram @ coef
-        support = np.flatnonzero(coef)
-        if not len(support):
-            return np.zeros(self.n)
-        points, weights = self.X[support], coef[support]
-        rows = max(1, GRAM_LIMIT**2 // (4 * len(support)))
-        blocks = [self.kernel(self.X[i : i + rows], points) @ weights for i in range(0, self.n, rows)]
-        return np.concatenate(blocks)
+            product = np.asarray(self._long @ coef, dtype=float)
+        elif self.keeps_gram:
+            product = np.asarray(self.gram @ coef)
+        else:
+            support = np.flatnonzero(coef)
+            support = np.arange(self.n) if 2 * len(support) > self.n else support  # a whole K costs half of one
+            product = self.product(support, coef[support, None])[:, 0]
+        product.flags.writeable = False
+        self._products[:] = [*self._products[1 - REMEMBERED :], (coef.copy(), product)]
+        return product
+
+    @cached_property
+    def _products(self) -> list[tuple[Floats, Floats]]:
+        return []
+
+    def some(self, which: Ints) -> KernelHypothesis:
+        """Return the hypothesis on some of the rows."""
+        precomputed = self.kernel.name == "precomputed"
+        return KernelHypothesis(self.kernel, self.X[np.ix_(which, which)] if precomputed else self.X[which])
+
+    @property
+    def keeps_gram(self) -> bool:
+        """Whether K is kept as a whole: it was given, it had to be checked, or it is small enough."""
+        return self.n <= GRAM_LIMIT or "gram" in vars(self) or self.kernel.name == "precomputed"
+
+    def gram_of(self, rows: Ints, columns: Ints | slice = slice(None)) -> Floats:
+        """Return K[rows, columns], computed where K is not kept."""
+        if self.keeps_gram:
+            return self.gram[rows if isinstance(columns, slice) else np.ix_(rows, columns)]
+        return self.kernel(self.X[rows], self.X[columns])
+
+    def product(self, columns: Ints, weights: Floats) -> Floats:
+        """Return K[:, columns] weights for weights of shape (columns, k), a part of K at a time; half of a whole K."""
+        if self.keeps_gram:
+            return np.asarray(self.gram[:, columns] @ weights)
+        found, all_columns = np.zeros((self.n, weights.shape[1])), len(columns) == self.n
+        points = self.X if all_columns else self.X[columns]
+        for start in range(0, self.n, AT_ONCE):
+            stop = min(start + AT_ONCE, self.n)
+            for first in range(start if all_columns else 0, len(columns), AT_ONCE):
+                last = min(first + AT_ONCE, len(columns))
+                part = self.kernel(self.X[start:stop], points[first:last])
+                found[start:stop] += part @ weights[first:last]
+                if all_columns and first > start:
+                    found[first:last] += part.T @ weights[start:stop]
+        return found
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return c itself: sum_i c_i k(x_i, .) has the kernel coefficients c."""
@@ -235,7 +279,7 @@ class KernelHypothesis:
 
     def squared_row_norms(self) -> Floats:
         """Return k(x_i, x_i) for every row."""
-        return self.kernel.diagonal(self.X)
+        return np.diag(self.gram).copy() if "gram" in vars(self) else self.kernel.diagonal(self.X)
 
     def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
         """Return f at new rows (for a precomputed kernel, at rows of k(x_new, x_train))."""

@@ -18,6 +18,7 @@ from nerm.rounding import EPS, unit
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
+PART = 2**17  # kernel values between a product of rows and their exponentials: they stay in cache
 NEAR = 256.0  # gamma ||x||^2 up to which squared distances from products of rows are exact enough
 
 
@@ -147,14 +148,16 @@ class RBF(_WithGamma):
 
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the matrix of k(x_i, z_j), from differences of rows where their products would cancel."""
-        gamma, sparse = self.parameters()["gamma"], sp.issparse(X) or sp.issparse(Z)
-        if sparse or self._reach(X, Z) <= NEAR:
+        gamma = self.parameters()["gamma"]
+        if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
+        if self._reach(X, Z) <= NEAR:
+            return _gaussians(X, Z, gamma)
         with np.errstate(over="ignore", invalid="ignore"):
             centre = Z.mean(axis=0)  # the kernel does not see a shift, and a difference of floats loses nothing
             X, Z = (X - centre, Z - centre) if X is not Z else (X - centre,) * 2
         if self._reach(X, Z) <= NEAR:
-            return super().__call__(X, Z)
+            return _gaussians(X, Z, gamma)
         from scipy.spatial.distance import cdist
 
         return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
@@ -303,6 +306,29 @@ class Precomputed(Kernel):
 
 def _long(X: Matrix) -> Any:
     return (X.toarray() if sp.issparse(X) else np.asarray(X)).astype(np.longdouble)
+
+
+def _gaussians(X: Floats, Z: Floats, gamma: float) -> Floats:
+    """Return exp(-gamma ||x_i - z_j||^2); one product of rows has the squares in it, and the rest is done in place."""
+    left = np.column_stack([2 * gamma * X, -gamma * _row_squares(X), np.ones(len(X))])
+    right = np.column_stack([Z, np.ones(len(Z)), -gamma * _row_squares(Z)]).T
+    found = np.empty((len(X), len(Z)))
+    exponentials = _exponentials
+    if found.size >= PART:
+        from nerm.fast_exp import exp_in_place as exponentials  # compiled: who asks for few values need not load it
+    for k in range(0, len(X), step := max(64, PART // max(1, len(Z)))):
+        part = found[k : k + step]
+        np.matmul(left[k : k + step], right, out=part)
+        exponentials(part)
+    if X is Z:
+        np.fill_diagonal(found, 1.0)
+    return found
+
+
+def _exponentials(values: Floats) -> None:
+    """Replace values by exp min(value, 0)."""
+    np.minimum(values, 0.0, out=values)
+    np.exp(values, out=values)
 
 
 def names() -> dict[str, type[Kernel]]:

@@ -94,8 +94,8 @@ class Choice(NamedTuple):
     after_failure: bool = False
 
 
-def choose(problem: Problem) -> list[Choice]:
-    """Return the solvers that ``solver="auto"`` tries, in order.
+def choose(problem: Problem, *, several: bool = False) -> list[Choice]:
+    """Return the solvers that ``solver="auto"`` tries, in order; `several` where relatives of the problem follow.
 
     The fastest of nerm's own that takes the problem; else, or where its answer is not certified and the size allows it,
     Clarabel, which takes every atom; where that returns nothing at all, ECOS. `stats.reason` tells which happened.
@@ -105,12 +105,13 @@ def choose(problem: Problem) -> list[Choice]:
     obstacles = {solver.name: obstacle_of(solver, problem) for solver in ranked}
     own = [solver for solver in ranked if obstacles[solver.name] is None]
     if own:
-        first = next((solver for solver in own if solver.prefers(problem)), own[0])
-        plan = [Choice(first, "the fastest of nerm's own solvers that take this problem")]
-        if problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION:
-            others = [general] if first is own[0] else [own[0], general]
-            plan += [Choice(other, f"a second opinion: {first.name} was not certified") for other in others]
-        return plan
+        first = next((solver for solver in own if solver.prefers(problem, several=several)), own[0])
+        moderate = problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION
+        others = [own[0]] if first is not own[0] and (moderate or problem.is_kernel) else []
+        others += [general] if moderate else []
+        asked = first if first is own[0] else first.hasty()
+        plan = [Choice(asked, "the fastest of nerm's own solvers that take this problem")]
+        return plan + [Choice(other, f"a second opinion: {first.name} was not certified") for other in others]
     missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
     plan = [Choice(general, f"takes every atom; nerm's own solvers do not take {missing}")]
     another = known()["ecos"]
@@ -263,7 +264,7 @@ def _certified(
 ) -> list[Solution]:
     """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
     plan = (
-        choose(problems[0])
+        choose(problems[0], several=len(problems) > 1)
         if isinstance(reference, str) and reference == "auto"
         else [Choice(get(reference, problems[0]), "asked for")]
     )

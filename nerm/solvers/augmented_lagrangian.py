@@ -1,8 +1,9 @@
-"""The augmented Lagrangian as a solver: `nerm.wide`, for linear problems too wide for a dense Newton system."""
+"""The augmented Lagrangian as a solver: `nerm.wide`, for kernels and for data too wide for a dense Newton system."""
 
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,18 +13,22 @@ import scipy.sparse as sp
 from nerm import clock
 from nerm.blocks import Block
 from nerm.errors import UnknownNameError
+from nerm.hypothesis import KernelHypothesis
 from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solution import Answer
 from nerm.solvers.base import NermSolver, Session
-from nerm.solvers.interior_point import ATOMS, obstacle_in_terms, squared_norm
+from nerm.solvers.interior_point import ATOMS, LARGEST_SYSTEM, obstacle_in_terms, squared_norm
 from nerm.typing import Ints
 
 if TYPE_CHECKING:
-    from nerm.wide import AugmentedLagrangian, Iterate
+    from nerm.wide import AugmentedLagrangian, Iterate, KernelProducts, RowProducts
 
 WIDE, TALL = 300, 1500  # rows of wide data, and columns of tall data, beyond which it is faster than the interior point
 FAR = 3.0  # standard deviations of a column from 0
+MANY, LONG = 1000, 3000  # rows from which on the rank of a kernel is asked for, and paths are not left to pair steps
+KINKS = 0.3  # share of the rows at kinks from which on pair steps are faster
+SAMPLE, FINENESS, FULL = 500, 1e-5, 0.85  # rows that are asked, entries of a residual by lambda, and the share of them
 
 
 @dataclass(frozen=True)
@@ -31,57 +36,95 @@ class AugmentedLagrangianSolver(NermSolver):
     """Proximal points on the dual, each by Newton steps on the rows at kinks; the cost follows the nonzeros."""
 
     name: str = "augmented-lagrangian"
+    patient: bool = True
     keeps_time = True
-    rank: ClassVar[int | None] = 2
+    rank: ClassVar[int | None] = 5
 
     def needs(self) -> str:
         """One phrase: what a problem must be like."""
-        return f"a linear problem with squared l2 of positive weight and atoms that are {ATOMS}"
+        return f"squared l2 of positive weight and atoms that are {ATOMS}"
 
     def obstacle(self, problem: Problem) -> str | None:
         """Name the first thing in the way."""
-        return "a kernel" if problem.is_kernel else obstacle_in_terms(problem)
+        return obstacle_in_terms(problem)
 
-    def prefers(self, problem: Problem) -> bool:
-        """Whether the interior point's Newton system would be large beside the data (docs/decisions/0011-wide.md).
+    def hasty(self) -> AugmentedLagrangianSolver:
+        """Return one that leaves kernel problems with many rows at kinks to pair steps."""
+        return replace(self, patient=False)
 
-        Dense columns far from 0 are left to the interior point: they look alike to conjugate gradients.
+    def prefers(self, problem: Problem, *, several: bool = False) -> bool:
+        """Whether others would be slower (docs/decisions/0011-wide.md, 0018-kernels.md).
+
+        On linear data that is where the interior point's Newton system would be large beside them; dense columns far
+        from 0 are left to it where it takes them, since they look alike to conjugate gradients.
         """
         rows, columns, X = problem.hypothesis.n, problem.hypothesis.size, problem.hypothesis.X
+        if isinstance(problem.hypothesis, KernelHypothesis):
+            if not problem.hypothesis.keeps_gram:
+                return True
+            return (several and rows >= LONG) if _pair_steps(problem) else (rows >= MANY and _of_full_rank(problem))
+        if min(rows, columns) > LARGEST_SYSTEM:
+            return True
         if min(rows, columns) <= (WIDE if columns >= rows else TALL):
             return False
         return sp.issparse(X) or bool(np.all(np.abs(X.mean(axis=0)) <= FAR * X.std(axis=0)))
 
     def open(self, problem: Problem) -> Session:
         """Start a session."""
-        return AugmentedLagrangianSession(problem)
+        return AugmentedLagrangianSession(problem, patient=self.patient)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return a second, finer accuracy as well: the method's own bound is an estimate."""
         return tol, 0.1 * tol
 
 
+def _pair_steps(problem: Problem) -> bool:
+    """Tell whether the SMO takes the problem: while K is in memory, nothing is faster."""
+    from nerm.solvers.smo import SMO
+
+    return SMO().obstacle(problem) is None
+
+
+def _of_full_rank(problem: Problem) -> bool:
+    """Tell whether K has no factor of low rank, from that of some of its rows."""
+    from nerm.pivoted_cholesky import pivoted_cholesky
+
+    assert isinstance(problem.hypothesis, KernelHypothesis)
+    few = problem.hypothesis.some(np.linspace(0, problem.hypothesis.n - 1, SAMPLE).astype(int))
+    diagonal = np.maximum(few.squared_row_norms(), np.finfo(float).tiny)
+    fineness = FINENESS * squared_norm(problem) * problem.divisor / float(diagonal.max())
+    factor = pivoted_cholesky(lambda i: few.gram_of(i).T, diagonal, fineness)
+    return len(factor.pivots) > FULL * SAMPLE
+
+
 class AugmentedLagrangianSession(Session):
     """One problem and its relatives: each starts from the hypothesis and the multipliers of the last."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, patient: bool = True) -> None:
         from nerm.engine.threads import RowThreads
-        from nerm.wide import RowProducts
+        from nerm.wide import KernelProducts, RowProducts
 
-        X = problem.hypothesis.X
-        self._workers = RowThreads(X.shape[0], 0)
-        self._rows = RowProducts(X, self._workers, intercept=problem.intercept)
+        hypothesis, intercept = problem.hypothesis, problem.intercept
+        self._workers: AbstractContextManager[Any] = nullcontext()
+        self._rows: RowProducts | KernelProducts
+        if isinstance(hypothesis, KernelHypothesis):
+            most = np.inf if patient or not _pair_steps(problem) else KINKS * hypothesis.n
+            self._rows = KernelProducts(hypothesis, intercept=intercept, most=most)
+        else:
+            self._workers = workers = RowThreads(hypothesis.n, 0)
+            self._rows = RowProducts(hypothesis.X, workers, intercept=intercept)
         self._blocks: tuple[Block, ...] = ()
         self._last: Iterate | None = None  # multipliers of all blocks, thetas of all terms
-        self._weights, self._tau = np.zeros(0), 0.0
+        self._weights, self._tau, self._given_up = np.zeros(0), 0.0, ""
 
     def renewed(self, problem: Problem) -> bool:
         """Take other blocks: the last hypothesis stays, and its scores say what the multipliers are."""
+        self._given_up = ""
         return True
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem from where the last one ended."""
-        from nerm.wide import CONSTANTS, AugmentedLagrangian
+        from nerm.wide import AugmentedLagrangian, TooManyRowsError
 
         for name in options:
             raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
@@ -93,22 +136,33 @@ class AugmentedLagrangianSession(Session):
         method = AugmentedLagrangian([problem.blocks[j] for j in acting], factors[acting], self._rows, lam)
         weights = np.append(factors, lam)
         again = self._blocks == problem.blocks and np.array_equal(weights, self._weights)
-        start = self._start(problem, method, acting)
-        tau = self._tau if again else CONSTANTS.cold if self._last is None else CONSTANTS.warm
-        with self._workers:
-            found, self._tau = method.run(start, tau, 0.9 * accuracy, until)
+        try:
+            if self._given_up:
+                raise TooManyRowsError(self._given_up)
+            with self._workers:
+                start, tau = self._start(problem, method, acting, until)
+                tau = self._tau if again else tau
+                found, self._tau = method.run(start, tau, 0.9 * accuracy, until)
+        except TooManyRowsError as reason:
+            self._given_up = str(reason)
+            return Answer(None, 0.0, None, f"gave up: {reason}", solve_seconds=time.perf_counter() - started)
         self._keep(problem, found, acting)
         self._blocks, self._weights = problem.blocks, weights
-        return self._answer(found, started, until)
+        return self._answer(found, start, started, until)
 
-    def _start(self, problem: Problem, method: AugmentedLagrangian, acting: Ints) -> Iterate:
-        """Return the last point, in terms of the blocks that act now."""
+    def _start(
+        self, problem: Problem, method: AugmentedLagrangian, acting: Ints, until: float
+    ) -> tuple[Iterate, float]:
+        """Return the last point, in terms of the blocks that act now, and tau there."""
+        from nerm.wide import CONSTANTS, from_few_rows
+
         if self._last is None:
-            return method.nothing()
+            return from_few_rows(method, until) if problem.is_kernel else (method.nothing(), CONSTANTS.cold)
         if self._blocks != problem.blocks:
-            return method.at(self._last.h, self._last.scores)
+            return method.at(self._last.h, self._last.scores), CONSTANTS.warm
         sides = [j for j, block in enumerate(problem.blocks) if block.side > 0]
-        return replace(self._last, u=self._last.u[acting], thetas=self._last.thetas[np.isin(sides, acting)])
+        thetas = self._last.thetas[np.isin(sides, acting)]
+        return replace(self._last, u=self._last.u[acting], thetas=thetas), CONSTANTS.warm
 
     def _keep(self, problem: Problem, found: Iterate, acting: Ints) -> None:
         """Keep a point with multipliers of all blocks: of those that do not act, what its scores say."""
@@ -122,18 +176,22 @@ class AugmentedLagrangianSession(Session):
         thetas[np.isin(sides, acting)] = found.thetas
         self._last = replace(found, u=u, thetas=thetas)
 
-    def _answer(self, found: Iterate, started: float, until: float) -> Answer:
-        """Return the last point as an answer."""
+    def _answer(self, found: Iterate, start: Iterate, started: float, until: float) -> Answer:
+        """Return the last point as an answer, with the work since the start."""
         assert self._last is not None
         late = clock.is_up(until) and not found.converged
         return Answer(
-            coef=found.h[:-1],
+            coef=self._rows.coef(found.h),
             intercept=float(found.h[-1]),
             multipliers=Multipliers(-self._last.u, self._last.thetas),
             claim="converged" if found.converged else "stopped: time is up" if late else "stopped early",
-            iterations=found.steps,
+            iterations=found.steps - start.steps,
             solve_seconds=time.perf_counter() - started,
-            details={"centres": found.centres, "products": found.products, "passes": self._rows.passes},
+            details={
+                "centres": found.centres - start.centres,
+                "products": found.products - start.products,
+                "passes": self._rows.passes,
+            },
             timed_out=late,
         )
 

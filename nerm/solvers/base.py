@@ -1,5 +1,7 @@
 """What a solver is: it says what it needs of a problem and returns an answer; nerm judges the answer."""
 
+from __future__ import annotations
+
 import importlib.metadata
 import importlib.util
 import inspect
@@ -95,9 +97,16 @@ class Solver(ABC):
     def obstacle(self, problem: Problem) -> str | None:
         """Return what of this problem the solver cannot take; None if nothing is known to be in the way."""
 
-    def prefers(self, problem: Problem) -> bool:
-        """Whether "auto" asks it first: it was measured to be faster on such problems than those that rank before."""
+    def prefers(self, problem: Problem, *, several: bool = False) -> bool:
+        """Whether "auto" asks it first: it was measured to be faster on such problems than those that rank before.
+
+        `several` where relatives of the problem follow, as on a path.
+        """
         return False
+
+    def hasty(self) -> Solver:
+        """Return the solver as "auto" asks it where others wait: one that may give up early."""
+        return self
 
     @abstractmethod
     def open(self, problem: Problem) -> Session:

@@ -1,7 +1,12 @@
-"""Wide and sparse data: an augmented Lagrangian whose Newton systems are solved by products with rows alone."""
+"""An augmented Lagrangian whose Newton systems know only rows at kinks: for wide and sparse data, and for kernels."""
 
+from nerm.wide.coarse import from_few_rows
+from nerm.wide.kernel_products import KernelProducts, TooManyRowsError
 from nerm.wide.method import CONSTANTS, AugmentedLagrangian, Constants, Iterate
 from nerm.wide.newton_cg import RowProducts
 from nerm.wide.smoothing import Blocks
 
-__all__ = ["CONSTANTS", "AugmentedLagrangian", "Blocks", "Constants", "Iterate", "RowProducts"]
+__all__ = [
+    "CONSTANTS", "AugmentedLagrangian", "Blocks", "Constants", "Iterate", "KernelProducts", "RowProducts",
+    "TooManyRowsError", "from_few_rows",
+]  # fmt: skip

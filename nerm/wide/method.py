@@ -27,6 +27,8 @@ import numpy as np
 from nerm import clock
 from nerm.blocks import Block, shares
 from nerm.typing import Floats
+from nerm.wide.kernel_products import KernelProducts
+from nerm.wide.kernel_system import KernelSystem
 from nerm.wide.newton_cg import RowProducts, System
 from nerm.wide.smoothing import Blocks, Smoothed
 
@@ -117,7 +119,12 @@ class AugmentedLagrangian:
     """The method on blocks with their factors, all positive, and (lam/2) ||w||^2."""
 
     def __init__(
-        self, blocks: list[Block], factors: Floats, rows: RowProducts, lam: float, constants: Constants = CONSTANTS
+        self,
+        blocks: list[Block],
+        factors: Floats,
+        rows: RowProducts | KernelProducts,
+        lam: float,
+        constants: Constants = CONSTANTS,
     ) -> None:
         self.blocks, self.factors, self.rows, self.lam, self.constants = Blocks(blocks), factors, rows, lam, constants
         self.first = np.flatnonzero(self.blocks.pairs)  # the sides + of terms of two; their sides - follow
@@ -166,7 +173,7 @@ class AugmentedLagrangian:
                 width = self._widths(scores, centre, tau, line)
             point = self._point(h, scores, centre, tau, width)
             best = self._better(best, h, scores, point, tol)
-            left = float(point.gradient @ (point.gradient / self.ridge)) / 2
+            left = self.rows.dot(point.gradient, point.gradient / self.ridge) / 2
             enough = step > 0 and left <= self.constants.inner * max(best.gap, tol * abs(best.primal))
             if best.converged or enough or clock.is_up(until):
                 break
@@ -191,7 +198,7 @@ class AugmentedLagrangian:
     def _point(self, h: Floats, scores: Floats, centre: Iterate, tau: float, width: Floats) -> _Gradient:
         at = self.blocks.smoothed(scores, centre.u, tau)
         thetas = self._thetas(at.values, centre, width)
-        force = self.rows.adjoint((self._scales(thetas) * self.blocks.pulls * at.u).sum(axis=0))
+        force = self.rows.pull(self.blocks.pulls * at.u, self._scales(thetas)[:, 0])
         return _Gradient(at, thetas, self._pull(h, centre) + force, force)
 
     def _pull(self, h: Floats, centre: Iterate) -> Floats:
@@ -205,23 +212,22 @@ class AugmentedLagrangian:
         values = self.blocks.values(scores)
         sides = np.maximum(values[self.first], values[self.first + 1])
         alone = np.array([block.side == 0 for block in self.blocks.blocks])
-        w, c = h[:-1], point.force
-        primal = 0.5 * self.lam * (w @ w) + self.factors[alone] @ values[alone] + self.eta @ sides
+        c = point.force
+        primal = 0.5 * self.lam * self.rows.square(h) + self.factors[alone] @ values[alone] + self.eta @ sides
         if primal < best.primal:
             best = replace(best, primal=float(primal), h=h, scores=scores)
         settled = self._scales(point.thetas)[:, 0] @ point.at.settled
-        dual = -settled - (c[:-1] @ c[:-1]) / (2 * self.lam) - abs(c[-1]) * (1 + abs(h[-1]))
+        dual = -settled - self.rows.square(c) / (2 * self.lam) - abs(c[-1]) * (1 + abs(h[-1]))
         if dual > best.dual:
             best = replace(best, dual=float(dual), u=point.at.u, thetas=point.thetas)
         return replace(best, converged=bool(best.gap <= tol * abs(best.primal)))
 
     def _lines(self, u: Floats) -> Floats:
         """Return E: the gradient of eta_k (S_k^+ - S_k^-) for each term of two sides, (K, d + 1)."""
-        pulls = self.blocks.pulls * u
-        lines = [
-            self.rows.adjoint(eta * (pulls[j] - pulls[j + 1])) for j, eta in zip(self.first, self.eta, strict=True)
-        ]
-        return np.array(lines).reshape(-1, self.rows.shape[1])
+        pulls, apart = self.blocks.pulls * u, np.zeros((len(self.eta), len(u)))
+        for k, j in enumerate(self.first):
+            apart[k, j], apart[k, j + 1] = self.eta[k], -self.eta[k]
+        return np.array([self.rows.pull(pulls, shares) for shares in apart]).reshape(-1, self.rows.shape[1])
 
     def _widths(self, scores: Floats, centre: Iterate, tau: float, line: bool) -> Floats:
         """Return R_k, relative to e'H^-1 e: how far the two sides of a term go apart as theta_k moves."""
@@ -230,13 +236,13 @@ class AugmentedLagrangian:
         at = self.blocks.smoothed(scores, centre.u, tau, line=line)
         system = self._system(at, centre.thetas)
         none = np.zeros((0, self.rows.shape[1])), np.zeros(0)
-        reach = [e @ system.solve(e, *none, self.constants.rough, 20) for e in self._lines(at.beyond)]
+        reach = [self.rows.dot(e, system.solve(e, *none, self.constants.rough, 20)) for e in self._lines(at.beyond)]
         width = self.constants.side_width * min(1.0, tau / self.floor)
         return np.maximum(width * np.array(reach), 1e-9 * self.eta * self.eta.max())
 
-    def _system(self, at: Smoothed, thetas: Floats) -> System:
+    def _system(self, at: Smoothed, thetas: Floats) -> System | KernelSystem:
         density = (self._scales(thetas) * self.blocks.pulls * self.blocks.targets * at.curvature).sum(axis=0)
-        return System(self.rows, density, self.ridge)
+        return self.rows.system(density, self.ridge)
 
     def _direction(
         self, point: _Gradient, h: Floats, scores: Floats, centre: Iterate, tau: float, width: Floats, line: bool
@@ -249,12 +255,12 @@ class AugmentedLagrangian:
         at, gradient = point.at, point.gradient
         if line:
             at = self.blocks.smoothed(scores, centre.u, tau, line=True)
-            force = (self._scales(point.thetas) * self.blocks.pulls * at.beyond).sum(axis=0)
-            gradient = self._pull(h, centre) + self.rows.adjoint(force)
+            force = self.rows.pull(self.blocks.pulls * at.beyond, self._scales(point.thetas)[:, 0])
+            gradient = self._pull(h, centre) + force
         system, between = self._system(at, point.thetas), (point.thetas > 0) & (point.thetas < 1)
         lines = self._lines(at.beyond)[between]
         move = system.solve(-gradient, lines, width[between], self.constants.residual, self.constants.products)
-        if line and move @ point.gradient >= 0:
+        if line and self.rows.dot(move, point.gradient) >= 0:
             return self._direction(point, h, scores, centre, tau, width, False)
         return move, system.iterations
 
@@ -267,9 +273,8 @@ class AugmentedLagrangian:
             with np.errstate(over="ignore", invalid="ignore"):
                 at = self.blocks.smoothed(scores + t * moved, centre.u, tau)
                 scales = self._scales(self._thetas(at.values, centre, width))
-                found = float(
-                    self._pull(h + t * move, centre) @ move + (scales * self.blocks.pulls * at.u).sum(0) @ moved
-                )
+                along = (scales * self.blocks.pulls * at.u).sum(axis=0) @ moved
+                found = float(self.rows.dot(self._pull(h + t * move, centre), move) + along)
             return found if np.isfinite(found) else np.inf
 
         start = slope(0.0)

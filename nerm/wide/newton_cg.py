@@ -33,6 +33,10 @@ class RowProducts:
         self.features, self.intercept, self.passes = Features(X, workers), intercept, 0.0
         self.shape, self.norms = (X.shape[0], X.shape[1] + 1), Linear().diagonal(X)
 
+    def coef(self, h: Floats) -> Floats:
+        """Return w."""
+        return h[:-1]
+
     def times(self, h: Floats) -> Floats:
         """Return X w + b of h = (w, b)."""
         self.passes += 1
@@ -42,6 +46,22 @@ class RowProducts:
         """Return sum_i c_i (x_i, 1)."""
         self.passes += 1
         return np.append(self.features.columns(c[None, :])[:, 0], c.sum() * self.intercept)
+
+    def pull(self, parts: Floats, shares: Floats) -> Floats:
+        """Return sum_j shares_j sum_i parts_ji (x_i, 1)."""
+        return self.adjoint(shares @ parts)
+
+    def dot(self, one: Floats, other: Floats) -> float:
+        """Return the product of two hypotheses, or of directions."""
+        return float(one @ other)
+
+    def square(self, h: Floats) -> float:
+        """Return ||w||^2 of h = (w, b)."""
+        return float(h[:-1] @ h[:-1])
+
+    def system(self, density: Floats, ridge: Floats) -> System:
+        """Return H where rows have these curvatures."""
+        return System(self, density, ridge)
 
     def curve(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
         """Return q -> sum_i D_i (x_i, 1) (x_i, 1)'q over these rows, one pass over them a call, and its diagonal."""

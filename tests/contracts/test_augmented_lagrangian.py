@@ -101,11 +101,9 @@ def test_a_limit_is_met():
 
 
 def test_says_what_it_does_not_take():
-    X, y, viewpoints = wide()
+    X, y, _ = wide()
     with pytest.raises(UnsupportedProblemError, match=r"augmented-lagrangian.*squared l2.*L1"):
         (Risk(Hinge()) + nerm.L1()).on(X, y).solve(NAME)
-    with pytest.raises(UnsupportedProblemError, match="a kernel"):
-        neutral(1.0).on(X, y, viewpoint=viewpoints, kernel="rbf").solve(NAME)
     with pytest.raises(UnknownNameError, match="an option of 'augmented-lagrangian'"):
         on_wide(neutral(1.0)).solve(NAME, sweeps=3)
 

@@ -1,0 +1,115 @@
+"""The augmented Lagrangian on kernels: certified against the true kernel, with and without a Gram matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nerm
+from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
+from nerm.wide import coarse, kernel_products
+from tests.conftest import make_data
+
+NAME = "augmented-lagrangian"
+ATOMS = [
+    (Hinge(), Hinge()),
+    (Logistic(), nerm.Exponential()),
+    (nerm.SquaredHinge(), Logistic()),
+    (nerm.Squared(), nerm.Identity()),
+    (nerm.SmoothHinge(), Hinge()),
+]
+
+
+@pytest.mark.parametrize(("loss", "surrogate"), ATOMS, ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [nerm.kernels.RBF(gamma=0.5), nerm.kernels.Polynomial(gamma=0.3, coef0=1.0)], ids=repr
+)
+def test_agrees_with_clarabel(loss, surrogate, kernel):
+    X, y, v = make_data(1, n=80)
+    problem = (Risk(loss) + 0.02 * SquaredL2() + 1.5 * Neutrality(surrogate)).on(X, y, viewpoint=v, kernel=kernel)
+    ours, reference = problem.solve(NAME, tol=1e-7), problem.solve("clarabel", tol=1e-7)
+    assert ours.status == "optimal"
+    assert ours.objective.total == pytest.approx(reference.objective.total, rel=2e-7)
+    np.testing.assert_allclose(ours.decision_function(X), reference.decision_function(X), atol=1e-2)
+
+
+@pytest.fixture
+def without_gram(monkeypatch):
+    """Keep no Gram matrix beyond 9 rows, 30 rows of one at most, and a start from 50 rows on."""
+    monkeypatch.setattr("nerm.hypothesis.GRAM_LIMIT", 9)
+    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 50)
+    monkeypatch.setattr(kernel_products, "HELD", 8 * 160 * 30)
+    monkeypatch.setattr(coarse, "FEWEST", 25)
+
+
+@pytest.mark.parametrize(("loss", "surrogate"), ATOMS[:3], ids=repr)
+def test_auto_without_a_gram_matrix(without_gram, loss, surrogate):
+    X, y, v = make_data(2, n=160)
+    objective = Risk(loss) + 0.02 * SquaredL2() + 1.5 * Neutrality(surrogate)
+    problem = objective.on(X, y, viewpoint=v, kernel="rbf")
+    solution = problem.solve(tol=1e-6)
+    assert (solution.stats.solver, str(solution.status)) == (NAME, "optimal")
+    assert "gram" not in vars(problem.hypothesis)
+    kept = objective.on(kernel_of(problem)(X, X), y, viewpoint=v, kernel="precomputed")
+    assert solution.objective.total == pytest.approx(kept.solve("clarabel", tol=1e-7).objective.total, rel=2e-6)
+
+
+def kernel_of(problem):
+    return problem.hypothesis.kernel
+
+
+def test_a_path_and_a_rare_block(without_gram):
+    """Each point is what it is alone; a block that weighs no row of the few ones keeps nobody from starting."""
+    X, y, v = make_data(4, n=160)
+    weights = np.zeros(160)
+    weights[:2] = 1.0
+    objective = Risk(Hinge()) + 0.05 * SquaredL2() + Neutrality(Hinge()) + Neutrality(Hinge(), weights=weights)
+    problem = objective.on(X, y, viewpoint=v, kernel="rbf")
+    etas = [0.0, 0.3, 3.0]
+    path = problem.path(etas, NAME)
+    for eta, solution in zip(etas, path, strict=True):
+        assert solution.status == "optimal"
+        alone = problem.with_neutrality(eta).solve("clarabel", tol=1e-7)
+        assert solution.objective.total == pytest.approx(alone.objective.total, rel=2e-6)
+
+
+def test_no_intercept_and_equal_rows():
+    X, y, v = make_data(5, n=40)
+    twice = [np.concatenate([part, part]) for part in (X, y, v)]
+    objective = Risk(Logistic()) + 0.05 * SquaredL2() + Neutrality(Hinge())
+    once = objective.on(X, y, viewpoint=v, kernel="rbf", intercept=False).solve(NAME, tol=1e-7)
+    both = objective.on(twice[0], twice[1], viewpoint=twice[2], kernel="rbf", intercept=False).solve(NAME, tol=1e-7)
+    assert both.status == once.status == "optimal"
+    assert both.intercept == 0.0
+    assert both.objective.total == pytest.approx(once.objective.total, rel=1e-6)
+    np.testing.assert_allclose(both.decision_function(X), once.decision_function(X), atol=1e-2)
+
+
+def test_far_from_the_origin():
+    X, y, v = make_data(6, n=100)
+    objective, kernel = Risk(Hinge()) + 0.02 * SquaredL2() + Neutrality(Hinge()), nerm.kernels.RBF(gamma=0.3)
+    near, far = (objective.on(rows, y, viewpoint=v, kernel=kernel).solve(NAME) for rows in (X, X + 1e6))
+    assert near.status == far.status == "optimal"
+    assert far.objective.total == pytest.approx(near.objective.total, rel=1e-5)
+
+
+def test_a_gram_matrix_is_not_copied():
+    X, y, v = make_data(7, n=60)
+    K = nerm.kernels.RBF(gamma=0.3)(X, X)
+    K = (K + K.T) / 2
+    for loss in (Hinge(), Logistic()):
+        problem = (Risk(loss) + 0.02 * SquaredL2() + Neutrality(loss)).on(K, y, viewpoint=v, kernel="precomputed")
+        assert problem.solve(NAME).status == "optimal"
+        assert np.shares_memory(problem.hypothesis.gram, K)
+
+
+def test_who_is_asked_by_auto():
+    """A factor of low rank where there is one, products with the kernel where there is none; pair steps for the SVM."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 4)), np.where(rng.random(1000) < 0.5, 1.0, -1.0)
+    smooth, svm = Risk(Logistic()) + 0.001 * SquaredL2(), Risk(Hinge()) + 0.001 * SquaredL2()
+    names = [
+        nerm.solvers.choose(objective.on(X, y, kernel=nerm.kernels.RBF(gamma=gamma)))[0].solver.name
+        for objective, gamma in ((smooth, 0.01), (smooth, 20.0), (svm, 20.0))
+    ]
+    assert names == ["low-rank", NAME, "smo"]
