@@ -13,7 +13,7 @@ from tests.adversary.attack import Tally, attack, verdict
 from tests.adversary.judge import MARGIN, Judge
 from tests.adversary.problems import TIERS, case
 
-ALLOWED = {"tame": 0, "moderate": 1, "extreme": 20}  # of 100 that may stay uncertified
+ALLOWED = {"tame": 0, "moderate": 1, "extreme": 6}  # of 100 that may stay uncertified
 
 
 @pytest.mark.parametrize("tier", TIERS)
