@@ -2,6 +2,7 @@
 
     python benchmarks/neutral.py                                        adult, bank, german; 10 seeds; all methods
     python benchmarks/neutral.py --data adult --seeds 2 --limits 0.01 --measures parity --csv rows.csv
+    python benchmarks/neutral.py --csv benchmarks/neutral_rows.csv      goes on with the runs behind decision 0010
 
 Needs the UCI files in NERM_DATA (or a connection). Rows are split 70/30, stratified by label and viewpoint, and coded
 one-hot. Every method is brought to the limit on its training rows: where it takes a level, that is asked for, else its
