@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -103,11 +102,12 @@ def test_the_recommended_model_is_within_the_budget_on_held_out_rows(nerm, data)
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="signals are not sent like this")
 def test_ctrl_c_is_one_line(groups, tmp_path):
-    out = tmp_path / "m.nerm"
-    command = [sys.executable, "-m", "nerm", "tradeoff", str(groups), *ROLES, "--report", str(tmp_path / "p.html")]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(4)
-    run.send_signal(signal.SIGINT)
+    out, pipe = tmp_path / "m.nerm", subprocess.PIPE
+    command = [sys.executable, "-m", "nerm", "tradeoff", "-", *ROLES, "--report", str(tmp_path / "p.html")]
+    run = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    text = groups.read_text()
+    run.stdin.write(text * (2**20 // len(text) + 1))  # more than a pipe holds: it returns when the command is reading,
+    run.send_signal(signal.SIGINT)  # and waits for the end of a table that does not come
     said, told = run.communicate(timeout=120)
     assert run.returncode == 130
     assert told.splitlines()[-1] == "nerm: Interrupted."

@@ -111,7 +111,7 @@ CASES = [
         "a precomputed kernel must be a square matrix. Got shape (20, 4).",
     ),
     (lambda: fit(model=NeutralSVC(class_weight="fair")), "'class_weight' must be one of 'balanced'. Got 'fair'."),
-    (lambda: fit(model=NeutralSVC(solver="magic")), "'solver' must be one of 'auto', "),
+    (lambda: fit(model=NeutralSVC(solver="magic")), "'solver' must be one of 'augmented-lagrangian', 'auto', "),
     (lambda: fit(model=NERMClassifier(loss="hing")), "'loss' must be one of 'exponential', 'hinge', "),
     (
         lambda: fit(model=NERMClassifier(loss=3)),

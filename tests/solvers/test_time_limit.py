@@ -54,8 +54,9 @@ def ticking(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nobody_stays():
+    before = set(multiprocessing.active_children())  # workers of joblib wait for others' tests
     yield
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= before
 
 
 @pytest.mark.parametrize("name", nerm.solvers.available())
