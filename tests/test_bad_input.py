@@ -143,7 +143,7 @@ CASES = [
         lambda: on(objective=Risk(Hinge()) + nerm.GroupL2([0, 1])),
         "'groups' must have one label for each of the 4 columns. Got 2 labels.",
     ),
-    (lambda: on().solve("no-such-solver"), "'solver' must be one of 'auto', "),
+    (lambda: on().solve("no-such-solver"), "'solver' must be one of 'augmented-lagrangian', 'auto', "),
     (lambda: on().solve(tol=0), "'tol' must be a finite positive number. Got 0."),
     (lambda: on().solve(tol=float("nan")), "'tol' must be a finite positive number. Got nan."),
     (lambda: on().path([]), "'eta' must be a nonempty list of neutrality weights. Got []."),
@@ -202,7 +202,7 @@ CASES = [
     (lambda: on().evaluate(np.zeros(4), "a"), "'intercept' must be a finite number. Got str 'a'."),
     (lambda: Neutrality(Hinge(), weights=["a"]), "'weights' must hold real numbers. Got text."),
     (lambda: Neutrality(Hinge(), to=1), "'to' must be the name of a viewpoint. Got 1."),
-    (lambda: on().solve(["a"]), "'solver' must be one of 'auto', "),
+    (lambda: on().solve(["a"]), "'solver' must be one of 'augmented-lagrangian', 'auto', "),
     (lambda: on().solve("osqp", no_such_option=1), "every option must be one of osqp's own. Got ['no_such_option']"),
     (lambda: on().solve("highs", no_such_option=1), "every option must be one of highs's own. Got ['no_such_option']"),
     (

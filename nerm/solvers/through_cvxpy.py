@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from nerm import clock
+from nerm.attainment import attained
+from nerm.certificate import unpunished
 from nerm.cvxpy_driver import DRIVEN, Driven, run
 from nerm.errors import UnsupportedProblemError
 from nerm.problem import Problem
@@ -124,6 +126,8 @@ class _CvxpySession(Session):
             return 1.0
         if accuracy < last.accuracy or not SMALLEST < last.size < np.inf:
             return last.scale
+        if not problem.objective.constraints and not attained(problem, unpunished(problem)):
+            return last.scale  # the infimum is 0 and nobody has it: smaller would only be farther out
         return 1.0 / last.size
 
     def _with_slack(self, problem: Problem, accuracy: float, until: float) -> Model:

@@ -111,7 +111,7 @@ def test_an_estimators_seed_belongs_to_its_fold(small):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"datasets": "moon"}, "'name' must be one of 'adult', .*Got 'moon'. Use one of these names."),
+        ({"datasets": "moon"}, "'name' must be one of .*'adult', .*Got 'moon'. Use one of these names."),
         ({"datasets": []}, "'datasets' must name at least one data set. Got none."),
         ({"datasets": ["diabetes", "diabetes"]}, "each of 'datasets' must have its own name."),
         ({"methods": ["neutral-svn"]}, "'methods' must be one of 'cv2nb', .*Got 'neutral-svn'. Use these, or "),
