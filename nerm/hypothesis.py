@@ -106,15 +106,22 @@ class LinearHypothesis:
         """The lengths of rows in columns of size 1."""
         near, inverse = self._near[0], np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
         if sp.issparse(near):
-            return np.sqrt(np.asarray((near @ sp.diags_array(inverse)).power(2).sum(axis=1)).ravel())
+            shares = near.data * inverse[near.indices]
+            squares = sp.csr_array((shares * shares, near.indices, near.indptr), shape=near.shape)
+            return np.sqrt(squares @ np.ones(self.size))
         step = max(1, BLOCK // max(1, self.size))  # without a second X
-        return np.concatenate([np.linalg.norm(near[i : i + step] * inverse, axis=1) for i in range(0, self.n, step)])
+        blocks = (near[i : i + step] * inverse for i in range(0, self.n, step))
+        return np.sqrt(np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks]))
 
     @cached_property
     def _sizes(self) -> Floats:
         """The largest size in each column, near 0."""
-        ends = [getattr(self._near[0], end)(axis=0) for end in ("max", "min")]
-        return np.abs([end.toarray().ravel() if sp.issparse(end) else end for end in ends]).max(axis=0)
+        near = self._near[0]
+        if not sp.issparse(near):
+            return np.maximum(np.abs(near.max(axis=0)), np.abs(near.min(axis=0)))
+        sizes = np.zeros(self.size)
+        np.maximum.at(sizes, near.indices, np.abs(near.data))
+        return sizes
 
     def squared_row_norms(self) -> Floats:
         """Return ||x_i||^2 for every row."""
