@@ -2,6 +2,10 @@
 
 A mutant is the package with one operator, comparison or number changed, in a copy of the project. The quick tests of
 its area run on it. One that passes them all survives: kill it with a test, or list it in EQUIVALENT with a word why.
+
+A seed names a list of mutants, files in proportion to their lines. With `--log FILE` every fate is added to the file as
+it comes, and what is there is not run again. With `--again` only what the log calls survivors is: on the code and the
+tests of today, found by what was changed.
 """
 
 from __future__ import annotations
@@ -16,6 +20,9 @@ import shutil
 import signal
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -96,17 +103,32 @@ def places(tree: ast.Module) -> list[tuple[ast.AST, str]]:
     return found
 
 
-def mutated(source: str, chance: random.Random) -> tuple[str, int]:
-    """Return the source with one change, and the line of it."""
+def mutated(source: str, place: int) -> tuple[str, int, str]:
+    """Return the source with one place changed, the line of it, and the change in words."""
     tree = ast.parse(source)
-    node, what = chance.choice(places(tree))
+    node, what = places(tree)[place]
+    was = ast.unparse(node)
     if what == "ops":
         node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[attr-defined]
     elif what == "op":
         node.op = SWAPS[type(node.op)]()  # type: ignore[attr-defined]
     else:
         node.value = 2 * node.value if node.value else 1  # type: ignore[attr-defined]
-    return ast.unparse(tree), node.lineno  # type: ignore[attr-defined]
+    return ast.unparse(tree), node.lineno, f"{was} -> {ast.unparse(node)}"  # type: ignore[attr-defined]
+
+
+def drawn(sources: dict[str, str], seed: int) -> Iterator[tuple[str, int]]:
+    """Draw (module, place) for ever: modules by their number of lines, and no place twice."""
+    chance, seen = random.Random(seed), set()
+    sizes = {name: (len(source.splitlines()), len(places(ast.parse(source)))) for name, source in sources.items()}
+    names = [name for name, (_, count) in sizes.items() if count]
+    total = sum(sizes[name][1] for name in names)
+    while len(seen) < total:
+        name = chance.choices(names, [sizes[name][0] for name in names])[0]
+        mutant = name, chance.randrange(sizes[name][1])
+        if mutant not in seen:
+            seen.add(mutant)
+            yield mutant
 
 
 def survives(copy: Path, tests: list[str], seconds: float) -> bool:
@@ -117,10 +139,10 @@ def survives(copy: Path, tests: list[str], seconds: float) -> bool:
     child = os.fork()
     if not child:
         try:
-            os._exit(_tested(copy, tests))
+            os._exit(_tested(copy, tests, seconds))
         finally:  # whatever happens here, nobody goes on from here
             os._exit(1)
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 10 * seconds  # of the clock: others may be using the machine
     while time.monotonic() < until:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -131,8 +153,9 @@ def survives(copy: Path, tests: list[str], seconds: float) -> bool:
     return False
 
 
-def _tested(copy: Path, tests: list[str]) -> int:
-    """Run tests in the copy, in silence, and return pytest's code."""
+def _tested(copy: Path, tests: list[str], seconds: float) -> int:
+    """Run tests in the copy, in silence, and return pytest's code; after so many processor seconds it is ended."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     os.chdir(copy)
     os.environ["PYTHONPATH"] = str(copy)
@@ -152,35 +175,77 @@ def ordered(path: Path, tests: list[str]) -> list[str]:
     return [*(str(file.relative_to(ROOT)) for file in own), *tests]
 
 
+class Log:
+    """The fates so far, and a file that gets every new one: fate, number in the list, place, change and line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        rows = [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+        self.rows = {number: (fate, *rest) for fate, number, *rest in rows}  # the last word counts
+
+    def add(self, number: str, *row: str) -> None:
+        """Print and keep a fate."""
+        self.rows[number] = row
+        line = "\t".join([row[0], number, *row[1:]])
+        print(line, flush=True)
+        with self.path.open("a") as file:
+            file.write(f"{line}\n")
+
+    def survivors(self, sources: dict[str, str]) -> Iterator[tuple[str, str, int]]:
+        """Return number, module and place of today of what survived; what is no longer in the code is gone."""
+        for number, (fate, where, change, was) in list(self.rows.items()):
+            if fate == "survives":
+                name = where.split(":")[0]
+                same = [
+                    place
+                    for place in range(len(places(ast.parse(sources[name]))))
+                    if (was, change) == described(sources[name], place)
+                ]
+                if same:
+                    yield number, name, same[0]
+                else:
+                    self.add(number, "gone", where, change, was)
+
+
+def described(source: str, place: int) -> tuple[str, str]:
+    """Return the line of a place as it is, and what would be changed there."""
+    _, line, change = mutated(source, place)
+    return source.splitlines()[line - 1].strip(), change
+
+
 def main() -> None:
     """Make mutants until time is up, and print which survived."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1800.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=1_000_000, help="how many mutants of the list")
     parser.add_argument("--only", action="append", help="an area, such as kernels or engine/*")
-    parser.add_argument("--each", type=float, default=300.0, help="seconds for the tests of one mutant")
+    parser.add_argument("--each", type=float, default=300.0, help="processor seconds for the tests of one mutant")
+    parser.add_argument("--log", type=Path, default=Path(os.devnull))
+    parser.add_argument("--again", action="store_true", help="run what the log says has survived")
     asked = parser.parse_args()
     for needed in ("cvxpy", "numba", "pandas", "scipy.optimize", "scipy.sparse.linalg", "sklearn.svm"):
         importlib.import_module(needed)
-    chance, until, counts = random.Random(asked.seed), time.monotonic() + asked.seconds, [0, 0]
-    areas = {path: AREAS[area] for area in asked.only or AREAS for path in sorted(ROOT.glob(f"nerm/{area}.py"))}
-    areas = {path: ordered(path, tests) for path, tests in areas.items() if places(ast.parse(path.read_text()))}
+    until, log = time.monotonic() + asked.seconds, Log(asked.log)
+    tests = {path: AREAS[area] for area in asked.only or AREAS for path in sorted(ROOT.glob(f"nerm/{area}.py"))}
+    sources = {str(path.relative_to(ROOT / "nerm")): path.read_text() for path in tests}
+    tests_of = dict(zip(sources, [ordered(path, area) for path, area in tests.items()], strict=True))
+    fresh = ((str(number), *mutant) for number, mutant in enumerate(islice(drawn(sources, asked.seed), asked.count)))
+    todo = log.survivors(sources) if asked.again else (mutant for mutant in fresh if mutant[0] not in log.rows)
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", "notebooks", "docs", "benchmarks", "build"))
-        while time.monotonic() < until:
-            path = chance.choice(list(areas))
-            source, target = path.read_text(), copy / path.relative_to(ROOT)
-            changed, line = mutated(source, chance)
-            target.write_text(changed)
-            lives, was = survives(copy, areas[path], asked.each), source.splitlines()[line - 1].strip()
-            target.write_text(source)
-            name = str(path.relative_to(ROOT / "nerm"))
-            if lives and (name, was) in EQUIVALENT:
-                continue
-            counts[lives] += 1
-            print("survives" if lives else "noticed ", f"{name}:{line}", was, flush=True)
-    print(f"{counts[1]} of {sum(counts)} survive")
+        for number, name, place in todo:
+            if time.monotonic() > until:
+                break
+            changed, line, change = mutated(sources[name], place)
+            (copy / "nerm" / name).write_text(changed)
+            lives, was = survives(copy, tests_of[name], asked.each), described(sources[name], place)[0]
+            (copy / "nerm" / name).write_text(sources[name])
+            fate = "noticed" if not lives else "listed" if (name, was) in EQUIVALENT else "survives"
+            log.add(number, fate, f"{name}:{line}", change, was)
+    counts = Counter(row[0] for row in log.rows.values())
+    print(f"{counts['survives']} of {counts.total()} survive, and {counts['listed']} that are listed as equivalent")
 
 
 if __name__ == "__main__":
