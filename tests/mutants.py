@@ -22,6 +22,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,6 +53,7 @@ AREAS = {
     "engine/*": ["tests/engine"],
     "neutralize/*": ["tests/neutralize"],
 }
+NEAREST = {"norms": "tests/contracts/test_norms_engine.py"}  # tests of a module that are not in the folder of its area
 SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
@@ -172,7 +174,25 @@ def _tested(copy: Path, tests: list[str], seconds: float) -> int:
 def ordered(path: Path, tests: list[str]) -> list[str]:
     """Return the tests of an area, first those in the file that is named after the module."""
     own = [file for area in tests for file in (ROOT / area).glob(f"test_{path.stem}.py")]
-    return [*(str(file.relative_to(ROOT)) for file in own), *tests]
+    near = [NEAREST[path.stem]] if path.stem in NEAREST else []
+    return [*(str(file.relative_to(ROOT)) for file in own), *near, *tests]
+
+
+@contextmanager
+def exchanged(module: Path, source: str) -> Iterator[None]:
+    """Exchange the source of a module, and put its folder back as it was, with what had been compiled from it.
+
+    Compiled code holds the numbers of the modules that it imports, so none is kept beside a compiled module.
+    """
+    with TemporaryDirectory() as folder:
+        kept = shutil.copytree(module.parent, Path(folder) / "kept")
+        if "numba" in source:
+            for compiled in module.parent.glob("__pycache__/*.nbi"):
+                compiled.unlink()
+        module.write_text(source)
+        yield
+        shutil.rmtree(module.parent)
+        shutil.copytree(kept, module.parent)
 
 
 class Log:
@@ -239,9 +259,8 @@ def main() -> None:
             if time.monotonic() > until:
                 break
             changed, line, change = mutated(sources[name], place)
-            (copy / "nerm" / name).write_text(changed)
-            lives, was = survives(copy, tests_of[name], asked.each), described(sources[name], place)[0]
-            (copy / "nerm" / name).write_text(sources[name])
+            with exchanged(copy / "nerm" / name, changed):
+                lives, was = survives(copy, tests_of[name], asked.each), described(sources[name], place)[0]
             fate = "noticed" if not lives else "listed" if (name, was) in EQUIVALENT else "survives"
             log.add(number, fate, f"{name}:{line}", change, was)
     counts = Counter(row[0] for row in log.rows.values())
