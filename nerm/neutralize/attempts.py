@@ -60,20 +60,23 @@ class Attempts:
             }
         )
 
-    def of(self, surrogate: Any) -> Attempt | None:
-        """Return the best point of one surrogate that is within the limit and one to be used; None if there is none."""
+    def of(self, surrogate: Any, first: float | None = None) -> Attempt | None:
+        """Return the best point of one surrogate that is within the limit and one to be used; None if there is none.
+
+        `first` is the weight to try first, where one is known that should do.
+        """
         if self.plain.value <= self.limit:
             self.nearest.append((surrogate, self.plain))
             return self.plain if self.among_classes or not self.objection(self.plain) else None
-        points = self.search(surrogate).run()
+        points = self.search(surrogate, first).run()
         self.nearest.append((surrogate, points[0]))
         return next((p for p in points if p.value <= self.limit and not self.objection(p)), None)
 
-    def search(self, surrogate: Any) -> WeightSearch:
+    def search(self, surrogate: Any, first: float | None = None) -> WeightSearch:
         """Return the search with one surrogate, which notes its solves here."""
         known = [point for point, other in zip(self.points, self.surrogates, strict=True) if other is surrogate]
         return WeightSearch(
-            self.trial, surrogate, self.limit, self.plain, self._note, self.elsewhere, self.first, known
+            self.trial, surrogate, self.limit, self.plain, self._note, self.elsewhere, first or self.first, known
         )
 
     def objection(self, point: Attempt) -> str:

@@ -77,11 +77,14 @@ class Asking:
     def _found(self, study: Attempts, surrogate: Any) -> tuple[Any, Attempt, pd.DataFrame]:
         """Return the surrogate that serves best, the solution within the limit, and how surrogates compared."""
         candidates, choice = candidates_of(surrogate, study), pd.DataFrame()
+        firsts: list[float | None] = [None] * len(candidates)
         if len(candidates) > 1 and study.plain.value > study.limit:
             choice = self.choice(study, candidates)
             candidates = [candidates[i] for i in choice.index]
-        for candidate in candidates:
-            found = study.of(candidate)
+            if len(study.plain.parts) == 1:  # what met the limit on most rows is near what meets it on all
+                firsts = [eta if eta > 0 else None for eta in choice.get("eta", choice["worth"] * np.nan)]
+        for candidate, first in zip(candidates, firsts, strict=True):
+            found = study.of(candidate, first)
             if found is not None:
                 return candidate, found, choice
         raise study.refusal(candidates)

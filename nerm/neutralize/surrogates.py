@@ -51,7 +51,7 @@ def compared(
         found = study.of(candidate)
         if found is not None:
             worths[i] = judge(inner, found.scores, apart)
-            row |= {"worth": float(worths[i].mean()), **inner.quality(found.scores, apart)}
+            row |= {"worth": float(worths[i].mean()), **inner.quality(found.scores, apart), "eta": max(found.etas)}
             with suppress(InvalidInputError):  # a group of one row is not seen there
                 row["measure"] = float(np.abs(inner.measured(found.scores, apart)).max())
         rows.append(row)

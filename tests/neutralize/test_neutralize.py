@@ -137,6 +137,7 @@ def test_of_several_surrogates_the_best_on_rows_set_apart_is_chosen():
     found = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Ramp(2.0)], prefer="auc")
     assert found.choice["worth"].iloc[0] == found.choice["worth"].max()
     assert repr(found.surrogate) == found.choice["surrogate"].iloc[0]
+    assert found.trace["eta"].iloc[1] == found.choice["eta"].iloc[0] > 0  # what did on most rows is tried first on all
     mine = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Hinge()], prefer=lambda y, f: -np.mean(f > 0))
     assert len(mine.choice) == 2
     assert repr(found).startswith("calders_verwer_score ")
