@@ -39,7 +39,9 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import norms
 import numpy as np
+import paths
 import wide
 from peers import CONTESTANTS, CVXPY, PLAIN, contest
 from tasks import Task
@@ -108,7 +110,7 @@ TARGETS = {
     ("kernel-logistic", "svc"): 1 / 35,  # the same, and another loss
 }
 EXPONENT = 1.15  # time may grow with n to this power at most
-PATHS = {"path": 10.0, "kernel-path": 6.0}  # median cold solves that a path of 20 values may take
+PATHS = {"path": 7.0, "kernel-path": 6.0}  # median cold solves that a path of 20 values may take
 #: By suite and rows: mebibytes that nerm may take at its peak.
 MEMORY = {("kernel", 20_000): 2048.0, ("kernel-logistic", 10_000): 2048.0}
 
@@ -304,9 +306,9 @@ def remember(rows: list[Row], file: Path) -> None:
         for (suite, n, accuracy, peer), (ratio, _) in races(rows).items()
     ]
     lines += [
-        f"{version},path,{row['n']},{row['accuracy']:g},cold solves,{row['ratio']:.3g}"
+        f"{version},{row['suite']},{row['n']},{row['accuracy']:g},cold solves,{row['ratio']:.3g}"
         for row in rows
-        if row["suite"] == "path" and "ratio" in row
+        if row["suite"] in PATHS and "ratio" in row
     ]
     head, *old = file.read_text().splitlines() if file.exists() else ["version,suite,rows,accuracy,against,ratio"]
     same = {line.rpartition(",")[0] for line in lines}
@@ -340,6 +342,7 @@ def main(argv: list[str] | None = None) -> None:
     lines = summary(rows)
     if args.suite == "all":
         lines += wide.run([name for name in wide.FAMILIES if name != "news" or "NERM_DATA" in os.environ], args.scale)
+        lines += [*paths.run(paths.here(), args.scale), *norms.run(args.scale)]
     print("\nsummary", *lines, sep="\n")
     if args.json:
         finite = [{key: None if value != value else value for key, value in row.items()} for row in rows]
