@@ -148,6 +148,7 @@ def test_a_measure_of_ones_own_and_other_rows():
     new = data(5)
 
     def difference(y, scores, viewpoint):
+        assert set(y) == set(viewpoint) == {-1.0, 1.0}
         return np.mean(scores[viewpoint > 0] > 0) - np.mean(scores[viewpoint < 0] > 0)
 
     found = PLAIN.on(X, y, viewpoint=v).neutralize(0.02, difference, on=new, surrogate=nerm.Logistic())
