@@ -1,6 +1,7 @@
 """Checks of everything that comes from outside, each with one clear sentence."""
 
-from collections.abc import Collection, Sized
+from collections.abc import Collection, Iterator, Sized
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -57,19 +58,27 @@ def as_floats(values: Any, name: str, do: str) -> Floats:
     if np.ma.is_masked(values):
         raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop or impute these rows")
     try:
-        array = np.asarray(values)
-        if array.dtype.kind == "O":
-            _check_objects(array, name, do)
-        else:
-            _check_kind(array.dtype, name, do)
-        return array.astype(float, copy=False)
-    except OverflowError:
-        must = f"{name!r} must be finite"
-        raise InvalidInputError(must, "an integer that no float can hold", "Scale it down") from None
+        with integers_that_fit(name):
+            array = np.asarray(values)
+            if array.dtype.kind == "O":
+                _check_objects(array, name, do)
+            else:
+                _check_kind(array.dtype, name, do)
+            return array.astype(float, copy=False)
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(f"{name!r} must be numeric", f"{type(values).__name__} ({error})", do) from None
+
+
+@contextmanager
+def integers_that_fit(name: str) -> Iterator[None]:
+    """Say of an integer of Python that no float can hold what is wrong with it."""
+    try:
+        yield
+    except OverflowError:
+        must = f"{name!r} must be finite"
+        raise InvalidInputError(must, "an integer that no float can hold", "Scale it down") from None
 
 
 def _check_kind(dtype: np.dtype[Any], name: str, do: str = "Convert it to real numbers") -> None:

@@ -36,7 +36,7 @@ from nerm.rounding import LongFloat, rest_of
 from nerm.signs import sign
 from nerm.solution import Solution
 from nerm.typing import Array, Floats, Ints, Matrix
-from nerm.validation import as_pandas, as_positive, as_weights
+from nerm.validation import as_pandas, as_positive, as_weights, integers_that_fit
 
 # One memory layout, so that equal data in another container give equal results to the last bit.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -186,12 +186,17 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, dropped: tuple[int, ...]) -> tuple[Any, Array]:
         """Return X as a float matrix without its dropped columns, and the labels, as scikit-learn checks them."""
-        if not dropped:
-            matrix, labels = validate_data(self, X, y, **CHECKS)
-        else:  # what is dropped need not be numeric
-            validate_data(self, X, y, skip_check_array=True)
-            matrix, labels = check_X_y(_without(X, dropped), y, estimator=self, **CHECKS)
-        check_classification_targets(labels)
+        with integers_that_fit("X"):
+            if not dropped:
+                matrix, labels = validate_data(self, X, y, **CHECKS)
+            else:  # what is dropped need not be numeric
+                validate_data(self, X, y, skip_check_array=True)
+                matrix, labels = check_X_y(_without(X, dropped), y, estimator=self, **CHECKS)
+        try:
+            check_classification_targets(labels)
+        except ValueError as error:
+            must, do = "'y' must hold classes: words, or integers of at most 64 bits", "Code the classes as such"
+            raise InvalidInputError(must, str(error).partition(".")[0], do) from None
         if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
             must = "a precomputed kernel must be a square matrix"
             raise InvalidInputError(must, f"shape {matrix.shape}", "Pass k(x_i, x_j) as X")
@@ -228,7 +233,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
                 raise UnknownNameError("'class_weight'", given, ["balanced"], "Use it, a dict or None")
             totals = np.bincount(codes, weights=s, minlength=len(classes))
             return totals.sum() / (len(classes) * totals)
-        return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]), dtype=float)
+        with integers_that_fit("class_weight"):
+            return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]), dtype=float)
 
     # --- what is kept -----------------------------------------------------------------------------
 
@@ -283,13 +289,14 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _known(self, X: Any) -> Any:
         """Return new rows as a matrix, checked against what was seen in fit."""
         X = as_pandas(X)
-        if not self.dropped_columns_:
-            return validate_data(self, X, reset=False, **CHECKS)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None or list(getattr(X, "columns", ())) != names[self._kept_columns()].tolist():
-            validate_data(self, X, reset=False, skip_check_array=True)
-            X = _without(X, self.dropped_columns_)
-        return check_array(X, estimator=self, input_name="X", **CHECKS)
+        with integers_that_fit("X"):
+            if not self.dropped_columns_:
+                return validate_data(self, X, reset=False, **CHECKS)
+            names = getattr(self, "feature_names_in_", None)
+            if names is None or list(getattr(X, "columns", ())) != names[self._kept_columns()].tolist():
+                validate_data(self, X, reset=False, skip_check_array=True)
+                X = _without(X, self.dropped_columns_)
+            return check_array(X, estimator=self, input_name="X", **CHECKS)
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""

@@ -26,7 +26,16 @@ def holed(kind):
     return values
 
 
+HUGE = 10**400  # an integer that no float can hold
+
 CASES = [
+    (lambda: fit([[HUGE], *[[0]] * 19]), "'X' must be finite. Got an integer that no float can hold. Scale it down."),
+    (lambda: fit().predict([[HUGE, 0, 0, 0]]), "'X' must be finite. Got an integer that no float can hold. Scale it"),
+    (lambda: fit(y=[HUGE, 1] * 10), "'y' must hold classes: words, or integers of at most 64 bits. Got Unknown label"),
+    (
+        lambda: fit(model=NeutralSVC(class_weight={1: HUGE})),
+        "'class_weight' must be finite. Got an integer that no float can hold. Scale it down.",
+    ),
     (lambda: fit(viewpoint=None), "'viewpoint' must be given when eta > 0. Got None. Call fit(X, y, viewpoint=...)"),
     (lambda: fit(viewpoint=V[:-1]), "'viewpoint' must have one entry for each of the 20 rows. Got shape (19,)."),
     (
