@@ -35,6 +35,11 @@ def test_values_and_diagonal_by_loops(kernel, form):
     np.testing.assert_allclose(kernel.diagonal(form(X)), [k(x, x) for x in X], rtol=1e-12)
 
 
+def test_the_diagonal_of_a_function_of_ones_own():
+    own = kernels.Custom(lambda X, Z: (X @ Z.T) ** 2 + 1.0)
+    np.testing.assert_allclose(own.diagonal(X), np.diag(own(X, X)), rtol=1e-12)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("gamma", ["scale", "auto"])
 def test_widths_are_those_of_scikit_learn(form, gamma):

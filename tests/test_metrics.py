@@ -337,6 +337,24 @@ def test_probabilities_are_cut_at_one_half(data):
         assert scorer(model, X, y, viewpoint=v) == -metrics.neutrality_risk(predicted, v)
 
 
+@pytest.mark.parametrize(
+    "coded",
+    [
+        lambda v: np.where(v > 0, 7.0, 3.0),  # two groups, whatever their numbers
+        lambda v: np.where(v > 0, -3.0, -7.0),
+        lambda v: v * np.linspace(0.5, 2.0, len(v)),  # real numbers of both signs
+    ],
+)
+def test_a_scorer_reads_two_groups_or_two_signs(data, coded):
+    X, y, v = data
+    model, scorer = LogisticRegression().fit(X, y), metrics.make_neutrality_scorer()
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert scorer(model, X, y, viewpoint=coded(v)) == scorer(model, X, y, viewpoint=v)
+        assert scorer(model, X[v > 0], y[v > 0], viewpoint=v[v > 0]) <= 0  # a fold with one group, coded as signs
+        with pytest.raises(InvalidInputError, match=r"numbers of both signs, or two groups\. Got 3 values, first 1\.0"):
+            scorer(model, X, y, viewpoint=np.where(v > 0, 1.0, np.arange(len(v)) % 2 + 2.0))
+
+
 def test_a_scorer_without_a_viewpoint_says_so(data):
     X, y, _ = data
     scorer = metrics.make_neutrality_scorer()

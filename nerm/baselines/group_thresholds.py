@@ -180,7 +180,7 @@ def largest(values: Ints, low: Ints, high: Ints) -> Ints:
     """Return max(values[low:high]) for many intervals, none of them empty: of two of length 2^k that cover it."""
     found, table, span = np.empty_like(low), values, 1
     while True:
-        rows = (high - low >= span) & (high - low < 2 * span)
+        rows = high - low >= span  # longer intervals are found anew with a longer span
         found[rows] = np.maximum(table[low[rows]], table[high[rows] - span])
         if 2 * span > len(values):
             return found

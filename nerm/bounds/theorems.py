@@ -184,8 +184,8 @@ def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) ->
     0.0272
     """
     score = abs(calders_verwer_score(scores, viewpoint))
-    v = sign(np.ravel(viewpoint))
-    inverse_sizes = 1.0 / (v > 0).sum() + 1.0 / (v <= 0).sum()
+    favoured = sign(np.ravel(viewpoint)) > 0
+    inverse_sizes = 1.0 / favoured.sum() + 1.0 / (~favoured).sum()
     return score + float(np.sqrt(np.log(2.0 / as_delta(delta)) / 2.0 * inverse_sizes))
 
 

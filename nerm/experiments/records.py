@@ -77,6 +77,7 @@ class Records:
             except OSError:  # no room for its first lines: what is empty goes again
                 if not os.fstat(self._file.fileno()).st_size:
                     self.path.unlink()
+                    self.times_path.unlink(missing_ok=True)
                 raise
             yield self
             with write_atomically(self.path) as file:

@@ -136,6 +136,16 @@ def test_given_functions_are_used():
     check_regularizer(own)
 
 
+def test_a_conjugate_that_is_not_zero_is_held_against_the_expression():
+    def square(conjugate):
+        return nerm.regularizer(lambda w: cp.sum_squares(w) / 2, name="square", conjugate=conjugate)
+
+    assert square(lambda q: float(q @ q) / 2).conjugate(np.array([3.0, 4.0])) == pytest.approx(12.5)
+    for factor in (-0.5, 0.25, 1.0):
+        with pytest.raises(nerm.InvalidInputError, match=r"'conjugate' of 'square' must satisfy Omega\(z\) \+ Omega"):
+            square(lambda q, factor=factor: factor * float(q @ q))
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [

@@ -99,6 +99,14 @@ def test_it_finds_what_slsqp_finds(eta, seed):
     assert model.objective_ >= rival.fun - 1e-2 * abs(rival.fun)
 
 
+def test_probabilities_stand_for_the_groups_minus_one_and_one():
+    X, y, s = mixed_data(4)
+    chances = np.clip(0.5 + 0.3 * np.where(s, 1, -1) + 0.1 * X[:, 0] / np.abs(X[:, 0]).max(), 0, 1)
+    model = EtaNeutralLogisticRegression(eta=0.05, lam=1.0).fit(X, y, viewpoint=chances)
+    assert model.groups_.tolist() == [-1, 1]
+    assert {group for _, group in model.active_constraints_} <= {-1, 1}
+
+
 def test_loose_eta_is_plain_logistic_regression():
     X, y, s = mixed_data(3)
     model = EtaNeutralLogisticRegression(eta=10.0, lam=2.0).fit(X, y, viewpoint=s)

@@ -153,3 +153,21 @@ def test_information_falls_with_eta_on_the_other_tables(name, lam, real_data):
         model = PrejudiceRemover(eta=eta, lam=lam).fit(data.X, data.y, viewpoint=data.viewpoint)
         found.append(model.mutual_information_)
     assert (np.diff(found) < 0).all()
+
+
+def test_every_fiftieth_step_is_shown(monkeypatch, capsys):
+    from nerm.baselines import prejudice_remover
+
+    lbfgs = prejudice_remover.lbfgs
+
+    def long_way(function, start, *settings, callback, **more):
+        for _ in range(99):
+            callback(start)
+        return lbfgs(function, start, *settings, callback=None, **more)
+
+    monkeypatch.setattr(prejudice_remover, "lbfgs", long_way)
+    X, y, s = mixed_data()
+    PrejudiceRemover(eta=1.0, lam=1.0, verbose=True).fit(X, y, viewpoint=s)
+    objective = len(y) * math.log(2)  # of no weights at all
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"PrejudiceRemover: step 50, objective {objective:.8g}"]

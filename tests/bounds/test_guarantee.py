@@ -117,6 +117,28 @@ def test_guarantee_says_why_a_statement_is_missing(fitted, changes, source, why)
     assert "no bound" in str(statements[0])
 
 
+def test_a_radius_of_the_intercept_rests_on_the_smallest_viewpoint(fitted):
+    """It is said where it is less than that of signs, and only where there is an intercept."""
+
+    def third(v, **changes):
+        known = {"viewpoint": v, **changes}
+        return by_source(bounds.guarantee(replace(facts, **known), viewpoint_bound=1.0))["C_psi", "Theorem 3"]
+
+    facts, _ = fitted
+    small = 0.5 * facts.viewpoint
+    assert "|v| >= 0.5 for all inputs" in third(small).assumes
+    assert "|v| >=" not in third(facts.viewpoint).assumes
+    assert "|v| >=" not in third(small, fit_intercept=False, intercept=0.0).assumes
+
+
+def test_nothing_follows_from_a_surrogate_that_is_zero_at_zero(fitted):
+    facts, _ = fitted
+    said = by_source(bounds.guarantee(replace(facts, surrogate=nerm.Identity())))["C_sgn", "through psi"]
+    assert "psi(0) = 0 dominates no indicator" in said.note
+    said = by_source(bounds.guarantee(facts))["C_sgn", "through psi"]
+    assert "vacuous for every f" in said.note
+
+
 def test_guarantee_with_weights_keeps_what_still_holds(fitted):
     facts, holdout = fitted
     u = balanced_weights(facts.viewpoint)

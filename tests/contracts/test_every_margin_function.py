@@ -47,6 +47,24 @@ def test_scalars_and_shapes(atom):
     assert atom.prox(np.zeros((2, 3)), 0.5).shape == (2, 3)
 
 
+@pytest.mark.parametrize("atom", [*INSTANCES, nerm.margin_function(lambda m: cp.pos(1 - m), name="own")], ids=repr)
+def test_the_step_of_a_prox_is_one(atom):
+    m = np.array([-2.5, -1.0, 0.0, 0.4, 1.0, 3.0])
+    np.testing.assert_array_equal(atom.prox(m), atom.prox(m, 1.0))
+
+
+@pytest.mark.parametrize("atom", INSTANCES, ids=repr)
+def test_breakpoints_are_where_the_slope_starts_or_stops_to_change(atom):
+    """By secants: a breakpoint has a straight piece on one side, and on the other, or in itself, a change of slope."""
+    for m in atom.facts.breakpoints or ():
+        h = 1e-3
+        left, right = ((atom.value(m + s * 2 * h) - atom.value(m + s * h)) / (s * h) for s in (-1, 1))
+        near = [(atom.value(m + s * h) - atom.value(m)) / (s * h) for s in (-1, 1)]
+        bends = np.abs([near[0] - left, right - near[1]])
+        assert bends.min() < 1e-9, m
+        assert max(bends.max(), abs(near[1] - near[0])) > 1e-5, m
+
+
 @pytest.mark.parametrize("atom", INSTANCES, ids=repr)
 def test_curvature_is_the_slope_of_the_derivative(atom):
     """The curvature against second differences of the values, in exact shape, at points that no formula changes at."""
