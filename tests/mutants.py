@@ -65,6 +65,18 @@ EQUIVALENT = {  # (module, the changed line as it was): one word why
         "atoms/custom_regularizer.py",
         "good = np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)",
     ): "tolerance",
+    (
+        "atoms/custom.py",
+        "[[-2.0, 0.3, 1.7], np.linspace(-60.0, 60.0, 481), *np.multiply.outer([1.0, -1.0], [1e2, 3e2, 1e3])]",
+    ): "sample",
+    ("atoms/custom.py", "holds = np.abs(value + conjugate - u * m) <= 1e-4 * (1.0 + np.abs(value))"): "tolerance",
+    ("atoms/custom_regularizer.py", "return 0.0 if self._gauge(q) <= 1.0 + 1e-12 else np.inf"): "tolerance",
+    ("atoms/difference.py", "near, far = (self.value(reach * np.array([-1.0, 1.0])) for reach in FAR)"): "sample",
+    (
+        "baselines/prejudice_remover.py",
+        "scores = [X @ w for X, w in zip(self.X, weights.reshape(2, -1), strict=True)]",
+    ): "spelling",  # any negative number stands for what is left
+    ("bounds/theorems.py", "if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:"): "tolerance",
     ("metrics.py", "return np.where(v == groups[1], 1.0, -1.0)"): "absolute",  # of a scorer only |measure| is left
     (
         "slack.py",
