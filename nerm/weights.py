@@ -184,7 +184,7 @@ def _balance(v: Floats, sample_weight: Any, among: Bools, condition: str) -> Flo
         size = float(s[group].sum())
         if size == 0:
             must = f"some row must have viewpoint {value:+.0f}{condition}"
-            do = 'Balanced weights need both groups: use weights="uniform", or data where both are seen'
+            do = 'Use data with both groups, weights="uniform", or, for a limit, measure="neutrality_risk"'
             raise InvalidInputError(must, f"none among {len(v)} rows", do)
         u[group] = s.sum() / (2.0 * size)
     return u
