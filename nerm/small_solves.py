@@ -17,6 +17,7 @@ from nerm.typing import Floats
 Expression: TypeAlias = Callable[[Any], Any]
 
 FINEST = 1e-12  # what Clarabel is asked for
+CLOSE = 1e-3  # a step of a second-order model that is shorter is solved for once more, in this unit
 CLAIMED, DOUBTED = 1e-9, 1e-6  # relative errors that are allowed for where it claims to be there, and where it doubts
 
 
@@ -161,29 +162,44 @@ def model_minimum(
         sum_j factor_j q_j(step) + sum_k factor_k max(q_k^+, q_k^-)(step) + sum weight Omega(w + step_w)
         q(step) = value + gradient.step + 1/2 step' Hessian step
     """
+    found, thetas = _model_minimum(model, factors, sides, parts, coef, intercept, 1.0)
+    if np.abs(found).max() < CLOSE:
+        found, thetas = _model_minimum(model, factors, sides, parts, coef, intercept, CLOSE)
+    return found, thetas
+
+
+def _model_minimum(
+    model: QuadraticModel,
+    factors: Floats,
+    sides: Floats,
+    parts: list[tuple[float, Any]],
+    coef: Floats,
+    intercept: bool,
+    unit: float,
+) -> tuple[Floats, Floats]:
+    """Return the same in a unit of length of the step: what a short one gains is small beside values and curvatures."""
     d = len(coef)
     step, total, larger = cp.Variable(d + 1), 0, []
 
-    def quadratic(j: int) -> Any:
-        roots, vectors = np.linalg.eigh(model.hessians[j])
-        root = np.sqrt(np.clip(roots, 0.0, None))[:, None] * vectors.T
-        return model.values[j] + model.gradients[j] @ step + 0.5 * cp.sum_squares(root @ step)
+    def quadratic(value: float, gradient: Floats, hessian: Floats) -> Any:
+        roots, vectors = np.linalg.eigh(hessian)
+        root = np.sqrt(unit * np.clip(roots, 0.0, None))[:, None] * vectors.T
+        return value / unit + gradient @ step + 0.5 * cp.sum_squares(root @ step)
 
     alone = np.flatnonzero(sides == 0)
     if len(alone):
-        squares = QuadraticModel(*(np.tensordot(factors[alone], part[alone], 1)[None] for part in model))
-        outer, model = model, squares
-        total += quadratic(0)
-        model = outer
+        _, gradient, hessian = (np.tensordot(factors[alone], part[alone], 1) for part in model)
+        total += quadratic(0.0, gradient, hessian)
     for j in np.flatnonzero(sides == 1).tolist():
-        top = cp.Variable()
-        larger.append(((top >= quadratic(j)), (top >= quadratic(j + 1))))
+        top, level = cp.Variable(), model.values[j : j + 2].max()
+        pair = [top >= quadratic(model.values[i] - level, model.gradients[i], model.hessians[i]) for i in (j, j + 1)]
+        larger.append(pair)
         total += factors[j] * top
-    total += sum(weight * atom.expression(coef + step[:d]) for weight, atom in parts)
+    total += sum(weight / unit * atom.expression(coef + unit * step[:d]) for weight, atom in parts)
     fixed = [] if intercept else [step[d] == 0]
     found = _solution(cp.Problem(cp.Minimize(total), [*fixed, *(c for pair in larger for c in pair)]), step)
     thetas = [float(np.clip(_share(*pair), 0.0, 1.0)) for pair in larger]
-    return found, np.array(thetas)
+    return unit * found, np.array(thetas)
 
 
 def _share(plus: cp.Constraint, minus: cp.Constraint) -> float:

@@ -22,7 +22,13 @@ def listed(heading: str) -> list[str]:
     """Return the files that a numbered list of the page names, in order."""
     section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
     items = "".join(re.findall(r"^\d+\. .*\n(?: {3,}.*\n)*", section, re.MULTILINE))
-    return re.findall(r"`([\w/]+\.py)`", items)
+    files = re.findall(r"`([\w/]+\.py)`", items)
+    return files if sys.version_info < (3, 12) else [file for file in files if not is_compiled(file)]
+
+
+def is_compiled(file: str) -> bool:
+    """Whether a file holds functions for numba's compiler."""
+    return "@numba.njit" in (PACKAGE / file).read_text("utf-8")
 
 
 def entered(walk) -> list[str]:
@@ -34,12 +40,13 @@ def entered(walk) -> list[str]:
         if event == "call" and frame.f_code.co_name != "<module>" and file.is_relative_to(PACKAGE):
             found[file.relative_to(PACKAGE).as_posix()] = None
 
-    sys.setprofile(note)
+    sys.setprofile(note)  # from Python 3.12 on it is not told of compiled functions
     try:
         walk()
     finally:
         sys.setprofile(None)
-    return [file for file in found if not file.startswith(EVERYWHERE)]
+    here = [file for file in found if not file.startswith(EVERYWHERE)]
+    return here if sys.version_info < (3, 12) else [file for file in here if not is_compiled(file)]
 
 
 def solve():

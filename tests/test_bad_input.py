@@ -167,7 +167,7 @@ CASES = [
         "solver 'osqp' must be given a problem that it can take",
     ),
     (
-        lambda: on(objective=Risk(nerm.Logistic()) + SquaredL2()).solve("piqp"),
+        lambda: on(objective=Risk(nerm.Logistic()) + SquaredL2()).solve("osqp"),
         "Use 'clarabel', which takes every built-in atom.",
     ),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import FrozenInstanceError, fields
 
 import pytest
@@ -15,8 +16,7 @@ def test_nobody_changes_the_constants():
 
 
 def test_every_constant_is_explained():
-    assert Tuning.__doc__ is not None
-    attributes = Tuning.__doc__.split("----------")[1]
-    lines = [line for line in attributes.splitlines() if line.strip() and not line.startswith("     ")]
+    attributes = inspect.cleandoc(Tuning.__doc__).split("----------")[1]
+    lines = [line for line in attributes.splitlines() if line.strip() and not line.startswith(" ")]
     heads = {name for line in lines for name in line.strip().split(", ")}
     assert heads == {field.name for field in fields(Tuning)}
