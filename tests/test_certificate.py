@@ -244,6 +244,7 @@ def test_numeric_conjugates_never_lift_the_bound(weight):
     assert (atom.conjugate(u) >= u - 1e-12).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("eta", [1e9, 1e12, 1e20, 1e200])
 def test_forces_that_drown_the_risk_certify_nothing(eta):
     """With |mean v f| the term can be 0 at any weight: the optimum stays, and so must the bound stay below it."""

@@ -59,6 +59,7 @@ def test_unregularised_problems_are_certified(seed):
     assert problem.certify(solution.coef, solution.intercept).dual <= optimum * (1 + 1e-8)
 
 
+@pytest.mark.long
 @given(st.integers(0, 10**6))
 def test_no_multipliers_bound_more_than_the_optimum(seed):
     """Random, shaken, mis-signed and infeasible multipliers, with nothing or only some directions regularised."""

@@ -16,6 +16,7 @@ from tests.adversary.problems import TIERS, case
 ALLOWED = {"tame": 0, "moderate": 1, "extreme": 6}  # of 100 that may stay uncertified
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_hundred_hostile_problems(tier):
     tally = Tally()

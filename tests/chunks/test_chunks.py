@@ -97,6 +97,7 @@ def test_bound_holds_at_any_hypothesis():
             assert certificate.primal == pytest.approx(OBJECTIVES[name].on(X, y, viewpoint=v).evaluate(w, b).total)
 
 
+@pytest.mark.long
 def test_sources_agree(tmp_path):
     X, y, v = draw(sparse=True)
     s = np.random.default_rng(3).uniform(0.5, 2, len(y))
@@ -181,6 +182,7 @@ def test_several_viewpoints_and_words():
     assert found.predict(X[:5]).tolist() == whole.predict(X[:5]).tolist()
 
 
+@pytest.mark.long
 def test_path_goes_from_one_to_the_next():
     X, y, v = draw()
     problem = OBJECTIVES["hinge"].on(nerm.Chunks(pieces(X, y, v)))
@@ -191,6 +193,7 @@ def test_path_goes_from_one_to_the_next():
         assert one.objective.total == pytest.approx(other.objective.total, rel=3e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", ["calders_verwer_score", "neutrality_risk", "equalized_odds_difference"])
 @pytest.mark.parametrize("name", ["plain", "logistic"])
 def test_neutralize_is_within_the_limit_on_all_rows(name, measure):
@@ -207,6 +210,7 @@ def test_neutralize_is_within_the_limit_on_all_rows(name, measure):
     assert 0.05 < np.mean(scores > 0) < 0.95
 
 
+@pytest.mark.long
 def test_neutralize_says_what_is_possible():
     X, y, _ = draw()
     with pytest.raises(nerm.NotNeutralError, match="must exist that is no constant"):

@@ -78,6 +78,7 @@ def test_a_source_that_cannot_be_read_twice():
     refused("with a matrix X", (y, y, v))
 
 
+@pytest.mark.long
 def test_chunks_without_rows_and_of_one_row():
     X, y, v = draw(500)
 
@@ -100,6 +101,7 @@ def test_types_of_numbers():
         same_as_in_memory(solved(pieces(given, (y > 0).astype(y_type), v.astype("i8"))), whole, y, v)
 
 
+@pytest.mark.long
 def test_real_viewpoint_in_small_chunks_is_counted_by_sign():
     X, y, _ = draw(2000)
     v = X[:, 0] + X[:, 1]

@@ -207,6 +207,7 @@ def test_an_output_that_cannot_be_written(nerm, data, tmp_path, command, option,
     assert sorted(os.listdir(tmp_path)) == before
 
 
+@pytest.mark.long
 def test_nothing_half_written_when_the_disk_fills_up(nerm, data, tmp_path, monkeypatch):
     out = tmp_path / "old.svg"
     out.write_text("the old figure")

@@ -187,6 +187,7 @@ def test_a_terminal_without_some_letters(data, model, tmp_path):
     assert b"--out writes them all" in ran.stderr
 
 
+@pytest.mark.long
 def test_bounds_only_on_request(nerm, data, monkeypatch):
     """A fit neither pays for bounds that nobody asked for nor fails on them."""
     from nerm import bounds

@@ -244,6 +244,7 @@ def test_version(nerm):
     assert nerm("--version").out == f"nerm {package.__version__}\n"
 
 
+@pytest.mark.long
 def test_a_reader_that_has_seen_enough(data):
     """`nerm … | head` ends quietly."""
     code = "from nerm.cli import main; main(['solvers'])"

@@ -74,6 +74,7 @@ def test_every_group_of_several_is_within_the_limit(nerm, groups):
     assert largest["value"] == pytest.approx(max(rates) - min(rates))
 
 
+@pytest.mark.long
 def test_the_choice_can_be_saved_and_its_command_makes_it_again(nerm, data, tmp_path, monkeypatch):
     import pandas as pd
 
@@ -91,6 +92,7 @@ def test_the_choice_can_be_saved_and_its_command_makes_it_again(nerm, data, tmp_
     assert (np.asarray(one) == np.asarray(other)).all()
 
 
+@pytest.mark.long
 def test_the_recommended_model_is_within_the_budget_on_held_out_rows(nerm, data):
     plain = json.loads(nerm("tradeoff", data, *ROLES, *ASKED, "--limits", "0.3,0.1", "--budget", "0.05", "--json").out)
     points = {point["label"]: point for point in plain["points"]}

@@ -109,6 +109,7 @@ def test_conic_solvers_take_every_kind_of_atom(name):
         assert solution.status == "optimal"
 
 
+@pytest.mark.long
 def test_available_imports_no_solver():
     names = ("cvxpy", "clarabel", "osqp", "highspy", "piqp", "numba")
     code = f"import sys, nerm; nerm.solvers.available(); print([m for m in {names} if m in sys.modules])"

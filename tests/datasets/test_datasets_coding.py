@@ -52,6 +52,7 @@ def test_bins_of_numbers_agree_with_the_literal_rule(column, at_most):
     assert same_partition(codes, literal_pool(literal_bins(column), at_most))
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(["a", "b", "c", "?"]), min_size=1, max_size=30), st.integers(0, 6))
 def test_pooling_of_labels_agrees_with_the_literal_rule(column, at_most):

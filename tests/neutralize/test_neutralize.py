@@ -220,6 +220,7 @@ def test_flipping_changes_nothing_but_signs(flip):
     assert other.value == pytest.approx(-one.value, abs=0.01)
 
 
+@pytest.mark.long
 def test_a_constant_is_no_answer():
     X, y, v = data(10, n=500, rare=1.5)
     v = np.where(X[:, 0] > 0, 1.0, -1.0)

@@ -177,6 +177,7 @@ def test_lines_of_a_file_with_blank_lines_first(tmp_path):
 # --- limits ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_table_that_would_not_fit_is_refused_before_it_fills_the_memory(tmp_path):
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 200_000))
