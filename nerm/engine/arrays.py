@@ -168,7 +168,7 @@ class Arrays:
         """Return what passes read and write, as plain tuples."""
         return tuple(self.data), tuple(state.duals), tuple(self.move)
 
-    def centre(self, scores: Floats, barrier: float, u: Floats | None = None, give: float = 0.0) -> Duals:
+    def centre(self, scores: Floats, barrier: float, u: Floats | None, give: float) -> Duals:
         """Return all rows on the central path of their own scores, not far from u, and u of affine functions."""
         duals = Duals(*np.zeros((3, len(self.blocks), self.n_rows)))
         duals.u[:], give = (0.0, 0.0) if u is None else (u, give)

@@ -228,8 +228,10 @@ class Engine:
         claim = "converged" if outcome.converged else "stopped: time is up" if late else "stopped early"
         details = {"primal": outcome.primal / self.n, "dual": outcome.dual / self.n, "passes": self.features.passes}
         multipliers = Multipliers(rows, np.array(thetas))
-        answer = Answer(coef, intercept, multipliers, claim, outcome.iterations, 0.0, seconds, details)
-        return replace(answer, timed_out=late and not outcome.converged)
+        return Answer(
+            coef, intercept, multipliers, claim, outcome.iterations,
+            solve_seconds=seconds, details=details, timed_out=late and not outcome.converged,
+        )  # fmt: skip
 
     def path(self, points: Sequence[Point], tol: float = 1e-6, **limits: Any) -> list[Answer]:
         """Solve for one (factors, mu) or (factors, mu, norms) after the other, neighbours close, as on a sorted grid.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerm.engine import Tuning
-from nerm.engine.condense import barrier_of, condense, on_few_rows, optimum
+from nerm.engine.condense import _around, barrier_of, condense, on_few_rows, optimum
 from nerm.engine.duality import force
 from tests.engine.problems import ATOMS, TUNING, Case, many
 
@@ -179,3 +179,19 @@ def test_rows_with_a_kink_between_two_hypotheses_stay():
         a, b = block.targets * here, block.targets * there
         crossed |= ~(((a <= low) & (b <= low)) | ((a >= high) & (b >= high)))
     np.testing.assert_array_equal(small.rows, np.flatnonzero(crossed))
+
+
+@pytest.mark.parametrize("miss", [0.01, 0.03, 0.1])
+def test_the_rows_around_a_hypothesis_are_those_that_may_cross_a_kink(miss):
+    """Nearer to a kink than scores may be off, or with the kink on the way to the other scores."""
+    X, y, v = many(400, 3)
+    case = Case(X, y, [("hinge", np.ones(400))], 0.1, [("hinge", 1.0, 0.5 * v, np.ones(400))])
+    method = case.method(case.engine())
+    here, other = method.evaluate(0.3 * np.ones(5), 0.1), method.scores(0.33 * np.ones(5), 0.1)
+    f, far = here.scores, method.tuning.reach * miss
+    stays = np.zeros(400, dtype=bool)
+    for t in (y, 0.5 * v, -0.5 * v):
+        stays |= (np.abs(t * f - 1) < np.abs(t) * far) | ((t * f < 1) != (t * other < 1))
+    small = _around(method, here, miss, other)
+    assert 0 < len(small.rows) < 400
+    np.testing.assert_array_equal(small.rows, np.flatnonzero(stays))

@@ -43,3 +43,13 @@ def test_far_columns_are_shifted_if_the_intercept_is_free():
 def test_too_large_a_system_is_refused():
     with pytest.raises(UnsupportedProblemError, match="at most 10000 unknowns"):
         choose(sp.identity(10_001, format="csr"), intercept=True)
+    for axes in (False, True):
+        assert choose(sp.identity(10_000, format="csr"), intercept=True, axes=axes)[1].shape == (10_000, 10_000)
+
+
+def test_where_single_coefficients_matter_they_are_the_coordinates():
+    X = np.random.default_rng(2).normal(size=(20, 300))
+    assert choose(X, intercept=True, axes=True)[1] is X
+    assert choose(X, intercept=True)[1].shape == (20, 20)
+    with pytest.raises(UnsupportedProblemError, match="10001 columns"):
+        choose(sp.csr_matrix((5, 10_001)), intercept=True, axes=True)

@@ -9,7 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import nerm
+from nerm.atoms.regularizer import Norms
 from nerm.engine import Engine
+from nerm.engine.driver import LENT
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from tests.engine.problems import LOSSES, SURROGATES, Case, Found, random_case
 
@@ -255,3 +257,48 @@ def test_what_the_engine_refuses():
     labels = np.resize([-1.0, 1.0], 10_001)
     with pytest.raises(UnsupportedProblemError, match=r"at most 10000 unknowns.*10001 distinct rows and 10001 columns"):
         Case(huge, labels, [("hinge", np.ones(10_001))], 1.0).engine()
+
+
+def test_what_stops_early_says_so_and_blames_no_clock():
+    X, y, v = plain_data(14)
+    one = np.ones(len(y))
+    case = Case(X, y, [("hinge", one)], 0.01, [("hinge", 1.0, v, one)])
+    short = case.engine().solve(case.factors(), case.mu, max_iterations=1)
+    assert (short.claim, short.timed_out) == ("stopped early", False)
+    late = case.engine().solve(case.factors(), case.mu, until=0.0)
+    assert (late.claim, late.timed_out) == ("stopped: time is up", True)
+    done = case.engine().solve(case.factors(), case.mu)
+    assert (done.claim, done.timed_out) == ("converged", False)
+
+
+@pytest.mark.parametrize("name", ["logistic", "hinge"])
+def test_rows_and_terms_that_do_not_act_have_the_multipliers_of_their_scores(name):
+    X, y, v = plain_data(15)
+    weights = np.ones(len(y))
+    weights[::3] = 0.0
+    case = Case(X, y, [(name, weights)], 0.01, [("logistic", 0.0, v, np.ones(len(y)))])
+    answer = case.engine().solve(case.factors(), case.mu)
+    f = X @ answer.coef + answer.intercept
+    slope = {"logistic": lambda m: 1 / (1 + np.exp(m)), "hinge": lambda m: (m < 1).astype(float)}
+    without = weights == 0
+    np.testing.assert_allclose(answer.multipliers.rows[0, without], slope[name]((y * f)[without]), atol=1e-9)
+    for row, t in zip(answer.multipliers.rows[1:], (v, -v), strict=True):
+        np.testing.assert_allclose(row, slope["logistic"](t * f), atol=1e-9)
+    assert answer.multipliers.thetas.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("order", [2, np.inf])
+@pytest.mark.parametrize("weight", [1e-3, 1.0, 30.0])
+def test_the_square_that_is_lent_to_norms_costs_less_than_the_accuracy(weight, order):
+    """At the optimum ||w|| <= c Omega(w) <= c S, S the value at f = 0: the square there is a part of tol S."""
+    X, y, v = plain_data(16)
+    one = np.ones(len(y))
+    case = Case(X, y, [("hinge", 2 * one)], 0.0, [("logistic", 3.0, v, one)])
+    groups = np.array([[0, 1], [2, 3]])
+    norms = [Norms(order, np.array([weight, 2 * weight]), groups), Norms(2, np.array([5.0, 7.0]) * weight, groups)]
+    penalty = case.engine()._penalty(case.factors(), 0.0, norms, 1e-6)
+    at_zero = len(y) * 2.0  # of the loss: the sides of a pair cannot add up to less than there
+    longest = at_zero / (len(y) * weight / (1.0 if order == 2 else np.sqrt(2.0)))
+    assert 0.5 * penalty.lam * longest**2 == pytest.approx(0.5 * LENT * 1e-6 * at_zero)
+    assert penalty.lent
+    assert not case.engine()._penalty(case.factors(), 0.1, norms, 1e-6).lent

@@ -66,6 +66,16 @@ def test_balancing_moves_as_little_as_one_share_and_only_where_it_helps(seed):
     assert (moved <= 1e-9 * (1 + np.abs(u))).all()  # every force moves against the excess, or not at all
 
 
+@pytest.mark.parametrize("label", [1.0, -1.0])
+def test_all_multipliers_give_way_by_one_share(label):
+    """30 rows pull by 1 each, 20 of the other label could: all go 3/5 of the 50 that there are."""
+    X, _, _ = many(50, 2)
+    y = label * np.repeat([1.0, -1.0], [30, 20])
+    case = Case(X, y, [("hinge", np.ones(50))], 0.1)
+    found = balanced(case.method(case.engine()).arrays, np.repeat([-1.0, 0.0], [30, 20])[None], np.ones(1))
+    np.testing.assert_allclose(found[0], np.repeat([-0.4, -0.6], [30, 20]), atol=1e-12)
+
+
 def test_no_balance_where_every_row_pulls_one_way():
     X, y, _ = many(50, 1)
     case = Case(X, np.ones(50), [("hinge", np.ones(50))], 0.1)
@@ -92,7 +102,8 @@ def test_the_primal_value(seed):
     assert found == pytest.approx(case.n * case.primal(coef, intercept), rel=1e-9)
 
 
-def test_what_rounding_leaves_of_large_forces_counts_as_balanced_and_no_more():
+@pytest.mark.parametrize("settled", [False, True], ids=["rows", "settled"])
+def test_what_rounding_leaves_of_large_forces_counts_as_balanced_and_no_more(settled):
     """Two sides of 1e6 cancel; their last digits may be left over, ten times as much may not, nor all that is left."""
     n = 50
     X, _, _ = many(n, 1)
@@ -100,7 +111,8 @@ def test_what_rounding_leaves_of_large_forces_counts_as_balanced_and_no_more():
     case = Case(X, half, [("hinge", np.ones(n))], 0.1, [("identity", 2e6, np.ones(n), np.ones(n))])
     method = case.method(case.engine())
     gross, nu = 2e6 * n, np.array([1.0, 1e6, 1e6])
-    sides = np.ones((2, n))
+    sides = np.full((2, n), 0.0 if settled else 1.0)
+    method.arrays.pull[1:, -1] = [n * settled, -n * settled]  # rows that have left pull as well
 
     def left(share, size=0.5):
         """Hold forces of a loss against an excess that is this share of the gross ones."""

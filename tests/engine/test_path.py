@@ -126,7 +126,7 @@ def test_a_long_path_is_cut_into_stretches():
     assert again.details["passes"] < case.engine().solve(case.factors(scales[-1]), case.mu).details["passes"]
 
 
-@pytest.mark.parametrize("limit", [1, 5, 8])
+@pytest.mark.parametrize("limit", [1, 5, 8, 11, 14, 17])
 def test_the_limit_on_iterations_is_one(limit):
     X, y, v = many(4000, 15)
     one = np.ones(len(y))
