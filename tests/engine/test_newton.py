@@ -50,3 +50,16 @@ def test_an_indefinite_system_is_an_error():
     gram[0, 1] = 1e6
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         NewtonSystem(gram, np.zeros((3, 0)), 1.0, np.zeros(0), intercept=True)
+
+
+def test_a_column_of_zeros_moves_nothing():
+    gram, e, ratio, _, whole, rng = drawn(1, intercept=True)
+    gram[2], gram[:, 2], e[2] = 0.0, 0.0, 0.0
+    rhs, term = rng.normal(size=6), rng.normal(size=1)
+    rhs[2] = 0.0
+    step, dnu = NewtonSystem(gram, e, 0.0, ratio, intercept=True).solve(rhs, term)
+    assert step[2] == 0.0
+    whole[np.arange(5), np.arange(5)] -= 0.3
+    rest = [0, 1, 3, 4, 5, 6]
+    want = np.linalg.solve(whole[np.ix_(rest, rest)], np.append(rhs, term)[rest])
+    np.testing.assert_allclose(np.append(step, dnu)[rest], want, rtol=1e-6, atol=1e-9)

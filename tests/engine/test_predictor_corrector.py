@@ -117,3 +117,48 @@ def test_quantile_and_room():
     assert _quantile(histogram, 3.0) == np.inf
     assert _room(np.array([1.0, 2.0]), np.array([-2.0, -1.0])) == 0.5
     assert _room(np.array([1.0]), np.array([3.0])) == np.inf
+
+
+def two_terms(name: str = "smooth_hinge") -> Case:
+    X, y, v = many(400, 20)
+    one, other = np.ones(400), np.where(X[:, 1] > 0.2, 1.0, -1.0)
+    weights = np.random.default_rng(2).exponential(size=400)
+    return Case(X, y, [("hinge", one)], 1e-3, [("hinge", 0.7, v, weights), (name, 2.0, other, one)])
+
+
+@pytest.mark.parametrize("barrier", [1.0, 1e-2])
+def test_a_start_is_on_the_central_path(barrier):
+    """On every side nu sigma is the barrier's unit, and value and slack are as large as the other's."""
+    case = two_terms("hinge")
+    method = case.method(case.engine())
+    state = method.start(np.full(5, 0.2), 0.1, barrier)
+    values = method.arrays.sides(method.arrays.values(state.scores, state.coef, state.intercept))
+    np.testing.assert_allclose(np.diff(values + state.sigma), 0.0, atol=1e-8 * np.abs(values).max())
+    units = method.tuning.side_barrier * np.array([[0.7 * case.terms[0][3].sum()] * 2, [2.0 * 400] * 2])
+    np.testing.assert_allclose(state.nu * state.sigma, barrier * units, rtol=1e-9)
+    np.testing.assert_allclose(state.nu.sum(axis=1), [0.7, 2.0], rtol=1e-12)
+    nu = method.each(state.nu)
+    _, mu = method._step(state, method.arrays.linearise(state, nu), nu, bold=True)
+    assert mu == pytest.approx(barrier, rel=1e-6)  # which a step finds again
+
+
+@pytest.mark.parametrize("miss", [0.0, 0.3])
+def test_a_start_near_given_multipliers_keeps_the_sides_near_theirs(miss):
+    case, barrier = two_terms(), 1e-2
+    method = case.method(case.engine())
+    given = np.array([[0.5, 0.2], [0.4, 1.6]])  # nu of the sides
+    u = method.start(np.full(5, 0.2), 0.1, barrier).duals.u
+    state = method.start(np.full(5, 0.2), 0.1, barrier, (u, given), miss)
+    x = state.nu[:, 0] / [0.7, 2.0]
+    f = case.X @ np.full(5, 0.2) + 0.1
+    rounded = np.array([_smooth_hinge(sign * case.terms[1][2] * f).sum() for sign in (1, -1)])
+    plain = [(case.terms[0][3] * np.maximum(0, 1 - sign * case.terms[0][2] * f)).sum() for sign in (1, -1)]
+    lead = np.array([np.subtract(*plain) / case.terms[0][3].sum(), np.subtract(*rounded) / 400])
+    unit = barrier * method.tuning.side_barrier
+    pulled = method.tuning.give * miss * (x - given[:, 0] / given.sum(axis=1))
+    np.testing.assert_allclose(lead - pulled - unit / (1 - x) + unit / x, 0.0, atol=1e-9)
+    np.testing.assert_allclose(state.nu.sum(axis=1), [0.7, 2.0], rtol=1e-12)
+
+
+def _smooth_hinge(m):
+    return np.where(m >= 1, 0, np.where(m <= 0.5, 0.75 - m, (1 - m) ** 2))
