@@ -282,7 +282,7 @@ def centre(data, duals, scores, barrier, start, stop, give=0.0):  # type: ignore
         a, q, lo, hi, has_lo, has_hi = _ends(table, j)
         t, u = data[0][j, start:stop], duals[0][j, start:stop]
         pp, pm = duals[1][j, start:stop], duals[2][j, start:stop]
-        half = 0.5 * (hi - lo) if has_lo and has_hi else np.inf
+        half = 0.5 * (hi - lo)  # infinite without one of them
         r = q + give
         for i in range(len(f)):
             z = t[i] * f[i] - a + give * u[i]
