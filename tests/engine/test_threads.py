@@ -30,6 +30,13 @@ def test_fewer_rows_on_the_same_threads():
     assert threading.active_count() == before
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_sums_over_ranges_are_those_over_all_rows(count):
+    X = np.random.default_rng(0).normal(size=(40_000, 3))
+    with RowThreads(40_000, 5, count) as workers:
+        np.testing.assert_allclose(workers.add_up(lambda start, stop: X[start:stop].sum(axis=0)), X.sum(axis=0))
+
+
 def test_an_error_in_a_thread_is_seen():
     def fails(start: int, stop: int) -> None:
         if start:
