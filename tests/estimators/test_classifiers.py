@@ -242,6 +242,13 @@ def test_no_support_vector_is_dropped_at_the_price_of_the_certificate():
     assert short.certificate.relative_gap <= solution.tol
     assert (np.abs(short.coef[short.coef != 0]) > 1e-8 * np.abs(short.coef).max()).all()
     assert pruned(replace(solution, tol=1e-30)).objective.total <= primal  # where nothing may be lost
+    without = solution.problem.evaluate(np.where(dust > 0, 0.0, solution.coef), solution.intercept).total
+    for share in (0.95, 1.05):  # of the tenth of tol that may be lost
+        before = without / (1 + share * 0.1 * solution.tol)
+        given = replace(solution.certificate, primal=before, dual=before * (1 - 0.5 * solution.tol))
+        gone = pruned(replace(solution, certificate=given)).coef[dust > 0] == 0
+        assert gone.all() == (share < 1)
+        assert gone.any() == (share < 1)
     edge = replace(solution, certificate=replace(solution.certificate, dual=primal * (1 - 0.999999 * solution.tol)))
     kept = pruned(edge)  # there is no room left: whatever it does, optimal must stay optimal
     assert kept.certificate.relative_gap <= max(solution.tol, edge.certificate.relative_gap)
