@@ -25,8 +25,7 @@ FAR = 100.0  # standard deviations between a column and 0 from which on it is sh
 BLOCK = 1_000_000  # entries of X that are scaled at once
 LONG_LIMIT = 50_000  # entries of X or of K up to which scores are judged in long doubles
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
-
-AT_ONCE = 1000  # rows and columns of K that are computed at a time where it is not kept
+AT_ONCE = 2000  # rows up to which it is made as soon as it is asked for; beyond, when a third product with it is
 REMEMBERED = 4  # products K c
 
 
@@ -195,7 +194,7 @@ class KernelHypothesis:
                 return product
         if self._long is not None:
             product = np.asarray(self._long @ coef, dtype=float)
-        elif self.keeps_gram:
+        elif self.has_gram or (self.keeps_gram and len(self._products) >= 2):
             product = np.asarray(self.gram @ coef)
         else:
             support = np.flatnonzero(coef)
@@ -219,27 +218,22 @@ class KernelHypothesis:
         """Whether K is kept as a whole: it was given, it had to be checked, or it is small enough."""
         return self.n <= GRAM_LIMIT or "gram" in vars(self) or self.kernel.name == "precomputed"
 
+    @property
+    def has_gram(self) -> bool:
+        """Whether K is there, or so small that it may as well be."""
+        return self.n <= AT_ONCE or "gram" in vars(self) or self.kernel.name == "precomputed"
+
     def gram_of(self, rows: Ints, columns: Ints | slice = slice(None)) -> Floats:
-        """Return K[rows, columns], computed where K is not kept."""
-        if self.keeps_gram:
+        """Return K[rows, columns], computed where K is not there."""
+        if self.has_gram:
             return self.gram[rows if isinstance(columns, slice) else np.ix_(rows, columns)]
         return self.kernel(self.X[rows], self.X[columns])
 
     def product(self, columns: Ints, weights: Floats) -> Floats:
         """Return K[:, columns] weights for weights of shape (columns, k), a part of K at a time; half of a whole K."""
-        if self.keeps_gram:
+        if self.has_gram:
             return np.asarray(self.gram[:, columns] @ weights)
-        found, all_columns = np.zeros((self.n, weights.shape[1])), len(columns) == self.n
-        points = self.X if all_columns else self.X[columns]
-        for start in range(0, self.n, AT_ONCE):
-            stop = min(start + AT_ONCE, self.n)
-            for first in range(start if all_columns else 0, len(columns), AT_ONCE):
-                last = min(first + AT_ONCE, len(columns))
-                part = self.kernel(self.X[start:stop], points[first:last])
-                found[start:stop] += part @ weights[first:last]
-                if all_columns and first > start:
-                    found[first:last] += part.T @ weights[start:stop]
-        return found
+        return self.kernel.product(self.X, self.X if len(columns) == self.n else self.X[columns], weights)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return c itself: sum_i c_i k(x_i, .) has the kernel coefficients c."""

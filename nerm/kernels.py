@@ -19,6 +19,8 @@ from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
 PART = 2**17  # kernel values between a product of rows and their exponentials: they stay in cache
+TILE = 1000  # rows and columns of K that are computed at a time for a product with it
+NEAR_32 = 16.0  # the same as NEAR in single precision
 NEAR = 256.0  # gamma ||x||^2 up to which squared distances from products of rows are exact enough
 
 
@@ -47,6 +49,23 @@ class Kernel(ABC):
     def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
         """Return this kernel with every data-dependent parameter fixed on the rows X, (n, d), counted by weight."""
         return self
+
+    def single(self, X: Any, Z: Any) -> Any:
+        """Return the same matrix in single precision, for those who search; faster where the kernel knows how."""
+        return self(X, Z).astype(np.float32)
+
+    def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        """Return K weights for weights of shape (m, k), a tile of K at a time; half of them where Z *is* X."""
+        found, rows, columns = np.zeros((X.shape[0], weights.shape[1])), X.shape[0], Z.shape[0]
+        for start in range(0, rows, TILE):
+            stop = min(start + TILE, rows)
+            for first in range(start if Z is X else 0, columns, TILE):
+                last = min(first + TILE, columns)
+                part = self(X[start:stop], Z[first:last])
+                found[start:stop] += part @ weights[first:last]
+                if Z is X and first > start:
+                    found[first:last] += part.T @ weights[start:stop]
+        return found
 
     def diagonal(self, X: Any) -> Floats:
         """Return k(x_i, x_i) for every row, (n,)."""
@@ -148,19 +167,41 @@ class RBF(_WithGamma):
 
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the matrix of k(x_i, z_j), from differences of rows where their products would cancel."""
-        gamma = self.parameters()["gamma"]
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
-        if self._reach(X, Z) <= NEAR:
-            return _gaussians(X, Z, gamma)
-        with np.errstate(over="ignore", invalid="ignore"):
-            centre = Z.mean(axis=0)  # the kernel does not see a shift, and a difference of floats loses nothing
-            X, Z = (X - centre, Z - centre) if X is not Z else (X - centre,) * 2
-        if self._reach(X, Z) <= NEAR:
-            return _gaussians(X, Z, gamma)
+        gamma, near = self.parameters()["gamma"], self._near(X, Z, NEAR)
+        if near is not None:
+            return _gaussians(*near, gamma)
         from scipy.spatial.distance import cdist
 
         return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
+
+    def single(self, X: Any, Z: Any) -> Any:
+        """Return the matrix in single precision, from single precision where that is exact enough."""
+        near = None if sp.issparse(X) or sp.issparse(Z) else self._near(X, Z, NEAR_32)
+        return super().single(X, Z) if near is None else _gaussians(*near, self.parameters()["gamma"], np.float32)
+
+    def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        """Return K weights, by compiled code where distances may come from products of rows."""
+        near = None if sp.issparse(X) or sp.issparse(Z) else self._near(X, Z, NEAR)
+        if near is None:
+            return super().product(X, Z, weights)
+        from nerm.gaussian_tiles import product
+
+        left, right = _sides(*near, self.parameters()["gamma"])
+        return np.asarray(product(left, right, np.ascontiguousarray(weights), Z is X))
+
+    def _near(self, X: Any, Z: Any, most: float) -> tuple[Any, Any] | None:
+        """Return rows near 0, perhaps shifted, whose squared distances may come from their products; else None.
+
+        The kernel does not see a shift, and a difference of floats loses nothing.
+        """
+        if self._reach(X, Z) <= most:
+            return X, Z
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = Z.mean(axis=0)
+            X, Z = (X - centre, Z - centre) if X is not Z else (X - centre,) * 2
+        return (X, Z) if self._reach(X, Z) <= most else None
 
     def _reach(self, *rows: Any) -> float:
         """Return gamma times the largest squared norm of a row."""
@@ -308,17 +349,24 @@ def _long(X: Matrix) -> Any:
     return (X.toarray() if sp.issparse(X) else np.asarray(X)).astype(np.longdouble)
 
 
-def _gaussians(X: Floats, Z: Floats, gamma: float) -> Floats:
-    """Return exp(-gamma ||x_i - z_j||^2); one product of rows has the squares in it, and the rest is done in place."""
+def _sides(X: Floats, Z: Floats, gamma: float) -> tuple[Floats, Floats]:
+    """Return (left, right) with left right' = -gamma ||x_i - z_j||^2."""
     left = np.column_stack([2 * gamma * X, -gamma * _row_squares(X), np.ones(len(X))])
-    right = np.column_stack([Z, np.ones(len(Z)), -gamma * _row_squares(Z)]).T
-    found = np.empty((len(X), len(Z)))
+    return left, np.column_stack([Z, np.ones(len(Z)), -gamma * _row_squares(Z)])
+
+
+def _gaussians(X: Floats, Z: Floats, gamma: float, precision: Any = np.float64) -> Any:
+    """Return exp(-gamma ||x_i - z_j||^2); one product of rows has the squares in it, and the rest is done in place."""
+    left, right = (side.astype(precision, copy=False) for side in _sides(X, Z, gamma))
+    found = np.empty((len(X), len(Z)), dtype=precision)
     exponentials = _exponentials
-    if found.size >= PART:
-        from nerm.fast_exp import exp_in_place as exponentials  # compiled: who asks for few values need not load it
+    if found.size >= PART:  # compiled: who asks for few values need not load it
+        from nerm.fast_exp import exp_in_place, exp_in_place_32
+
+        exponentials = exp_in_place if precision is np.float64 else exp_in_place_32
     for k in range(0, len(X), step := max(64, PART // max(1, len(Z)))):
         part = found[k : k + step]
-        np.matmul(left[k : k + step], right, out=part)
+        np.matmul(left[k : k + step], right.T, out=part)
         exponentials(part)
     if X is Z:
         np.fill_diagonal(found, 1.0)

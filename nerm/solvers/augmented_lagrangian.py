@@ -28,6 +28,7 @@ WIDE, TALL = 300, 1500  # rows of wide data, and columns of tall data, beyond wh
 FAR = 3.0  # standard deviations of a column from 0
 MANY, LONG = 1000, 3000  # rows from which on the rank of a kernel is asked for, and paths are not left to pair steps
 KINKS = 0.3  # share of the rows at kinks from which on pair steps are faster
+SINGLE = 1e-5  # accuracies from which on a search in single precision is enough
 SAMPLE, FINENESS, FULL = 500, 1e-5, 0.85  # rows that are asked, entries of a residual by lambda, and the share of them
 
 
@@ -109,7 +110,7 @@ class AugmentedLagrangianSession(Session):
         self._rows: RowProducts | KernelProducts
         if isinstance(hypothesis, KernelHypothesis):
             most = np.inf if patient or not _pair_steps(problem) else KINKS * hypothesis.n
-            self._rows = KernelProducts(hypothesis, intercept=intercept, most=most)
+            self._rows = KernelProducts(hypothesis, intercept=intercept, most=most, single=True)
         else:
             self._workers = workers = RowThreads(hypothesis.n, 0)
             self._rows = RowProducts(hypothesis.X, workers, intercept=intercept)
@@ -128,14 +129,17 @@ class AugmentedLagrangianSession(Session):
 
         for name in options:
             raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
-        started, self._rows.passes = time.perf_counter(), 0.0
+        started = time.perf_counter()
         factors, lam = problem.factors, squared_norm(problem) * problem.divisor
+        weights = np.append(factors, lam)
+        again = self._blocks == problem.blocks and np.array_equal(weights, self._weights)
+        if again or accuracy < SINGLE:
+            self._in_doubles()
+        self._rows.passes = 0.0
         acting = np.flatnonzero(factors * [block.weights.sum() for block in problem.blocks] > 0)
         if not len(acting):
             acting = np.array([0])
         method = AugmentedLagrangian([problem.blocks[j] for j in acting], factors[acting], self._rows, lam)
-        weights = np.append(factors, lam)
-        again = self._blocks == problem.blocks and np.array_equal(weights, self._weights)
         try:
             if self._given_up:
                 raise TooManyRowsError(self._given_up)
@@ -149,6 +153,17 @@ class AugmentedLagrangianSession(Session):
         self._keep(problem, found, acting)
         self._blocks, self._weights = problem.blocks, weights
         return self._answer(found, start, started, until)
+
+    def _in_doubles(self) -> None:
+        """Give up single precision, where rows are in it; the last hypothesis stays what it was."""
+        from nerm.wide import KernelProducts
+
+        if not isinstance(self._rows, KernelProducts) or not self._rows.held.single:
+            return
+        self._rows = rows = self._rows.in_doubles()
+        if self._last is not None:
+            h = rows.expansion(np.arange(rows.shape[0]), rows.coef(self._last.h), float(self._last.h[-1]))
+            self._last = replace(self._last, h=h, scores=rows.times(h))
 
     def _start(
         self, problem: Problem, method: AugmentedLagrangian, acting: Ints, until: float

@@ -11,13 +11,16 @@ from dataclasses import replace
 import numpy as np
 
 from nerm import clock
+from nerm.typing import Floats
 from nerm.wide.kernel_products import KernelProducts
 from nerm.wide.method import CONSTANTS, AugmentedLagrangian, Iterate
+from nerm.wide.smoothing import Blocks
 
 FEWEST = 500  # rows from twice as many of which on it pays to look at fewer
 SHARE = 4  # one row in so many
 ACCURACY = 1e-2
 TAU = 0.1  # the width of kinks for a start from there
+SETTLED = 0.5  # of the rows at kinks as many leave them as four times as many are looked at
 
 
 def from_few_rows(method: AugmentedLagrangian, until: float = clock.NEVER) -> tuple[Iterate, float]:
@@ -34,8 +37,33 @@ def from_few_rows(method: AugmentedLagrangian, until: float = clock.NEVER) -> tu
         replace(block, weights=block.weights[which] * (mass / some), targets=block.targets[which])
         for block, (mass, some) in zip(method.blocks.blocks, masses, strict=True)
     ]
-    products = KernelProducts(rows.hypothesis.some(which), intercept=rows.intercept)
+    products = KernelProducts(rows.hypothesis.some(which), intercept=rows.intercept, single=rows.held.single)
     smaller = AugmentedLagrangian(blocks, method.factors, products, method.lam)
     found, _ = smaller.run(*from_few_rows(smaller, until), ACCURACY, until)
     h = rows.expansion(which, products.coef(found.h), float(found.h[-1]))
-    return replace(method.at(h, rows.times(h)), thetas=found.thetas), TAU
+    scores = rows.times(h)
+    u = _near_kinks(method.blocks, scores, [SETTLED * _share_at_kinks(u) for u in found.u])
+    return replace(method.at(h, scores), u=u, thetas=found.thetas), TAU
+
+
+def _share_at_kinks(u: Floats) -> float:
+    return float(np.mean((u > u.min()) & (u < u.max())))
+
+
+def _near_kinks(blocks: Blocks, scores: Floats, shares: list[float]) -> Floats:
+    """Return multipliers at these scores where each block has a share of its rows at kinks: those nearest to them.
+
+    The scores are a guess. Multipliers that fall from one end to the other across a kink let the first Newton step
+    move the rows around it; at an end they would have to be brought back one after the other.
+    """
+    u = blocks.multipliers(scores)
+    for j, (block, share) in enumerate(zip(blocks.blocks, shares, strict=True)):
+        facts = block.atom.facts
+        if facts.quadratic is None or not np.isfinite(facts.slopes).all():
+            continue
+        (kink, _), (low, high) = facts.quadratic, facts.slopes
+        distance = blocks.targets[j] * scores - kink
+        width = float(np.quantile(np.abs(distance), share))
+        if width > 0:
+            u[j] = np.clip(0.5 * (low + high) + 0.5 * (high - low) * distance / width, low, high)
+    return u

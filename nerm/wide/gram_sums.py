@@ -1,13 +1,15 @@
 """Weighted sums of some rows of a large matrix, compiled: neither a copy of these rows nor a pass for each weight."""
 
+from typing import Any
+
 import numba
 import numpy as np
 
 from nerm.typing import Floats, Ints
 
 
-def sums_of_rows(table: Floats, rows: Ints, weights: Floats) -> Floats:
-    """Return table[rows]' weights, (n, k), for weights of shape (rows, k)."""
+def sums_of_rows(table: Any, rows: Ints, weights: Floats) -> Floats:
+    """Return table[rows]' weights, (n, k), for weights of shape (rows, k); of a table in single precision as well."""
     return np.asarray(_sums(table, rows, np.ascontiguousarray(weights.T)).T)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from nerm.typing import Floats, Ints
 from nerm.wide.gram_sums import sums_of_rows
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nerm.wide.kernel_products import KernelProducts
 
 DIRECT, FEW = 2000, 4000  # rows up to which S is factored, and where they are less than half of all
-LARGEST = 8192  # rows up to which K_JJ is held (512 MiB)
+LARGEST = 512 * 2**20  # bytes of K_JJ up to which it is held
 EXACT = 0.01  # the accuracy of conjugate gradients beside the one that is asked of the whole system
 
 
@@ -44,7 +44,7 @@ class KernelSystem:
 
     def __init__(self, products: KernelProducts, rows: Ints, density: Floats, lam: float, ridge: float) -> None:
         self._products, self._rows, self._density, self._lam, self._ridge = products, rows, density, lam, ridge
-        self.iterations = 0
+        self.iterations, self._scale = 0, np.float32(1.0 / lam) if products.held.single else 1.0 / lam
         few = len(rows) <= FEW and 2 * len(rows) <= products.shape[0]
         self._apply = self._factored() if few or len(rows) <= DIRECT else self._iterated()
 
@@ -58,22 +58,24 @@ class KernelSystem:
         """Return B -> S^-1 B by a factor of S."""
         if not len(self._rows):
             return lambda B, _: B
-        S = self._products.held.square(self._rows) / self._lam
+        S = self._products.held.square(self._rows) * self._scale
         diagonal = np.diag_indices(len(S))
         S[diagonal] += 1.0 / self._density
-        factor, failed = dpotrf(S.T, lower=1)
-        lift = 1e-15 * len(S) * float(S[diagonal].max())
+        single = S.dtype == np.float32
+        factor_of, solve, rounding = (spotrf, spotrs, 1e-7) if single else (dpotrf, dpotrs, 1e-15)
+        factor, failed = factor_of(S.T, lower=1)
+        lift = rounding * len(S) * float(S[diagonal].max())
         while failed:  # rounding, where 1 / D is nothing beside K
             S[diagonal] += lift
-            factor, failed = dpotrf(S.T, lower=1)
+            factor, failed = factor_of(S.T, lower=1)
             lift *= 100
-        return lambda B, _: np.asarray(dpotrs(factor, B, lower=1)[0])
+        return lambda B, _: np.asarray(solve(factor, B, lower=1)[0], dtype=float)
 
     def _iterated(self) -> Callable[[Floats, float], Floats]:
         """Return B -> S^-1 B by conjugate gradients."""
         rows, lam, products = self._rows, self._lam, self._products
         inverse, every = 1.0 / self._density, np.arange(len(rows))
-        if len(rows) <= LARGEST:
+        if len(rows) ** 2 * (4 if products.held.single else 8) <= LARGEST:
             K = products.held.square(rows)
 
             def times(q: Floats) -> Floats:

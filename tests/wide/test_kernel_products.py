@@ -15,7 +15,8 @@ def hypothesis(request, monkeypatch):
     if request.param != "kept":
         monkeypatch.setattr("nerm.hypothesis.GRAM_LIMIT", 9)
         monkeypatch.setattr(kernel_products, "HELD", 8 * 60 * (20 if request.param == "rows held" else 2))
-    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 13)
+    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.kernels.TILE", 13)
     return KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
 
 
@@ -29,7 +30,7 @@ def test_systems(hypothesis, intercept, direct, monkeypatch):
     """H x = g in the coordinates of a factor K = L L', where it is a matrix."""
     monkeypatch.setattr(kernel_system, "DIRECT", 50 if direct else 3)
     monkeypatch.setattr(kernel_system, "FEW", 50 if direct else 3)
-    monkeypatch.setattr(kernel_system, "LARGEST", 50 if direct else 10)
+    monkeypatch.setattr(kernel_system, "LARGEST", 8 * 100)
     rng = np.random.default_rng(1)
     K = hypothesis.kernel(hypothesis.X, hypothesis.X)
     values, vectors = np.linalg.eigh(K)
