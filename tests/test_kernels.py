@@ -167,3 +167,18 @@ def test_the_smallest_degree_is_one():
     np.testing.assert_allclose(Polynomial(gamma=1.0, degree=1)(X, Z), X @ Z.T)
     with pytest.raises(nerm.InvalidInputError, match="'degree' must be a positive integer"):
         Polynomial(gamma=1.0, degree=0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 5.0, 1e6])
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), RBF(gamma=100.0), Polynomial(gamma=0.5, coef0=1.0)], ids=repr)
+def test_single_precision_and_products_a_tile_at_a_time(kernel, offset, monkeypatch):
+    monkeypatch.setattr("nerm.kernels.TILE", 70)
+    rng = np.random.default_rng(3)
+    X, Z = rng.normal(size=(300, 4)) + offset, rng.normal(size=(500, 4)) + offset
+    for left, right in ((X, Z), (X, X)):
+        K, weights = kernel(left, right), rng.normal(size=(len(right), 2))
+        found = kernel.single(left, right)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, K, rtol=1e-6, atol=1e-5 if isinstance(kernel, RBF) else 0.0)
+        scale = float(np.abs(K).max())
+        np.testing.assert_allclose(kernel.product(left, right, weights), K @ weights, atol=1e-11 * scale * len(right))

@@ -54,7 +54,8 @@ def solve(
     Returns
     -------
     Answer
-        details: outer_iterations, history, and intercept_interval, all intercepts that are optimal for these scores.
+        details: outer_iterations, history, intercept_interval, all intercepts that are optimal for these scores, and
+        drift, by how much these miss the scores of the search in the mean.
 
     """
     started = time.perf_counter()
@@ -63,7 +64,7 @@ def solve(
     search = ThetaSearch(problem, cache, tol, most, callback, until)
     state, claim = search.run(*(start or (_cold(problem), np.zeros(n))))
     c = state.at.a / state.lam
-    G = cache.product(c)
+    G = problem.hypothesis.scores(c) if cache.single else cache.product(c)
     b, *interval = best_intercept(problem, G)
     return Answer(
         coef=c if problem.is_kernel else problem.hypothesis.adjoint(c),
@@ -76,6 +77,7 @@ def solve(
             "outer_iterations": search.outer,
             "history": tuple(search.history),
             "intercept_interval": tuple(interval),
+            "drift": float(np.abs(G - state.at.G).mean()),
         },
         timed_out=claim == TIME_IS_UP,
     )

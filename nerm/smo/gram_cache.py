@@ -1,7 +1,10 @@
 """Rows of the Gram matrix for the SMO: the whole matrix when it fits, otherwise those used most recently."""
 
+from typing import Any
+
 import numpy as np
 
+from nerm.gram_sums import sums_of_rows
 from nerm.hypothesis import Hypothesis, KernelHypothesis
 from nerm.kernels import Linear
 from nerm.smo.pair_steps import HeldRows
@@ -23,26 +26,34 @@ class GramCache:
         Whose rows they are.
     megabytes : float
         The room there is. A matrix that the hypothesis holds already costs nothing.
+    single : bool
+        Whether single precision will do, where the matrix is not there yet: half of the time and of the room.
 
     """
 
-    def __init__(self, hypothesis: Hypothesis, megabytes: float) -> None:
+    def __init__(self, hypothesis: Hypothesis, megabytes: float, *, single: bool = False) -> None:
         self.X, n = hypothesis.X, hypothesis.n
         self.kernel = hypothesis.kernel if isinstance(hypothesis, KernelHypothesis) else Linear()
-        fits = 8 * n * n <= megabytes * 2**20
-        held = "gram" in vars(hypothesis)
-        self.whole = fits or held
+        self.single = single and isinstance(hypothesis, KernelHypothesis) and not hypothesis.has_gram
+        size, held = 4 if self.single else 8, "gram" in vars(hypothesis)
+        self.whole = held or size * n * n <= megabytes * 2**20
         if self.whole:
-            table = hypothesis.gram if isinstance(hypothesis, KernelHypothesis) else self.kernel(self.X, self.X)
-            table, slot_of, diagonal = np.ascontiguousarray(table), np.arange(n), np.diag(table).copy()
+            kept = isinstance(hypothesis, KernelHypothesis) and not self.single
+            table: Any = hypothesis.gram if kept else self._computed(self.X)  # type: ignore[union-attr]
+            table, slot_of, diagonal = np.ascontiguousarray(table), np.arange(n), np.diag(table).astype(float)
         else:
-            table = np.empty((max(2, min(n, int(megabytes * 2**20) // (8 * n))), n))
+            precision = np.float32 if self.single else np.float64
+            table = np.empty((max(2, min(n, int(megabytes * 2**20) // (size * n))), n), dtype=precision)
             slot_of, diagonal = np.full(n, -1), self.kernel.diagonal(self.X)
         self.owner = np.full(len(table), -1)
         self.used = 0
         self.batch = max(1, min(BATCH, len(table) // 4))
         stamp, clock = np.zeros(len(table), dtype=np.int64), np.zeros(1, dtype=np.int64)
         self.rows = HeldRows(diagonal, table, slot_of.astype(np.int64), stamp, clock)
+
+    def _computed(self, rows: Any) -> Any:
+        """Return k(x, x_j) for some rows x and all j."""
+        return self.kernel.single(rows, self.X) if self.single else self.kernel(rows, self.X)
 
     def load(self, wanted: int, likely: Ints) -> None:
         """Compute row `wanted`, and with it some of the rows that are `likely` to be asked for next.
@@ -62,13 +73,15 @@ class GramCache:
             slots = np.argpartition(stamp, len(new) - 1)[: len(new)]
         given_up = self.owner[slots]
         slot_of[given_up[given_up >= 0]] = -1
-        table[slots] = self.kernel(self.X[new], self.X)
+        table[slots] = self._computed(self.X[new])
         self.owner[slots] = new
         slot_of[new] = slots
         stamp[slots] = self.rows.clock[0]
 
     def product(self, a: Floats) -> Floats:
         """Return K a, in blocks, touching only the columns with a_j != 0."""
+        if self.whole and self.single:
+            return sums_of_rows(self.rows.table, np.arange(len(a)), a[:, None])[:, 0]
         if self.whole:
             return np.asarray(self.rows.table @ a)
         held = np.flatnonzero(a)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from nerm.gram_sums import sums_of_rows
 from nerm.hypothesis import KernelHypothesis
 from nerm.pivoted_cholesky import pivoted_cholesky
 from nerm.typing import Floats, Ints
-from nerm.wide.gram_sums import sums_of_rows
 from nerm.wide.kernel_system import KernelSystem, Preconditioner
 
 HELD = 512 * 2**20  # bytes of rows of K that are held where K as a whole is not
@@ -110,7 +110,11 @@ class KernelProducts:
     ) -> None:
         n = hypothesis.n
         self.hypothesis, self.intercept, self.passes, self.most = hypothesis, intercept, 0.0, most
-        self.shape, self.norms, self.held = (n, 2 * n + 1), hypothesis.squared_row_norms(), KernelRows(hypothesis, single=single)
+        self.shape, self.norms, self.held = (
+            (n, 2 * n + 1),
+            hypothesis.squared_row_norms(),
+            KernelRows(hypothesis, single=single),
+        )
         self._parts, self._pulled = np.zeros((0, n)), np.zeros((0, n))  # forces of each block, and K times them
         self._last: KernelSystem | None = None
 

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
+from nerm.gram_sums import sums_of_rows
 from nerm.typing import Floats, Ints
-from nerm.wide.gram_sums import sums_of_rows
 
 if TYPE_CHECKING:
     from nerm.wide.kernel_products import KernelProducts

@@ -55,3 +55,19 @@ def test_what_is_there_already_is_not_computed_again():
     np.testing.assert_allclose(cache.rows.table, gram, atol=1e-12)
     linear, _, X = bound(None)
     np.testing.assert_allclose(GramCache(linear.hypothesis, 500).rows.table, X @ X.T, atol=1e-12)
+
+
+def test_single_precision_is_left_where_its_scores_drift(monkeypatch):
+    """Two answers to one problem, certified in doubles both; a hypothesis with its matrix never needs less."""
+    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
+    problem, gram, _ = bound(RBF(0.5))
+    cache = GramCache(problem.hypothesis, megabytes=1.0, single=True)
+    assert cache.single
+    a = np.random.default_rng(0).normal(size=200)
+    np.testing.assert_allclose(cache.product(a), gram @ a, atol=1e-4)
+    for drift in (0.05, 0.0):
+        monkeypatch.setattr("nerm.solvers.smo.DRIFT", drift)
+        fresh, _, _ = bound(RBF(0.5))
+        assert fresh.solve("smo", tol=1e-4).status == "optimal"
+        assert ("gram" in vars(fresh.hypothesis)) == (drift == 0.0)
+    assert not GramCache(fresh.hypothesis, megabytes=1.0, single=True).single

@@ -86,3 +86,36 @@ def test_products_of_a_hypothesis_in_parts(hypothesis):
     assert hypothesis.scores(coef) == pytest.approx(K @ coef)
     coef[0] += 1.0  # in place: what was kept belongs to the old one
     assert hypothesis.scores(coef) == pytest.approx(K @ coef)
+
+
+@pytest.mark.parametrize("held", [60, 20, 2])
+def test_rows_in_single_precision(monkeypatch, held):
+    """The same sums and systems to six digits, wherever the rows come from, and doubles when they are asked for."""
+    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr(kernel_products, "HELD", 4 * 60 * held)
+    hypothesis = KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
+    K, rng = hypothesis.kernel(hypothesis.X, hypothesis.X), np.random.default_rng(1)
+    products = KernelProducts(hypothesis, intercept=True, single=True)
+    assert products.held.single
+    for rows in (np.array([40, 3]), np.array([3, 17, 40, 41]), np.arange(60), np.array([5, 6])):
+        weights = rng.normal(size=(len(rows), 2))
+        assert products.product(rows, weights) == pytest.approx(K[:, rows] @ weights, abs=1e-4)
+        assert products.held.square(rows) == pytest.approx(K[np.ix_(rows, rows)], abs=1e-6)
+    density = np.where(np.arange(60) < 20, 2.0, 0.0)
+    g = hypotheses_of(rng.normal(size=60), 0.3, K)
+    none = np.zeros((0, 121)), np.zeros(0), 1e-9, 0
+    ridge = np.append(np.full(120, 0.5), 0.01)
+    doubles = products.in_doubles()
+    assert not doubles.held.single
+    found, expected = (one.system(density, ridge).solve(g, *none) for one in (products, doubles))
+    assert products.times(found) == pytest.approx(doubles.times(expected), abs=1e-3)
+
+
+def test_a_matrix_is_made_for_the_third_product(monkeypatch):
+    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.hypothesis.LONG_LIMIT", 0)
+    hypothesis = KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
+    K = hypothesis.kernel(hypothesis.X, hypothesis.X)
+    for i, coef in enumerate(np.random.default_rng(1).normal(size=(4, 60))):
+        assert hypothesis.scores(coef) == pytest.approx(K @ coef)
+        assert ("gram" in vars(hypothesis)) == (i >= 2)
