@@ -89,6 +89,18 @@ def test_far_out_there_are_no_warnings_and_no_nan(atom, far):
     assert not any(np.isnan(piece).any() for piece in pieces if piece is not None)
 
 
+@pytest.mark.parametrize("atom", [*INSTANCES, nerm.margin_function(lambda m: cp.pos(m), name="own")], ids=repr)
+def test_facts_of_a_function_by_its_values(atom):
+    """Its direction and its steepest slope, from secants of its values on a line that goes far out."""
+    m = np.linspace(-50, 50, 4001)
+    secants = np.diff(atom.value(m)) / np.diff(m)
+    rises, falls = secants.max() > 1e-9, secants.min() < -1e-9
+    assert atom.facts.monotone == (None if rises and falls else "increasing" if rises else "decreasing")
+    assert np.abs(secants).max() <= atom.facts.lipschitz * (1 + 1e-9)
+    if np.isfinite(atom.facts.lipschitz):
+        assert np.abs(secants).max() == pytest.approx(atom.facts.lipschitz, rel=1e-5)
+
+
 def test_atoms_are_frozen_and_hashable_values():
     assert SmoothHinge(0.5) == SmoothHinge(0.5)
     assert len({Hinge(), Hinge(), Squared()}) == 2
