@@ -184,10 +184,10 @@ def _tested(copy: Path, tests: list[str], seconds: float) -> int:
 
 
 def ordered(path: Path, tests: list[str]) -> list[str]:
-    """Return the tests of an area, first those in the file that is named after the module."""
+    """Return the tests of an area, first the module's examples and those in the file that is named after it."""
     own = [file for area in tests for file in (ROOT / area).glob(f"test_{path.stem}.py")]
     near = [NEAREST[path.stem]] if path.stem in NEAREST else []
-    return [*(str(file.relative_to(ROOT)) for file in own), *near, *tests]
+    return [str(path.relative_to(ROOT)), *(str(file.relative_to(ROOT)) for file in own), *near, *tests]
 
 
 @contextmanager

@@ -35,6 +35,20 @@ def test_values_and_diagonal_by_loops(kernel, form):
     np.testing.assert_allclose(kernel.diagonal(form(X)), [k(x, x) for x in X], rtol=1e-12)
 
 
+def test_a_gram_matrix_loses_its_rounding_and_nothing_else():
+    rng = np.random.default_rng(2)
+    K = kernels.RBF(gamma=0.3)(X, X)
+    noise = 1e-10 * rng.normal(size=K.shape)
+    checked = kernels.check_gram(K + noise, psd=True)
+    np.testing.assert_array_equal(checked, checked.T)
+    np.testing.assert_allclose(checked, K, atol=1e-9)
+    low = X @ X.T - 1e-9 * np.eye(6)  # of rank 3: three eigenvalues are below 0 by no more than rounding explains
+    checked = kernels.check_gram(low, psd=True)
+    assert np.linalg.eigvalsh(checked).min() >= -1e-14
+    np.testing.assert_allclose(checked, X @ X.T, atol=1e-8)
+    np.testing.assert_array_equal(kernels.check_gram(low), low)  # nobody asked
+
+
 def test_the_diagonal_of_a_function_of_ones_own():
     own = kernels.Custom(lambda X, Z: (X @ Z.T) ** 2 + 1.0)
     np.testing.assert_allclose(own.diagonal(X), np.diag(own(X, X)), rtol=1e-12)
