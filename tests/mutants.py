@@ -69,6 +69,11 @@ EQUIVALENT = {  # (module, the changed line as it was): one word why
         "atoms/custom.py",
         "[[-2.0, 0.3, 1.7], np.linspace(-60.0, 60.0, 481), *np.multiply.outer([1.0, -1.0], [1e2, 3e2, 1e3])]",
     ): "sample",
+    ("atoms/custom.py", "points = np.array([-2.0, 0.3, 1.7])"): "sample",
+    (
+        "atoms/regularizer.py",
+        "for t in (*(1 - 10.0**-k for k in (20, 12, 9, 6, 3)), *(0.5**k for k in range(1, 40))):",
+    ): "same",  # 1 - 1e-20 is 1, and so is 1 - 1e-40
     ("atoms/custom.py", "holds = np.abs(value + conjugate - u * m) <= 1e-4 * (1.0 + np.abs(value))"): "tolerance",
     ("atoms/custom_regularizer.py", "return 0.0 if self._gauge(q) <= 1.0 + 1e-12 else np.inf"): "tolerance",
     ("atoms/difference.py", "near, far = (self.value(reach * np.array([-1.0, 1.0])) for reach in FAR)"): "sample",
@@ -76,6 +81,10 @@ EQUIVALENT = {  # (module, the changed line as it was): one word why
         "baselines/prejudice_remover.py",
         "scores = [X @ w for X, w in zip(self.X, weights.reshape(2, -1), strict=True)]",
     ): "spelling",  # any negative number stands for what is left
+    (
+        "baselines/eta_neutral.py",
+        "found = minimise(problem, np.zeros(d + 1), tol, FEASIBLE / 10, int(self.max_iter), self.verbose)",
+    ): "tolerance",
     ("bounds/theorems.py", "if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:"): "tolerance",
     ("metrics.py", "return np.where(v == groups[1], 1.0, -1.0)"): "absolute",  # of a scorer only |measure| is left
     (

@@ -72,6 +72,21 @@ def test_a_difference_of_ones_own():
     np.testing.assert_allclose(affine.value(m), m**2 + 1 - m, atol=1e-12)
 
 
+def test_slopes_of_a_difference_hold_its_secants():
+    """Of both parts, whose slopes have either sign, at kinks and between."""
+    mine = nerm.dc_function(
+        convex=lambda m: cp.abs(m - 1) + 0.5 * m, concave=lambda m: -0.5 * cp.abs(m + 1) + 0.25 * m, name="mine"
+    )
+    m, step = around(-1.0, 1.0), 1e-6
+    low, high = mine.subgradient(m)
+    for side in (-step, step):
+        secant = (mine.value(m + side) - mine.value(m)) / side
+        assert np.all((low - 1e-6 <= secant) & (secant <= high + 1e-6))
+    assert np.all(high - low <= 3 + 1e-6)
+    smooth = np.abs(np.abs(m) - 1) > 1e-2
+    np.testing.assert_allclose(high[smooth] - low[smooth], 0.0, atol=1e-5)
+
+
 def test_smooth_parts_make_a_smooth_whole_that_the_engine_takes():
     later = nerm.margin_function(
         lambda m: cp.logistic(-1 - m),

@@ -255,8 +255,8 @@ def test_fairlearn_is_asked_for_the_level():
 
 def test_fairlearns_thresholds_have_the_same_face():
     pytest.importorskip("fairlearn", reason="needs fairlearn (extra 'compare')")
-    for limit in (0.0, 0.1):
-        fitted = clone(FairlearnThresholds(limit=limit)).fit(sp.csr_matrix(X), Y, viewpoint=S)
+    for limit, model in ((0.0, FairlearnThresholds()), (0.1, FairlearnThresholds(limit=0.1))):
+        fitted = clone(model).fit(sp.csr_matrix(X), Y, viewpoint=S)
         chance = fitted.decision_function(X, viewpoint=S) + 0.5
         assert chance.min() >= -1e-9
         assert chance.max() <= 1 + 1e-9

@@ -128,7 +128,11 @@ def test_a_radius_of_the_intercept_rests_on_the_smallest_viewpoint(fitted):
     small = 0.5 * facts.viewpoint
     assert "|v| >= 0.5 for all inputs" in third(small).assumes
     assert "|v| >=" not in third(facts.viewpoint).assumes
-    assert "|v| >=" not in third(small, fit_intercept=False, intercept=0.0).assumes
+    without = third(small, fit_intercept=False, intercept=0.0)
+    assert without.holds  # its radius is 0, and so is the intercept
+    assert "|v| >=" not in without.assumes
+    assert replace(without, note="").remark == f"assumes {without.assumes}"
+    assert replace(without, note="why").remark == "why"
 
 
 def test_nothing_follows_from_a_surrogate_that_is_zero_at_zero(fitted):
