@@ -76,6 +76,10 @@ EQUIVALENT = {  # (module, the changed line as it was): one word why
     ): "same",  # 1 - 1e-20 is 1, and so is 1 - 1e-40
     ("atoms/custom.py", "holds = np.abs(value + conjugate - u * m) <= 1e-4 * (1.0 + np.abs(value))"): "tolerance",
     ("atoms/custom_regularizer.py", "return 0.0 if self._gauge(q) <= 1.0 + 1e-12 else np.inf"): "tolerance",
+    (
+        "atoms/custom_regularizer.py",
+        "INSIDE = 1e-8  # how far inside the dual ball what is computed is put: more than the error of a small solve",
+    ): "tolerance",
     ("atoms/difference.py", "near, far = (self.value(reach * np.array([-1.0, 1.0])) for reach in FAR)"): "sample",
     (
         "baselines/prejudice_remover.py",
@@ -85,6 +89,7 @@ EQUIVALENT = {  # (module, the changed line as it was): one word why
         "baselines/eta_neutral.py",
         "found = minimise(problem, np.zeros(d + 1), tol, FEASIBLE / 10, int(self.max_iter), self.verbose)",
     ): "tolerance",
+    ("baselines/base.py", "return groups > 0"): "same",  # they are -1 and +1
     ("bounds/theorems.py", "if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:"): "tolerance",
     ("metrics.py", "return np.where(v == groups[1], 1.0, -1.0)"): "absolute",  # of a scorer only |measure| is left
     (

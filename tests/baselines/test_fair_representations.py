@@ -135,3 +135,11 @@ def test_counts_are_whole_numbers(name):
     with pytest.raises(InvalidInputError) as caught:
         LearningFairRepresentations(**{name: 0}).fit(X, y, viewpoint=s)
     assert str(caught.value) == f"'{name}' must be a whole number, at least 1. Got 0. Use 1 or more."
+
+
+def test_no_more_steps_than_allowed():
+    X, y, s = mixed_data()
+    model = LearningFairRepresentations(3, tol=1e-12, max_iter=3, n_init=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        model.fit(X, y, viewpoint=s)
+    assert model.n_iter_ <= 3

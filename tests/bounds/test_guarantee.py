@@ -189,6 +189,14 @@ def test_without_an_intercept_its_radius_is_zero(fitted, world):
     assert s["C_psi", "Theorem 2"].bound == pytest.approx(expected, rel=1e-12)
 
 
+def test_lam_is_that_of_a_risk_of_weight_one():
+    """With 2 mean phi + (mu / 2) ||w||^2 the lam of the sum form is n mu / 2."""
+    X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    for weight in (1.0, 2.0, 0.25):
+        objective = weight * nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
+        assert objective.on(X, y, viewpoint=v).solve().fit_facts().lam == pytest.approx(4 * 0.5 / weight)
+
+
 @pytest.mark.parametrize(
     ("etas", "intercept", "known"),
     [((1.0, 1.0), True, False), ((1.0, 1.0), False, True), ((1.0, 0.0), True, True), ((0.0, 0.0), True, True)],

@@ -91,7 +91,7 @@ def test_far_out_there_are_no_warnings_and_no_nan(atom, far):
 
 @pytest.mark.parametrize("atom", [*INSTANCES, nerm.margin_function(lambda m: cp.pos(m), name="own")], ids=repr)
 def test_facts_of_a_function_by_its_values(atom):
-    """Its direction and its steepest slope, from secants of its values on a line that goes far out."""
+    """Its direction, its steepest slope, how it bends: from secants of its values on a line that goes far out."""
     m = np.linspace(-50, 50, 4001)
     secants = np.diff(atom.value(m)) / np.diff(m)
     rises, falls = secants.max() > 1e-9, secants.min() < -1e-9
@@ -99,6 +99,13 @@ def test_facts_of_a_function_by_its_values(atom):
     assert np.abs(secants).max() <= atom.facts.lipschitz * (1 + 1e-9)
     if np.isfinite(atom.facts.lipschitz):
         assert np.abs(secants).max() == pytest.approx(atom.facts.lipschitz, rel=1e-5)
+    if atom.facts.numeric:  # of these no more is known
+        return
+    bends = np.diff(secants) / 0.025
+    if np.isfinite(atom.facts.smoothness):
+        assert bends.max() == pytest.approx(atom.facts.smoothness, rel=1e-2, abs=1e-9)
+    two_lines = (bends > 1e-6).sum() <= 2  # a kink is in one secant, or between two
+    assert (atom.facts.bend is not None) == two_lines
 
 
 def test_atoms_are_frozen_and_hashable_values():
