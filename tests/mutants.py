@@ -70,6 +70,7 @@ EQUIVALENT = {  # (module, the changed line as it was): one word why
         "[[-2.0, 0.3, 1.7], np.linspace(-60.0, 60.0, 481), *np.multiply.outer([1.0, -1.0], [1e2, 3e2, 1e3])]",
     ): "sample",
     ("atoms/custom.py", "points = np.array([-2.0, 0.3, 1.7])"): "sample",
+    ("atoms/modified_huber.py", "return np.where(m < -1, -4.0 * m, np.clip(1.0 - m, 0.0, 2.0) ** 2)"): "guard",
     (
         "atoms/regularizer.py",
         "for t in (*(1 - 10.0**-k for k in (20, 12, 9, 6, 3)), *(0.5**k for k in range(1, 40))):",
