@@ -11,7 +11,7 @@
     python benchmarks/engine.py logistic --peers clarabel sklearn
     python benchmarks/engine.py growth --n 100000 1000000         the time's exponent and the peak memory
     python benchmarks/engine.py path                              20 values of eta against one
-    python benchmarks/engine.py kernel --n 5000 --peers svc       rbf; nerm's certificate is part of its time
+    python benchmarks/engine.py kernel                            rbf beside SVC; nerm's certificate is part of its time
     python benchmarks/engine.py kernel --n 1500 --lam 0.1 1 100 --peers clarabel piqp osqp
     python benchmarks/engine.py kernel --n 20000 --peers          nerm alone: its memory
     python benchmarks/engine.py kernel-logistic                   the same with the logistic loss beside SVC's hinge
@@ -78,7 +78,7 @@ SUITES = {
         Case("logistic", peers=CVXPY),
         Case("growth", n=(100_000, 1_000_000)),
         Case("path"),
-        Case("kernel", n=(1_500,), d=10, accuracy=1e-4, peers=CVXPY),
+        Case("kernel", n=(5_000, 10_000, 20_000), d=10, accuracy=1e-4, peers=("svc",)),
         Case("kernel-logistic", n=(5_000,), d=10, accuracy=1e-4, peers=("svc",)),
         Case("kernel-path", n=(5_000,), d=10, accuracy=1e-4),
     )
@@ -91,8 +91,8 @@ ALL = (
     replace(SUITES["logistic"], peers=(*CVXPY, "sklearn")),
     SUITES["growth"],
     SUITES["path"],
-    replace(SUITES["kernel"], n=(5_000, 10_000, 20_000), peers=("svc",)),
     SUITES["kernel"],
+    replace(SUITES["kernel"], n=(1_500,), peers=CVXPY),
     SUITES["kernel-logistic"],
     replace(SUITES["kernel-logistic"], n=(10_000,), peers=()),
     SUITES["kernel-path"],
@@ -201,7 +201,7 @@ def growth(rows: list[Row]) -> list[Row]:
 def path(case: Case, n: int, lam: float, limit: float) -> Row:
     """Measure 20 values of eta in one path against each of them alone, cold."""
     kind = "onehot" if case.suite == "path" else "kernel"
-    row = measure(case.suite, Task(kind, n, case.d, lam, 100.0, case.accuracy), limit)
+    row = measure(case.suite, Task(kind, n, case.d, lam, 100.0, case.accuracy), ALONE * limit)
     row |= {"suite": case.suite, "n": n, "d": case.d, "lam": lam, "accuracy": case.accuracy}
     print(f"\n{case.suite}: n = {n}, d = {case.d}, lambda = {lam:g}, accuracy {case.accuracy:g}")
     print("eta = 0 and 19 values from 0.01 to 100")
