@@ -217,6 +217,12 @@ def test_the_longest_step_is_the_longest():
     assert not inside((1 + 1e-6) * longest)
 
 
+def test_a_direction_that_moves_nothing_allows_any_step():
+    data, duals, move, nu, _, _, _ = direction(6, 3.0)
+    move.du[:], move.over[:], move.under[:] = 0.0, duals.upper, duals.lower
+    assert passes.longest_step(data, duals, move, nu, 0, N) == INF
+
+
 @pytest.mark.parametrize("keep", [0.2, 0.01])
 def test_an_advance_keeps_the_first_equation_and_a_share_of_every_distance(keep):
     data, duals, move, _, f, df, _ = direction(7, 5.0)
