@@ -110,33 +110,14 @@ EQUIVALENT: dict[tuple[str, ...], str] = {  # (module, the changed line as it wa
         "found.append([float(s[v == g] @ positive[v == g]) / max(float(s[v == g].sum()), 1e-300) for g in (-1, 1)])",
     ): "guard",
     ("engine/tuning.py", "barrier_range: tuple[float, float] = (0.005, 0.1)"): "speed",
-    ("engine/arrays.py", "return values[self.singles :].reshape(-1, 2)", "1 -> 2"): "spelling",
     (
         "engine/coordinates.py",
         "ROUNDING = 1e-13  # relative residual at which pivoted Cholesky has found the whole row space",
         "1e-13 -> 2e-13",
     ): "tolerance",
-    ("engine/coordinates.py", "if d > n and d >= WIDE and not axes:", "d > n -> d >= n"): "boundary",
-    ("engine/coordinates.py", "if d > n and d >= WIDE and not axes:", "d >= WIDE -> d > WIDE"): "boundary",
     ("engine/driver.py", "nothing = Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)", "0 -> 1"): "unread",
     ("engine/passes.py", "C = max(u[i] - lo, TINY) if has_lo else 1.0", "1.0 -> 2.0"): "unread",
-    ("engine/predictor_corrector.py", "barrier: float = 0.0", "0.0 -> 1"): "unread",
-    (
-        "engine/predictor_corrector.py",
-        "if best.converged or not np.isfinite(gap) or 0 <= best.primal <= tuning.vanished * first_value:",
-        "0 <= best.primal <= tuning.vanished * first_value -> 0 < best.primal <= tuning.vanished * first_value",
-    ): "boundary",
     ("engine/predictor_corrector.py", "target = max((1 - affine) ** 3, 1e-3) * mu", "3 -> 6"): "effort",
-    (
-        "engine/threads.py",
-        "SMALL = 6_000  # rows below which handing work to a thread costs more than it gains",
-        "6000 -> 12000",
-    ): "speed",
-    (
-        "engine/threads.py",
-        'return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)',
-        "1 -> 2",
-    ): "platform",
     ("engine/tuning.py", "settling: float = 0.1", "0.1 -> 0.2"): "speed",
     (
         "neutralize/attempts.py",

@@ -162,7 +162,7 @@ class Arrays:
 
     def sides(self, values: Floats) -> Floats:
         """Return the entries of the sides, (K, 2), of one entry a block, (J,)."""
-        return values[self.singles :].reshape(-1, 2)
+        return values[self.singles :].reshape(self.terms, 2)
 
     def _given(self, state: State) -> tuple[tuple[Floats, ...], ...]:
         """Return what passes read and write, as plain tuples."""

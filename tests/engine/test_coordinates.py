@@ -11,7 +11,7 @@ from nerm.errors import UnsupportedProblemError
 
 
 @pytest.mark.parametrize("kind", [np.array, sp.csr_matrix])
-@pytest.mark.parametrize("shape", [(30, 5), (20, 300)])
+@pytest.mark.parametrize("shape", [(30, 5), (20, 300), (20, 200)])
 def test_scores_and_norm_are_kept(kind, shape):
     rng = np.random.default_rng(0)
     X = rng.normal(size=shape)
@@ -50,6 +50,7 @@ def test_too_large_a_system_is_refused():
 def test_where_single_coefficients_matter_they_are_the_coordinates():
     X = np.random.default_rng(2).normal(size=(20, 300))
     assert choose(X, intercept=True, axes=True)[1] is X
+    assert choose(square := np.resize(X, (210, 210)), intercept=False)[1] is square  # nothing to be gained
     assert choose(X, intercept=True)[1].shape == (20, 20)
     with pytest.raises(UnsupportedProblemError, match="10001 columns"):
         choose(sp.csr_matrix((5, 10_001)), intercept=True, axes=True)

@@ -68,12 +68,16 @@ def test_balancing_moves_as_little_as_one_share_and_only_where_it_helps(seed):
 
 @pytest.mark.parametrize("label", [1.0, -1.0])
 def test_all_multipliers_give_way_by_one_share(label):
-    """30 rows pull by 1 each, 20 of the other label could: all go 3/5 of the 50 that there are."""
+    """Those of the larger label pull less and those of the other more, each by the same share of what it can."""
     X, _, _ = many(50, 2)
     y = label * np.repeat([1.0, -1.0], [30, 20])
     case = Case(X, y, [("hinge", np.ones(50))], 0.1)
-    found = balanced(case.method(case.engine()).arrays, np.repeat([-1.0, 0.0], [30, 20])[None], np.ones(1))
-    np.testing.assert_allclose(found[0], np.repeat([-0.4, -0.6], [30, 20]), atol=1e-12)
+    u = np.concatenate([np.linspace(-1.0, -0.7, 30), np.linspace(-0.2, 0.0, 20)])
+    bound = np.repeat([0.0, -1.0], [30, 20])
+    share = abs(y @ u) / np.abs(bound - u).sum()
+    assert 0.5 < share < 1.0
+    found = balanced(case.method(case.engine()).arrays, u[None], np.ones(1))
+    np.testing.assert_allclose(found[0], u + share * (bound - u), atol=1e-12)
 
 
 def test_no_balance_where_every_row_pulls_one_way():

@@ -217,6 +217,19 @@ def test_the_longest_step_is_the_longest():
     assert not inside((1 + 1e-6) * longest)
 
 
+def test_the_longest_step_of_every_row():
+    """Whatever binds it: u at either end, or p^+ or p^- at 0."""
+    data, duals, move, nu, _, _, _ = direction(6, 1.0)
+    low, high = data.table[:, passes.LOW, None], data.table[:, passes.HIGH, None]
+    dp, dm = steps(data, duals, move, corrected=True)
+    ways = [(high - duals.u, -move.du), (duals.u - low, move.du), (duals.upper, dp), (duals.lower, dm)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = np.array([np.where(dx < 0, x / -dx, INF) for x, dx in ways]).min(axis=1)
+    assert (np.argmin(limits, axis=0)[:100, None] == np.arange(4)).any(axis=0).all()
+    for i in range(100):
+        assert passes.longest_step(data, duals, move, nu, i, i + 1) == pytest.approx(limits[:, i].min(), rel=1e-9)
+
+
 def test_a_direction_that_moves_nothing_allows_any_step():
     data, duals, move, nu, _, _, _ = direction(6, 3.0)
     move.du[:], move.over[:], move.under[:] = 0.0, duals.upper, duals.lower

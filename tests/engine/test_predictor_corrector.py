@@ -66,7 +66,17 @@ def test_until_stops_a_run_near_the_optimum_and_says_how_near():
     assert not early.converged
     scores = case.X @ best.coef + best.intercept
     assert np.abs(early.state.scores - scores).mean() < 0.2
-    assert method.run(method.start(np.zeros(5), 0.0, 1.0), 1e-6, 200).miss is None
+    assert early.barrier > 0
+    whole = method.run(method.start(np.zeros(5), 0.0, 1.0), 1e-6, 200)
+    assert (whole.miss, whole.barrier) == (None, 0.0)
+
+
+def test_at_a_value_of_0_there_is_nothing_left_to_do():
+    X, _, _ = many(50, 3)
+    case = Case(X, np.ones(50), [("hinge", np.ones(50))], 0.1)
+    method = case.method(case.engine())
+    found = method.run(method.start(np.zeros(5), 5.0, 0.1), 1e-6, 50)
+    assert (found.primal, found.iterations) == (0.0, 0)
 
 
 def test_the_common_step_alone_gets_there():

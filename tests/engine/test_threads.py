@@ -20,6 +20,7 @@ def test_ranges_cover_every_row_once(n, count):
         parts = workers.run(lambda start, stop: list(range(start, stop)))
     assert [i for part in parts for i in part] == list(range(n))
     assert 1 <= len(parts) <= count
+    assert (len(parts) > 1) == (n >= 6_000 and count > 1)  # few rows are not worth a thread
 
 
 def test_fewer_rows_on_the_same_threads():
@@ -48,6 +49,13 @@ def test_an_error_in_a_thread_is_seen():
 
 def test_cores_are_those_this_process_may_use():
     assert 1 <= cores() <= 8
+
+
+def test_where_nobody_knows_of_cores_there_is_one(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for known, count in ((None, 1), (3, 3), (64, 8)):
+        monkeypatch.setattr(os, "cpu_count", lambda known=known: known)
+        assert cores() == count
 
 
 SEVERAL = """
