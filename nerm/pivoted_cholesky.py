@@ -38,6 +38,8 @@ class Factor:
 
     def expansion(self, w: Floats) -> Floats:
         """Return c on the pivots with K[:, pivots] c = Z w."""
+        if len(self.pivots) == 0:  # K is 0; scipy before 1.14 solves no empty system
+            return np.zeros(0)
         return np.asarray(solve_triangular(self.Z[self.pivots].T, w, lower=False))
 
 

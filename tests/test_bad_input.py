@@ -204,7 +204,6 @@ CASES = [
     (lambda: Neutrality(Hinge(), to=1), "'to' must be the name of a viewpoint. Got 1."),
     (lambda: on().solve(["a"]), "'solver' must be one of 'augmented-lagrangian', 'auto', "),
     (lambda: on().solve("osqp", no_such_option=1), "every option must be one of osqp's own. Got ['no_such_option']"),
-    (lambda: on().solve("highs", no_such_option=1), "every option must be one of highs's own. Got ['no_such_option']"),
     (
         lambda: on().solve("primal-qp", no_such_option=1),
         "every option must be one of clarabel's own. Got ['no_such_option']",

@@ -170,6 +170,8 @@ def _evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
 
 def _elementwise(expression: Callable[[Any], Any], m: Floats) -> Floats:
     """Return the same in the shape of m: where all of m is 0, cvxpy 1.7 takes 1 + m for the number 1."""
+    if m.size == 0:  # of which cvxpy 1.7 makes no constant
+        return np.zeros(m.shape)
     return np.array(np.broadcast_to(_evaluated(expression, m.ravel()), m.size)).reshape(m.shape)
 
 

@@ -8,6 +8,7 @@ with multipliers z of the rows such that Px + q + A'z = 0, z > 0 where the upper
 lower side does.
 """
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,13 +151,14 @@ class QP:
         equal = self.l == self.u
         below, above = ~equal & np.isfinite(self.l), ~equal & np.isfinite(self.u)
         A = self.A.tocsr()
-        # (rows, constraint, sign that turns cvxpy's nonnegative multiplier into z)
-        parts = [
-            (equal, A[equal] @ x == self.l[equal], 1.0),
-            (below, A[below] @ x >= self.l[below], -1.0),
-            (above, A[above] @ x <= self.u[above], 1.0),
+        # (rows, comparison, with what, sign that turns cvxpy's nonnegative multiplier into z)
+        kinds = [
+            (equal, operator.eq, self.l, 1.0),
+            (below, operator.ge, self.l, -1.0),
+            (above, operator.le, self.u, 1.0),
         ]
-        parts = [part for part in parts if part[0].any()]
+        # cvxpy 1.7 knows no constraints of no rows
+        parts = [(rows, compare(A[rows] @ x, end[rows]), sign) for rows, compare, end, sign in kinds if rows.any()]
         cost = cp.Minimize(0.5 * cp.quad_form(x, cp.psd_wrap(self.P)) + self.q @ x)
         claim = run(cp.Problem(cost, [constraint for _, constraint, _ in parts]), solver.lower(), tol, options)
         if x.value is None or any(constraint.dual_value is None for _, constraint, _ in parts):
