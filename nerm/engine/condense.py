@@ -13,7 +13,7 @@ the answer does not depend on the guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -23,7 +23,7 @@ from nerm.engine.duality import dual_bound, is_balanced
 from nerm.engine.passes import AFFINE, HIGH, KIND, LINEAR, LOW, MOVING, QUADRATIC, options
 from nerm.engine.predictor_corrector import Near, Outcome, PredictorCorrector
 from nerm.engine.tuning import Tuning
-from nerm.typing import Floats, Ints
+from nerm.typing import Bools, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,28 @@ def condense(
     Rows that have a kink between these scores and others stay too. Smooth functions have no affine region: where they
     have weight, rows stay.
     """
-    data, count = arrays.data, len(arrays.blocks)
-    u, stays, forces = np.zeros(data.weights.shape), np.zeros(arrays.n_rows, dtype=bool), fours(count, arrays.n_rows)
-    given = tuple(data), scores, scores if other is None else other, distance, u, stays, forces
-    sums = arrays.features.workers.add_up(lambda *part: _settle(*given, *part))
+    count = len(arrays.blocks)
+    u, stays, forces, sums = _settled(arrays, scores, distance, other)
     rows = np.flatnonzero(stays)
     if not 0 < len(rows) <= most * arrays.n_rows:
         return None
     pull = np.column_stack([arrays.features.columns(forces).T, forces.sum(axis=1)])[:count]
     return Condensed(arrays.fewer(rows, pull, sums), rows, u)
+
+
+def share_near(arrays: Arrays, scores: Floats, distance: float) -> float:
+    """Return the share of the rows that are within `distance` of a kink."""
+    return float(_settled(arrays, scores, distance, None)[1].mean())
+
+
+def _settled(
+    arrays: Arrays, scores: Floats, distance: float, other: Floats | None
+) -> tuple[Floats, Bools, Floats, Floats]:
+    """Return u, which rows stay, the forces of the others and their sum B phi*(u), by block."""
+    shape = arrays.data.weights.shape
+    u, stays, forces = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
+    given = tuple(arrays.data), scores, scores if other is None else other, distance, u, stays, forces
+    return u, stays, forces, arrays.features.workers.add_up(lambda *part: _settle(*given, *part))
 
 
 @numba.njit(**options)
@@ -125,9 +138,7 @@ def optimum(method: PredictorCorrector, state: State, tol: float, limit: int, *,
     return outcome
 
 
-def on_few_rows(
-    method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int, rounds: int | None = None
-) -> Outcome:
+def on_few_rows(method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int) -> Outcome:
     """Solve on the rows near a kink, again around every answer that is better, until all rows agree with one.
 
     Parameters
@@ -138,7 +149,7 @@ def on_few_rows(
         The mean distance of its scores from the optimum's that is expected.
     """
     tuning, barrier = method.tuning, barrier_of(miss, method.tuning)
-    for _ in range(rounds or tuning.rounds):
+    for _ in range(tuning.rounds):
         small = condense(method.arrays, here.scores, tuning.reach * miss, tuning.most)
         if small is None or here.iterations >= limit:
             break
@@ -172,7 +183,39 @@ def _descend(
             small, inner = smaller.within(small), method.on(smaller.arrays)
             state = inner.start(state.coef, state.intercept, barrier_of(found.miss, tuning))
     found.iterations = iterations
-    return _on_all_rows(method, small, found)
+    return answer_on_all_rows(method, small, found)
+
+
+def foretold(
+    method: PredictorCorrector, guess: Outcome, miss: float, tol: float, limit: int, near: Near | None, other: Floats
+) -> Outcome:
+    """Solve near a guess: on the rows around it, then around the answer that all rows refused, then on all.
+
+    Parameters
+    ----------
+    guess
+        Where to look for the optimum.
+    miss
+        The mean distance of its scores from the optimum's that is expected.
+    near, other
+        Multipliers of a neighbour, and its scores.
+    """
+    tuning, outcome, here = method.tuning, guess, guess
+    small = condense(method.arrays, guess.scores, tuning.reach * miss, tuning.most) if tuning.rounds else None
+    if small is not None:
+        tried = _descend(method, small, guess, miss, barrier_of(miss, tuning), tol, limit)
+        outcome = guess.then(tried, tol)
+        better = tried.primal < guess.primal
+        here, other, near = (tried, guess.scores, tried.near) if better else (guess, tried.scores, near)
+    if not outcome.converged:
+        here, left = replace(here, iterations=0), limit - outcome.iterations
+        again = near_a_neighbour(method, here, miss, tol, left, near, other)
+        outcome = outcome.then(again, tol)
+    if not outcome.converged:
+        miss, near = again.miss or miss, outcome.near or near
+        at = method.start(outcome.coef, outcome.intercept, barrier_of(miss, tuning, near), near, miss)
+        outcome = outcome.then(optimum(method, at, tol, max(limit - outcome.iterations, 0), warm=True), tol)
+    return outcome
 
 
 def near_a_neighbour(
@@ -213,14 +256,14 @@ def near_a_neighbour(
             best.iterations, miss, expected = best.iterations + found.iterations, min(found.miss, roof), np.inf
             small = _around(method, here, miss, other)
             continue
-        answer, fewer = _on_all_rows(method, small, found), None
+        answer, fewer = answer_on_all_rows(method, small, found), None
         if found.miss is not None and found.state is not None:
             found.miss = max(found.miss, tuning.miss_per_barrier * found.barrier)
             fewer = _around(method, answer, found.miss, here.scores)
             if fewer is None or len(fewer.rows) > tuning.most * len(small.rows):  # go on where it stood
                 more = inner.run(found.state, tuning.slack * tol, limit - best.iterations - found.iterations)
                 more.iterations += found.iterations
-                found, answer, fewer = more, _on_all_rows(method, small, more), None
+                found, answer, fewer = more, answer_on_all_rows(method, small, more), None
         best, last = best.then(answer, tol), here
         if best.converged:
             break
@@ -243,7 +286,7 @@ def _around(method: PredictorCorrector, here: Outcome, miss: float, other: Float
     return condense(method.arrays, here.scores, method.tuning.reach * miss, method.tuning.most, other)
 
 
-def _on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:
+def answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:
     """Return the answer of a small problem on all rows."""
     answer = method.evaluate(found.coef, found.intercept)
     answer.iterations = found.iterations

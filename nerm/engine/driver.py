@@ -15,11 +15,12 @@ from nerm import clock
 from nerm.atoms.regularizer import Norms
 from nerm.blocks import Block
 from nerm.engine.arrays import Arrays
-from nerm.engine.condense import barrier_of, near_a_neighbour, on_few_rows, optimum
+from nerm.engine.condense import foretold, optimum
 from nerm.engine.coordinates import choose
 from nerm.engine.matrices import Features
 from nerm.engine.norms import Penalty
 from nerm.engine.predictor_corrector import HUGE, Near, Outcome, PredictorCorrector
+from nerm.engine.resting import PathPoint, along, at_rest, is_on_kinks
 from nerm.engine.threads import RowThreads, blas
 from nerm.engine.tuning import Tuning
 from nerm.errors import InvalidInputError
@@ -77,6 +78,9 @@ class Engine:
         self.features, self._acting = Features(X, self.workers), list[Block]()
         self._past, self._miss = list[tuple[Floats, Outcome]](), self.tuning.first_miss  # two solutions by log weights
         self._past_blocks = self.blocks
+        self._rests = False  # whether the last hypothesis was also the one before
+        self._moved = np.empty(0), _nothing()  # where it was asked in vain whether it still is, and what came of that
+        self._spent = 0  # passes on that, which the next answer tells
 
     def solve(
         self, factors: Floats, mu: float, tol: float = 1e-6, norms: Sequence[Norms] = (), *,
@@ -105,12 +109,13 @@ class Engine:
         if not mu > 0 and not norms:
             stated = "the weight of the squared l2 norm must be positive where there is no other"
             raise InvalidInputError(stated, f"mu = {mu}", "Use mu > 0, or another solver")
-        started, self.features.passes = time.perf_counter(), 0
+        started, self.features.passes, self._spent = time.perf_counter(), self._spent, 0
         with self.workers:
             method = self._method(np.asarray(factors, dtype=float), self._penalty(factors, mu, norms, tol), until)
             if start is not None:
                 inside = self.coordinates.inside(np.asarray(start[0], dtype=float), start[1])
                 self._past, self._miss = [(_place(method), method.evaluate(*inside))], self.tuning.first_miss
+                self._rests = False
             outcome = self._outcome(method, tol, max_iterations or self.tuning.max_iterations)
             return self._answer(method, outcome, started)
 
@@ -153,28 +158,50 @@ class Engine:
         return PredictorCorrector(self._arrays, factors[acting], penalty, tuning, intercept=self.intercept)
 
     def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
-        """Solve from the last solutions on the rows near a kink, then on all, then from nothing, until one succeeds."""
-        outcome = guess = self._guess(method)
-        if guess.primal < HUGE:
-            near, most = self._near(method), -(-limit // 2)  # a start from nothing may have to take over
-            outcome = on_few_rows(method, guess, self._miss, tol, most, rounds=min(1, self.tuning.rounds))
-            if not outcome.converged:
-                left, others = most - outcome.iterations, self._past[-1][1].scores
-                again = near_a_neighbour(method, guess, self._miss, tol, left, near, others)
-                outcome = outcome.then(again, tol)
-            if not outcome.converged:
-                miss, near = again.miss or self._miss, outcome.near or near
-                at = method.start(outcome.coef, outcome.intercept, barrier_of(miss, self.tuning, near), near, miss)
-                outcome = outcome.then(optimum(method, at, tol, max(most - outcome.iterations, 0), warm=True), tol)
+        """Solve as if nothing moved, where there is reason to, else from the last solutions, and then from nothing."""
+        most = -(-limit // 2)  # a start from nothing may have to take over
+        outcome = rest = self._resting(method, tol, most)
+        guess = self._past[-1][1] if rest.converged else self._guess(method)
+        if not rest.converged and guess.primal < HUGE:
+            miss = self._miss if rest.primal == np.inf else max(self._miss, rest.miss or self.tuning.first_miss)
+            near, others = self._near(method), self._past[-1][1].scores
+            outcome = rest.then(foretold(method, guess, miss, tol, most - rest.iterations, near, others), tol)
         if not outcome.converged and not (guess.primal < HUGE and clock.is_up(method.tuning.until)):
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
-        found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
-        miss = float(np.abs(found.scores - guess.scores).mean()) if guess.primal < HUGE else self.tuning.first_miss
-        found.u, found.nu, found.pull = outcome.u, outcome.nu, outcome.pull
-        self._past, self._past_blocks = [*self._past[-1:], (_place(method), found)], self.blocks
-        self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
+        self._remember(method, outcome, guess)
         return outcome
+
+    def _resting(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
+        """Solve as if the last hypothesis still were the optimum; nothing if there is no reason to believe that.
+
+        There is one where it was the optimum twice, and where new terms come to rows that lie on a kink.
+        """
+        if not self._past or self._past_blocks != self.blocks or method.arrays.smooth or not self.tuning.astray:
+            return _nothing()
+        if np.array_equal(_place(method), self._moved[0]):
+            return self._moved[1]
+        last, near = self._past[-1][1], self._near(method)
+        if near is None and last.u is not None and len(last.u) == method.arrays.singles:  # terms come to risks alone
+            if not is_on_kinks(method, last.scores):
+                return _nothing()
+            at = method.start(last.coef, last.intercept, self.tuning.first_miss)
+            at.duals.u[: len(last.u)] = last.u
+            near = at.duals.u, at.nu
+        elif near is None or not self._rests:
+            return _nothing()
+        return at_rest(method, method.evaluate(last.coef, last.intercept, last.scores), near, tol, limit)
+
+    def _remember(self, method: PredictorCorrector, outcome: Outcome, guess: Outcome) -> None:
+        """Keep a solution for those that follow, and how far off the guess was."""
+        found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
+        found.u, found.nu, found.pull = outcome.u, outcome.nu, outcome.pull
+        miss = float(np.abs(found.scores - guess.scores).mean()) if guess.primal < HUGE else self.tuning.first_miss
+        self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
+        moved = np.abs(found.scores - self._past[-1][1].scores).mean() if self._past else np.inf
+        self._rests = bool(moved <= self.tuning.least_miss and self.tuning.astray > 0)
+        self._moved = self._moved if self._rests else (np.empty(0), _nothing())
+        self._past, self._past_blocks = [*self._past[-1:], (_place(method), found)], self.blocks
 
     def _near(self, method: PredictorCorrector) -> Near | None:
         """Return the multipliers of the last solution, where it had the same blocks."""
@@ -187,15 +214,14 @@ class Engine:
         What is far away foretells nothing: a start from there takes longer than one from nothing. Nor does the
         solution of other labels that is worse than f = 0.
         """
-        nothing = Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)
         if not self._past:
-            return nothing
+            return _nothing()
         (before, older), (last, newer), here = self._past[0], self._past[-1], _place(method)
         if last.shape == here.shape and np.abs(here - last).max() > self.tuning.farthest:
-            return nothing
+            return _nothing()
         near = method.evaluate(newer.coef, newer.intercept, newer.scores)
         if self._past_blocks != self.blocks and near.primal >= method.evaluate(0.0 * newer.coef, 0.0).primal:
-            return nothing
+            return _nothing()
         if not self.tuning.extrapolates or not before.shape == last.shape == here.shape or not (last - before).any():
             return near
         on = float((here - last) @ (last - before) / ((last - before) @ (last - before)))
@@ -244,7 +270,7 @@ class Engine:
         fewest, most = self.tuning.stretch_rows
         count = min(self.workers.count, len(points) // self.tuning.stretch)
         if count <= 1 or not fewest <= self.features.shape[0] <= most:
-            return [self.solve(*point[:2], tol, *point[2:], **limits) for point in points]
+            return self._stretch(points, tol, limits)
         edges, engines = [len(points) * i // count for i in range(count + 1)], [copy(self) for _ in range(count)]
 
         def stretch(engine: Engine, start: int, stop: int) -> list[Answer]:
@@ -253,8 +279,51 @@ class Engine:
 
         with blas.held(), ThreadPoolExecutor(count) as pool:
             answers = list(chain.from_iterable(pool.map(stretch, engines, edges, edges[1:])))
-        self._past, self._miss = engines[-1]._past, engines[-1]._miss
+        last = engines[-1]
+        self._past, self._past_blocks, self._miss, self._rests = last._past, last._past_blocks, last._miss, last._rests
         return answers
+
+    def _stretch(self, points: Sequence[Point], tol: float, limits: dict[str, Any]) -> list[Answer]:
+        """Solve points in their order, but for those between two at which the hypothesis rests."""
+
+        def solve(point: Point) -> PathPoint:
+            return self._solved(point, self.solve(*point[:2], tol, *point[2:], **limits))
+
+        def still(point: Point) -> PathPoint | None:
+            answer = self._still(*point[:2], tol, **limits) if self._rests else None
+            return None if answer is None else self._solved(point, answer)
+
+        one_line = len({point[1] for point in points}) == 1 and not any(len(point) > 2 and point[2] for point in points)
+        if len(points) == 1 or not one_line:
+            return [self.solve(*point[:2], tol, *point[2:], **limits) for point in points]
+        return along(points, solve, still, tol)
+
+    def _still(
+        self, factors: Floats, mu: float, tol: float, *, max_iterations: int | None = None, until: float = clock.NEVER
+    ) -> Answer | None:
+        """Solve if the last hypothesis rests; else return None, and remember that it does not."""
+        started, self.features.passes = time.perf_counter(), self._spent
+        with self.workers:
+            method = self._method(np.asarray(factors, dtype=float), self._penalty(factors, mu, (), tol), until)
+            outcome = self._resting(method, tol, -(-(max_iterations or self.tuning.max_iterations) // 2))
+            self._spent = 0 if outcome.converged else self.features.passes
+            if not outcome.converged:
+                self._moved = _place(method), outcome
+                return None
+            self._remember(method, outcome, self._past[-1][1])
+            return self._answer(method, outcome, started)
+
+    def _solved(self, point: Point, answer: Answer) -> PathPoint:
+        """Return the last solution with what its value for other weights is made of."""
+        last, factors = self._past[-1][1], np.asarray(point[0], dtype=float)
+        return PathPoint(
+            factors, answer, self.blocks, last.scores, 0.5 * point[1] * float(last.coef @ last.coef), self.n
+        )
+
+
+def _nothing() -> Outcome:
+    """Return what is known before anything is."""
+    return Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)
 
 
 def _place(method: PredictorCorrector) -> Floats:

@@ -144,7 +144,10 @@ class PredictorCorrector:
         primal = primal_value(self.arrays, values, self.factors, self.penalty.value(coef))
         return Outcome(coef, intercept, scores, values, primal)
 
-    def run(self, state: State, tol: float, limit: int, *, until: float = 0.0, expected: float = np.inf) -> Outcome:
+    def run(
+        self, state: State, tol: float, limit: int, *, until: float = 0.0, expected: float = np.inf,
+        astray: float = np.inf,
+    ) -> Outcome:  # fmt: skip
         """Iterate until the relative gap is at most tol, or nothing moves any more.
 
         Parameters
@@ -156,6 +159,9 @@ class PredictorCorrector:
             in the mean.
         expected
             Also stop if the first direction is far longer than that: `miss` is then its length.
+        astray
+            Also stop as soon as a direction is longer than that, or the gap does not fall quickly: what was known is no
+            longer so.
         """
         tuning = self.tuning
         best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
@@ -167,6 +173,8 @@ class PredictorCorrector:
             first_value = max(first_value, best.primal)
             if best.converged or not np.isfinite(gap) or 0 <= best.primal <= tuning.vanished * first_value:
                 break
+            if gap > tuning.slowing * record and astray < np.inf:
+                break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)
             if best.iterations == limit or since > tuning.safe_patience or clock.is_up(tuning.until):
@@ -176,8 +184,8 @@ class PredictorCorrector:
                 best.state = state = self.start(best.coef, best.intercept, tuning.restart)
                 continue
             before, (move, mu) = move, self._step(state, lin, nu, bold=bold)
-            if best.iterations == 0 and move > tuning.surprise * expected:
-                best.iterations, best.miss = 1, move
+            if move > (min(astray, tuning.surprise * expected) if best.iterations == 0 else astray):
+                best.iterations, best.miss = best.iterations + 1, move
                 break
             if move < until and move < tuning.falling * before < np.inf:
                 best.iterations += 1
