@@ -117,6 +117,11 @@ EQUIVALENT: dict[tuple[str, ...], str] = {  # (module, the changed line as it wa
     ): "tolerance",
     ("engine/driver.py", "nothing = Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)", "0 -> 1"): "unread",
     ("engine/passes.py", "C = max(u[i] - lo, TINY) if has_lo else 1.0", "1.0 -> 2.0"): "unread",
+    (
+        "engine/predictor_corrector.py",
+        "if best.converged or not np.isfinite(gap) or 0 <= best.primal <= tuning.vanished * first_value:",
+        "0 <= best.primal <= tuning.vanished * first_value -> 0 < best.primal <= tuning.vanished * first_value",
+    ): "boundary",
     ("engine/predictor_corrector.py", "target = max((1 - affine) ** 3, 1e-3) * mu", "3 -> 6"): "effort",
     ("engine/tuning.py", "settling: float = 0.1", "0.1 -> 0.2"): "speed",
     (
