@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nerm.engine import Tuning
+from nerm.engine import condense as condensing
 from nerm.engine.condense import _around, barrier_of, condense, on_few_rows, optimum
 from nerm.engine.duality import force
 from tests.engine.problems import ATOMS, TUNING, Case, many
@@ -147,6 +150,23 @@ def test_the_sides_of_a_term_cancel_on_all_rows_too(eta):
         assert abs(c.sum()) <= 1e-8 * np.abs(c).sum()
         assert few.dual <= found.primal * len(y) * (1 + 1e-9)
         np.testing.assert_allclose(force(method.arrays, few.u, method.each(few.nu)), c, atol=1e-9 * np.abs(c).max())
+
+
+def test_every_round_on_few_rows_has_the_iterations_that_are_left(monkeypatch):
+    X, y, v = many(600, 10)
+    one = np.ones(len(y))
+    case = Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)])
+    engine = case.engine(Tuning(rounds=4))
+    method, found, rounds = case.method(engine), case.solve(), []
+
+    def a_little_better(method, small, here, *rest):
+        rounds.append((here.iterations, rest[-1]))
+        return replace(here, primal=here.primal - 1.0, iterations=7)
+
+    monkeypatch.setattr(condensing, "_descend", a_little_better)
+    here = method.evaluate(*engine.coordinates.inside(found.coef, found.intercept))
+    on_few_rows(method, here, 0.01, 1e-12, 20)
+    assert rounds == [(0, 20), (7, 13), (14, 6)]
 
 
 def test_a_small_problem_that_misleads_is_given_up_and_all_rows_are_run():
