@@ -1,6 +1,6 @@
 """What holds for all tests: which are quick, how hypothesis draws, and what pytest must not collect.
 
-pytest -m quick -n 2     while working: no test that is marked `long` or `slow`, and no page of documentation
+pytest -m quick -n 2     while working: no test marked `long` or `slow`, no page of documentation, no whole commands
 pytest -n 2              the gate: all but `slow`; hypothesis draws the same examples every time
 pytest -m slow -n 2      exhaustive checks, and every property of hypothesis once more, on examples drawn afresh
 """
@@ -15,6 +15,11 @@ settings.register_profile("explore", deadline=None, max_examples=250, print_blob
 
 # Examples in docstrings and pages cannot be marked: these belong to the gate, not to the quick set.
 LONG_DOCTESTS = ("nerm/experiments/", "nerm/report/", "docs/", "README.md")
+# Rooms whose tests put whole things together, commands, experiments, every solver beside every other: the gate's too.
+WHOLE = tuple(
+    f"tests/{room}/"
+    for room in ("agreement", "baselines", "chunks", "cli", "contracts", "experiments", "report", "solvers", "svm")
+)
 
 
 def explores(config: pytest.Config) -> bool:
@@ -33,6 +38,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if explores(config) and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("slow")
-        long = isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(LONG_DOCTESTS)
+        long = item.nodeid.startswith(LONG_DOCTESTS if isinstance(item, pytest.DoctestItem) else WHOLE)
         if not long and not any(item.get_closest_marker(name) for name in ("long", "slow")):
             item.add_marker("quick")
