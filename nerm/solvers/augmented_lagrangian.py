@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -106,14 +105,14 @@ class AugmentedLagrangianSession(Session):
         from nerm.wide import KernelProducts, RowProducts
 
         hypothesis, intercept = problem.hypothesis, problem.intercept
-        self._workers: AbstractContextManager[Any] = nullcontext()
         self._rows: RowProducts | KernelProducts
         if isinstance(hypothesis, KernelHypothesis):
+            self._workers = RowThreads(hypothesis.n, 0, count=1)  # threads of BLAS wait for each other, tile by tile
             most = np.inf if patient or not _pair_steps(problem) else KINKS * hypothesis.n
             self._rows = KernelProducts(hypothesis, intercept=intercept, most=most, single=True)
         else:
-            self._workers = workers = RowThreads(hypothesis.n, 0)
-            self._rows = RowProducts(hypothesis.X, workers, intercept=intercept)
+            self._workers = RowThreads(hypothesis.n, 0)
+            self._rows = RowProducts(hypothesis.X, self._workers, intercept=intercept)
         self._blocks: tuple[Block, ...] = ()
         self._last: Iterate | None = None  # multipliers of all blocks, thetas of all terms
         self._weights, self._tau, self._given_up = np.zeros(0), 0.0, ""
