@@ -1,7 +1,8 @@
 """Kernels k(x, z): named ones, a user's own callable, or a precomputed Gram matrix.
 
 A kernel is a frozen value that maps two matrices of rows to the matrix of their kernel values. The
-evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike.
+evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike; but for the Gaussian one on
+dense rows (`nerm/gaussian_values.py`).
 """
 
 from abc import ABC, abstractmethod
@@ -12,16 +13,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from nerm import gaussian_values
 from nerm.errors import InvalidInputError
 from nerm.public import public_names
 from nerm.rounding import EPS, unit
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
-PART = 2**17  # kernel values between a product of rows and their exponentials: they stay in cache
-TILE = 1000  # rows and columns of K that are computed at a time for a product with it
-NEAR_32 = 16.0  # the same as NEAR in single precision
-NEAR = 256.0  # gamma ||x||^2 up to which squared distances from products of rows are exact enough
+CALLED_TILE = 1000  # rows and columns of K that one call of a kernel computes for a product with it
 
 
 @dataclass(frozen=True)
@@ -57,10 +56,10 @@ class Kernel(ABC):
     def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
         """Return K weights for weights of shape (m, k), a tile of K at a time; half of them where Z *is* X."""
         found, rows, columns = np.zeros((X.shape[0], weights.shape[1])), X.shape[0], Z.shape[0]
-        for start in range(0, rows, TILE):
-            stop = min(start + TILE, rows)
-            for first in range(start if Z is X else 0, columns, TILE):
-                last = min(first + TILE, columns)
+        for start in range(0, rows, CALLED_TILE):
+            stop = min(start + CALLED_TILE, rows)
+            for first in range(start if Z is X else 0, columns, CALLED_TILE):
+                last = min(first + CALLED_TILE, columns)
                 part = self(X[start:stop], Z[first:last])
                 found[start:stop] += part @ weights[first:last]
                 if Z is X and first > start:
@@ -169,43 +168,17 @@ class RBF(_WithGamma):
         """Return the matrix of k(x_i, z_j), from differences of rows where their products would cancel."""
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
-        gamma, near = self.parameters()["gamma"], self._near(X, Z, NEAR)
-        if near is not None:
-            return _gaussians(*near, gamma)
-        from scipy.spatial.distance import cdist
-
-        return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
+        return gaussian_values.values(X, Z, self.parameters()["gamma"])
 
     def single(self, X: Any, Z: Any) -> Any:
         """Return the matrix in single precision, from single precision where that is exact enough."""
-        near = None if sp.issparse(X) or sp.issparse(Z) else self._near(X, Z, NEAR_32)
-        return super().single(X, Z) if near is None else _gaussians(*near, self.parameters()["gamma"], np.float32)
+        found = gaussian_values.single_values(X, Z, self.parameters()["gamma"])
+        return super().single(X, Z) if found is None else found
 
     def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
         """Return K weights, by compiled code where distances may come from products of rows."""
-        near = None if sp.issparse(X) or sp.issparse(Z) else self._near(X, Z, NEAR)
-        if near is None:
-            return super().product(X, Z, weights)
-        from nerm.gaussian_tiles import product
-
-        left, right = _sides(*near, self.parameters()["gamma"])
-        return np.asarray(product(left, right, np.ascontiguousarray(weights), Z is X))
-
-    def _near(self, X: Any, Z: Any, most: float) -> tuple[Any, Any] | None:
-        """Return rows near 0, perhaps shifted, whose squared distances may come from their products; else None.
-
-        The kernel does not see a shift, and a difference of floats loses nothing.
-        """
-        if self._reach(X, Z) <= most:
-            return X, Z
-        with np.errstate(over="ignore", invalid="ignore"):
-            centre = Z.mean(axis=0)
-            X, Z = (X - centre, Z - centre) if X is not Z else (X - centre,) * 2
-        return (X, Z) if self._reach(X, Z) <= most else None
-
-    def _reach(self, *rows: Any) -> float:
-        """Return gamma times the largest squared norm of a row."""
-        return self.parameters()["gamma"] * max(float(_row_squares(X).max(initial=0.0)) for X in rows)
+        found = gaussian_values.product(X, Z, weights, self.parameters()["gamma"])
+        return super().product(X, Z, weights) if found is None else found
 
     def diagonal(self, X: Any) -> Floats:
         """Return ones."""
@@ -213,10 +186,10 @@ class RBF(_WithGamma):
 
     def rounding(self, X: Any) -> float:
         """Return that of squared distances from products of rows, or from differences."""
+        gamma = self.parameters()["gamma"]
         if sp.issparse(X):
-            return unit(X.shape[1]) * (2 + 4 * self._reach(X))
-        reach = min(self._reach(X), self._reach(X - X.mean(axis=0)))
-        return unit(X.shape[1]) * (2 + 4 * (reach if reach <= NEAR else 0.0))
+            return gaussian_values.rounding_within(X.shape[1], gamma * float(_row_squares(X).max(initial=0.0)))
+        return gaussian_values.rounding(X, gamma)
 
     def long_gram(self, X: Matrix) -> Any:
         """Return exp(-gamma ||x_i - x_j||^2) in long doubles, from differences."""
@@ -347,36 +320,6 @@ class Precomputed(Kernel):
 
 def _long(X: Matrix) -> Any:
     return (X.toarray() if sp.issparse(X) else np.asarray(X)).astype(np.longdouble)
-
-
-def _sides(X: Floats, Z: Floats, gamma: float) -> tuple[Floats, Floats]:
-    """Return (left, right) with left right' = -gamma ||x_i - z_j||^2."""
-    left = np.column_stack([2 * gamma * X, -gamma * _row_squares(X), np.ones(len(X))])
-    return left, np.column_stack([Z, np.ones(len(Z)), -gamma * _row_squares(Z)])
-
-
-def _gaussians(X: Floats, Z: Floats, gamma: float, precision: Any = np.float64) -> Any:
-    """Return exp(-gamma ||x_i - z_j||^2); one product of rows has the squares in it, and the rest is done in place."""
-    left, right = (side.astype(precision, copy=False) for side in _sides(X, Z, gamma))
-    found = np.empty((len(X), len(Z)), dtype=precision)
-    exponentials = _exponentials
-    if found.size >= PART:  # compiled: who asks for few values need not load it
-        from nerm.fast_exp import exp_in_place, exp_in_place_32
-
-        exponentials = exp_in_place if precision is np.float64 else exp_in_place_32
-    for k in range(0, len(X), step := max(64, PART // max(1, len(Z)))):
-        part = found[k : k + step]
-        np.matmul(left[k : k + step], right.T, out=part)
-        exponentials(part)
-    if X is Z:
-        np.fill_diagonal(found, 1.0)
-    return found
-
-
-def _exponentials(values: Floats) -> None:
-    """Replace values by exp min(value, 0)."""
-    np.minimum(values, 0.0, out=values)
-    np.exp(values, out=values)
 
 
 def names() -> dict[str, type[Kernel]]:

@@ -51,6 +51,7 @@ AREAS = {
     "bounds/*": ["tests/bounds"],
     "baselines/*": ["tests/baselines"],
     "kernels": ["tests/test_kernels.py"],
+    "gaussian_values": ["tests/test_kernels.py"],
     "engine/*": ["tests/engine"],
     "neutralize/*": ["tests/neutralize"],
 }

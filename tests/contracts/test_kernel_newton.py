@@ -38,7 +38,7 @@ def without_gram(monkeypatch):
     """Keep no Gram matrix beyond 9 rows, 30 rows of one at most, and a start from 50 rows on."""
     monkeypatch.setattr("nerm.hypothesis.GRAM_LIMIT", 9)
     monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.kernels.TILE", 13)
+    monkeypatch.setattr("nerm.kernels.CALLED_TILE", 13)
     monkeypatch.setattr(kernel_products, "HELD", 8 * 160 * 30)
     monkeypatch.setattr(coarse, "FEWEST", 25)
 

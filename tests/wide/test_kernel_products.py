@@ -16,7 +16,7 @@ def hypothesis(request, monkeypatch):
         monkeypatch.setattr("nerm.hypothesis.GRAM_LIMIT", 9)
         monkeypatch.setattr(kernel_products, "HELD", 8 * 60 * (20 if request.param == "rows held" else 2))
     monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.kernels.TILE", 13)
+    monkeypatch.setattr("nerm.kernels.CALLED_TILE", 13)
     return KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
 
 
