@@ -31,7 +31,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MOST_MEMORY = 4_000_000_000  # bytes for the tests of one mutant
-JUDGE = ["tests/test_certificate.py", "tests/test_feasibility.py", "tests/test_conjugates.py"]
+CLAIMS = ["tests/test_certificate.py", "tests/test_slack.py", "tests/test_lost_digits.py"]
+JUDGE = [*CLAIMS, "tests/test_feasibility.py", "tests/test_conjugates.py"]
 RECOVERY = "tests/test_recovery.py"
 AREAS = {
     "atoms/*": [
@@ -39,11 +40,11 @@ AREAS = {
         "tests/contracts/test_every_regularizer.py",
         "tests/atoms",
     ],
-    "blocks": ["tests/test_problem.py", *JUDGE[:1]],
+    "blocks": ["tests/test_problem.py", *CLAIMS],
     "certificate": [RECOVERY, *JUDGE],
-    "slack": JUDGE[:1],
-    "rounding": ["nerm/rounding.py", "tests/test_kernels.py", *JUDGE[:1]],
-    "recovery": [RECOVERY, *JUDGE[:1]],
+    "slack": CLAIMS,
+    "rounding": ["nerm/rounding.py", "tests/test_kernels.py", *CLAIMS],
+    "recovery": [RECOVERY, *CLAIMS],
     "feasibility": JUDGE,
     "conjugates": JUDGE,
     "weights": ["tests/test_weights.py"],

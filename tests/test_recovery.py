@@ -36,6 +36,18 @@ def test_forces_are_split_as_some_scores_split_them(loss, surrogate):
         np.testing.assert_allclose(found.rows, given, atol=1e-6)
 
 
+def test_multipliers_at_scores_are_the_middles_of_their_intervals():
+    """Minus the slope where there is one, the middle at a kink, and a finite number where the slope overflows."""
+    X, y = np.array([[0.0], [1.0], [-800.0]]), np.array([1.0, -1.0, 1.0])
+    objective = Risk(Hinge()) + Risk(nerm.Logistic()) + Risk(nerm.Exponential()) + SquaredL2()
+    problem = objective.on(X, y, intercept=False)
+    hinge, logistic, exponential = multipliers_at(problem.blocks, np.array([1.0, 0.5, -800.0]))
+    assert hinge.tolist() == [0.5, 1.0, 1.0]
+    np.testing.assert_allclose(logistic, 1 / (1 + np.exp([1.0, -0.5, -800.0])))
+    np.testing.assert_allclose(exponential[:2], np.exp([-1.0, 0.5]))
+    assert 1e100 < exponential[2] < np.inf
+
+
 def test_forces_between_the_sides_of_a_kink_are_mixed_of_both():
     problem = (Risk(Hinge()) + SquaredL2()).on([[1.0], [2.0], [3.0]], [1, -1, 1])
     c = np.array([0.25, -0.75, 1.0])
