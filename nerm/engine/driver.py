@@ -18,8 +18,9 @@ from nerm.engine.arrays import Arrays
 from nerm.engine.condense import foretold, optimum
 from nerm.engine.coordinates import choose
 from nerm.engine.matrices import Features
+from nerm.engine.memory import Memory, is_known, nothing, place
 from nerm.engine.norms import Penalty
-from nerm.engine.predictor_corrector import HUGE, Near, Outcome, PredictorCorrector
+from nerm.engine.predictor_corrector import Outcome, PredictorCorrector
 from nerm.engine.resting import PathPoint, along, at_rest, is_on_kinks
 from nerm.engine.threads import RowThreads, blas
 from nerm.engine.tuning import Tuning
@@ -76,11 +77,7 @@ class Engine:
         """Prepare features on so many threads, and know of no solution yet."""
         self.workers = RowThreads(X.shape[0], X.shape[1], workers)
         self.features, self._acting = Features(X, self.workers), list[Block]()
-        self._past, self._miss = list[tuple[Floats, Outcome]](), self.tuning.first_miss  # two solutions by log weights
-        self._past_blocks = self.blocks
-        self._rests = False  # whether the last hypothesis was also the one before
-        self._moved = np.empty(0), _nothing()  # where it was asked in vain whether it still is, and what came of that
-        self._spent = 0  # passes on that, which the next answer tells
+        self._memory = Memory(self.tuning, self.blocks)
 
     def solve(
         self, factors: Floats, mu: float, tol: float = 1e-6, norms: Sequence[Norms] = (), *,
@@ -109,13 +106,11 @@ class Engine:
         if not mu > 0 and not norms:
             stated = "the weight of the squared l2 norm must be positive where there is no other"
             raise InvalidInputError(stated, f"mu = {mu}", "Use mu > 0, or another solver")
-        started, self.features.passes, self._spent = time.perf_counter(), self._spent, 0
+        started, self.features.passes, self._memory.spent = time.perf_counter(), self._memory.spent, 0
         with self.workers:
             method = self._method(np.asarray(factors, dtype=float), self._penalty(factors, mu, norms, tol), until)
             if start is not None:
-                inside = self.coordinates.inside(np.asarray(start[0], dtype=float), start[1])
-                self._past, self._miss = [(_place(method), method.evaluate(*inside))], self.tuning.first_miss
-                self._rests = False
+                self._memory.begin(method, *self.coordinates.inside(np.asarray(start[0], dtype=float), start[1]))
             outcome = self._outcome(method, tol, max_iterations or self.tuning.max_iterations)
             return self._answer(method, outcome, started)
 
@@ -159,17 +154,17 @@ class Engine:
 
     def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
         """Solve as if nothing moved, where there is reason to, else from the last solutions, and then from nothing."""
-        most = -(-limit // 2)  # a start from nothing may have to take over
+        most, memory = -(-limit // 2), self._memory  # a start from nothing may have to take over
         outcome = rest = self._resting(method, tol, most)
-        guess = self._past[-1][1] if rest.converged else self._guess(method)
-        if not rest.converged and guess.primal < HUGE:
-            miss = self._miss if rest.primal == np.inf else max(self._miss, rest.miss or self.tuning.first_miss)
-            near, others = self._near(method), self._past[-1][1].scores
+        guess = memory.last if rest.converged else memory.guess(method, self.blocks)
+        if not rest.converged and is_known(guess):
+            miss = memory.miss if rest.primal == np.inf else max(memory.miss, rest.miss or self.tuning.first_miss)
+            near, others = memory.near(method), memory.last.scores
             outcome = rest.then(foretold(method, guess, miss, tol, most - rest.iterations, near, others), tol)
-        if not outcome.converged and not (guess.primal < HUGE and clock.is_up(method.tuning.until)):
+        if not outcome.converged and not (is_known(guess) and clock.is_up(method.tuning.until)):
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
-        self._remember(method, outcome, guess)
+        memory.keep(method, self.blocks, outcome, guess)
         return outcome
 
     def _resting(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
@@ -177,60 +172,21 @@ class Engine:
 
         There is one where it was the optimum twice, and where new terms come to rows that lie on a kink.
         """
-        if not self._past or self._past_blocks != self.blocks or method.arrays.smooth or not self.tuning.astray:
-            return _nothing()
-        if np.array_equal(_place(method), self._moved[0]):
-            return self._moved[1]
-        last, near = self._past[-1][1], self._near(method)
+        memory = self._memory
+        if not memory or not memory.is_of(self.blocks) or method.arrays.smooth or not self.tuning.astray:
+            return nothing()
+        if np.array_equal(place(method), memory.moved[0]):
+            return memory.moved[1]
+        last, near = memory.last, memory.near(method)
         if near is None and last.u is not None and len(last.u) == method.arrays.singles:  # terms come to risks alone
             if not is_on_kinks(method, last.scores):
-                return _nothing()
+                return nothing()
             at = method.start(last.coef, last.intercept, self.tuning.first_miss)
             at.duals.u[: len(last.u)] = last.u
             near = at.duals.u, at.nu
-        elif near is None or not self._rests:
-            return _nothing()
+        elif near is None or not memory.rests:
+            return nothing()
         return at_rest(method, method.evaluate(last.coef, last.intercept, last.scores), near, tol, limit)
-
-    def _remember(self, method: PredictorCorrector, outcome: Outcome, guess: Outcome) -> None:
-        """Keep a solution for those that follow, and how far off the guess was."""
-        found = method.evaluate(outcome.coef, outcome.intercept, outcome.scores)
-        found.u, found.nu, found.pull = outcome.u, outcome.nu, outcome.pull
-        miss = float(np.abs(found.scores - guess.scores).mean()) if guess.primal < HUGE else self.tuning.first_miss
-        self._miss = max(miss, self.tuning.least_miss)  # a point that did not move foretells nothing of one that does
-        moved = np.abs(found.scores - self._past[-1][1].scores).mean() if self._past else np.inf
-        self._rests = bool(moved <= self.tuning.least_miss and self.tuning.astray > 0)
-        self._moved = self._moved if self._rests else (np.empty(0), _nothing())
-        self._past, self._past_blocks = [*self._past[-1:], (_place(method), found)], self.blocks
-
-    def _near(self, method: PredictorCorrector) -> Near | None:
-        """Return the multipliers of the last solution, where it had the same blocks."""
-        last = self._past[-1][1]
-        return last.near if last.u is not None and len(last.u) == len(method.arrays.blocks) else None
-
-    def _guess(self, method: PredictorCorrector) -> Outcome:
-        """Return the last solution, or the straight line in log weights through the last two where that is better.
-
-        What is far away foretells nothing: a start from there takes longer than one from nothing. Nor does the
-        solution of other labels that is worse than f = 0.
-        """
-        if not self._past:
-            return _nothing()
-        (before, older), (last, newer), here = self._past[0], self._past[-1], _place(method)
-        if last.shape == here.shape and np.abs(here - last).max() > self.tuning.farthest:
-            return _nothing()
-        near = method.evaluate(newer.coef, newer.intercept, newer.scores)
-        if self._past_blocks != self.blocks and near.primal >= method.evaluate(0.0 * newer.coef, 0.0).primal:
-            return _nothing()
-        if not self.tuning.extrapolates or not before.shape == last.shape == here.shape or not (last - before).any():
-            return near
-        on = float((here - last) @ (last - before) / ((last - before) @ (last - before)))
-        ahead = method.evaluate(
-            newer.coef + on * (newer.coef - older.coef),
-            newer.intercept + on * (newer.intercept - older.intercept),
-            newer.scores + on * (newer.scores - older.scores),
-        )
-        return ahead if ahead.primal < near.primal else near
 
     def _answer(self, method: PredictorCorrector, outcome: Outcome, started: float) -> Answer:
         """Return an outcome on the features as they were given, with multipliers of all blocks."""
@@ -279,8 +235,7 @@ class Engine:
 
         with blas.held(), ThreadPoolExecutor(count) as pool:
             answers = list(chain.from_iterable(pool.map(stretch, engines, edges, edges[1:])))
-        last = engines[-1]
-        self._past, self._past_blocks, self._miss, self._rests = last._past, last._past_blocks, last._miss, last._rests
+        self._memory = engines[-1]._memory
         return answers
 
     def _stretch(self, points: Sequence[Point], tol: float, limits: dict[str, Any]) -> list[Answer]:
@@ -290,7 +245,7 @@ class Engine:
             return self._solved(point, self.solve(*point[:2], tol, *point[2:], **limits))
 
         def still(point: Point) -> PathPoint | None:
-            answer = self._still(*point[:2], tol, **limits) if self._rests else None
+            answer = self._still(*point[:2], tol, **limits) if self._memory.rests else None
             return None if answer is None else self._solved(point, answer)
 
         one_line = len({point[1] for point in points}) == 1 and not any(len(point) > 2 and point[2] for point in points)
@@ -302,31 +257,20 @@ class Engine:
         self, factors: Floats, mu: float, tol: float, *, max_iterations: int | None = None, until: float = clock.NEVER
     ) -> Answer | None:
         """Solve if the last hypothesis rests; else return None, and remember that it does not."""
-        started, self.features.passes = time.perf_counter(), self._spent
+        started, memory, self.features.passes = time.perf_counter(), self._memory, self._memory.spent
         with self.workers:
             method = self._method(np.asarray(factors, dtype=float), self._penalty(factors, mu, (), tol), until)
             outcome = self._resting(method, tol, -(-(max_iterations or self.tuning.max_iterations) // 2))
-            self._spent = 0 if outcome.converged else self.features.passes
+            memory.spent = 0 if outcome.converged else self.features.passes
             if not outcome.converged:
-                self._moved = _place(method), outcome
+                memory.moved = place(method), outcome
                 return None
-            self._remember(method, outcome, self._past[-1][1])
+            memory.keep(method, self.blocks, outcome, memory.last)
             return self._answer(method, outcome, started)
 
     def _solved(self, point: Point, answer: Answer) -> PathPoint:
         """Return the last solution with what its value for other weights is made of."""
-        last, factors = self._past[-1][1], np.asarray(point[0], dtype=float)
+        last, factors = self._memory.last, np.asarray(point[0], dtype=float)
         return PathPoint(
             factors, answer, self.blocks, last.scores, 0.5 * point[1] * float(last.coef @ last.coef), self.n
         )
-
-
-def _nothing() -> Outcome:
-    """Return what is known before anything is."""
-    return Outcome(np.empty(0), 0.0, np.empty(0), np.empty(0), np.inf)
-
-
-def _place(method: PredictorCorrector) -> Floats:
-    """Return the logarithms of the weights of a problem."""
-    weights = np.concatenate([method.factors, [method.lam], *(n.weights[:1] for n in method.penalty.norms)])
-    return np.asarray(np.log(weights[weights > 0]))

@@ -96,14 +96,13 @@ class Balls(Pull):
         """Solve w = t u, t (1 - r^2) = barrier: |u| = r = 2 |w| / (barrier + sqrt(barrier^2 + 4 |w|^2))."""
         size = np.linalg.norm(w, axis=1, keepdims=True)
         r = 2 * size / (barrier + np.hypot(barrier, 2 * size))
-        self.u = np.divide(r * w, size, out=np.zeros_like(w), where=size > 0)
+        self._stand(np.divide(r * w, size, out=np.zeros_like(w), where=size > 0))
         self.t = np.hypot(0.5 * barrier, size) + 0.5 * barrier
         self.du, self.dt = np.zeros_like(w), np.zeros_like(self.t)
 
-    @property
-    def _room(self) -> Floats:
-        """1 - |u|^2, (G, 1)."""
-        return np.maximum(1 - _dot(self.u, self.u), TINY)
+    def _stand(self, u: Floats) -> None:
+        """Take u and its room 1 - |u|^2, (G, 1), which every step asks for many times."""
+        self.u, self._room = u, np.maximum(1 - _dot(u, u), TINY)
 
     def curvature(self) -> Floats:
         """Return K = (I - 2 u u' / (1 + |u|^2)) / t."""
@@ -142,7 +141,7 @@ class Balls(Pull):
         left = np.clip(self._room - 2 * step * along - step**2 * curve, keep * self._room, 1.0)
         turned = self.u + step * self.du
         length = np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), LEAST)
-        self.u = turned * np.minimum(np.sqrt(1 - left) / length, 1.0)
+        self._stand(turned * np.minimum(np.sqrt(1 - left) / length, 1.0))
         self.t = np.maximum(self.t + step * self.dt, keep * self.t)
 
     @staticmethod
