@@ -213,7 +213,8 @@ class Problem(BoundObjective):
         prefer : "accuracy", "auc" or callable
             What "best" means; a callable takes (y, scores).
         keep : float
-            In every group at least this share of the plain model's positive rate must be left.
+            In every group at least this share of the plain model's positive rate must be left, of the group's own or of
+            everybody's if that is lower.
         random_state : int
             Which rows are set apart.
 

@@ -56,7 +56,8 @@ class NeutralSVC(NeutralClassifier):
     prefer : "accuracy", "auc" or callable
         By what surrogates are compared on rows that are set apart.
     keep : float
-        The share of the plain model's positive rate that must be left in every group.
+        The share of the plain model's positive rate that must be left in every group, of the group's own or of
+        everybody's if that is lower.
 
     Attributes
     ----------
