@@ -33,7 +33,10 @@ def conjugate(objective, q):
     w = cp.Variable(len(q))
     omega = sum(t.weight * t.term.expression(w) for t in objective.terms)
     problem = cp.Problem(cp.Maximize(q @ w - omega), [cp.norm_inf(w) <= 1e4])
-    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    accuracy = dict.fromkeys(
+        ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-9
+    )  # more the oldest Clarabel cannot promise
+    problem.solve(solver="CLARABEL", **accuracy)
     return np.inf if np.abs(w.value).max() > 9e3 and problem.value > 1e-2 else problem.value
 
 
