@@ -213,8 +213,7 @@ class Problem(BoundObjective):
         prefer : "accuracy", "auc" or callable
             What "best" means; a callable takes (y, scores).
         keep : float
-            In every group at least this share of the plain model's positive rate must be left, of the group's own or of
-            everybody's if that is lower.
+            In every group at least this share of the plain model's positive rate must be left.
         random_state : int
             Which rows are set apart.
 

@@ -56,8 +56,7 @@ class NeutralSVC(NeutralClassifier):
     prefer : "accuracy", "auc" or callable
         By what surrogates are compared on rows that are set apart.
     keep : float
-        The share of the plain model's positive rate that must be left in every group, of the group's own or of
-        everybody's if that is lower.
+        The share of the plain model's positive rate that must be left in every group.
 
     Attributes
     ----------

@@ -92,10 +92,8 @@ class Attempts:
         if nearly := self._nearly_constant(point):
             return nearly
         before, after = self.trial.rates(self.plain.scores), self.trial.rates(point.scores)
-        everybody = self.trial.positive_rate(self.plain.scores)
-        denied = after < self.keep * np.minimum(before, everybody)  # a favoured group may come down to the common rate
-        if denied.any():
-            (i, g), *_ = np.argwhere(denied)
+        if (after < self.keep * before).any():
+            (i, g), *_ = np.argwhere(after < self.keep * before)
             group = f"{self.trial.viewpoints[i]} {'-+'[g]}"
             return f"{after[i, g]:.1%} of the group {group} would get yes, {before[i, g]:.1%} without neutrality"
         return ""

@@ -111,11 +111,6 @@ class Trial:
             found.append([float(s[v == g] @ positive[v == g]) / max(float(s[v == g].sum()), 1e-300) for g in (-1, 1)])
         return np.array(found)
 
-    def positive_rate(self, scores: Floats) -> float:
-        """Return the share of positive predictions among all rows that are used."""
-        s = self.row_weight[self.used]
-        return float(s @ (scores[self.used] > 0) / s.sum())
-
     def quality(self, scores: Floats, on: Bools | None = None) -> dict[str, float]:
         """Return accuracy and AUC on rows."""
         rows = self.used if on is None else on

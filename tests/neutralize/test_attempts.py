@@ -102,17 +102,6 @@ def test_what_is_kept_of_the_positive_rates():
     assert "the group viewpoint + would get yes" in made.objection(at(made, scores_with((rates[0], 0.6))))
 
 
-def test_a_favoured_group_may_come_down_to_the_common_rate():
-    """Where most have the low rate, half of the favoured group's is more than what is left to be shared equally."""
-    made = study(keep=0.5)
-    made.plain = at(made, scores_with((0.1, 0.6)), eta=0.0)
-    everybody = np.mean(made.plain.scores > 0)
-    assert made.trial.positive_rate(made.plain.scores) == pytest.approx(everybody)
-    assert made.objection(at(made, scores_with((0.2, 0.5 * everybody + 0.02)))) == ""
-    assert "the group viewpoint + would get yes" in made.objection(at(made, scores_with((0.2, 0.5 * everybody - 0.02))))
-    assert "the group viewpoint - would get yes" in made.objection(at(made, scores_with((0.03, 0.3))))
-
-
 def test_solutions_that_are_none_to_be_used():
     made = study(keep=0.5)
     assert made.objection(made.plain) == ""
