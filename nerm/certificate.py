@@ -245,6 +245,20 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
     return dual_bound(problem.weightless(), shares)
 
 
+def norms_asked_for(problem: Problem, coef: Floats, multipliers: Multipliers | None) -> list[Floats]:
+    """Return the vectors whose norms a judge will take on a problem without constraints: w, and q = sum c x / n."""
+    if multipliers is None:
+        return [coef]
+    feasible, _ = repaired(problem, multipliers, unpunished(problem))
+    return [coef] if feasible is None else [coef, _dual_vector(problem, feasible)]
+
+
+def _dual_vector(problem: Problem, feasible: Multipliers) -> Floats:
+    """Return sum c x / n."""
+    c = forces(problem, feasible.rows, feasible.thetas)
+    return np.asarray(problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor)
+
+
 def dual_point(
     problem: Problem, multipliers: Multipliers, wanted: float = np.inf, reach: Floats | None = None
 ) -> DualPoint:
@@ -276,8 +290,7 @@ def dual_point(
         return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, missed)
 
     def pulled(at: Multipliers) -> Floats:
-        c = forces(problem, at.rows, at.thetas)
-        return problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor - pull
+        return _dual_vector(problem, at) - pull
 
     q = pulled(feasible)
     if not np.isfinite(q).all():

@@ -189,7 +189,7 @@ class KernelHypothesis:
 
     def _times(self, coef: Floats) -> Floats:
         """Return K c; the last few products are kept, since a judge asks for the same ones again."""
-        for known, product in self._products:
+        for known, product in (*self._products, *self._foreseen):
             if np.array_equal(known, coef):
                 return product
         if self._long is not None:
@@ -207,6 +207,19 @@ class KernelHypothesis:
     @cached_property
     def _products(self) -> list[tuple[Floats, Floats]]:
         return []
+
+    @cached_property
+    def _foreseen(self) -> list[tuple[Floats, Floats]]:
+        return []
+
+    def foresee(self, coefs: Sequence[Floats]) -> None:
+        """Take K c of several c in one pass over K, and keep them, until the next time, for those who ask."""
+        self._foreseen.clear()
+        if len(coefs) and self._long is None:
+            columns = np.column_stack(coefs)
+            products = np.ascontiguousarray(self.product(np.arange(self.n), columns).T)
+            products.flags.writeable = False
+            self._foreseen.extend(zip(columns.T.copy(), products, strict=True))
 
     def some(self, which: Ints) -> KernelHypothesis:
         """Return the hypothesis on some of the rows."""
@@ -232,7 +245,7 @@ class KernelHypothesis:
     def product(self, columns: Ints, weights: Floats) -> Floats:
         """Return K[:, columns] weights for weights of shape (columns, k), a part of K at a time; half of a whole K."""
         if self.has_gram:
-            return np.asarray(self.gram[:, columns] @ weights)
+            return np.asarray((self.gram if len(columns) == self.n else self.gram[:, columns]) @ weights)
         return self.kernel.product(self.X, self.X if len(columns) == self.n else self.X[columns], weights)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from nerm import clock
 from nerm.blocks import Block
+from nerm.certificate import norms_asked_for
 from nerm.errors import UnknownNameError
 from nerm.hypothesis import KernelHypothesis
 from nerm.multipliers import Multipliers
@@ -28,6 +30,7 @@ FAR = 3.0  # standard deviations of a column from 0
 MANY, LONG = 1000, 3000  # rows from which on the rank of a kernel is asked for, and paths are not left to pair steps
 KINKS = 0.3  # share of the rows at kinks from which on pair steps are faster
 SINGLE = 1e-5  # accuracies from which on a search in single precision is enough
+TOGETHER = 24  # points of a path that are judged by one pass over K: 96 vectors are kept for them
 SAMPLE, FINENESS, FULL = 500, 1e-5, 0.85  # rows that are asked, entries of a residual by lambda, and the share of them
 
 
@@ -97,8 +100,19 @@ def _of_full_rank(problem: Problem) -> bool:
     return len(factor.pivots) > FULL * SAMPLE
 
 
+class _Left(NamedTuple):
+    """Where a problem was left: multipliers of all blocks and thetas of all terms, tau, and the accuracy there."""
+
+    at: Iterate
+    tau: float
+    accuracy: float
+
+
 class AugmentedLagrangianSession(Session):
-    """One problem and its relatives: each starts from the hypothesis and the multipliers of the last."""
+    """One problem and its relatives: each starts from the hypothesis and the multipliers of the last.
+
+    A problem that is asked for again, since its answer was refused, starts from its own.
+    """
 
     def __init__(self, problem: Problem, *, patient: bool = True) -> None:
         from nerm.engine.threads import RowThreads
@@ -115,12 +129,34 @@ class AugmentedLagrangianSession(Session):
             self._rows = RowProducts(hypothesis.X, self._workers, intercept=intercept)
         self._blocks: tuple[Block, ...] = ()
         self._last: Iterate | None = None  # multipliers of all blocks, thetas of all terms
-        self._weights, self._tau, self._given_up = np.zeros(0), 0.0, ""
+        self._ends, self._given_up = dict[bytes, _Left](), ""  # by weights, the last ones
 
     def renewed(self, problem: Problem) -> bool:
         """Take other blocks: the last hypothesis stays, and its scores say what the multipliers are."""
         self._given_up = ""
         return True
+
+    def answers(
+        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Iterator[Answer]:
+        """Solve relatives; what the judge will ask the kernel about them is foreseen, and costs one pass over K."""
+        hypothesis, count = problems[0].hypothesis, len(problems)
+        if not isinstance(hypothesis, KernelHypothesis):
+            yield from super().answers(problems, accuracy, options, until)
+            return
+        for first in range(0, count, TOGETHER):
+            group = problems[first : first + TOGETHER]
+            times = [count - first - i for i in range(len(group))]
+            found = [
+                self.answer(problem, accuracy, options, clock.share(until, left))
+                for problem, left in zip(group, times, strict=True)
+            ]
+            pairs, last = zip(group, found, strict=True), self._last
+            asked = [norms_asked_for(p, a.coef, a.multipliers) for p, a in pairs if a.coef is not None]
+            hypothesis.foresee([vector for of_point in asked for vector in of_point])
+            yield from found
+            self._last = last  # whatever was asked for once more
+        hypothesis.foresee([])
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem from where the last one ended."""
@@ -130,9 +166,11 @@ class AugmentedLagrangianSession(Session):
             raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
         started = time.perf_counter()
         factors, lam = problem.factors, squared_norm(problem) * problem.divisor
-        weights = np.append(factors, lam)
-        again = self._blocks == problem.blocks and np.array_equal(weights, self._weights)
-        if again or accuracy < SINGLE:
+        weights = np.append(factors, lam).tobytes()
+        end = self._ends.get(weights) if self._blocks == problem.blocks else None
+        if end is not None:
+            self._last = end.at
+        if (end is not None and accuracy < end.accuracy) or accuracy < SINGLE:
             self._in_doubles()
         self._rows.passes = 0.0
         acting = np.flatnonzero(factors * [block.weights.sum() for block in problem.blocks] > 0)
@@ -144,13 +182,17 @@ class AugmentedLagrangianSession(Session):
                 raise TooManyRowsError(self._given_up)
             with self._workers:
                 start, tau = self._start(problem, method, acting, until)
-                tau = self._tau if again else tau
-                found, self._tau = method.run(start, tau, 0.9 * accuracy, until)
+                found, tau = method.run(start, tau if end is None else end.tau, 0.9 * accuracy, until)
         except TooManyRowsError as reason:
             self._given_up = str(reason)
             return Answer(None, 0.0, None, f"gave up: {reason}", solve_seconds=time.perf_counter() - started)
-        self._keep(problem, found, acting)
-        self._blocks, self._weights = problem.blocks, weights
+        self._last = self._kept(problem, found, acting)
+        if self._blocks != problem.blocks:
+            self._blocks = problem.blocks
+            self._ends.clear()
+        self._ends[weights] = _Left(self._last, tau, accuracy)
+        for old in list(self._ends)[:-TOGETHER]:
+            del self._ends[old]
         return self._answer(found, start, started, until)
 
     def _in_doubles(self) -> None:
@@ -178,8 +220,8 @@ class AugmentedLagrangianSession(Session):
         thetas = self._last.thetas[np.isin(sides, acting)]
         return replace(self._last, u=self._last.u[acting], thetas=thetas), CONSTANTS.warm
 
-    def _keep(self, problem: Problem, found: Iterate, acting: Ints) -> None:
-        """Keep a point with multipliers of all blocks: of those that do not act, what its scores say."""
+    def _kept(self, problem: Problem, found: Iterate, acting: Ints) -> Iterate:
+        """Return a point with multipliers of all blocks: of those that do not act, what its scores say."""
         from nerm.wide import Blocks
 
         u = Blocks(problem.blocks).multipliers(found.scores)
@@ -188,7 +230,7 @@ class AugmentedLagrangianSession(Session):
         sides = [j for j, block in enumerate(problem.blocks) if block.side > 0]
         thetas = np.full(len(sides), 0.5)
         thetas[np.isin(sides, acting)] = found.thetas
-        self._last = replace(found, u=u, thetas=thetas)
+        return replace(found, u=u, thetas=thetas)
 
     def _answer(self, found: Iterate, start: Iterate, started: float, until: float) -> Answer:
         """Return the last point as an answer, with the work since the start."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.gram_sums import sums_of_rows
+from nerm.gram_sums import half_square, sums_of_rows
 from nerm.hypothesis import KernelHypothesis
 from nerm.pivoted_cholesky import pivoted_cholesky
 from nerm.typing import Floats, Ints
@@ -88,6 +88,11 @@ class KernelRows:
             return self._computed(rows, rows)
         whole = len(rows) == len(self._table) == len(self._slot)
         return self._table if whole else self._table[np.ix_(slots, rows)]
+
+    def half_square(self, rows: Ints, factor: float) -> Any:
+        """Return factor K[rows, rows], of which only the upper half is told, in memory of its own."""
+        slots = self._slots(rows)
+        return self._computed(rows, rows) * factor if slots is None else half_square(self._table, slots, rows, factor)
 
 
 class KernelProducts:

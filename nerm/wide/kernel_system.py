@@ -44,7 +44,7 @@ class KernelSystem:
 
     def __init__(self, products: KernelProducts, rows: Ints, density: Floats, lam: float, ridge: float) -> None:
         self._products, self._rows, self._density, self._lam, self._ridge = products, rows, density, lam, ridge
-        self.iterations, self._scale = 0, np.float32(1.0 / lam) if products.held.single else 1.0 / lam
+        self.iterations = 0
         few = len(rows) <= FEW and 2 * len(rows) <= products.shape[0]
         self._apply = self._factored() if few or len(rows) <= DIRECT else self._iterated()
 
@@ -58,17 +58,16 @@ class KernelSystem:
         """Return B -> S^-1 B by a factor of S."""
         if not len(self._rows):
             return lambda B, _: B
-        S = self._products.held.square(self._rows) * self._scale
-        diagonal = np.diag_indices(len(S))
-        S[diagonal] += 1.0 / self._density
-        single = S.dtype == np.float32
+        single, lift, failed = self._products.held.single, 0.0, 1
         factor_of, solve, rounding = (spotrf, spotrs, 1e-7) if single else (dpotrf, dpotrs, 1e-15)
-        factor, failed = factor_of(S.T, lower=1)
-        lift = rounding * len(S) * float(S[diagonal].max())
-        while failed:  # rounding, where 1 / D is nothing beside K
-            S[diagonal] += lift
-            factor, failed = factor_of(S.T, lower=1)
-            lift *= 100
+        while failed:
+            S = self._products.held.half_square(self._rows, 1.0 / self._lam)
+            diagonal = np.diag_indices(len(S))
+            S[diagonal] += 1.0 / self._density
+            largest = float(S[diagonal].max())
+            S[diagonal] += lift * largest
+            factor, failed = factor_of(S.T, lower=1, clean=0, overwrite_a=1)
+            lift = 100 * lift or rounding * len(S)  # for rounding, where 1 / D is nothing beside K
         return lambda B, _: np.asarray(solve(factor, B, lower=1)[0], dtype=float)
 
     def _iterated(self) -> Callable[[Floats, float], Floats]:
@@ -121,6 +120,21 @@ class KernelSystem:
 
     def solve(self, rhs: Floats, lines: Floats, widths: Floats, tol: float, limit: int) -> Floats:
         """Return H^-1 rhs, nearly; `limit` is for those who need many products."""
+        p, b, s = self._solved(rhs, lines, widths, tol)
+        x = rhs - s @ lines if len(lines) else rhs.copy()
+        x -= self._products.expansion(self._rows, p, 0.0)
+        x /= self._lam
+        x[-1] = b
+        return np.asarray(x)
+
+    def reach(self, e: Floats, tol: float, limit: int) -> float:
+        """Return e'H^-1 e, nearly: <e, w> is (<e, e> - e(J)'p) / lam, so that K need not be met."""
+        n, none = self._products.shape[0], (np.zeros((0, len(e))), np.zeros(0))
+        p, b, _ = self._solved(e, *none, tol)
+        return float((self._products.square(e) - e[n:-1][self._rows] @ p) / self._lam + e[-1] * b)
+
+    def _solved(self, rhs: Floats, lines: Floats, widths: Floats, tol: float) -> tuple[Floats, float, Floats]:
+        """Return p, b and s."""
         products, rows, lam, terms = self._products, self._rows, self._lam, len(lines)
         n, inner = products.shape[0], products.inner
         along = lines[:, n:-1][:, rows].T / lam
@@ -138,9 +152,4 @@ class KernelSystem:
         if not products.intercept:
             left[0], left[:, 0], left[0, 0], right[0] = 0.0, 0.0, 1.0, 0.0
         b, *s = np.linalg.lstsq(left, right, rcond=None)[0]
-        p = plain[:, 0] + level[:, 0] * b - sides @ s
-        x = rhs - np.asarray(s) @ lines if terms else rhs.copy()
-        x -= products.expansion(rows, p, 0.0)
-        x /= lam
-        x[-1] = b
-        return np.asarray(x)
+        return plain[:, 0] + level[:, 0] * b - sides @ s, float(b), np.asarray(s)

@@ -235,8 +235,7 @@ class AugmentedLagrangian:
             return np.zeros(0)
         at = self.blocks.smoothed(scores, centre.u, tau, line=line)
         system = self._system(at, centre.thetas)
-        none = np.zeros((0, self.rows.shape[1])), np.zeros(0)
-        reach = [self.rows.dot(e, system.solve(e, *none, self.constants.rough, 20)) for e in self._lines(at.beyond)]
+        reach = [system.reach(e, self.constants.rough, 20) for e in self._lines(at.beyond)]
         width = self.constants.side_width * min(1.0, tau / self.floor)
         return np.maximum(width * np.array(reach), 1e-9 * self.eta * self.eta.max())
 

@@ -144,3 +144,7 @@ class System:
             q *= size / last
             q += z
         return x
+
+    def reach(self, e: Floats, tol: float, limit: int) -> float:
+        """Return e'H^-1 e, nearly."""
+        return float(e @ self.solve(e, np.zeros((0, len(e))), np.zeros(0), tol, limit))

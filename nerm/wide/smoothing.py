@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from nerm.blocks import Block
@@ -74,15 +75,24 @@ class Blocks:
                 curvature[j] = block.atom.curvature(m)
                 values[j], settled[j] = w @ value, w @ (u[j] * m - value)
                 continue
-            (a, q), (low, high) = facts.quadratic, facts.slopes
-            r = max(tau - q, 0.0)
-            z = (m - a + r * centre[j]) / (q + r)
-            np.clip(z, low, high, out=u[j])
-            at = centre[j] if line and r > 0 else z
-            free = (at > low) & (at < high)
-            curvature[j] = free / (q + r)
-            beyond[j] = np.where(free, z, u[j]) if line else u[j]
-            conjugate = u[j] * (a + 0.5 * q * u[j])
-            values[j] = w @ (u[j] * m - conjugate - 0.5 * r * (u[j] - centre[j]) ** 2)
-            settled[j] = w @ conjugate
+            a, q, low, high = map(float, (*facts.quadratic, *facts.slopes))
+            r, parts = max(tau - q, 0.0), (u[j], curvature[j], beyond[j])
+            values[j], settled[j] = _quadratic(m, w, centre[j], a, q, r, low, high, line and r > 0, *parts)
         return Smoothed(values, u, curvature, beyond, settled)
+
+
+@numba.njit(cache=True, nogil=True)
+def _quadratic(m, w, centre, a, q, r, low, high, line, u, curvature, beyond):  # type: ignore[no-untyped-def]
+    """Fill in u, curvature and beyond for phi*(u) = a u + (q/2) u^2; return what values and settled add up to."""
+    value, settled, curved = 0.0, 0.0, 1.0 / (q + r)
+    for i in range(len(m)):
+        z = (m[i] - a + r * centre[i]) / (q + r)
+        u[i] = min(max(z, low), high)
+        at = centre[i] if line else z
+        free = low < at < high
+        curvature[i] = curved if free else 0.0
+        beyond[i] = z if free and line else u[i]
+        conjugate = u[i] * (a + 0.5 * q * u[i])
+        value += w[i] * (u[i] * m[i] - conjugate - 0.5 * r * (u[i] - centre[i]) ** 2)
+        settled += w[i] * conjugate
+    return value, settled

@@ -7,7 +7,8 @@ import pytest
 
 import nerm
 from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
-from nerm.wide import coarse, kernel_products
+from nerm.solvers import augmented_lagrangian
+from nerm.wide import AugmentedLagrangian, coarse, kernel_products
 from tests.conftest import make_data
 
 NAME = "augmented-lagrangian"
@@ -72,6 +73,58 @@ def test_a_path_and_a_rare_block(without_gram):
         assert solution.status == "optimal"
         alone = problem.with_neutrality(eta).solve("clarabel", tol=1e-7)
         assert solution.objective.total == pytest.approx(alone.objective.total, rel=2e-6)
+
+
+ETAS = [0.0, 0.02, 0.3, 1.0, 4.0, 100.0]
+
+
+def neutral_svm(monkeypatch, n=160):
+    """Return a neutral SVM whose rows of K are sought in single precision, and whose K could be kept."""
+    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.hypothesis.LONG_LIMIT", 0)
+    monkeypatch.setattr(coarse, "FEWEST", 25)
+    X, y, v = make_data(8, n=n)
+    return (Risk(Hinge()) + 0.01 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v, kernel="rbf")
+
+
+@pytest.mark.parametrize("together", [24, 2])
+def test_a_path_is_judged_by_one_pass_over_the_kernel(monkeypatch, together):
+    """Each point is certified, and what it is alone, while K as a whole is never made."""
+    monkeypatch.setattr(augmented_lagrangian, "TOGETHER", together)
+    problem = neutral_svm(monkeypatch)
+    path = problem.path(ETAS, NAME, tol=1e-4)
+    assert "gram" not in vars(problem.hypothesis)
+    for eta, solution in zip(ETAS, path, strict=True):
+        assert solution.status == "optimal"
+        assert solution.certificate.relative_gap <= 1e-4
+        alone = problem.with_neutrality(eta).solve("smo", tol=1e-6)
+        assert solution.objective.total == pytest.approx(alone.objective.total, rel=1.1e-4)
+
+
+def test_weights_that_go_to_0_and_come_back(monkeypatch):
+    """Whatever was solved before, and in whichever order: the same optimum, also where a finer one is asked for."""
+    problem = neutral_svm(monkeypatch)
+    session = nerm.solvers.known()[NAME].open(problem)
+    exact = {eta: problem.with_neutrality(eta).solve("smo", tol=1e-7).objective.total for eta in ETAS}
+    roughly = [(eta, 1e-4) for eta in (1.0, 0.0, 1.0, 100.0, 0.02)]
+    for eta, accuracy in (*roughly, (0.0, 1e-5), (100.0, 1e-6), (0.3, 1e-4)):
+        point = problem.with_neutrality(eta)
+        answer = session.answer(point, accuracy, {})
+        assert point.evaluate(answer.coef, answer.intercept).total == pytest.approx(exact[eta], rel=2 * accuracy)
+
+
+def test_points_that_the_judge_refuses_start_from_their_own(monkeypatch):
+    """Those of a path are asked for again when all have been answered: each is found, and so are those that follow."""
+    problem = neutral_svm(monkeypatch)
+    monkeypatch.setattr(augmented_lagrangian, "TOGETHER", 4)
+    true_run = AugmentedLagrangian.run
+
+    def careless(self, start, tau, tol, until):
+        return true_run(self, start, tau, 100 * tol if tol > 5e-5 else tol, until)
+
+    monkeypatch.setattr(AugmentedLagrangian, "run", careless)
+    path = problem.path(ETAS, NAME, tol=1e-4)
+    assert all(solution.status == "optimal" for solution in path)
 
 
 def test_no_intercept_and_equal_rows():

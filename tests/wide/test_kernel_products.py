@@ -49,6 +49,8 @@ def test_systems(hypothesis, intercept, direct, monkeypatch):
     found = system.solve(hypotheses_of(g, gb, K), given, widths, 1e-9, 0)
     assert products.times(found) == pytest.approx(A @ expected, abs=1e-6)
     assert found[60:120] == pytest.approx(K @ found[:60], abs=1e-9)
+    alone = np.linalg.solve(H - lines.T @ (lines / widths[:, None]), lines[0])
+    assert system.reach(given[0], 1e-9, 0) == pytest.approx(lines[0] @ alone, rel=1e-6)
     assert (system.iterations > 0) != direct
     assert products.system(1.01 * density, np.append(np.full(120, lam), ridge)) is system
     assert products.system(3 * density, np.append(np.full(120, lam), ridge)) is not system
@@ -119,3 +121,18 @@ def test_a_matrix_is_made_for_the_third_product(monkeypatch):
     for i, coef in enumerate(np.random.default_rng(1).normal(size=(4, 60))):
         assert hypothesis.scores(coef) == pytest.approx(K @ coef)
         assert ("gram" in vars(hypothesis)) == (i >= 2)
+
+
+def test_products_that_were_foreseen_are_not_computed_again(monkeypatch, hypothesis):
+    monkeypatch.setattr("nerm.hypothesis.LONG_LIMIT", 0)
+    K, coefs = hypothesis.kernel(hypothesis.X, hypothesis.X), np.random.default_rng(1).normal(size=(6, 60))
+    hypothesis.foresee(list(coefs))
+    monkeypatch.setattr(KernelHypothesis, "product", None)
+    for coef in coefs:
+        assert hypothesis.scores(coef, 0.5) == pytest.approx(K @ coef + 0.5)
+        assert hypothesis.squared_norm(coef) == pytest.approx(coef @ K @ coef)
+    assert "gram" not in vars(hypothesis)
+    monkeypatch.undo()
+    hypothesis.foresee([])
+    coefs[0] += 1.0
+    assert hypothesis.scores(coefs[0]) == pytest.approx(K @ coefs[0])
