@@ -107,9 +107,9 @@ def choose(problem: Problem, *, several: bool = False) -> list[Choice]:
     if own:
         first = next((solver for solver in own if solver.prefers(problem, several=several)), own[0])
         moderate = problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION
-        others = [own[0]] if first is not own[0] and (moderate or problem.is_kernel) else []
-        others += [general] if moderate else []
-        asked = first if first is own[0] else first.hasty()
+        waits = first is not own[0] and (moderate or problem.is_kernel or own[0].is_bounded)
+        others = ([own[0]] if waits else []) + ([general] if moderate else [])
+        asked = first.hasty() if waits else first
         plan = [Choice(asked, "the fastest of nerm's own solvers that take this problem")]
         return plan + [Choice(other, f"a second opinion: {first.name} was not certified") for other in others]
     missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]

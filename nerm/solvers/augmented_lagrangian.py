@@ -19,13 +19,14 @@ from nerm.multipliers import Multipliers
 from nerm.problem import Problem
 from nerm.solution import Answer
 from nerm.solvers.base import NermSolver, Session
-from nerm.solvers.interior_point import ATOMS, LARGEST_SYSTEM, obstacle_in_terms, squared_norm
+from nerm.solvers.interior_point import ATOMS, LARGEST_SYSTEM, obstacle_in_terms, squared_norm, work_on
 from nerm.typing import Ints
 
 if TYPE_CHECKING:
     from nerm.wide import AugmentedLagrangian, Iterate, KernelProducts, RowProducts
 
 WIDE, TALL = 300, 1500  # rows of wide data, and columns of tall data, beyond which it is faster than the interior point
+FEWEST = 100  # passes over dense rows that it takes at the least
 FAR = 3.0  # standard deviations of a column from 0
 MANY, LONG = 1000, 3000  # rows from which on the rank of a kernel is asked for, and paths are not left to pair steps
 KINKS = 0.3  # share of the rows at kinks from which on pair steps are faster
@@ -52,14 +53,19 @@ class AugmentedLagrangianSolver(NermSolver):
         return obstacle_in_terms(problem)
 
     def hasty(self) -> AugmentedLagrangianSolver:
-        """Return one that leaves kernel problems with many rows at kinks to pair steps."""
+        """Return one that leaves kernel problems with many rows at kinks to pair steps.
+
+        Linear ones it leaves to the interior point when it has worked as long as that would: so both together take
+        about twice as long as the better of them at the most.
+        """
         return replace(self, patient=False)
 
     def prefers(self, problem: Problem, *, several: bool = False) -> bool:
         """Whether others would be slower (docs/decisions/0011-wide.md, 0018-kernels.md).
 
-        On linear data that is where the interior point's Newton system would be large beside them; dense columns far
-        from 0 are left to it where it takes them, since they look alike to conjugate gradients.
+        On linear data that is where the interior point's Newton system would be large beside them; rows that are dense
+        and much wider than they are many are left to it, and dense columns far from 0 where it takes them, since they
+        look alike to conjugate gradients.
         """
         rows, columns, X = problem.hypothesis.n, problem.hypothesis.size, problem.hypothesis.X
         if isinstance(problem.hypothesis, KernelHypothesis):
@@ -70,7 +76,9 @@ class AugmentedLagrangianSolver(NermSolver):
             return True
         if min(rows, columns) <= (WIDE if columns >= rows else TALL):
             return False
-        return sp.issparse(X) or bool(np.all(np.abs(X.mean(axis=0)) <= FAR * X.std(axis=0)))
+        if sp.issparse(X):
+            return True
+        return work_on(X) > FEWEST * X.size and bool(np.all(np.abs(X.mean(axis=0)) <= FAR * X.std(axis=0)))
 
     def open(self, problem: Problem) -> Session:
         """Start a session."""
@@ -126,14 +134,19 @@ class AugmentedLagrangianSession(Session):
             self._rows = KernelProducts(hypothesis, intercept=intercept, most=most, single=True)
         else:
             self._workers = RowThreads(hypothesis.n, 0)
-            self._rows = RowProducts(hypothesis.X, self._workers, intercept=intercept)
+            waits = not patient and min(hypothesis.X.shape) <= LARGEST_SYSTEM
+            most = work_on(hypothesis.X) if waits else np.inf
+            self._rows = RowProducts(hypothesis.X, self._workers, intercept=intercept, most=most)
         self._blocks: tuple[Block, ...] = ()
         self._last: Iterate | None = None  # multipliers of all blocks, thetas of all terms
         self._ends, self._given_up = dict[bytes, _Left](), ""  # by weights, the last ones
 
     def renewed(self, problem: Problem) -> bool:
-        """Take other blocks: the last hypothesis stays, and its scores say what the multipliers are."""
-        self._given_up = ""
+        """Take other blocks: the last hypothesis stays, and its scores say what the multipliers are.
+
+        Which rows are at kinks depends on blocks; that X is hard for conjugate gradients does not.
+        """
+        self._given_up = "" if problem.is_kernel else self._given_up
         return True
 
     def answers(
@@ -160,7 +173,7 @@ class AugmentedLagrangianSession(Session):
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Solve one problem from where the last one ended."""
-        from nerm.wide import AugmentedLagrangian, TooManyRowsError
+        from nerm.wide import AugmentedLagrangian, GaveUpError
 
         for name in options:
             raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
@@ -172,18 +185,18 @@ class AugmentedLagrangianSession(Session):
             self._last = end.at
         if (end is not None and accuracy < end.accuracy) or accuracy < SINGLE:
             self._in_doubles()
-        self._rows.passes = 0.0
+        self._rows.count_anew()
         acting = np.flatnonzero(factors * [block.weights.sum() for block in problem.blocks] > 0)
         if not len(acting):
             acting = np.array([0])
         method = AugmentedLagrangian([problem.blocks[j] for j in acting], factors[acting], self._rows, lam)
         try:
             if self._given_up:
-                raise TooManyRowsError(self._given_up)
+                raise GaveUpError(self._given_up)
             with self._workers:
                 start, tau = self._start(problem, method, acting, until)
                 found, tau = method.run(start, tau if end is None else end.tau, 0.9 * accuracy, until)
-        except TooManyRowsError as reason:
+        except GaveUpError as reason:
             self._given_up = str(reason)
             return Answer(None, 0.0, None, f"gave up: {reason}", solve_seconds=time.perf_counter() - started)
         self._last = self._kept(problem, found, acting)

@@ -67,6 +67,7 @@ class Solver(ABC):
     package: str
     rank: ClassVar[int | None] = None  # its place among those that "auto" asks; None: only when it is named
     takes_constraints: ClassVar[bool] = False  # else one limit is met by a search over its weight
+    is_bounded: ClassVar[bool] = False  # its time follows from the size of a problem, whatever is hard about it
     keeps_time: bool = False  # its sessions take the moment `until` (`nerm.clock`); others are stopped from outside
 
     def installed(self) -> bool:

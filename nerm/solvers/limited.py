@@ -50,13 +50,23 @@ class LimitedSession(Session):
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
         """Search for the weight of the limit; the session remembers the last solutions."""
-        return _Search(self._session, problem, accuracy, options, until).run()
+        try:
+            return _Search(self._session, problem, accuracy, options, until).run()
+        except _NothingFoundError as nothing:
+            return nothing.answer
 
 
 def open_session(solver: Solver, problem: Problem) -> Session:
     """Open a session; one limit is met by a search around a solver that takes no constraints."""
     by_search = problem.limits and not solver.takes_constraints
     return LimitedSession(solver, problem) if by_search else solver.open(problem)
+
+
+class _NothingFoundError(Exception):
+    """The solver gave up on one weight: the search has nothing better to say than its answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
 
 
 class _Search:
@@ -108,8 +118,8 @@ class _Search:
         self.iterations += answer.iterations or 0
         self.build_seconds += answer.build_seconds
         self.solve_seconds += answer.solve_seconds
-        assert answer.coef is not None
-        assert answer.multipliers is not None
+        if answer.coef is None or answer.multipliers is None:
+            raise _NothingFoundError(answer)
         return self._point(eta, answer.coef, answer.intercept, answer.multipliers)
 
     def _point(self, eta: float, coef: Floats, intercept: float, multipliers: Multipliers) -> Solved:

@@ -16,16 +16,13 @@ from nerm.gram_sums import half_square, sums_of_rows
 from nerm.hypothesis import KernelHypothesis
 from nerm.pivoted_cholesky import pivoted_cholesky
 from nerm.typing import Floats, Ints
+from nerm.wide.giving_up import GaveUpError
 from nerm.wide.kernel_system import KernelSystem, Preconditioner
 
 HELD = 512 * 2**20  # bytes of rows of K that are held where K as a whole is not
 BATCH = 100  # rows that are computed at a time
 RANK = 0.1, 1000, 1e-3  # of the preconditioner: at most a share of the rows, at most so many, residual of the diagonal
 ALIKE = 0.1  # relative change of curvatures up to which a factored system serves again
-
-
-class TooManyRowsError(Exception):
-    """More rows curve than whoever asked wants to wait for."""
 
 
 class KernelRows:
@@ -107,7 +104,7 @@ class KernelProducts:
     passes
         How often K was multiplied, in units of the whole of it.
     most
-        Rows that may curve before `TooManyRowsError` is raised.
+        Rows that may curve before `GaveUpError` is raised.
     """
 
     def __init__(
@@ -122,6 +119,10 @@ class KernelProducts:
         )
         self._parts, self._pulled = np.zeros((0, n)), np.zeros((0, n))  # forces of each block, and K times them
         self._last: KernelSystem | None = None
+
+    def count_anew(self) -> None:
+        """Forget the work so far."""
+        self.passes = 0.0
 
     def in_doubles(self) -> KernelProducts:
         """Return the same with nothing in single precision; it starts anew."""
@@ -176,7 +177,7 @@ class KernelProducts:
         """Return H where rows have these curvatures; the last one where they hardly changed."""
         rows = np.flatnonzero(density > 0)
         if len(rows) > self.most:
-            raise TooManyRowsError(f"{len(rows)} of {self.shape[0]} rows are at a kink")
+            raise GaveUpError(f"{len(rows)} of {self.shape[0]} rows are at a kink")
         last, lam = self._last, float(ridge[0])
         if last is None or not last.serves(rows, density[rows], lam, ALIKE):
             last = self._last = KernelSystem(self, rows, density[rows], lam, float(ridge[-1]))

@@ -14,6 +14,9 @@ from nerm.engine.matrices import Features
 from nerm.engine.threads import RowThreads
 from nerm.kernels import Linear
 from nerm.typing import Floats, Ints, Matrix
+from nerm.wide.giving_up import GaveUpError
+
+CALL = 100_000  # entries that could be multiplied while Python sees to one product
 
 
 class RowProducts:
@@ -27,11 +30,26 @@ class RowProducts:
         |x_i|^2 of every row.
     passes
         How often rows were multiplied, in units of all rows.
+    work
+        How many entries were multiplied, each product counted as `CALL` more.
+    most
+        Work before `GaveUpError` is raised, looked at once a Newton system.
     """
 
-    def __init__(self, X: Matrix, workers: RowThreads, *, intercept: bool) -> None:
-        self.features, self.intercept, self.passes = Features(X, workers), intercept, 0.0
+    def __init__(self, X: Matrix, workers: RowThreads, *, intercept: bool, most: float = np.inf) -> None:
+        self.features, self.intercept, self.most = Features(X, workers), intercept, most
+        self._entries = X.nnz if self.features.sparse else X.size
+        self.count_anew()
         self.shape, self.norms = (X.shape[0], X.shape[1] + 1), Linear().diagonal(X)
+
+    def count_anew(self) -> None:
+        """Forget the work so far."""
+        self.passes = self.work = 0.0
+
+    def _count(self, share: float) -> None:
+        """Count a product with this share of the rows."""
+        self.passes += share
+        self.work += share * self._entries + CALL
 
     def coef(self, h: Floats) -> Floats:
         """Return w."""
@@ -39,12 +57,12 @@ class RowProducts:
 
     def times(self, h: Floats) -> Floats:
         """Return X w + b of h = (w, b)."""
-        self.passes += 1
+        self._count(1.0)
         return self.features.times(h[:-1]) + h[-1]
 
     def adjoint(self, c: Floats) -> Floats:
         """Return sum_i c_i (x_i, 1)."""
-        self.passes += 1
+        self._count(1.0)
         return np.append(self.features.columns(c[None, :])[:, 0], c.sum() * self.intercept)
 
     def pull(self, parts: Floats, shares: Floats) -> Floats:
@@ -61,6 +79,8 @@ class RowProducts:
 
     def system(self, density: Floats, ridge: Floats) -> System:
         """Return H where rows have these curvatures."""
+        if self.work > self.most:
+            raise GaveUpError(f"{self.passes:.0f} passes over the rows")
         return System(self, density, ridge)
 
     def curve(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
@@ -75,7 +95,7 @@ class RowProducts:
             squares = np.append(density @ X**2, density.sum())
 
         def product(q: Floats) -> Floats:
-            self.passes += share
+            self._count(share)
             if self.features.sparse:
                 out = threads.add_up(lambda *part: _curve(*arrays, q, *part))
             else:

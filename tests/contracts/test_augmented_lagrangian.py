@@ -10,6 +10,7 @@ import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
 from nerm.errors import UnknownNameError, UnsupportedProblemError
 from nerm.solvers import choose
+from nerm.solvers.interior_point import work_on
 
 NAME = "augmented-lagrangian"
 
@@ -134,6 +135,51 @@ def test_auto_leaves_dense_columns_far_from_zero_to_the_interior_point():
     objective = Risk(Hinge()) + 0.1 * SquaredL2()
     chosen = [choose(objective.on(X + offset, y))[0].solver.name for offset in (0.0, 10.0)]
     assert chosen == [NAME, "interior-point"]
+
+
+def test_auto_leaves_few_dense_rows_to_the_interior_point():
+    X, y = np.random.default_rng(0).normal(size=(310, 3100)), np.where(np.arange(310) % 2, 1.0, -1.0)
+    problems = [(Risk(Hinge()) + 0.1 * SquaredL2()).on(data, y) for data in (X, sp.random(310, 3100, 0.01, "csr"))]
+    assert [choose(problem)[0].solver.name for problem in problems] == ["interior-point", NAME]
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Let it give up after a pass, as it does where the interior point would be done by then."""
+    monkeypatch.setattr("nerm.solvers.augmented_lagrangian.work_on", lambda X: 1.0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_where_it_gives_up_the_interior_point_takes_over():
+    problem = distinct(400, 800)
+    solution, patient = problem.solve(tol=1e-4), problem.solve(NAME, tol=1e-4)
+    assert solution.status == patient.status == "optimal"
+    assert solution.stats.solver == "interior-point"
+    assert NAME in solution.stats.reason
+    assert patient.stats.solver == NAME  # asked for by name it is never replaced
+    assert solution.objective.total == pytest.approx(patient.objective.total, rel=2e-4)
+    assert {s.stats.solver for s in problem.path([0.1, 1.0], tol=1e-4)} == {"interior-point"}
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_limit_is_met_where_it_gives_up():
+    problem = distinct(320, 700)
+    objective = Risk(Hinge()) + 1 / 320 * SquaredL2()
+    v = problem.blocks[1].targets
+    bound = objective.subject_to(Neutrality(Hinge()) <= 1.05).on(
+        problem.hypothesis.X, problem.blocks[0].targets, viewpoint=v
+    )
+    solution = bound.solve(tol=1e-3)
+    assert solution.status == "optimal"
+    assert solution.stats.solver == "interior-point"
+
+
+def test_the_work_of_the_interior_point_grows_with_its_newton_system():
+    rng = np.random.default_rng(0)
+    dense, sparse = rng.normal(size=(200, 600)), sp.random(600, 400, 0.05, "csr", random_state=0)
+    assert work_on(dense) == work_on(dense[:, :300]) > work_on(dense[:, :100])  # n coordinates where d > n
+    assert work_on(sparse.toarray()) > work_on(sparse) > work_on(sparse[:, :100])
+    assert work_on(sp.csr_matrix((3, 4))) > 0
 
 
 def test_nothing_as_large_as_rows_squared_is_allocated():
