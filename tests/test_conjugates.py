@@ -33,9 +33,8 @@ def conjugate(objective, q):
     w = cp.Variable(len(q))
     omega = sum(t.weight * t.term.expression(w) for t in objective.terms)
     problem = cp.Problem(cp.Maximize(q @ w - omega), [cp.norm_inf(w) <= 1e4])
-    accuracy = dict.fromkeys(
-        ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-9
-    )  # more the oldest Clarabel cannot promise
+    # a hundredth of what is compared; more the oldest Clarabel cannot promise
+    accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-9)
     problem.solve(solver="CLARABEL", **accuracy)
     return np.inf if np.abs(w.value).max() > 9e3 and problem.value > 1e-2 else problem.value
 
