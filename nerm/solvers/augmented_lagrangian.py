@@ -164,11 +164,13 @@ class AugmentedLagrangianSession(Session):
                 self.answer(problem, accuracy, options, clock.share(until, left))
                 for problem, left in zip(group, times, strict=True)
             ]
-            pairs, last = zip(group, found, strict=True), self._last
+            pairs, last, started = zip(group, found, strict=True), list(self._ends)[-1:], time.perf_counter()
             asked = [norms_asked_for(p, a.coef, a.multipliers) for p, a in pairs if a.coef is not None]
             hypothesis.foresee([vector for of_point in asked for vector in of_point])
-            yield from found
-            self._last = last  # whatever was asked for once more
+            spent = (time.perf_counter() - started) / len(group)
+            yield from (replace(one, solve_seconds=one.solve_seconds + spent) for one in found)
+            for weights in last:  # the next group goes on from there, whatever was asked for once more
+                self._last = self._ends[weights].at
         hypothesis.foresee([])
 
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
@@ -209,15 +211,21 @@ class AugmentedLagrangianSession(Session):
         return self._answer(found, start, started, until)
 
     def _in_doubles(self) -> None:
-        """Give up single precision, where rows are in it; the last hypothesis stays what it was."""
+        """Give up single precision, where rows are in it: hypotheses stay what they were, and K meets them again."""
         from nerm.wide import KernelProducts
 
         if not isinstance(self._rows, KernelProducts) or not self._rows.held.single:
             return
         self._rows = rows = self._rows.in_doubles()
+        known = [left.at for left in self._ends.values()]
         if self._last is not None:
-            h = rows.expansion(np.arange(rows.shape[0]), rows.coef(self._last.h), float(self._last.h[-1]))
-            self._last = replace(self._last, h=h, scores=rows.times(h))
+            known.append(self._last)
+            products = rows.product(np.arange(rows.shape[0]), np.column_stack([rows.coef(one.h) for one in known])).T
+            hs = [np.concatenate([rows.coef(one.h), k, one.h[-1:]]) for one, k in zip(known, products, strict=True)]
+            known = [replace(one, h=h, scores=rows.times(h)) for one, h in zip(known, hs, strict=True)]
+            self._last = known.pop()
+            lefts = zip(self._ends.items(), known, strict=True)
+            self._ends = {weights: left._replace(at=one) for (weights, left), one in lefts}
 
     def _start(
         self, problem: Problem, method: AugmentedLagrangian, acting: Ints, until: float
