@@ -71,13 +71,20 @@ def _leave_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+#: Advice of the library, and how the command is told the same: it has no option for every parameter.
+OPTIONS = {
+    "Raise the limit, lower 'keep', or try another surrogate or lam": "Raise --limit, or try another --loss or --lam",
+    "(class_weight, sample_weight), or lower lam": "(--class-weight balanced), or lower --lam",
+}
+
+
 def in_words(text: str) -> str:
-    """Return a sentence of the library in which measures are called as people call them.
+    """Return a sentence of the library in which measures are called as people call them, and parameters as options.
 
     >>> in_words("the calders_verwer_score of new rows")
     'the difference in positive rates of new rows'
     """
-    for name, words in WORDS.items():
+    for name, words in (WORDS | OPTIONS).items():
         text = text.replace(name, words)
     return text
 

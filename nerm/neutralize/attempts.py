@@ -138,6 +138,8 @@ class Attempts:
         nearest = f"{point.value:.4f} with {surrogate!r} at eta {_list(point.etas)}"
         got = f"none with {names}: the nearest has {nearest}, and {why}"
         do = "Raise the limit, lower 'keep', or try another surrogate or lam"
+        if self.plain.value <= self.limit:  # it is not the limit that stands in the way
+            do = "Let the rarer label count more (class_weight, sample_weight), or lower lam"
         error = NotNeutralError(must, got, do)
         error.best = self.answer(surrogate, point, pd.DataFrame())
         return error

@@ -143,7 +143,10 @@ def values_of(table: TextTable, name: str, kind: str) -> Floats:
 
 
 def names_rows(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats) -> bool:
-    """Whether a column names rows: words or integers, (nearly) another in every row, integers not ordered with y."""
+    """Whether a column names rows: words or integers, (nearly) another in every row.
+
+    Integers that are ordered with y may mean something, unless they count the rows of the file: then it is sorted by y.
+    """
     known = table[name][~unknown]
     distinct = len(set(known.tolist()))
     if len(known) < ROWS or kind not in (WORDS, NUMBERS):
@@ -153,6 +156,8 @@ def names_rows(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats
     numbers = table.numbers(name)[~unknown]
     if distinct < NUMBERED * len(known) or not (numbers == np.round(numbers)).all():
         return False
+    if (np.diff(numbers) == 1).mean() >= NUMBERED:
+        return True
     area, error = _area(numbers, y[~unknown] > 0)
     return abs(area - 0.5) < BY_CHANCE * error
 

@@ -168,6 +168,8 @@ def test_guarantee_takes_a_model_that_knows_its_facts(fitted):
         bounds.guarantee(object())
     with pytest.raises(InvalidInputError, match=r"'input_radius' must bound \|\|x\|\| of every row"):
         bounds.guarantee(facts, input_radius=0.1)
+    with pytest.raises(InvalidInputError, match=r"'viewpoint_bound' must bound \|v\| of every row"):
+        bounds.guarantee(facts, viewpoint_bound=0.99)  # it is 1
 
 
 def test_guarantee_of_a_constant_viewpoint_in_the_holdout(fitted):

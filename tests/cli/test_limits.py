@@ -48,6 +48,17 @@ def test_what_cannot_be_had_is_one_sentence_and_a_code(nerm, data):
     assert nerm("fit", data, *ROLES, *ASKED, "--limit", 0.9, "--confidence", 0.9, "--json").code == 0
 
 
+def test_a_refusal_advises_options_of_the_command(nerm, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{rng.normal():.3f},{'yes' if i % 10 == 0 else 'no'},{'ab'[i % 2]}" for i in range(300)]
+    path = tmp_path / "noise.csv"
+    path.write_text("\n".join(["x,loan,sex", *rows]))
+    ran = nerm("fit", path, "--target", "loan", "--viewpoint", "sex", "--limit", 0.02)
+    assert ran.code == 5
+    assert "Let the rarer label count more (--class-weight balanced), or lower --lam" in ran.err  # no limit would help
+    assert "keep" not in ran.err
+
+
 @pytest.fixture
 def groups(tmp_path):
     """Write a file in which three groups differ a little."""

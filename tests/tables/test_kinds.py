@@ -42,6 +42,14 @@ def test_identifiers(column, left_out):
     assert any("'new' left out: another value in nearly every row" in note for note in task.notes) == left_out
 
 
+@pytest.mark.parametrize(("step", "left_out"), [(1, True), (3, False)])
+def test_row_numbers_of_a_file_that_is_sorted_by_its_target(step, left_out):
+    data = frame().sort_values("loan").assign(rownames=step * np.arange(N) + 1)
+    task = survey(make_task(parse_table(csv_of(data), "t"), "loan", "sex"))
+    assert ("rownames" not in task.inputs) == left_out
+    assert any("'rownames' nearly repeats the target" in note for note in task.notes) != left_out
+
+
 def test_identifiers_that_are_kept_on_request():
     numbers = RNG.permutation(N)
     assert surveyed({"numeric": ["new"]}, new=numbers).kinds["new"] == "numbers"
