@@ -119,7 +119,8 @@ class Balls(Pull):
         most = limit * self.goal
         along, curve = self._curve()
         turn = self.dt * self.du
-        turn = turn * np.minimum(1.0, most / np.maximum(np.linalg.norm(turn, axis=1, keepdims=True), LEAST))
+        length = np.linalg.norm(turn, axis=1, keepdims=True)
+        turn = turn * np.divide(most, length, out=np.ones_like(length), where=length > most)
         self._target = target * self.goal - np.clip(-2 * self.dt * along - self.t * curve, -most, most)
         self._aim = self._times(w - turn) - self.u * (self._target / (self.t * (2 - self._room)))
         return self._aim

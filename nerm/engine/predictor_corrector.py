@@ -183,7 +183,10 @@ class PredictorCorrector:
                 bold, record, since = False, np.inf, 0
                 best.state = state = self.start(best.coef, best.intercept, tuning.restart)
                 continue
-            before, (move, mu) = move, self._step(state, lin, nu, bold=bold)
+            try:
+                before, (move, mu) = move, self._step(state, lin, nu, bold=bold)
+            except np.linalg.LinAlgError:  # numbers too far apart for any direction: what is known stands
+                break
             if move > (min(astray, tuning.surprise * expected) if best.iterations == 0 else astray):
                 best.iterations, best.miss = best.iterations + 1, move
                 break

@@ -29,6 +29,18 @@ def test_a_hundred_hostile_problems(tier):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed",
+    [
+        911261,  # a group's turn underflows: the share of it that is taken overflowed
+        1031,  # numbers too far apart to factor the Newton system
+    ],
+)
+def test_what_ended_in_a_warning_or_an_exception(seed):
+    hostile = case("extreme", seed)
+    assert verdict(hostile, hostile.problem().solve(tol=1e-6), 1e-6)[0] in ("right", "gave up")
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_thousand_more(tier):
     tally = Tally()
