@@ -15,10 +15,21 @@ settings.register_profile("explore", deadline=None, max_examples=250, print_blob
 
 # Examples in docstrings and pages cannot be marked: these belong to the gate, not to the quick set.
 LONG_DOCTESTS = ("nerm/experiments/", "nerm/report/", "docs/", "README.md")
-# Rooms whose tests put whole things together, commands, experiments, every solver beside every other: the gate's too.
+# Rooms whose tests put whole things together, commands, experiments, every solver beside every other: the
+# gate's too.
 WHOLE = tuple(
     f"tests/{room}/"
-    for room in ("agreement", "baselines", "chunks", "cli", "contracts", "experiments", "report", "solvers", "svm")
+    for room in (
+        "agreement",
+        "baselines",
+        "chunks",
+        "cli",
+        "contracts",
+        "experiments",
+        "report",
+        "solvers",
+        "svm",
+    )
 )
 
 

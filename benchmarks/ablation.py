@@ -1,18 +1,20 @@
 """What each device of the engine is worth: it is switched off, on seven families of data, and the ratio is printed.
 
     NERM_DATA=... python benchmarks/ablation.py                     every family, every device
-    NERM_DATA=... python benchmarks/ablation.py --families adult onehot --devices condensing extrapolation --repeat 7
-    python benchmarks/ablation.py --families onehot gaussian correlated --scale 0.1
+    NERM_DATA=... python benchmarks/ablation.py --families adult onehot --devices condensing extrapolation
+    --repeat 7 python benchmarks/ablation.py --families onehot gaussian correlated --scale 0.1
 
-A device is a field of `nerm.engine.Tuning` at a value that does nothing. Each is measured on single solves at eta 0.1,
-1 and 10 and on a path of 20 values, in turn with the engine as it is, so that a noisy machine is noisy to both. A
-number above 1 is what is lost without the device: processor seconds, the median over the repetitions, over those of the
-engine as it is; beside it the wall clock, and `work`, the passes over rows (iterations times the share of the rows that
-each looks at), which no noise touches. The mean over families is geometric. An answer whose relative gap, computed by
-`nerm.certificate` from its multipliers, is above the tolerance is marked with !, and has failed.
+A device is a field of `nerm.solvers.interior_point.Tuning` at a value that does nothing. Each is measured on
+single solves at eta 0.1, 1 and 10 and on a path of 20 values, in turn with the engine as it is, so that a
+noisy machine is noisy to both. A number above 1 is what is lost without the device: processor seconds, the
+median over the repetitions, over those of the engine as it is; beside it the wall clock, and `work`, the
+passes over rows (iterations times the share of the rows that each looks at), which no noise touches. The mean
+over families is geometric. An answer whose relative gap, computed by `nerm.certify.certificate` from its
+multipliers, is above the tolerance is marked with !, and has failed.
 
-Families: three published data sets, one-hot (Adult, Bank, German; they need NERM_DATA), one-hot data as in tasks.py,
-dense Gaussian data, one-hot data whose attributes are correlated, and a table of numbers and dummies with a rare class.
+Families: three published data sets, one-hot (Adult, Bank, German; they need NERM_DATA), one-hot data as in
+tasks.py, dense Gaussian data, one-hot data whose attributes are correlated, and a table of numbers and
+dummies with a rare class.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ import scipy.sparse as sp
 from tasks import correlated, gaussian, mixed, one_hot
 
 import nerm
-from nerm.certificate import judge
-from nerm.engine import Engine, Tuning, arrays
+from nerm.certify.certificate import judge
+from nerm.solvers.interior_point import Engine, Tuning, arrays
 
 TOL = 1e-6
 ETAS = (0.1, 1.0, 10.0)
@@ -91,7 +93,9 @@ def run(problems: list[Any], tuning: Tuning) -> tuple[float, float, float, bool]
     points = [(each.factors, sum(weight for weight, _ in each.regularizers)) for each in problems]
     with Work() as work:
         wall, cpu = time.perf_counter(), time.process_time()
-        engine = Engine(first.hypothesis.X, first.blocks, first.divisor, intercept=first.intercept, tuning=tuning)
+        engine = Engine(
+            first.hypothesis.X, first.blocks, first.divisor, intercept=first.intercept, tuning=tuning
+        )
         answers = engine.path(points, 0.9 * TOL)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     certified = all(
@@ -109,7 +113,9 @@ def tasks(X: Any, y: np.ndarray, v: np.ndarray, atom: Any) -> dict[str, list[Any
     return {**singles, "path": [problem.with_neutrality(eta) for eta in PATH]}
 
 
-def measure(problems: list[Any], devices: list[str], repeat: int) -> dict[str, tuple[float, float, float, bool]]:
+def measure(
+    problems: list[Any], devices: list[str], repeat: int
+) -> dict[str, tuple[float, float, float, bool]]:
     """Return for the engine as it is and for each device without it the medians over interleaved runs."""
     tunings = {"": Tuning()} | {device: replace(Tuning(), **OFF[device]) for device in devices}
     runs: dict[str, list[tuple[float, float, float, bool]]] = {name: [] for name in tunings}
@@ -123,7 +129,9 @@ def measure(problems: list[Any], devices: list[str], repeat: int) -> dict[str, t
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--devices", nargs="+", choices=OFF, default=list(OFF))
     parser.add_argument("--atom", choices=("Hinge", "SmoothHinge", "SquaredHinge"), default="Hinge")
@@ -144,11 +152,18 @@ def main(argv: list[str] | None = None) -> None:
             for device, row in found.items():
                 against = [now / before for now, before in zip(row, (cpu, wall, work), strict=False)]
                 mark = "" if row[3] else " !"
-                print(f"  without {device:26s} {against[0]:6.2f} {against[1]:6.2f} {against[2]:6.2f}{mark}", flush=True)
+                print(
+                    f"  without {device:26s} {against[0]:6.2f} {against[1]:6.2f} {against[2]:6.2f}{mark}",
+                    flush=True,
+                )
                 failed[device] = failed.get(device, 0) + (not row[3])
                 for k in range(3):
-                    ratios.setdefault((device, "path" if task == "path" else "single", k), []).append(against[k])
-    print("\nmean over families, without       single: processor, wall, work    path: processor, wall, work    failed")
+                    ratios.setdefault((device, "path" if task == "path" else "single", k), []).append(
+                        against[k]
+                    )
+    print(
+        "\nmean over families, without       single: processor, wall, work    path: processor, wall, work    failed"
+    )
     for device in args.devices:
         means = [geometric_mean(ratios[device, kind, k]) for kind in ("single", "path") for k in range(3)]
         print(f"{device:34s}", *(f"{mean:9.2f}" for mean in means), f"{failed[device]:9d}")

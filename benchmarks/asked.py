@@ -4,9 +4,10 @@
     python benchmarks/asked.py --peer       and fairlearn's ExponentiatedGradient at the tightest
     python benchmarks/asked.py --data adult --peer
 
-Processor seconds, which others at work on the machine disturb least. A single solve is `Problem.solve` at the weight
-that the search found, cold, the median of three, timed next to it. fairlearn is asked for the same limit, once, with
-scikit-learn's LogisticRegression (lbfgs, to its own default tolerance), and need not meet it.
+Processor seconds, which others at work on the machine disturb least. A single solve is `Problem.solve` at the
+weight that the search found, cold, the median of three, timed next to it. fairlearn is asked for the same
+limit, once, with scikit-learn's LogisticRegression (lbfgs, to its own default tolerance), and need not meet
+it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def rows(data: str, n: int) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="drawn", help="or a data set by name: adult, ...")
     parser.add_argument("--n", type=int, default=60_420, help="rows that are drawn")
     parser.add_argument("--limits", nargs="+", type=float, default=[0.05, 0.02, 0.01])
@@ -54,7 +57,9 @@ def main() -> None:
     plain = Risk(Logistic()) + 1.0 / len(y) * SquaredL2()
     problem, ratios, slowest = plain.on(X, y, viewpoint=v), [], 0.0
     for surrogate in (Logistic(), Hinge(), Identity(), *([Ramp(1.0)] if chosen.ramp else [])):
-        (plain + Neutrality(surrogate, weights="balanced", side="agreement")).on(X, y, viewpoint=v).solve()  # compiles
+        (plain + Neutrality(surrogate, weights="balanced", side="agreement")).on(
+            X, y, viewpoint=v
+        ).solve()  # compiles
         for limit in chosen.limits:
             seconds, found = timed(lambda psi=surrogate, t=limit: problem.neutralize(t, surrogate=psi))
             term = Neutrality(surrogate, weights="balanced", side=found.side)
@@ -62,7 +67,9 @@ def main() -> None:
             single = median(timed(alone.solve)[0] for _ in range(3))
             ratios.append(seconds / single)
             slowest = max(slowest, seconds)
-            said = f"{surrogate!r} at {limit:g}: {found.value:+.4f}, {len(found.trace)} solves, {seconds:.2f} s"
+            said = (
+                f"{surrogate!r} at {limit:g}: {found.value:+.4f}, {len(found.trace)} solves, {seconds:.2f} s"
+            )
             print(f"{said} = {ratios[-1]:.1f} single solves of {single:.3f} s", flush=True)
     print(f"most: {max(ratios):.1f} single solves, median {median(ratios):.1f}")
     if chosen.peer:

@@ -3,8 +3,9 @@
     python benchmarks/baselines_table.py --write docs/baselines.md      the table, five interleaved folds
     python benchmarks/baselines_table.py --solvers                       solvers compared for eta-LR
 
-Needs the UCI file of Adult in NERM_DATA (or a connection). The fold of a row is its index mod 5; discretisation is
-fitted on all rows, as in the paper. A method whose package is missing is reported and left out.
+Needs the UCI file of Adult in NERM_DATA (or a connection). The fold of a row is its index mod 5;
+discretisation is fitted on all rows, as in the paper. A method whose package is missing is reported and left
+out.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class NeutralSVM:
 
     def fit(self, X: Any, y: Any, viewpoint: Any = None) -> NeutralSVM:
         hinge = nerm.Hinge()
-        objective = nerm.Risk(hinge) + self.lam / len(y) * nerm.SquaredL2() + self.eta * nerm.Neutrality(hinge)
+        objective = (
+            nerm.Risk(hinge) + self.lam / len(y) * nerm.SquaredL2() + self.eta * nerm.Neutrality(hinge)
+        )
         self.solution = objective.on(X, y, viewpoint=viewpoint).solve()
         gap = self.solution.certificate.relative_gap
         if not gap <= 1e-6:
@@ -222,7 +225,9 @@ def solvers() -> str:
     adult = load("adult", "one-hot")
     cases = {"Adult": (adult.X, adult.y > 0, adult.viewpoint > 0), "60,000 × 108": large()}
     ways = {
-        "augmented Lagrangian, Newton": lambda p: minimise(p, np.zeros(p.X.shape[1]), 1e-7, 1e-7, 500, False).weights,
+        "augmented Lagrangian, Newton": lambda p: (
+            minimise(p, np.zeros(p.X.shape[1]), 1e-7, 1e-7, 500, False).weights
+        ),
         "augmented Lagrangian, L-BFGS": lagrangian_lbfgs,
         "SLSQP": slsqp,
     }
@@ -237,13 +242,17 @@ def solvers() -> str:
                 c = problem.constraints(w)
                 violation = np.abs(c).max() if problem.equality else max(c.max(), 0.0)
                 objective = problem.objective(w) * problem.n
-                lines.append(f"| {data} | {eta:g} | {way} | {seconds:.2f} | {objective:.4f} | {violation:.0e} |")
+                lines.append(
+                    f"| {data} | {eta:g} | {way} | {seconds:.2f} | {objective:.4f} | {violation:.0e} |"
+                )
                 print(lines[-1], flush=True)
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", type=Path, help="page whose table to replace")
     parser.add_argument("--method", action="append", choices=list(METHODS), help="only this one (repeatable)")
     parser.add_argument("--solvers", action="store_true", help="compare solvers for eta-LR instead")

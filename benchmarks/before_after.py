@@ -4,11 +4,11 @@
     python benchmarks/before_after.py ../before                     every case
     python benchmarks/before_after.py ../before onehot path --repeat 9
 
-Each checkout lives in a process of its own, which warms up on a small problem of the case and then solves it again and
-again, alternating with the other, so that a noisy machine is noisy to both. Before each run there is a pause: threads
-of BLAS wait for more work on a core of their own, up to 0.1 s after one checkout has finished, and would take it from
-the other. A ratio is the median of this checkout's times over the median of the other's; an answer that is not
-certified within its tolerance has no time.
+Each checkout lives in a process of its own, which warms up on a small problem of the case and then solves it
+again and again, alternating with the other, so that a noisy machine is noisy to both. Before each run there
+is a pause: threads of BLAS wait for more work on a core of their own, up to 0.1 s after one checkout has
+finished, and would take it from the other. A ratio is the median of this checkout's times over the median of
+the other's; an answer that is not certified within its tolerance has no time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ def cases() -> dict[str, Callable[[float], Callable[[], float]]]:
 
     def objective(lam: float, eta: float, loss: Any = None, omega: Any = None) -> Any:
         loss = nerm.Hinge() if loss is None else loss
-        return nerm.Risk(loss) + lam * (nerm.SquaredL2() if omega is None else omega) + eta * nerm.Neutrality(loss)
+        return (
+            nerm.Risk(loss)
+            + lam * (nerm.SquaredL2() if omega is None else omega)
+            + eta * nerm.Neutrality(loss)
+        )
 
     def linear(draw: Any, n: int, eta: float, tol: float = 1e-6, fresh: bool = False, **atoms: Any) -> Any:
         def prepare(scale: float) -> Callable[[], float]:
@@ -66,7 +70,9 @@ def cases() -> dict[str, Callable[[float], Callable[[], float]]]:
         def prepare(scale: float) -> Callable[[], float]:
             X, y, v = synthetic(max(100, int(scale * n)))
             stated = objective(1.0 / len(y), 1.0, loss)
-            return lambda: stated.on(X, y, viewpoint=v, kernel="rbf").solve(tol=tol).certificate.relative_gap / tol
+            return lambda: (
+                stated.on(X, y, viewpoint=v, kernel="rbf").solve(tol=tol).certificate.relative_gap / tol
+            )
 
         return prepare
 
@@ -118,7 +124,9 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(HERE / "benchmarks")])}
         command = [sys.executable, __file__, "--child"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        )
 
     def ask(self, *words: Any) -> tuple[float, float]:
         assert self.process.stdin is not None
@@ -131,7 +139,9 @@ class Checkout:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("before", type=Path, help="the other checkout")
     parser.add_argument("names", nargs="*", help="cases, or beginnings of their names")
     parser.add_argument("--repeat", type=int, default=7)

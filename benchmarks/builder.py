@@ -2,9 +2,9 @@
 
     python benchmarks/builder.py --rows 5000 --columns 50 --repeat 5
 
-Prints (1) the time to build and solve the neutral SVM through nerm's builder and written by hand in cvxpy, both with
-Clarabel at the same tolerances, as a ratio of medians; (2) cvxpy's own compilation times summed over a path of twenty
-neutrality weights against one fresh compilation.
+Prints (1) the time to build and solve the neutral SVM through nerm's builder and written by hand in cvxpy,
+both with Clarabel at the same tolerances, as a ratio of medians; (2) cvxpy's own compilation times summed
+over a path of twenty neutrality weights against one fresh compilation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def by_hand(X, y, v, mu, eta):
     w, b, f = cp.Variable(d), cp.Variable(), cp.Variable(n)
     risk = cp.sum(cp.pos(1 - cp.multiply(y, f))) / n
     sides = [cp.sum(cp.pos(1 - cp.multiply(side * v, f))) / n for side in (1, -1)]
-    return cp.Problem(cp.Minimize(risk + mu / 2 * cp.sum_squares(w) + eta * cp.maximum(*sides)), [f == X @ w + b])
+    return cp.Problem(
+        cp.Minimize(risk + mu / 2 * cp.sum_squares(w) + eta * cp.maximum(*sides)), [f == X @ w + b]
+    )
 
 
 def timed(make):
@@ -54,7 +56,9 @@ def main():
     X, y, v = make_data(arguments.rows, arguments.columns)
     objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
     problem = objective.on(X, y, viewpoint=v)
-    pairs = [(timed(problem.to_cvxpy), timed(lambda: by_hand(X, y, v, 0.05, 1.0))) for _ in range(arguments.repeat)]
+    pairs = [
+        (timed(problem.to_cvxpy), timed(lambda: by_hand(X, y, v, 0.05, 1.0))) for _ in range(arguments.repeat)
+    ]
     ours, theirs = (statistics.median(pair[k][0] for pair in pairs) for k in (0, 1))
     print(f"build and solve, n = {arguments.rows}, d = {arguments.columns}, median of {arguments.repeat}")
     print(f"  builder {ours:7.3f} s   objective {pairs[0][0][1]:.9f}")

@@ -7,8 +7,8 @@
     python benchmarks/chunks.py resumed FOLDER --rows 1000000             # SIGKILL after the third pass
     python benchmarks/chunks.py memory --rows 1000000                     # beside the engine in memory
 
-Success is the certificate. Every fit from files runs in a process of its own, whose resident memory, with that of all
-processes that it starts, is read from outside.
+Success is the certificate. Every fit from files runs in a process of its own, whose resident memory, with
+that of all processes that it starts, is read from outside.
 """
 
 from __future__ import annotations
@@ -35,7 +35,18 @@ from nerm.chunks import save_chunk
 
 PART = 1_000_000
 CASES = [("hinge", 1.0), ("logistic", 1.0), ("hinge", 0.1), ("hinge", 10.0)]
-COLUMNS = ["case", "rows", "status", "relative_gap", "passes", "kept", "seconds", "processor", "GiB", "bytes_a_pass"]
+COLUMNS = [
+    "case",
+    "rows",
+    "status",
+    "relative_gap",
+    "passes",
+    "kept",
+    "seconds",
+    "processor",
+    "GiB",
+    "bytes_a_pass",
+]
 
 
 def objective(name: str, eta: float, n: int) -> Any:
@@ -134,7 +145,9 @@ def fit(
 def family(pid: int) -> list[int]:
     """Return a process and all that it has started."""
     try:
-        children = [int(c) for t in Path(f"/proc/{pid}/task").iterdir() for c in (t / "children").read_text().split()]
+        children = [
+            int(c) for t in Path(f"/proc/{pid}/task").iterdir() for c in (t / "children").read_text().split()
+        ]
     except OSError:
         return []
     return [pid, *(one for child in children for one in family(child))]
@@ -152,8 +165,8 @@ def resident(pid: int, field: str) -> float:
 def outside(arguments: list[str], watch: Callable[[Any], None] = lambda _: None) -> dict[str, Any]:
     """Run one fit in a process of its own, whose memory is read from outside while it runs.
 
-    "GiB" is the largest resident set that the system saw of any of its processes (VmHWM), "GiB of all" the largest
-    sum at one moment.
+    "GiB" is the largest resident set that the system saw of any of its processes (VmHWM), "GiB of all" the
+    largest sum at one moment.
     """
     command = [sys.executable, __file__, "fit", *arguments]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -181,7 +194,9 @@ def in_memory(rows: int, tol: float, repeat: int = 2) -> Iterator[tuple[bool, st
         for _ in range(repeat):
             for way in seconds:
                 started = time.process_time()
-                bound = problem.on(X, y, viewpoint=v) if way == "memory" else problem.on(nerm.Chunks((X, y, v)))
+                bound = (
+                    problem.on(X, y, viewpoint=v) if way == "memory" else problem.on(nerm.Chunks((X, y, v)))
+                )
                 found[way] = bound.solve(tol=tol)
                 seconds[way].append(time.process_time() - started)
         one, other = min(seconds["chunks"]), min(seconds["memory"])
@@ -207,7 +222,9 @@ def on_cluster(folder: str, rows: int, tol: float) -> Iterator[tuple[bool, str]]
         text = f"{what}, {rows} rows: gap {found['relative_gap']:.1e}, {found['passes']} passes, objective apart by "
         text += f"{same:.1e}, coefficients by {apart:.1e}; {found['GiB']:.2f} GiB a process, "
         text += f"{found['GiB of all']:.2f} GiB of all"
-        good = found["status"] == "optimal" and same <= 2 * tol and found["passes"] <= 12 and found["GiB"] <= 1.5
+        good = (
+            found["status"] == "optimal" and same <= 2 * tol and found["passes"] <= 12 and found["GiB"] <= 1.5
+        )
         yield good and (found["killed"] or not victim), text
 
 
@@ -259,7 +276,9 @@ def told(found: Iterator[tuple[bool, str]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("write", "targets", "growth", "memory", "cluster", "resumed", "fit"))
     parser.add_argument("folder", nargs="?", default="")
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])

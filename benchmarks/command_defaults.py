@@ -3,11 +3,11 @@
     python benchmarks/command_defaults.py                               adult (both files), bank, german; 5 folds
     python benchmarks/command_defaults.py --data german --folds 10
 
-Needs the UCI files in NERM_DATA. Each file is cut into folds, stratified by target and group. `nerm fit --test 0` sees
-the rows outside a fold, with nothing said but the columns; `nerm predict` scores the fold. All folds together are one
-set of predictions, by which both models are judged here by plain counts: accuracy, difference in positive rates, and
-positive rates of the groups beside those of the labels. Logistic regression is scikit-learn's with its own defaults, on
-scaled numbers and 0/1 columns.
+Needs the UCI files in NERM_DATA. Each file is cut into folds, stratified by target and group. `nerm fit
+--test 0` sees the rows outside a fold, with nothing said but the columns; `nerm predict` scores the fold. All
+folds together are one set of predictions, by which both models are judged here by plain counts: accuracy,
+difference in positive rates, and positive rates of the groups beside those of the labels. Logistic regression
+is scikit-learn's with its own defaults, on scaled numbers and 0/1 columns.
 """
 
 from __future__ import annotations
@@ -58,10 +58,14 @@ def frame_of(name: str) -> tuple[pd.DataFrame, str, str, str]:
     return frame, target, positive, viewpoint
 
 
-def nerm_decisions(train: pd.DataFrame, test: pd.DataFrame, target: str, positive: str, viewpoint: str) -> Any:
+def nerm_decisions(
+    train: pd.DataFrame, test: pd.DataFrame, target: str, positive: str, viewpoint: str
+) -> Any:
     """Return the decisions of `nerm fit` and `nerm predict`, with nothing said but the columns."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = {name: str(Path(folder) / name) for name in ("train.csv", "test.csv", "model.nerm", "scored.csv")}
+        paths = {
+            name: str(Path(folder) / name) for name in ("train.csv", "test.csv", "model.nerm", "scored.csv")
+        }
         train.to_csv(paths["train.csv"], index=False)
         test.drop(columns=[target, viewpoint]).to_csv(paths["test.csv"], index=False)
         roles = ("--target", target, "--positive", positive, "--viewpoint", viewpoint)
@@ -73,7 +77,9 @@ def nerm_decisions(train: pd.DataFrame, test: pd.DataFrame, target: str, positiv
         return (pd.read_csv(paths["scored.csv"], dtype=str)["prediction"] == positive).to_numpy()
 
 
-def usual_decisions(train: pd.DataFrame, test: pd.DataFrame, target: str, positive: str, viewpoint: str) -> Any:
+def usual_decisions(
+    train: pd.DataFrame, test: pd.DataFrame, target: str, positive: str, viewpoint: str
+) -> Any:
     """Return the decisions of scikit-learn's logistic regression on the same columns."""
     coded = make_column_transformer(
         (StandardScaler(), make_column_selector(dtype_include=np.number)),
@@ -89,7 +95,12 @@ def judged(y: Any, group: Any, decided: Any) -> dict[str, Any]:
     names = sorted(set(group))
     rates = [float(decided[group == name].mean()) for name in names]
     labels = [float(y[group == name].mean()) for name in names]
-    return {"accuracy": float((decided == y).mean()), "difference": rates[1] - rates[0], "rates": rates, "true": labels}
+    return {
+        "accuracy": float((decided == y).mean()),
+        "difference": rates[1] - rates[0],
+        "rates": rates,
+        "true": labels,
+    }
 
 
 def measured(name: str, folds: int) -> None:
@@ -98,7 +109,9 @@ def measured(name: str, folds: int) -> None:
     y, group = (frame[target] == positive).to_numpy(), frame[viewpoint].astype(str).to_numpy()
     found = {method: np.zeros(len(y), dtype=bool) for method in (nerm_decisions, usual_decisions)}
     each: list[float] = []
-    cut = StratifiedKFold(folds, shuffle=True, random_state=0).split(y, np.char.add(group.astype(str), y.astype(str)))
+    cut = StratifiedKFold(folds, shuffle=True, random_state=0).split(
+        y, np.char.add(group.astype(str), y.astype(str))
+    )
     for train, test in cut:
         for method, decided in found.items():
             decided[test] = method(frame.iloc[train], frame.iloc[test], target, positive, viewpoint)
@@ -110,12 +123,16 @@ def measured(name: str, folds: int) -> None:
     print(f"{name}: {len(y):,} rows, {folds} folds")
     print(f"  accuracy {ours['accuracy']:.4f}, logistic regression {usual['accuracy']:.4f}", end="")
     print(f" ({ours['accuracy'] - usual['accuracy']:+.4f})")
-    print(f"  difference {ours['difference']:+.4f}, logistic regression {usual['difference']:+.4f}; folds: {shown}")
+    print(
+        f"  difference {ours['difference']:+.4f}, logistic regression {usual['difference']:+.4f}; folds: {shown}"
+    )
     print(f"  positive rates (labels): {rates}", flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", choices=list(FILES), default=list(FILES))
     parser.add_argument("--folds", type=int, default=5)
     given = parser.parse_args()

@@ -17,12 +17,13 @@
     python benchmarks/engine.py kernel-logistic                   the same with the logistic loss beside SVC's hinge
     python benchmarks/engine.py kernel-path                       20 values of eta against one, with a kernel
 
-Every contestant runs in a process of its own (peak memory is that process's), is timed after its imports and one tiny
-problem, and is killed from outside --limit seconds after it was ready or gave its last answer. Objectives are computed
-here from the coefficients. The gap of every contestant is taken to the same lower bound, nerm's, itself recomputed here
-from its multipliers: a claim of success is not success, and who does not reach the accuracy is not counted as the
-fastest. A ratio is a contestant's time over nerm's. How each peer is set up, and how its tolerance is chosen in its
-favour, is written in benchmarks/peers.py; the problems are in benchmarks/tasks.py.
+Every contestant runs in a process of its own (peak memory is that process's), is timed after its imports and
+one tiny problem, and is killed from outside --limit seconds after it was ready or gave its last answer.
+Objectives are computed here from the coefficients. The gap of every contestant is taken to the same lower
+bound, nerm's, itself recomputed here from its multipliers: a claim of success is not success, and who does
+not reach the accuracy is not counted as the fastest. A ratio is a contestant's time over nerm's. How each
+peer is set up, and how its tolerance is chosen in its favour, is written in benchmarks/peers.py; the problems
+are in benchmarks/tasks.py.
 """
 
 from __future__ import annotations
@@ -139,7 +140,9 @@ def measure(name: str, task: Task, limit: float) -> Row:
             break
         if word != "partial":
             end, ready = time.monotonic() + limit, True
-        if np.isnan(row["objective"]) or found["objective"] < row["objective"]:  # a later answer may be a worse one
+        if (
+            np.isnan(row["objective"]) or found["objective"] < row["objective"]
+        ):  # a later answer may be a worse one
             row |= found
     process.kill()
     process.join()
@@ -155,7 +158,9 @@ def table(case: Case, n: int, lam: float, eta: float, limit: float) -> list[Row]
     limit *= 1 if case.peers else ALONE
     kind = "onehot" if case.suite == "growth" else case.suite
     task = Task(kind, n, case.d, lam, eta, case.accuracy)
-    print(f"\n{case.suite}: n = {n}, d = {case.d}, lambda = {lam:g}, eta = {eta:g}, accuracy {case.accuracy:g}")
+    print(
+        f"\n{case.suite}: n = {n}, d = {case.d}, lambda = {lam:g}, eta = {eta:g}, accuracy {case.accuracy:g}"
+    )
     print("contestant       objective       gap   seconds  peak MiB    ratio  reached, note")
     head = dict(zip(HEAD, (case.suite, n, case.d, lam, eta, case.accuracy, limit), strict=True))
     ours, rows, plain = measure("nerm", task, limit), [], None
@@ -180,7 +185,9 @@ def table(case: Case, n: int, lam: float, eta: float, limit: float) -> list[Row]
 def run(case: Case, limit: float) -> list[Row]:
     if case.suite in PATHS:
         return [path(case, n, lam, limit) for n, lam in product(case.n, case.lam)]
-    rows = [row for n, lam, eta in product(case.n, case.lam, case.eta) for row in table(case, n, lam, eta, limit)]
+    rows = [
+        row for n, lam, eta in product(case.n, case.lam, case.eta) for row in table(case, n, lam, eta, limit)
+    ]
     return [*rows, *growth(rows)] if case.suite == "growth" else rows
 
 
@@ -210,7 +217,9 @@ def path(case: Case, n: int, lam: float, limit: float) -> Row:
         return row
     cold, seconds = np.array(row["cold"]), row["seconds"]
     row["ratio"] = seconds / np.median(cold)
-    print(f"path {seconds:.3f} s, gap {row['worst_gap']:.1e}, {row['passes']} passes, iterations: {row['iterations']}")
+    print(
+        f"path {seconds:.3f} s, gap {row['worst_gap']:.1e}, {row['passes']} passes, iterations: {row['iterations']}"
+    )
     print(
         f"each alone, cold: median {np.median(cold):.3f} s, from {cold.min():.3f} to {cold.max():.3f}, "
         f"together {cold.sum():.3f} s, worst gap {row['worst_cold_gap']:.1e}, iterations {row['cold_iterations']}"
@@ -253,7 +262,9 @@ def summary(rows: list[Row]) -> list[str]:
         allowed = row.get("allowed") or (MEMORY.get((row["suite"], row["n"])) if ours else None)
         if allowed:
             holds = "holds" if row["peak"] <= allowed else "FAILS"
-            lines.append(f"{place}: target: peak memory at most {allowed:.0f} MiB; measured {row['peak']:.0f}: {holds}")
+            lines.append(
+                f"{place}: target: peak memory at most {allowed:.0f} MiB; measured {row['peak']:.0f}: {holds}"
+            )
         if "exponent" in row:
             holds = "holds" if row["exponent"] <= EXPONENT else "FAILS"
             grows = f"time grows like n^{row['exponent']:.2f} from n = {row['from']}"
@@ -261,7 +272,9 @@ def summary(rows: list[Row]) -> list[str]:
         if row["suite"] in PATHS and "ratio" in row:
             most = PATHS[row["suite"]]
             holds = "holds" if row["ratio"] <= most else "FAILS"
-            lines.append(f"{place}: target: at most {most:g} cold solves; 20 values take {row['ratio']:.1f}: {holds}")
+            lines.append(
+                f"{place}: target: at most {most:g} cold solves; 20 values take {row['ratio']:.1f}: {holds}"
+            )
     return lines
 
 
@@ -310,13 +323,19 @@ def remember(rows: list[Row], file: Path) -> None:
         for row in rows
         if row["suite"] in PATHS and "ratio" in row
     ]
-    head, *old = file.read_text().splitlines() if file.exists() else ["version,suite,rows,accuracy,against,ratio"]
+    head, *old = (
+        file.read_text().splitlines() if file.exists() else ["version,suite,rows,accuracy,against,ratio"]
+    )
     same = {line.rpartition(",")[0] for line in lines}
-    file.write_text("\n".join([head, *(line for line in old if line.rpartition(",")[0] not in same), *lines]) + "\n")
+    file.write_text(
+        "\n".join([head, *(line for line in old if line.rpartition(",")[0] not in same), *lines]) + "\n"
+    )
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("suite", choices=["all", *SUITES])
     parser.add_argument("--n", type=int, nargs="+", help="rows")
     parser.add_argument("--d", type=int, help="columns")
@@ -330,10 +349,14 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every n, for a trial")
     parser.add_argument("--json", type=Path, help="file for all rows, the summary and the versions")
-    parser.add_argument("--history", type=Path, help="table to which this version's ratios are added, as history.csv")
+    parser.add_argument(
+        "--history", type=Path, help="table to which this version's ratios are added, as history.csv"
+    )
     args = parser.parse_args(argv)
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in vars(args).items()}
-    changes = {key: given[key] for key in ("n", "d", "lam", "eta", "accuracy", "peers") if given[key] is not None}
+    changes = {
+        key: given[key] for key in ("n", "d", "lam", "eta", "accuracy", "peers") if given[key] is not None
+    }
     if args.suite == "all" and changes:
         parser.error(f"'all' has its own {', '.join(changes)}: name one suite to change them")
     rows: list[Row] = []
@@ -341,12 +364,16 @@ def main(argv: list[str] | None = None) -> None:
         rows += run(replace(case, n=tuple(max(200, round(n * args.scale)) for n in case.n)), args.limit)
     lines = summary(rows)
     if args.suite == "all":
-        lines += wide.run([name for name in wide.FAMILIES if name != "news" or "NERM_DATA" in os.environ], args.scale)
+        lines += wide.run(
+            [name for name in wide.FAMILIES if name != "news" or "NERM_DATA" in os.environ], args.scale
+        )
         lines += [*paths.run(paths.here(), args.scale), *norms.run(args.scale)]
     print("\nsummary", *lines, sep="\n")
     if args.json:
         finite = [{key: None if value != value else value for key, value in row.items()} for row in rows]
-        args.json.write_text(json.dumps({"versions": versions(), "rows": finite, "summary": lines}, indent=1) + "\n")
+        args.json.write_text(
+            json.dumps({"versions": versions(), "rows": finite, "summary": lines}, indent=1) + "\n"
+        )
     if args.history:
         remember(rows, args.history)
 

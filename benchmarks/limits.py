@@ -2,9 +2,10 @@
 
     python benchmarks/limits.py --peer 2
 
-Ten limits between the plain model's C_psi and psi(0). A single solve is `Problem.solve` at the eta found, cold,
-timed next to each search; all answers to the certified relative gap 1e-6. Clarabel solves the constrained cvxpy model
-of the same distinct rows (`Problem.to_cvxpy`) for the first few limits only, since it takes minutes.
+Ten limits between the plain model's C_psi and psi(0). A single solve is `Problem.solve` at the eta found,
+cold, timed next to each search; all answers to the certified relative gap 1e-6. Clarabel solves the
+constrained cvxpy model of the same distinct rows (`Problem.to_cvxpy`) for the first few limits only, since it
+takes minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--family", choices=FAMILIES, default="one-hot")
     parser.add_argument("--n", type=int, default=60_420)
     parser.add_argument("--limits", type=int, default=10)
@@ -60,7 +63,9 @@ def main() -> None:
         if k < chosen.peer:
             peer, other = timed(lambda problem=problem: problem.solve("clarabel"))
             peers.append(peer / seconds)
-            line += f"; clarabel {peer:.1f} s = {peers[-1]:.0f} times, gap {other.certificate.relative_gap:.1e}"
+            line += (
+                f"; clarabel {peer:.1f} s = {peers[-1]:.0f} times, gap {other.certificate.relative_gap:.1e}"
+            )
         print(line, flush=True)
     print(f"most: {max(ratios):.1f} single solves, median {median(ratios):.1f}")
     if peers:

@@ -4,12 +4,13 @@
     python benchmarks/neutral.py --data adult --seeds 2 --limits 0.01 --measures parity --csv rows.csv
     python benchmarks/neutral.py --csv benchmarks/neutral_rows.csv      goes on with the runs behind decision 0010
 
-Needs the UCI files in NERM_DATA (or a connection). Rows are split 70/30, stratified by label and viewpoint, and coded
-one-hot. Every method is brought to the limit on its training rows: where it takes a level, that is asked for, else its
-weight is searched (`level`). Of its models within the limit the most accurate one on the training rows is taken that
-keeps half of the plain model's positive rate in each group; where there is none, the most accurate one, and it counts
-as `collapsed`. `returned` is the share of runs that ended within the limit, not all predictions alike; other columns
-are means over those, with standard errors. A method that draws its predictions is measured by its chances.
+Needs the UCI files in NERM_DATA (or a connection). Rows are split 70/30, stratified by label and viewpoint,
+and coded one-hot. Every method is brought to the limit on its training rows: where it takes a level, that is
+asked for, else its weight is searched (`level`). Of its models within the limit the most accurate one on the
+training rows is taken that keeps half of the plain model's positive rate in each group; where there is none,
+the most accurate one, and it counts as `collapsed`. `returned` is the share of runs that ended within the
+limit, not all predictions alike; other columns are means over those, with standard errors. A method that
+draws its predictions is measured by its chances.
 """
 
 from __future__ import annotations
@@ -105,7 +106,9 @@ def signed(measure: str, chance: np.ndarray, v: np.ndarray) -> float:
     return float(-np.diff(by_group(chance, v))[0] if measure == "parity" else ((2 * chance - 1) * v).mean())
 
 
-def bisected(split: Split, limit: float, measure: str, fit: Callable[[float], Any], low: float, high: float) -> Any:
+def bisected(
+    split: Split, limit: float, measure: str, fit: Callable[[float], Any], low: float, high: float
+) -> Any:
     """Yield models of a bisection for the weight, from nearly plain to beyond neutral, that just meets the limit."""
     toward = np.sign(signed(measure, split.plain_chances, split.v))
     for weight in (high, low):
@@ -121,8 +124,9 @@ def bisected(split: Split, limit: float, measure: str, fit: Callable[[float], An
 def searchfair(split: Split, limit: float, measure: str, loss: Any) -> Iterator[Any]:
     """SearchFair (Lohaus, Perrot, von Luxburg, 2020): one convex side of the measure, its weight found by bisection.
 
-    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f), minus 1: a
-    one-sided term, on the side that the plain model leans to. They search for parity 0, here it is the level.
+    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f),
+    minus 1: a one-sided term, on the side that the plain model leans to. They search for parity 0, here it is
+    the level.
     """
     side = "agreement" if signed(measure, split.plain_chances, split.v) > 0 else "disagreement"
     problem = split.problem(loss, Neutrality(Hinge(), weights=MEASURES[measure][1], side=side))
@@ -150,7 +154,9 @@ def exponentiated(split: Split, limit: float, measure: str) -> Iterator[Any]:
     share = max(np.mean(split.v > 0), np.mean(split.v < 0))
     for eps in share * limit * np.array([1.0, 0.9, 0.7, 0.4, 0.1]):
         model = baselines.FairlearnReduction(eps=eps)
-        yield split.once(("fairlearn", eps), lambda model=model: model.fit(split.X, split.y, viewpoint=split.v))
+        yield split.once(
+            ("fairlearn", eps), lambda model=model: model.fit(split.X, split.y, viewpoint=split.v)
+        )
 
 
 def fitted(make: Callable[..., Any], split: Split, limit: float, measure: str) -> Iterator[Any]:
@@ -174,10 +180,14 @@ METHODS = {  # "unprocessed" is eta-LR at its most neutral, "fairlearn-cuts" its
     "searchfair-logistic": Method(partial(searchfair, loss=Logistic())),
     "thresholds": Method(partial(fitted, lambda s, *of: baselines.GroupThresholds(s.plain, *of)), **SEES),
     "unprocessed": Method(partial(fitted, lambda s, *of: baselines.Unprocessed(eta_lr_at(s), *of)), **SEES),
-    "fairlearn-cuts": Method(partial(fitted, lambda s, t, _: baselines.FairlearnThresholds(limit=t)), **SEES, **DRAWN),
+    "fairlearn-cuts": Method(
+        partial(fitted, lambda s, t, _: baselines.FairlearnThresholds(limit=t)), **SEES, **DRAWN
+    ),
 }
 if hasattr(nerm.Problem, "neutralize"):
-    METHODS |= {f"nerm-{p}": Method(partial(neutralized, prefer=p), level="asked") for p in ("accuracy", "auc")}
+    METHODS |= {
+        f"nerm-{p}": Method(partial(neutralized, prefer=p), level="asked") for p in ("accuracy", "auc")
+    }
 
 
 def run(data: str, seed: int, measures: list[str], options: Any) -> list[dict[str, Any]]:
@@ -194,14 +204,20 @@ def run(data: str, seed: int, measures: list[str], options: Any) -> list[dict[st
     for loss in (Hinge(), Logistic()):
         split.problem(loss).solve()  # what compiles has compiled
     return [
-        dict(zip(KEYS, (data, measure, limit, name, seed), strict=True)) | attempt(METHODS[name], split, limit, measure)
+        dict(zip(KEYS, (data, measure, limit, name, seed), strict=True))
+        | attempt(METHODS[name], split, limit, measure)
         for measure, limit, name in cells
     ]
 
 
 def attempt(method: Method, split: Split, limit: float, measure: str) -> dict[str, Any]:
     """Return what one method reached: of its models within the limit, one that has not collapsed, the most accurate."""
-    row = {"sees_group": method.sees_group, "randomised": method.randomised, "level": method.level, "reason": ""}
+    row = {
+        "sees_group": method.sees_group,
+        "randomised": method.randomised,
+        "level": method.level,
+        "reason": "",
+    }
     least = 0.5 * by_group(split.plain_chances, split.v)
     started, found, split.charged = time.perf_counter(), [], {}
     try:
@@ -219,7 +235,10 @@ def attempt(method: Method, split: Split, limit: float, measure: str) -> dict[st
     stands, _, _, value, model = max(found)
     scores = scores_of(model, split.X_test, split.v_test)
     chance = chances(scores, method.randomised)
-    row |= {"accuracy": 1 - np.abs((split.y_test > 0) - chance).mean(), "auc": roc_auc_score(split.y_test, scores)}
+    row |= {
+        "accuracy": 1 - np.abs((split.y_test > 0) - chance).mean(),
+        "auc": roc_auc_score(split.y_test, scores),
+    }
     row |= {"train": value, "test": signed(measure, chance, split.v_test), "collapsed": not stands}
     return row | dict(zip(("rate+", "rate-"), by_group(chance, split.v_test), strict=True))
 
@@ -228,7 +247,9 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return means over the seeds, with the standard errors of accuracy and AUC."""
     shown = ["accuracy", "auc", "train", "test", "rate+", "rate-", "seconds", "returned", "collapsed"]
     rows = rows.reindex(columns=dict.fromkeys([*rows.columns, *shown])).astype(dict.fromkeys(shown, float))
-    groups = rows.groupby(["data", "measure", "limit", "method", "sees_group", "randomised", "level"], sort=False)
+    groups = rows.groupby(
+        ["data", "measure", "limit", "method", "sees_group", "randomised", "level"], sort=False
+    )
     means = groups[shown].mean()
     for place, column in ((1, "accuracy"), (3, "auc")):
         means.insert(place, f"±{column[:3]}", groups[column].sem())
@@ -236,16 +257,24 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", default=["adult", "bank", "german"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--limits", nargs="+", type=float, default=[0.05, 0.02, 0.01])
     parser.add_argument("--measures", nargs="+", default=list(MEASURES), choices=list(MEASURES))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="METHOD")
-    parser.add_argument("--lam", type=float, default=1.0, help="regularization weight, sum form (C = 1 / lam)")
+    parser.add_argument(
+        "--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="METHOD"
+    )
+    parser.add_argument(
+        "--lam", type=float, default=1.0, help="regularization weight, sum form (C = 1 / lam)"
+    )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--csv", help="a file for the rows, one a run; what it holds already is not run again")
+    parser.add_argument(
+        "--csv", help="a file for the rows, one a run; what it holds already is not run again"
+    )
     options = parser.parse_args()
     parts = [pd.read_csv(options.csv)] if options.csv and os.path.exists(options.csv) else []
     options.done = {row for part in parts for row in part[KEYS].itertuples(index=False, name=None)}

@@ -3,8 +3,9 @@
     python benchmarks/norms.py                           20,000 x 50, every regularizer, a line each
     python benchmarks/norms.py --scale 0.1
 
-Hinge, eta = 1, gap 1e-6 by nerm's certificate for both. Clarabel gets the model that `Problem.to_cvxpy` writes, at its
-own default tolerances; compiling is part of its time. The engine's barrier for norms was chosen on other draws.
+Hinge, eta = 1, gap 1e-6 by nerm's certificate for both. Clarabel gets the model that `Problem.to_cvxpy`
+writes, at its own default tolerances; compiling is part of its time. The engine's barrier for norms was
+chosen on other draws.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def run(scale: float = 1.0) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", type=float, default=1.0)
     print("", *run(parser.parse_args().scale), sep="\n")
 

@@ -2,8 +2,9 @@
 
     python benchmarks/overhead.py --repeat 15
 
-The three take turns, so that a noisy machine is noisy to all; medians of seconds and their ratios. `Problem.solve` adds
-the session and the certificate, `NeutralSVC.fit` the checks, the binding of the data and the facts that bounds ask for.
+The three take turns, so that a noisy machine is noisy to all; medians of seconds and their ratios.
+`Problem.solve` adds the session and the certificate, `NeutralSVC.fit` the checks, the binding of the data and
+the facts that bounds ask for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from tasks import one_hot
 
 import nerm
-from nerm.engine import Engine
+from nerm.solvers.interior_point import Engine
 
 
 def contestants(n: int, eta: float) -> dict[str, Callable[[], Any]]:
@@ -37,7 +38,9 @@ def contestants(n: int, eta: float) -> dict[str, Callable[[], Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--n", type=int, default=60_420)
     parser.add_argument("--eta", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--repeat", type=int, default=15)

@@ -3,11 +3,12 @@
     python benchmarks/paths.py                           all families, one line each, then a line for every target
     python benchmarks/paths.py mixed bank --scale 0.2    some of them, on fewer rows
 
-Hinge, lambda = 1 in sum form, eta = 0 and 19 values from 0.01 to 100, gap 1e-6, as a user has it: `Problem.path` beside
-`Problem.solve` at each of the weights on a freshly bound problem, certificates included, with the same cores for both.
-`work` is what no noise touches: iterations, each by the share of the rows that it looks at, of the path over the median
-of a single solve. The start of a path from its neighbour was tuned on Adult, German, `correlated` and `mixed` of
-tasks.py with seeds 0 and 2; those are marked. All others are draws of other seeds and sizes, and other data.
+Hinge, lambda = 1 in sum form, eta = 0 and 19 values from 0.01 to 100, gap 1e-6, as a user has it:
+`Problem.path` beside `Problem.solve` at each of the weights on a freshly bound problem, certificates
+included, with the same cores for both. `work` is what no noise touches: iterations, each by the share of the
+rows that it looks at, of the path over the median of a single solve. The start of a path from its neighbour
+was tuned on Adult, German, `correlated` and `mixed` of tasks.py with seeds 0 and 2; those are marked. All
+others are draws of other seeds and sizes, and other data.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ def breast_cancer(scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return 569 tumours by 29 standardised measures: benign or not, neutral to whether the radius is large."""
     X, y = load_breast_cancer(return_X_y=True)
     radius = X[:, 0]
-    return StandardScaler().fit_transform(X[:, 1:]), 2.0 * y - 1, np.where(radius > np.median(radius), 1.0, -1.0)
+    return (
+        StandardScaler().fit_transform(X[:, 1:]),
+        2.0 * y - 1,
+        np.where(radius > np.median(radius), 1.0, -1.0),
+    )
 
 
 #: By name: the draw, most median single solves that a path may take, and whether constants were tuned on it.
@@ -80,7 +85,14 @@ def measure(family: str, scale: float) -> str:
     ratios = seconds / wall, cpu / processor, rows / median(works)
     passes = round(sum(s.stats.details.get("passes", 0) for s in found))
     share = cpu / sum(single[1] for single in singles)
-    line = (f"{seconds:.2f}", f"{wall:.3f}", *(f"{r:.1f}" for r in ratios), f"{share:.2f}", passes, f"{gap:.1e}")
+    line = (
+        f"{seconds:.2f}",
+        f"{wall:.3f}",
+        *(f"{r:.1f}" for r in ratios),
+        f"{share:.2f}",
+        passes,
+        f"{gap:.1e}",
+    )
     print(ROW.format(family + "*" * tuned, f"{X.shape[0]} x {X.shape[1]}", *line), flush=True)
     good = "met" if gap <= TOL and min(ratios[:2]) <= most else "MISSED"
     what = f"path of 20, {family}{' (tuned on)' * tuned}: at most {most} median single solves"
@@ -100,7 +112,9 @@ def here() -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("family", nargs="*", help=f"of {', '.join(FAMILIES)}; by default all")
     parser.add_argument("--scale", type=float, default=1.0)
     chosen = parser.parse_args()

@@ -1,14 +1,16 @@
 """The contestants, nerm first. Each is a generator: it yields None once it is ready, then answers, ever more accurate.
 
-It is asked no more after the first answer that is accurate enough, and only that answer's time counts: nobody pays for
-having been asked too much or too little. `timed` takes the median of 5 runs where one takes less than a second.
+It is asked no more after the first answer that is accurate enough, and only that answer's time counts: nobody
+pays for having been asked too much or too little. `timed` takes the median of 5 runs where one takes less
+than a second.
 
-Settings. The cvxpy models tie the scores f = Xw + b by an equality; for kernels the exact dual is given as an explicit
-QP (`nerm.svm.dual_qp`), which suits them better than the kernel primal. Compiling is part of the time: a user pays for
-it too. Tolerances are the asked accuracy times 10, 1, 0.1 and 0.01, in the options of SETTINGS; iteration limits are so
-high that only the clock stops a solver. LIBLINEAR and ReHLine know no free intercept: they get a column of 10s, whose
-weight is part of their norm. LIBLINEAR, LogisticRegression and SVC know no neutrality: they solve the easier problem of
-eta = 0. SVC runs at its default tolerance only, with as much cache as nerm's SMO.
+Settings. The cvxpy models tie the scores f = Xw + b by an equality; for kernels the exact dual is given as an
+explicit QP (`nerm.svm.dual_qp`), which suits them better than the kernel primal. Compiling is part of the
+time: a user pays for it too. Tolerances are the asked accuracy times 10, 1, 0.1 and 0.01, in the options of
+SETTINGS; iteration limits are so high that only the clock stops a solver. LIBLINEAR and ReHLine know no free
+intercept: they get a column of 10s, whose weight is part of their norm. LIBLINEAR, LogisticRegression and SVC
+know no neutrality: they solve the easier problem of eta = 0. SVC runs at its default tolerance only, with as
+much cache as nerm's SMO.
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ def problem(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Any:
 
 def engine(bound: Any) -> Any:
     """Prepare the engine on the blocks of a problem."""
-    from nerm.engine import Engine
+    from nerm.solvers.interior_point import Engine
 
     return Engine(bound.hypothesis.X, bound.blocks, bound.divisor, intercept=bound.intercept)
 
@@ -118,7 +120,9 @@ def nerm_engine(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     facts = {"peak": peak(), "data": size(X)}
     given = found.multipliers.spread(bound.rows, bound.one_sided)
     facts["bound"] = task.dual_bound(X, y, v, (given.alpha, given.beta_plus, given.beta_minus, given.theta))
-    note = f"{found.iterations} iterations, {found.details['passes']} passes, {bound.hypothesis.n} distinct rows"
+    note = (
+        f"{found.iterations} iterations, {found.details['passes']} passes, {bound.hypothesis.n} distinct rows"
+    )
     yield Answer(seconds, found.coef, found.intercept, note, facts)
 
 
@@ -126,7 +130,9 @@ def nerm_kernel(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     """Solve the problem as a user does, `solver="auto"`, nerm's certificate included."""
     problem(small(task), *small(task).data()).solve(tol=task.accuracy)
     yield None
-    seconds, found = timed(lambda: problem(task, X, y, v).solve(tol=task.accuracy))  # a fresh one: it keeps its matrix
+    seconds, found = timed(
+        lambda: problem(task, X, y, v).solve(tol=task.accuracy)
+    )  # a fresh one: it keeps its matrix
     facts, m = {"peak": peak(), "data": size(X)}, found.multipliers
     facts["bound"] = task.dual_bound(X, y, v, (m.alpha, m.beta_plus, m.beta_minus, m.theta))
     note = f"{found.stats.solver}, {found.stats.certify_seconds:.3f} s of it for the certificate"
@@ -227,7 +233,13 @@ def liblinear(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
 
     yield None
     for tol in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5):
-        settings = {"loss": "hinge", "dual": True, "intercept_scaling": CONSTANT, "max_iter": 10**6, "random_state": 0}
+        settings = {
+            "loss": "hinge",
+            "dual": True,
+            "intercept_scaling": CONSTANT,
+            "max_iter": 10**6,
+            "random_state": 0,
+        }
         machine = LinearSVC(C=1 / task.lam, tol=tol, **settings)
         seconds, _ = timed(lambda machine=machine: machine.fit(X, y))
         yield Answer(seconds, machine.coef_[0], float(machine.intercept_[0]), f"eta = 0, tol {tol:g}")
@@ -260,10 +272,11 @@ def svc(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
 def rehline(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     """Maximise over theta in [0, 1] the concave F(theta), one ReHLine run on 3 n hinges a value.
 
-    ReHLine knows no maximum; max(C+, C-) is that of theta C+ + (1 - theta) C-, and F' = eta (C+ - C-) at the minimiser.
-    Its zero is found by the Illinois rule (regula falsi that halves an end kept twice). Each run starts from the last
-    one's multipliers and is as accurate as the gap so far deserves. Between two ends with F' of both signs, the point
-    at which C+ = C- by interpolation is tried as well: it is nearly always better than either.
+    ReHLine knows no maximum; max(C+, C-) is that of theta C+ + (1 - theta) C-, and F' = eta (C+ - C-) at the
+    minimiser. Its zero is found by the Illinois rule (regula falsi that halves an end kept twice). Each run
+    starts from the last one's multipliers and is as accurate as the gap so far deserves. Between two ends
+    with F' of both signs, the point at which C+ = C- by interpolation is tried as well: it is nearly always
+    better than either.
     """
     from rehline import ReHLine_solver
 

@@ -2,9 +2,10 @@
 
     NERM_DATA=... python benchmarks/ramp.py --eta 0.3 1 3
 
-Rows are split 70/30 at random. For each weight: the steps of the convex-concave procedure and its seconds, whether the
-objective fell at every step, how well every step was certified; on the test rows accuracy, AUC, the rates of positive
-predictions in both groups, and their difference. The hinge, the logistic function and eta = 0 stand beside it.
+Rows are split 70/30 at random. For each weight: the steps of the convex-concave procedure and its seconds,
+whether the objective fell at every step, how well every step was certified; on the test rows accuracy, AUC,
+the rates of positive predictions in both groups, and their difference. The hinge, the logistic function and
+eta = 0 stand beside it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,21 @@ def measured(scores: np.ndarray, y: np.ndarray, v: np.ndarray) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--eta", type=float, nargs="+", default=[0.3, 1.0, 3.0])
     parser.add_argument("--width", type=float, default=1.0)
     parser.add_argument("--lam", type=float, default=1e-3, help="in mean form")
     parser.add_argument("--loss", choices=LOSSES, default="logistic")
     parser.add_argument("--data", nargs="+", default=["adult", "bank", "german"])
     given = parser.parse_args()
-    surrogates = {"none": None, "hinge": nerm.Hinge(), "logistic": nerm.Logistic(), "ramp": nerm.Ramp(given.width)}
+    surrogates = {
+        "none": None,
+        "hinge": nerm.Hinge(),
+        "logistic": nerm.Logistic(),
+        "ramp": nerm.Ramp(given.width),
+    }
     print(
         "data, surrogate, eta, status, steps, falls, worst gap, seconds; accuracy, AUC, rates of -1 and +1, difference"
     )

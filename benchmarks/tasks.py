@@ -1,6 +1,7 @@
 """The problems of the benchmark: data drawn from a seed, the objective, and a lower bound on it; numpy only.
 
-In mean form, with a margin function phi (hinge or logistic), rows x_i, labels y_i and a viewpoint v_i of -1/+1:
+In mean form, with a margin function phi (hinge or logistic), rows x_i, labels y_i and a viewpoint v_i of
+-1/+1:
 
     P = mean phi(y f) + lambda / (2 n) |w|^2 + eta max(mean phi(v f), mean phi(-v f)),     f = X w + b  or  f = K c + b.
 """
@@ -17,7 +18,9 @@ from scipy.special import xlogy
 BLOCK = 1000  # rows of a kernel matrix that are held at a time
 
 
-def one_hot(n: int, columns: int = 100, attributes: int = 13, seed: int = 0) -> tuple[Any, np.ndarray, np.ndarray]:
+def one_hot(
+    n: int, columns: int = 100, attributes: int = 13, seed: int = 0
+) -> tuple[Any, np.ndarray, np.ndarray]:
     """Draw one-hot data with a label and a viewpoint from correlated logistic models."""
     rng = np.random.default_rng(seed)
     sizes = [columns // attributes + (a < columns % attributes) for a in range(attributes)]
@@ -30,10 +33,14 @@ def one_hot(n: int, columns: int = 100, attributes: int = 13, seed: int = 0) -> 
     return X, *_targets(X, rng)
 
 
-def correlated(n: int, columns: int = 100, attributes: int = 13, seed: int = 0) -> tuple[Any, np.ndarray, np.ndarray]:
+def correlated(
+    n: int, columns: int = 100, attributes: int = 13, seed: int = 0
+) -> tuple[Any, np.ndarray, np.ndarray]:
     """Draw one-hot data whose attributes are cut from correlated Gaussian variables."""
     rng = np.random.default_rng(seed)
-    latent = rng.normal(size=(n, 3)) @ rng.normal(size=(3, attributes)) + 0.7 * rng.normal(size=(n, attributes))
+    latent = rng.normal(size=(n, 3)) @ rng.normal(size=(3, attributes)) + 0.7 * rng.normal(
+        size=(n, attributes)
+    )
     sizes = [columns // attributes + (a < columns % attributes) for a in range(attributes)]
     index = np.empty((n, attributes), dtype=np.int32)
     for a, size in enumerate(sizes):

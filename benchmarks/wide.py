@@ -5,12 +5,13 @@
     python benchmarks/wide.py large                      50,000 x 200,000: time and memory
     python benchmarks/wide.py uniform --scale 0.1        a trial
 
-Hinge, eta = 1, lambda = 1 in sum form. nerm's time is `Problem.solve` with its certificate, after one tiny problem;
-binding the data is a column of its own. LIBLINEAR is scikit-learn's LinearSVC at its default tolerance, after a tiny
-problem as well. The two take turns, the least of three counts, in a process that does nothing else; memory is what the
-peak of that process grows by from before the data are bound. The constants of `nerm.wide` were chosen on draws of
-3,000 x 9,000 (uniform and Zipf columns, seed 0, rows of unit length and raw); what is printed here are other draws
-(seed 1), `raw` rows that were not normalised, and news texts (NERM_DATA) that were never looked at before.
+Hinge, eta = 1, lambda = 1 in sum form. nerm's time is `Problem.solve` with its certificate, after one tiny
+problem; binding the data is a column of its own. LIBLINEAR is scikit-learn's LinearSVC at its default
+tolerance, after a tiny problem as well. The two take turns, the least of three counts, in a process that does
+nothing else; memory is what the peak of that process grows by from before the data are bound. The constants
+of `nerm.solvers.newton_alm` were chosen on draws of 3,000 x 9,000 (uniform and Zipf columns, seed 0, rows of
+unit length and raw); what is printed here are other draws (seed 1), `raw` rows that were not normalised, and
+news texts (NERM_DATA) that were never looked at before.
 """
 
 from __future__ import annotations
@@ -29,10 +30,24 @@ import pandas as pd
 import scipy.sparse as sp
 
 ROW = "{:<9}{:>15}{:>10}{:>7}{:>10}{:>9}{:>8}{:>9}{:>8}{:>10}{:>11}"
-HEAD = ("family", "size", "entries", "gap", "LIBLINEAR", "nerm", "ratio", "by cpu", "bind", "gap found", "MiB (data)")
+HEAD = (
+    "family",
+    "size",
+    "entries",
+    "gap",
+    "LIBLINEAR",
+    "nerm",
+    "ratio",
+    "by cpu",
+    "bind",
+    "gap found",
+    "MiB (data)",
+)
 
 
-def drawn(n: int, d: int, *, zipf: bool, unit: bool = True, entries: int = 60, seed: int = 1) -> tuple[Any, Any, Any]:
+def drawn(
+    n: int, d: int, *, zipf: bool, unit: bool = True, entries: int = 60, seed: int = 1
+) -> tuple[Any, Any, Any]:
     """Return rows of 60 words, drawn evenly or by Zipf's law; y and v are noisy, correlated halves."""
     rng = np.random.default_rng(seed)
     odds = 1.0 / np.arange(1, d + 1) if zipf else np.ones(d)
@@ -118,7 +133,9 @@ def _both(problem: Any) -> list[tuple[float, float, Any]]:
     return [timed(lambda tol=tol: problem.solve(tol=tol)) for tol in (1e-4, 1e-6)]
 
 
-def stacked_at_theta(X: Any, y: np.ndarray, v: np.ndarray, solution: Any, ours: tuple[float, float, Any]) -> None:
+def stacked_at_theta(
+    X: Any, y: np.ndarray, v: np.ndarray, solution: Any, ours: tuple[float, float, Any]
+) -> None:
     """Give LIBLINEAR the answer to the search, theta, and let it solve the one problem that is left."""
     from sklearn.svm import LinearSVC
 
@@ -142,7 +159,9 @@ def run(families: list[str], scale: float = 1.0, loss: str = "hinge", *, theta: 
     lines = []
     for family in families:
         mine, other = multiprocessing.get_context("spawn").Pipe()
-        process = multiprocessing.get_context("spawn").Process(target=measure, args=(family, scale, loss, theta, other))
+        process = multiprocessing.get_context("spawn").Process(
+            target=measure, args=(family, scale, loss, theta, other)
+        )
         process.start()
         process.join()
         while mine.poll():
@@ -155,7 +174,9 @@ def run(families: list[str], scale: float = 1.0, loss: str = "hinge", *, theta: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("family", nargs="*", help=f"of {', '.join(FAMILIES)}; by default all")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--loss", choices=("hinge", "logistic"), default="hinge")

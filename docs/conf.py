@@ -2,9 +2,9 @@
 
     sphinx-build -n -W --keep-going -b html docs build/docs
 
-Nothing is executed and nothing is fetched, neither by the build nor by its readers: MathJax comes from a package of the
-extra ``docs`` and is part of the site. Two folders here are written by every build and not kept: ``api/``, one page a
-room of nerm, and ``notebooks/``, copies whose links lead to the pages of the site.
+Nothing is executed and nothing is fetched, neither by the build nor by its readers: MathJax comes from a
+package of the extra ``docs`` and is part of the site. Two folders here are written by every build and not
+kept: ``api/``, one page a room of nerm, and ``notebooks/``, copies whose links lead to the pages of the site.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ maximum_signature_line_length = 110
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 highlight_language = "none"  # an indented block is a formula
-# Types in signatures may lead nowhere: numpy's and friends' (their inventories would have to be fetched), and nerm's
-# own that are not public. Every other reference must arrive.
+# Types in signatures may lead nowhere: numpy's and friends' (their inventories would have to be fetched), and
+# nerm's own that are not public. Every other reference must arrive.
 nitpick_ignore_regex = [("py:class", r".*"), ("py:.*", r"(?!nerm\.).*")]
 
 html_theme = "furo"
 html_title = "nerm"
 html_theme_options = {"navigation_with_keys": True}
-# One file that draws formulas as SVG: it needs no fonts, so that it also works where pages are opened from a folder.
+# One file that draws formulas as SVG: it needs no fonts, so that it also works where pages are opened from a
+# folder.
 MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
 mathjax_path = MATHJAX.name
 html_static_path = ["_static", str(MATHJAX)]

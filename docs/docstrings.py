@@ -9,7 +9,9 @@ from textwrap import dedent
 
 from inventory import known
 
-_SPAN = re.compile(r"(``.+?``|(?::\w+:)?`[^`]+`|(?<![\w*)\]])\*{1,2}\w(?:[^*\n]*\w)?\*{1,2}(?!\w))", re.DOTALL)
+_SPAN = re.compile(
+    r"(``.+?``|(?::\w+:)?`[^`]+`|(?<![\w*)\]])\*{1,2}\w(?:[^*\n]*\w)?\*{1,2}(?!\w))", re.DOTALL
+)
 
 
 _BULLET = re.compile(r" *(?:[-*]|\d+\.) +(?=\S)")

@@ -1,6 +1,7 @@
 """What the site makes of the code: a page for every room of nerm, its docstrings as RST, and the notebooks' copies.
 
-All lists come from `__all__` and from the folders; a name that is added to nerm is in the reference at the next build.
+All lists come from `__all__` and from the folders; a name that is added to nerm is in the reference at the
+next build.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def process_docstring(app: Any, what: str, name: str, thing: Any, options: Any, 
     lines[:] = numpydoc(list(lines), parents)
 
 
-def process_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: Any, returns: Any) -> Any:
+def process_signature(
+    app: Any, what: str, name: str, thing: Any, options: Any, signature: Any, returns: Any
+) -> Any:
     """Write a default that is made afresh each time as an ellipsis: ``<factory>`` is no Python."""
     return signature and signature.replace("<factory>", "..."), returns
 
@@ -138,9 +141,15 @@ def constant_comment(room: ModuleType, name: str) -> str:
     if inspect.isclass(thing) or inspect.isroutine(thing) or not getattr(room, "__file__", None):
         return ""
     folder = Path(room.__file__)
-    files = sorted(folder.parent.rglob("*.py")) if hasattr(room, "__path__") else [folder, *folder.parent.glob("*.py")]
+    files = (
+        sorted(folder.parent.rglob("*.py"))
+        if hasattr(room, "__path__")
+        else [folder, *folder.parent.glob("*.py")]
+    )
     for file in files:
-        found = re.search(rf"((?:^#:.*\n)+)(?:^#.*\n)*{name}\b[^=\n]*=", file.read_text("utf-8"), re.MULTILINE)
+        found = re.search(
+            rf"((?:^#:.*\n)+)(?:^#.*\n)*{name}\b[^=\n]*=", file.read_text("utf-8"), re.MULTILINE
+        )
         if found:
             return " ".join(line.removeprefix("#:").strip() for line in found[1].splitlines())
     return ""
@@ -151,9 +160,19 @@ def index_page() -> str:
     page = ["Reference", "=========", "", "Every public name, described by its own docstring.", ""]
     page += [".. list-table::", "   :widths: 25 75", ""]
     for room in rooms():
-        page += [f"   * - :py:mod:`{room.__name__}`", f"     - {inline(first_sentence(room), [room.__name__]) or '–'}"]
+        page += [
+            f"   * - :py:mod:`{room.__name__}`",
+            f"     - {inline(first_sentence(room), [room.__name__]) or '–'}",
+        ]
     page += ["   * - :doc:`nerm … <command>`", f"     - {inline(str(cli.help))}"]
-    page += ["", ".. toctree::", "   :hidden:", "", *(f"   {room.__name__}" for room in rooms()), "   command"]
+    page += [
+        "",
+        ".. toctree::",
+        "   :hidden:",
+        "",
+        *(f"   {room.__name__}" for room in rooms()),
+        "   command",
+    ]
     return "\n".join([*page, ""])
 
 
@@ -187,7 +206,9 @@ def notebook_page(text: str) -> str:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             source = "".join(cell["source"]).replace("](../docs/", "](../").replace("](docs/", "](../")
-            source = re.sub(r"\]\(\.\./(CONTRIBUTING|CHANGELOG)\.md", lambda m: f"](../{m[1].lower()}.md", source)
+            source = re.sub(
+                r"\]\(\.\./(CONTRIBUTING|CHANGELOG)\.md", lambda m: f"](../{m[1].lower()}.md", source
+            )
             source = source.replace("](../README.md", "](../index.md")
             # Jupyter draws a formula between lines of a paragraph; MyST wants blank lines around it.
             source = re.sub(r"^\$\$(.+?)\$\$ *$", r"\n$$\1$$\n", source, flags=re.MULTILINE | re.DOTALL)
@@ -198,7 +219,8 @@ def notebook_page(text: str) -> str:
 def gallery(notebooks: dict[str, str]) -> dict[str, bytes]:
     """Return the gallery of the notebooks, a list of figures to include, and the pictures that it shows.
 
-    Each notebook shows the first picture that it drew, above its question; a notebook without one is left out.
+    Each notebook shows the first picture that it drew, above its question; a notebook without one is left
+    out.
     """
     files: dict[str, bytes] = {}
     page: list[str] = []
@@ -224,7 +246,10 @@ def write(docs: Path) -> None:
     api = {"index.rst": index_page(), "command.rst": command_page()} | {
         f"{room.__name__}.rst": room_page(room) for room in rooms()
     }
-    copies = {file.name: notebook_page(file.read_text("utf-8")) for file in (docs.parent / "notebooks").glob("*.ipynb")}
+    copies = {
+        file.name: notebook_page(file.read_text("utf-8"))
+        for file in (docs.parent / "notebooks").glob("*.ipynb")
+    }
     reference = {name: text.encode() for name, text in api.items()}
     shown = {name: text.encode() for name, text in copies.items()} | gallery(copies)
     for folder, files in ((docs / "api", reference), (docs / "notebooks", shown)):

@@ -19,11 +19,15 @@ from typing import Any
 
 __version__ = "0.2.0"
 
-# Names are found when first asked for, so that `import nerm` costs nothing and `nerm --help` is quick. Which there are,
-# and where each lives, is written once, in the imports of __init__.pyi; losses and regularizers come from nerm.atoms.
+# Names are found when first asked for, so that `import nerm` costs nothing and `nerm --help` is quick. Which
+# there are, and where each lives, is written once, in the imports of __init__.pyi; losses and regularizers
+# come from nerm.atoms.
 _STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
 _HOMES = {
-    alias.name: str(node.module) for node in _STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    alias.name: str(node.module)
+    for node in _STUB.body
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
 }
 _ROOMS = tuple(name for name, home in _HOMES.items() if home == __name__)
 _LAZY = {name: home for name, home in _HOMES.items() if home.startswith(f"{__name__}.")}

@@ -20,15 +20,16 @@ from nerm import tables as tables
 from nerm import testing as testing
 from nerm import viewpoint as viewpoint
 from nerm import weights as weights
-from nerm.algebra import Objective as Objective
 from nerm.atoms import MarginFunction as MarginFunction
 from nerm.atoms import Regularizer as Regularizer
 from nerm.atoms import dc_function as dc_function
 from nerm.atoms import margin_function as margin_function
 from nerm.atoms.custom_regularizer import regularizer as regularizer
-from nerm.certificate import Certificate as Certificate
+from nerm.certify.certificate import Certificate as Certificate
+from nerm.certify.multipliers import Multipliers as Multipliers
+from nerm.certify.solution import Solution as Solution
+from nerm.certify.solution import Status as Status
 from nerm.chunks.source import Chunks as Chunks
-from nerm.constraints import Coefficients as Coefficients
 from nerm.errors import InvalidInputError as InvalidInputError
 from nerm.errors import MissingPackageError as MissingPackageError
 from nerm.errors import NearlyConstantWarning as NearlyConstantWarning
@@ -41,15 +42,14 @@ from nerm.errors import UnsupportedProblemError as UnsupportedProblemError
 from nerm.estimators import NERMClassifier as NERMClassifier
 from nerm.estimators import NeutralSVC as NeutralSVC
 from nerm.estimators.sharing import sharing as sharing
-from nerm.multipliers import Multipliers as Multipliers
+from nerm.io import load as load
+from nerm.model.algebra import Objective as Objective
+from nerm.model.constraints import Coefficients as Coefficients
+from nerm.model.objective import Neutrality as Neutrality
+from nerm.model.objective import Risk as Risk
+from nerm.model.objective import equalized_odds as equalized_odds
+from nerm.model.problem import Problem as Problem
 from nerm.neutralize import Neutralized as Neutralized
-from nerm.objective import Neutrality as Neutrality
-from nerm.objective import Risk as Risk
-from nerm.objective import equalized_odds as equalized_odds
-from nerm.problem import Problem as Problem
-from nerm.saving import load as load
-from nerm.solution import Solution as Solution
-from nerm.solution import Status as Status
 
 __version__: str
 __all__: list[str]

@@ -1,9 +1,9 @@
 """The defaults of the classifiers and of the command line, in one place.
 
-A weight lambda has two forms. In *mean* form (`nerm.Objective`, `nerm.NERMClassifier`, the command line) it weighs the
-regularizer against the mean loss; in *sum* form (`nerm.NeutralSVC`, the paper's section 6.1, C = 1 / lambda) against
-the sum of the losses. On n rows of weight 1, lambda in sum form is n times lambda in mean form; eta is the same number
-in both.
+A weight lambda has two forms. In *mean* form (`nerm.Objective`, `nerm.NERMClassifier`, the command line) it
+weighs the regularizer against the mean loss; in *sum* form (`nerm.NeutralSVC`, the paper's section 6.1, C = 1
+/ lambda) against the sum of the losses. On n rows of weight 1, lambda in sum form is n times lambda in mean
+form; eta is the same number in both.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,8 @@ class Defaults:
     delta
         Probability with which a bound may fail.
     measure, prefer, keep
-        What a limit is about, what surrogates are compared by, and the share of positive rates that must be left.
+        What a limit is about, what surrogates are compared by, and the share of positive rates that must be
+        left.
     limit, class_weight
         How large the measure may be, and what the classes count.
 
@@ -72,7 +73,13 @@ DEFAULTS = Defaults()
 #: positive rates, which speak about groups of any size. A rare class counts more (`Settings.class_weights`): a neutral
 #: model would rather say no to everybody.
 COMMAND_LINE = replace(
-    DEFAULTS, lam=0.001, surrogate="auto", weights="balanced", limit=0.02, measure="parity", class_weight="root"
+    DEFAULTS,
+    lam=0.001,
+    surrogate="auto",
+    weights="balanced",
+    limit=0.02,
+    measure="parity",
+    class_weight="root",
 )
 
 #: What the command line calls the measures that can be limited.

@@ -5,7 +5,8 @@ The parts are *what must hold, what was given, where, what to do*:
 >>> raise InvalidInputError("'viewpoint' must be finite", "nan at index 17 (and 2 more)", "Drop or impute these rows")
 Traceback (most recent call last):
     ...
-nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (and 2 more). Drop or impute these rows.
+nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (and 2 more). Drop or impute
+these rows.
 """
 
 
@@ -17,7 +18,8 @@ class NermError(Exception):
     ...     nerm.kernels.resolve("gauss")
     ... except nerm.NermError as error:
     ...     print(error)
-    'kernel' must be one of 'linear', 'poly', 'polynomial', 'precomputed', 'rbf', 'sigmoid'. Got 'gauss'. Use one ...
+    'kernel' must be one of 'linear', 'poly', 'polynomial', 'precomputed', 'rbf', 'sigmoid'. Got 'gauss'. Use
+    one ...
     """
 
 
@@ -36,7 +38,8 @@ class InvalidInputError(NermError, ValueError):
     ...     -1.0 * nerm.SquaredL2()
     ... except ValueError as error:
     ...     error.parts
-    ("'weight' must be a finite number, at least 0", '-1.0', 'A negative weight would make the objective non-convex')
+    ("'weight' must be a finite number, at least 0", '-1.0', 'A negative weight would make the objective
+    non-convex')
     """
 
     def __init__(self, must: str, got: str, do: str) -> None:
@@ -72,7 +75,8 @@ class UnsupportedProblemError(InvalidInputError):
     >>> problem.solve("osqp")
     Traceback (most recent call last):
         ...
-    nerm.errors.UnsupportedProblemError: solver 'osqp' must be given a problem that it can take (quadratic programs: ...
+    nerm.errors.UnsupportedProblemError: solver 'osqp' must be given a problem that it can take (quadratic
+    programs: ...
     """
 
 
@@ -121,12 +125,13 @@ class NotSolvedError(NermError, RuntimeError):
     >>> problem.solve("subgradient", max_iter=1, strict=True)
     Traceback (most recent call last):
         ...
-    nerm.errors.NotSolvedError: The solver returned a hypothesis whose certified relative gap exceeds the tolerance. ...
+    nerm.errors.NotSolvedError: The solver returned a hypothesis whose certified relative gap exceeds the
+    tolerance. ...
     """
 
 
 class NearlyConstantWarning(UserWarning):
-    """A fitted model says (nearly) the same to everybody, or its positive rate collapsed; see `nerm.collapse`.
+    """A fitted model says (nearly) the same to everybody, or its positive rate collapsed; see `nerm.neutralize.collapse`.
 
     >>> import warnings, nerm
     >>> X, y = [[0.0]] * 30, [0] * 20 + [1] * 10  # nothing to learn from

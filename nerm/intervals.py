@@ -1,7 +1,8 @@
 """How far a rate, or a difference of two, could be from what a few rows show: Wilson's and Newcombe's intervals.
 
-With p = k / n and the normal quantile z, Wilson's interval holds the rates q with |p - q| <= z sqrt(q (1 - q) / n): it
-stays within [0, 1] and has a width where p is 0 or 1. Newcombe's for p - p' combines the two, (l, u) and (l', u')::
+With p = k / n and the normal quantile z, Wilson's interval holds the rates q with |p - q| <= z sqrt(q (1 - q)
+/ n): it stays within [0, 1] and has a width where p is 0 or 1. Newcombe's for p - p' combines the two, (l, u)
+and (l', u')::
 
     p - p' - sqrt((p - l)^2 + (u' - p')^2)  ...  p - p' + sqrt((u - p)^2 + (p' - l')^2)
 """
@@ -28,7 +29,9 @@ def rate_interval(count: int, n: int, confidence: float = CONFIDENCE) -> Interva
     return max(0.0, (middle - reach) / (1 + z2 / n)), min(1.0, (middle + reach) / (1 + z2 / n))
 
 
-def difference_interval(one: tuple[int, int], other: tuple[int, int], confidence: float = CONFIDENCE) -> Interval:
+def difference_interval(
+    one: tuple[int, int], other: tuple[int, int], confidence: float = CONFIDENCE
+) -> Interval:
     """Return Newcombe's interval of the difference of two rates, each given as (count, n).
 
     >>> [round(end, 3) for end in difference_interval((56, 70), (48, 80))]

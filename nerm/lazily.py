@@ -55,7 +55,9 @@ def _matrix(raw: Any, features: Callable[[Any], Any] | None) -> Any:
         return raw.X
     if features is None:
         must = "chunks of tables must be predicted by a classifier that was fitted on such chunks"
-        raise InvalidInputError(must, "one that knows no columns", "Use NeutralSVC().fit(Chunks(...)), for instance")
+        raise InvalidInputError(
+            must, "one that knows no columns", "Use NeutralSVC().fit(Chunks(...)), for instance"
+        )
     return features(raw.X)
 
 

@@ -1,17 +1,17 @@
 """How neutral, and how good: measures of scores against a viewpoint, as plain functions.
 
 Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers; a
-prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. A viewpoint of two groups,
-such as words, is read as the classifiers do: the larger value is +1. Sample weights count as multiplicities: a row of
-weight 2 is two rows.
+prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. A viewpoint of two
+groups, such as words, is read as the classifiers do: the larger value is +1. Sample weights count as
+multiplicities: a row of weight 2 is two rows.
 
 C_sgn (:func:`neutrality_risk`) is the paper's measure and it is *uncentred*; read it beside demographic
 parity (:func:`calders_verwer_score`) and mutual information (:func:`normalized_prejudice_index`), as
 :func:`report` shows them.
 
-A new measure is one new function below ``@_measure(note)``, whose arguments are some of `y`, `scores`, `viewpoint` and
-`sample_weight`: the report and the scorers find it by itself, and `Problem.neutralize` if the names of the neutrality
-weights that move it follow the note.
+A new measure is one new function below ``@_measure(note)``, whose arguments are some of `y`, `scores`,
+`viewpoint` and `sample_weight`: the report and the scorers find it by itself, and `Problem.neutralize` if the
+names of the neutrality weights that move it follow the note.
 """
 
 import inspect
@@ -87,10 +87,10 @@ def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `C_sgn = |mean(sign f * sign v)|`, the +1/-1 empirical neutrality risk of the paper.
 
-    It is 0 when f agrees with the viewpoint exactly half of the time, 1 when it always agrees or never does. All
-    arguments are (n,) (the paper, definition 2).
-    With :func:`nerm.weights.balanced_weights` it equals the absolute Calders-Verwer score, and with
-    :func:`nerm.weights.equal_opportunity_weights` the absolute equal-opportunity difference.
+    It is 0 when f agrees with the viewpoint exactly half of the time, 1 when it always agrees or never does.
+    All arguments are (n,) (the paper, definition 2). With :func:`nerm.weights.balanced_weights` it equals the
+    absolute Calders-Verwer score, and with :func:`nerm.weights.equal_opportunity_weights` the absolute
+    equal-opportunity difference.
 
     Examples
     --------
@@ -217,9 +217,9 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
 class Report(Mapping[str, float]):
     """Quality and neutrality side by side, as numbers by name; prints as a table, and many of them make a DataFrame.
 
-    Each measure is an attribute too: ``report.accuracy``. `neutrality_risk_if_independent` is `|E sign v| |E sign f|`:
-    what C_sgn would be if predictions of the same rate were independent of the viewpoint. C_sgn is uncentred, so that
-    is the number to compare it with.
+    Each measure is an attribute too: ``report.accuracy``. `neutrality_risk_if_independent` is `|E sign v| |E
+    sign f|`: what C_sgn would be if predictions of the same rate were independent of the viewpoint. C_sgn is
+    uncentred, so that is the number to compare it with.
 
     Attributes
     ----------
@@ -312,7 +312,9 @@ def _applied(measure: Callable[..., float], **given: Any) -> float:
 
 def _neutrality_measures() -> dict[str, Callable[..., float]]:
     """Return the public measures that look at the viewpoint."""
-    takes_viewpoint = (name for name in __all__ if "viewpoint" in inspect.signature(globals()[name]).parameters)
+    takes_viewpoint = (
+        name for name in __all__ if "viewpoint" in inspect.signature(globals()[name]).parameters
+    )
     return {name: _MEASURES[name] for name in takes_viewpoint if name in _MEASURES}
 
 
@@ -321,9 +323,9 @@ def make_neutrality_scorer(
 ) -> Any:
     """Return a scikit-learn scorer, greater is better: minus the absolute value of a neutrality measure.
 
-    The scorer asks for the viewpoint by metadata routing, so `GridSearchCV` and `cross_validate` slice it with the
-    folds; call `set_score_request(viewpoint=True, sample_weight=True)` to have the weights too. A constant prediction
-    is perfectly neutral: select by such a scorer together with one for quality.
+    The scorer asks for the viewpoint by metadata routing, so `GridSearchCV` and `cross_validate` slice it
+    with the folds; call `set_score_request(viewpoint=True, sample_weight=True)` to have the weights too. A
+    constant prediction is perfectly neutral: select by such a scorer together with one for quality.
 
     Parameters
     ----------
@@ -371,7 +373,9 @@ def _score(
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
         return abs(float(metric(scores, viewpoint, sample_weight=sample_weight)))
-    return abs(_applied(_MEASURES[metric], y=y, scores=scores, viewpoint=viewpoint, sample_weight=sample_weight))
+    return abs(
+        _applied(_MEASURES[metric], y=y, scores=scores, viewpoint=viewpoint, sample_weight=sample_weight)
+    )
 
 
 def _two_sided(viewpoint: Any, n: int) -> Floats:

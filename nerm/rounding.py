@@ -1,7 +1,7 @@
 """What rounding may do to a sum, and one sum that it cannot touch.
 
-A sum of k products is wrong by at most `unit(k)` of the sum of their sizes, with a probability that is 1 for all that
-matters (Higham and Mary 2019: errors of either sign add up like sqrt(k), not like k).
+A sum of k products is wrong by at most `unit(k)` of the sum of their sizes, with a probability that is 1 for
+all that matters (Higham and Mary 2019: errors of either sign add up like sqrt(k), not like k).
 """
 
 import math
@@ -28,8 +28,9 @@ def unit(k: int) -> float:
 class LongFloat(float):
     """A float with the digits after its last one: as a number it is the float, `rest` is what that lacks.
 
-    An intercept needs it where columns are far from 0: in f = X w + b the large X w and b cancel, and the last digit of
-    b alone may be worth more than the scores differ by. Arithmetic knows the float only; `exact_dot` knows both.
+    An intercept needs it where columns are far from 0: in f = X w + b the large X w and b cancel, and the
+    last digit of b alone may be worth more than the scores differ by. Arithmetic knows the float only;
+    `exact_dot` knows both.
 
     >>> b = LongFloat(-1e18, 0.25)
     >>> b == -1e18, b.rest, exact_dot(np.array([1e9]), np.array([1e9]), b)

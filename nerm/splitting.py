@@ -15,8 +15,8 @@ Seed = int | np.random.SeedSequence
 def seed_sequence(seed: int, *labels: object) -> np.random.SeedSequence:
     """Return the seed of one piece of an experiment, derived from the experiment's seed and its labels.
 
-    Words enter through a hash, so that another data set, repetition or fold is another, independent stream whatever
-    else is run beside it.
+    Words enter through a hash, so that another data set, repetition or fold is another, independent stream
+    whatever else is run beside it.
 
     >>> a, b = (np.random.default_rng(seed_sequence(0, "german", k)).random() for k in (0, 1))
     >>> a == np.random.default_rng(seed_sequence(0, "german", 0)).random(), a == b
@@ -37,8 +37,8 @@ def assign_folds(strata: Sequence[Array], folds: int, seed: Seed) -> Ints:
     Parameters
     ----------
     strata
-        Vectors of length n (labels, viewpoints). Within each combination of their values the folds' counts differ by at
-        most one too, however few rows it has. ``[np.zeros(n)]`` stratifies by nothing.
+        Vectors of length n (labels, viewpoints). Within each combination of their values the folds' counts
+        differ by at most one too, however few rows it has. ``[np.zeros(n)]`` stratifies by nothing.
     folds
         How many, at least 2.
     seed
@@ -86,7 +86,9 @@ def hold_out(strata: Sequence[Array], share: float, seed: Seed) -> Bools:
 
     """
     order = _by_stratum(strata, seed)
-    cells = np.unique(np.stack([np.asarray(s)[order] for s in strata]), axis=1, return_inverse=True)[1].ravel()
+    cells = np.unique(np.stack([np.asarray(s)[order] for s in strata]), axis=1, return_inverse=True)[
+        1
+    ].ravel()
     held = np.zeros(len(order), dtype=bool)
     for cell in np.unique(cells):
         rows = order[cells == cell]

@@ -1,7 +1,8 @@
 """The contract that every atom must keep, for people's own atoms too.
 
-`check_margin_function(atom)` and `check_regularizer(atom)` raise an AssertionError that names the broken clause. The
-clauses are checked from the definitions (values, secants, brute force on a grid), never from closed forms.
+`check_margin_function(atom)` and `check_regularizer(atom)` raise an AssertionError that names the broken
+clause. The clauses are checked from the definitions (values, secants, brute force on a grid), never from
+closed forms.
 """
 
 from collections.abc import Iterator
@@ -23,15 +24,16 @@ Clauses: TypeAlias = Iterator[tuple[Any, str]]  # what must hold, and in words
 def check_margin_function(atom: MarginFunction, *, points: Any = None, tol: float | None = None) -> None:
     """Check a margin function against its contract.
 
-    Convexity, subgradients, curvature, conjugate, prox, cvxpy expression, facts; an AssertionError names what is
-    broken.
+    Convexity, subgradients, curvature, conjugate, prox, cvxpy expression, facts; an AssertionError names what
+    is broken.
 
     Parameters
     ----------
     atom : MarginFunction
         One of nerm's or one's own.
     points : array-like, optional
-        Margins to test at; by default a spread of them, and the kinks and breakpoints of the atom with neighbours.
+        Margins to test at; by default a spread of them, and the kinks and breakpoints of the atom with
+        neighbours.
     tol : float, optional
         Allowed error; by default 1e-9, or 1e-5 for atoms with numerically derived parts.
 
@@ -57,7 +59,9 @@ def _test_points(atom: MarginFunction) -> Floats:
     near = np.concatenate([special + shift for shift in (-1e-3, 0.0, 1e-3)])
     rng, far = np.random.default_rng(0), np.concatenate([np.arange(7.0, 60.0, 0.75), [1e2, 3e2]])
     far = np.concatenate([far, -far])
-    with np.errstate(over="ignore"):  # as far as values are small enough for their last digits to mean something
+    with np.errstate(
+        over="ignore"
+    ):  # as far as values are small enough for their last digits to mean something
         far = far[np.abs(atom.value(far)) < 1e4]
     return np.unique(np.concatenate([np.linspace(-6, 6, 41), near, rng.normal(scale=2.0, size=40), far]))
 
@@ -83,8 +87,14 @@ def _subgradient(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     step = 1e-6
     left, right = (value - atom.value(m - step)) / step, (atom.value(m + step) - value) / step
     slack = 1e-4 * _scale(left, right)
-    yield (low >= left - slack) & (high <= right + slack), "subgradients must lie between the one-sided slopes"
-    yield (low <= left + slack) & (high >= right - slack), "at a kink the interval must reach both one-sided slopes"
+    yield (
+        (low >= left - slack) & (high <= right + slack),
+        "subgradients must lie between the one-sided slopes",
+    )
+    yield (
+        (low <= left + slack) & (high >= right - slack),
+        "at a kink the interval must reach both one-sided slopes",
+    )
 
 
 def _curvature(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
@@ -126,7 +136,10 @@ def _prox(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 
 
 def _expression(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
-    yield atom.expression(cp.Variable(len(m))).is_convex(), "the cvxpy expression must be convex by cvxpy's rules"
+    yield (
+        atom.expression(cp.Variable(len(m))).is_convex(),
+        "the cvxpy expression must be convex by cvxpy's rules",
+    )
     values = np.asarray(atom.expression(cp.Constant(m)).value, dtype=float)
     error = np.abs(values - atom.value(m)) / _scale(values)
     yield error <= tol, f"the cvxpy expression must equal the value. Worst {error.max():.1e}"
@@ -144,7 +157,10 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
         yield rise <= (facts.lipschitz + tol) * apart + tol, "facts.lipschitz must bound the slope"
     if np.isfinite(facts.smoothness):
         rise = np.abs(low[:, None] - low[None, :])
-        yield rise <= facts.smoothness * apart + tol * _scale(low), "facts.smoothness must bound the curvature"
+        yield (
+            rise <= facts.smoothness * apart + tol * _scale(low),
+            "facts.smoothness must bound the curvature",
+        )
         yield np.abs(high - low) <= tol * _scale(low), "a smooth function must have one derivative"
     if facts.kinks:
         below, above = atom.subgradient(np.array(facts.kinks))
@@ -231,7 +247,9 @@ def _prox_of_regularizer(atom: Regularizer, w: Floats, rng: np.random.Generator,
     for step in (0.3, 1.0, 4.0):
         z = atom.prox(w, step)
         moves = rng.normal(size=(60, len(w))) * (rng.random((60, len(w))) < 0.6)
-        trials = [cost(z + size * move, step) for size, move in zip((1.0, 1e-2, 1e-4) * 20, moves, strict=True)]
+        trials = [
+            cost(z + size * move, step) for size, move in zip((1.0, 1e-2, 1e-4) * 20, moves, strict=True)
+        ]
         best = cost(z, step)
         clause = f"prox must minimise step Omega(z) + ||z - w||^2 / 2. Step {step:g}"
         yield best <= min(trials) + tol * (1 + best), clause

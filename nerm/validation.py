@@ -19,7 +19,9 @@ def _where(hits: Ints) -> str:
 
 
 def _place(index: tuple[int, ...]) -> str:
-    return f"index {index[0]}" if len(index) == 1 else f"row {index[0]}, column {index[1]}" if index else "hand"
+    return (
+        f"index {index[0]}" if len(index) == 1 else f"row {index[0]}, column {index[1]}" if index else "hand"
+    )
 
 
 def as_pandas(X: Any) -> Any:
@@ -56,7 +58,9 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
 def as_floats(values: Any, name: str, do: str) -> Floats:
     """Return real numbers as a float array; refuse what only looks like numbers (text, dates, complex, masked)."""
     if np.ma.is_masked(values):
-        raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop or impute these rows")
+        raise InvalidInputError(
+            f"{name!r} must have no masked entries", "a masked array", "Drop or impute these rows"
+        )
     try:
         with integers_that_fit(name):
             array = np.asarray(values)
@@ -68,7 +72,9 @@ def as_floats(values: Any, name: str, do: str) -> Floats:
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise InvalidInputError(f"{name!r} must be numeric", f"{type(values).__name__} ({error})", do) from None
+        raise InvalidInputError(
+            f"{name!r} must be numeric", f"{type(values).__name__} ({error})", do
+        ) from None
 
 
 @contextmanager
@@ -138,7 +144,9 @@ def check_present(values: Array, name: str) -> None:
         missing = np.asarray(isna(values))
         if missing.any():
             got = f"{values[missing][0]} at index {int(missing.argmax())}"
-            raise InvalidInputError(f"{name!r} must not be missing", got, "Drop these rows or give them a value")
+            raise InvalidInputError(
+                f"{name!r} must not be missing", got, "Drop these rows or give them a value"
+            )
 
 
 def as_sides(values: Any, n: int, name: str = "viewpoint") -> Floats:
@@ -177,7 +185,9 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
         got = f"{weights.min():g} {_where(np.argwhere(weights < 0))}"
         raise InvalidInputError(f"{name!r} must be nonnegative", got, "Use 0 to leave a row out")
     if not weights.any():
-        raise InvalidInputError(f"{name!r} must have a positive entry", "only zeros", "Give some row a positive weight")
+        raise InvalidInputError(
+            f"{name!r} must have a positive entry", "only zeros", "Give some row a positive weight"
+        )
     return weights
 
 
@@ -197,14 +207,20 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
         raise
     except ValueError as error:
         do = "Flatten it"
-        raise InvalidInputError(f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})", do) from None
+        raise InvalidInputError(
+            f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})", do
+        ) from None
     if labels.dtype.kind == "c":
-        raise InvalidInputError(f"{name!r} must hold labels, not complex numbers", str(labels[0]), "Use its real part")
+        raise InvalidInputError(
+            f"{name!r} must hold labels, not complex numbers", str(labels[0]), "Use its real part"
+        )
     if labels.dtype.kind == "f":
         check_finite(labels, name)
     if labels.dtype.kind == "M" and np.isnat(labels).any():
         do = "Drop or impute these rows"
-        raise InvalidInputError(f"{name!r} must be finite", f"NaT {_where(np.argwhere(np.isnat(labels)))}", do)
+        raise InvalidInputError(
+            f"{name!r} must be finite", f"NaT {_where(np.argwhere(np.isnat(labels)))}", do
+        )
     try:
         classes = np.unique(labels)
     except TypeError:

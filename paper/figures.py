@@ -44,13 +44,25 @@ def main() -> None:
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
     left.plot(
-        *zip(*along, strict=True), color=BLUE, marker="o", markersize=3, linewidth=1, label=r"path of weights $\eta$"
+        *zip(*along, strict=True),
+        color=BLUE,
+        marker="o",
+        markersize=3,
+        linewidth=1,
+        label=r"path of weights $\eta$",
     )
-    left.plot(*zip(*at, strict=True), color=ORANGE, marker="s", linestyle="--", label="limits that were asked for")
+    left.plot(
+        *zip(*at, strict=True), color=ORANGE, marker="s", linestyle="--", label="limits that were asked for"
+    )
     left.set(xlabel=r"neutrality risk $C_{sgn}$, new rows", ylabel="accuracy, new rows")
     right.plot(LIMITS, LIMITS, color="black", linewidth=0.8, label="what was asked for")
     right.plot(
-        LIMITS, [abs(one.value) for one in asked], color=GREEN, marker="^", linestyle="", label="rows learned from"
+        LIMITS,
+        [abs(one.value) for one in asked],
+        color=GREEN,
+        marker="^",
+        linestyle="",
+        label="rows learned from",
     )
     right.plot(LIMITS, [risk for risk, _ in at], color=ORANGE, marker="s", linestyle="", label="new rows")
     right.set(xlabel=r"limit on $C_{sgn}$", ylabel=r"$C_{sgn}$ measured")

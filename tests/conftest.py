@@ -6,7 +6,8 @@ import os
 import shutil
 import warnings
 
-# A conflict between cvxpy's parallel workers and BLAS threads would only add noise: tests are parallel by process.
+# A conflict between cvxpy's parallel workers and BLAS threads would only add noise: tests are parallel by
+# process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -1,11 +1,12 @@
 """Do the tests notice when the code is wrong? Run `python -m tests.mutants --seconds 1800 [--seed 0] [--only kernels]`.
 
-A mutant is the package with one operator, comparison or number changed, in a copy of the project. The quick tests of
-its area run on it. One that passes them all survives: kill it with a test, or list it in EQUIVALENT with a word why.
+A mutant is the package with one operator, comparison or number changed, in a copy of the project. The quick
+tests of its area run on it. One that passes them all survives: kill it with a test, or list it in EQUIVALENT
+with a word why.
 
-A seed names a list of mutants, files in proportion to their lines. With `--log FILE` every fate is added to the file as
-it comes, and what is there is not run again. With `--again` only what the log calls survivors is: on the code and the
-tests of today, found by what was changed.
+A seed names a list of mutants, files in proportion to their lines. With `--log FILE` every fate is added to
+the file as it comes, and what is there is not run again. With `--again` only what the log calls survivors is:
+on the code and the tests of today, found by what was changed.
 """
 
 from __future__ import annotations
@@ -56,12 +57,16 @@ AREAS = {
     "engine/*": ["tests/engine"],
     "neutralize/*": ["tests/neutralize"],
 }
-NEAREST = {"norms": "tests/contracts/test_norms_engine.py"}  # tests of a module that are not in the folder of its area
+NEAREST = {
+    "norms": "tests/contracts/test_norms_engine.py"
+}  # tests of a module that are not in the folder of its area
 SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-EQUIVALENT: dict[tuple[str, str, str], str] = {  # (module, the changed line as it was, the change): one word why
+EQUIVALENT: dict[
+    tuple[str, str, str], str
+] = {  # (module, the changed line as it was, the change): one word why
     (
         "feasibility.py",
         "thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)",
@@ -243,7 +248,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {  # (module, the changed line as 
         "share = float(np.clip(over / (over + under), 0.05, 0.95)) if over + under > 0 else 0.5",
         "0.05 -> 0.1",
     ): "effort",
-    ("neutralize/trial.py", "ranked, yes = scores[order], y[order] > 0", "y[order] > 0 -> y[order] >= 0"): "labels",
+    (
+        "neutralize/trial.py",
+        "ranked, yes = scores[order], y[order] > 0",
+        "y[order] > 0 -> y[order] >= 0",
+    ): "labels",
     (
         "recovery.py",
         "direction = np.where(free, a + 0.01 * np.resize([1.0, -1.0, 0.5], a.shape), 0.0)",
@@ -300,7 +309,9 @@ def mutated(source: str, place: int) -> tuple[str, int, str]:
 def drawn(sources: dict[str, str], seed: int) -> Iterator[tuple[str, int]]:
     """Draw (module, place) for ever: modules by their number of lines, and no place twice."""
     chance, seen = random.Random(seed), set()
-    sizes = {name: (len(source.splitlines()), len(places(ast.parse(source)))) for name, source in sources.items()}
+    sizes = {
+        name: (len(source.splitlines()), len(places(ast.parse(source)))) for name, source in sources.items()
+    }
     names = [name for name, (_, count) in sizes.items() if count]
     total = sum(sizes[name][1] for name in names)
     while len(seen) < total:
@@ -415,7 +426,9 @@ def stale(sources: dict[str, str]) -> list[tuple[str, str, str]]:
     """Return what EQUIVALENT lists of these modules and is no mutant of theirs any more."""
     listed = {name for name, _, _ in EQUIVALENT} & sources.keys()
     there = {
-        (name, *described(sources[name], k)) for name in listed for k in range(len(places(ast.parse(sources[name]))))
+        (name, *described(sources[name], k))
+        for name in listed
+        for k in range(len(places(ast.parse(sources[name]))))
     }
     return [entry for entry in EQUIVALENT if entry[0] in listed and entry not in there]
 
@@ -427,21 +440,32 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1_000_000, help="how many mutants of the list")
     parser.add_argument("--only", action="append", help="an area, such as kernels or engine/*")
-    parser.add_argument("--each", type=float, default=300.0, help="processor seconds for the tests of one mutant")
+    parser.add_argument(
+        "--each", type=float, default=300.0, help="processor seconds for the tests of one mutant"
+    )
     parser.add_argument("--log", type=Path, default=Path(os.devnull))
     parser.add_argument("--again", action="store_true", help="run what the log says has survived")
     asked = parser.parse_args()
     for needed in ("cvxpy", "numba", "pandas", "scipy.optimize", "scipy.sparse.linalg", "sklearn.svm"):
         importlib.import_module(needed)
     until, log = time.monotonic() + asked.seconds, Log(asked.log)
-    tests = {path: AREAS[area] for area in asked.only or AREAS for path in sorted(ROOT.glob(f"nerm/{area}.py"))}
+    tests = {
+        path: AREAS[area] for area in asked.only or AREAS for path in sorted(ROOT.glob(f"nerm/{area}.py"))
+    }
     sources = {str(path.relative_to(ROOT / "nerm")): path.read_text() for path in tests}
     tests_of = dict(zip(sources, [ordered(path, area) for path, area in tests.items()], strict=True))
-    fresh = ((str(number), *mutant) for number, mutant in enumerate(islice(drawn(sources, asked.seed), asked.count)))
-    todo = log.survivors(sources) if asked.again else (mutant for mutant in fresh if mutant[0] not in log.rows)
+    fresh = (
+        (str(number), *mutant)
+        for number, mutant in enumerate(islice(drawn(sources, asked.seed), asked.count))
+    )
+    todo = (
+        log.survivors(sources) if asked.again else (mutant for mutant in fresh if mutant[0] not in log.rows)
+    )
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", "notebooks", "docs", "benchmarks", "build"))
+        shutil.copytree(
+            ROOT, copy, ignore=shutil.ignore_patterns(".git", "notebooks", "docs", "benchmarks", "build")
+        )
         for number, name, place in todo:
             if time.monotonic() > until:
                 break
@@ -453,7 +477,9 @@ def main() -> None:
     counts = Counter(row[0] for row in log.rows.values())
     for entry in stale(sources):
         print("listed, and no mutant any more:", *entry, sep="\t")
-    print(f"{counts['survives']} of {counts.total()} survive, and {counts['listed']} that are listed as equivalent")
+    print(
+        f"{counts['survives']} of {counts.total()} survive, and {counts['listed']} that are listed as equivalent"
+    )
 
 
 if __name__ == "__main__":

@@ -69,7 +69,9 @@ def all_is_imported():
 def test_from_an_objective_to_a_solution():
     walked = entered(solve)
     page = listed("From an objective to a solution")
-    asked = {file for file in walked if file.startswith("solvers/") and file not in page}  # whether they take it
+    asked = {
+        file for file in walked if file.startswith("solvers/") and file not in page
+    }  # whether they take it
     assert [file for file in walked if file not in asked] == page
 
 

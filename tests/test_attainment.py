@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nerm
-from nerm.attainment import NOT_ATTAINED, attained
+from nerm.certify.attainment import NOT_ATTAINED, attained
 from tests.conftest import make_data
 
 X, _, V = make_data(0, n=50, d=3)
@@ -42,7 +42,10 @@ def test_separable_rows_without_a_regularizer(objective, intercept):
         (1.0 * nerm.Risk(nerm.Hinge()), SEPARABLE),
         (1.0 * nerm.Risk(nerm.SquaredHinge()), SEPARABLE),
         (LOGISTIC, MIXED),
-        (LOGISTIC + nerm.Neutrality(nerm.Hinge()), SEPARABLE),  # the neutrality risk grows along every direction
+        (
+            LOGISTIC + nerm.Neutrality(nerm.Hinge()),
+            SEPARABLE,
+        ),  # the neutrality risk grows along every direction
         (LOGISTIC + nerm.Neutrality(nerm.Identity()), SEPARABLE),
         (LOGISTIC + 1e-6 * nerm.L1(), SEPARABLE),
         (LOGISTIC + 0.1 * nerm.regularizer(lambda w: cp.norm1(w[:1]), name="first"), SEPARABLE),
@@ -74,4 +77,6 @@ def test_a_neutrality_term_of_a_straight_line_asks_for_its_sum_alone():
     y, v = [1, 1, -1, -1], [1, -1, 1, -1]
     problem = (LOGISTIC + nerm.Neutrality(nerm.Identity())).on(x, y, viewpoint=v, intercept=False)
     assert not attained(problem, np.eye(1))
-    assert attained((LOGISTIC + nerm.Neutrality(nerm.Identity())).on(x, y, viewpoint=y, intercept=False), np.eye(1))
+    assert attained(
+        (LOGISTIC + nerm.Neutrality(nerm.Identity())).on(x, y, viewpoint=y, intercept=False), np.eye(1)
+    )

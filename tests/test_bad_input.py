@@ -179,8 +179,14 @@ CASES = [
     (lambda: on(X=X + 1j), "'X' must hold real numbers. Got complex numbers."),
     (lambda: on(X=sp.csr_matrix(X + 1j)), "'X' must hold real numbers. Got complex numbers."),
     (lambda: on(X=X.astype("datetime64[s]")), "'X' must hold real numbers. Got dates."),
-    (lambda: on(X=[*X.astype(object).tolist()[:-1], ["a", 1, 2, 3]]), "'X' must hold real numbers. Got text."),
-    (lambda: on(X=np.array([[1, None]] * 20, dtype=object)), "'X' must be finite. Got None at row 0, column 1."),
+    (
+        lambda: on(X=[*X.astype(object).tolist()[:-1], ["a", 1, 2, 3]]),
+        "'X' must hold real numbers. Got text.",
+    ),
+    (
+        lambda: on(X=np.array([[1, None]] * 20, dtype=object)),
+        "'X' must be finite. Got None at row 0, column 1.",
+    ),
     (lambda: on(viewpoint=V.astype(str)), "'viewpoint' must hold real numbers. Got text."),
     (lambda: on(y=None), "'y' must have one label for each of the 20 rows. Got NoneType."),
     (lambda: on(y=[[1], [1, 2]]), "'y' must be a vector of labels. Got list"),
@@ -203,19 +209,31 @@ CASES = [
     (lambda: Neutrality(Hinge(), weights=["a"]), "'weights' must hold real numbers. Got text."),
     (lambda: Neutrality(Hinge(), to=1), "'to' must be the name of a viewpoint. Got 1."),
     (lambda: on().solve(["a"]), "'solver' must be one of 'augmented-lagrangian', 'auto', "),
-    (lambda: on().solve("osqp", no_such_option=1), "every option must be one of osqp's own. Got ['no_such_option']"),
+    (
+        lambda: on().solve("osqp", no_such_option=1),
+        "every option must be one of osqp's own. Got ['no_such_option']",
+    ),
     (
         lambda: on().solve("primal-qp", no_such_option=1),
         "every option must be one of clarabel's own. Got ['no_such_option']",
     ),
-    (lambda: on().solve("interior-point", max_iterations="a"), "'max_iterations' must be a finite positive number."),
+    (
+        lambda: on().solve("interior-point", max_iterations="a"),
+        "'max_iterations' must be a finite positive number.",
+    ),
     (
         lambda: on(objective=0 * Risk(Hinge()) + SquaredL2()).solve("smo"),
         "Got a problem with no risk of positive weight.",
     ),
     (lambda: nerm.GroupL2(3), "'groups' must be labels or lists of columns. Got 3."),
-    (lambda: nerm.GroupL2([[0.5, 1], [2]]), "'groups' must be lists of whole column numbers, or one label a column."),
-    (lambda: nerm.GroupL2([[0, 1], 2]), "'groups' must be lists of whole column numbers, or one label a column."),
+    (
+        lambda: nerm.GroupL2([[0.5, 1], [2]]),
+        "'groups' must be lists of whole column numbers, or one label a column.",
+    ),
+    (
+        lambda: nerm.GroupL2([[0, 1], 2]),
+        "'groups' must be lists of whole column numbers, or one label a column.",
+    ),
     (lambda: nerm.GroupL2([0, "a", 1]), "'groups' must be labels of one kind."),
     (lambda: nerm.GroupL2([[0, 1], [-1]]).check(3), "and the column -1."),
     (lambda: nerm.ElasticNet("a"), "'l1_ratio' must be a finite number, at least 0."),
@@ -238,7 +256,9 @@ def test_one_sentence(make, text):
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(nerm.MissingPackageError, match=r"solver 'piqp' needs the package 'piqp'. It is not installed."):
+    with pytest.raises(
+        nerm.MissingPackageError, match=r"solver 'piqp' needs the package 'piqp'. It is not installed."
+    ):
         on().solve("piqp")
 
 

@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 
 import nerm
 from nerm import Hinge, Multipliers, Neutrality, Risk, SquaredL2, atoms
-from nerm.certificate import dual_bound
-from nerm.feasibility import repaired
+from nerm.certify.certificate import dual_bound
+from nerm.certify.feasibility import repaired
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 
@@ -52,7 +52,11 @@ def test_no_multipliers_bound_more_than_the_optimum(seed, loss, surrogate, omega
     if loss == "identity":
         loss = "hinge"
     X, y, v = make_data(seed % 7, n=25, real_viewpoint=seed % 2 == 0)
-    objective = Risk(atoms.margin_functions()[loss]()) + omega + 0.8 * Neutrality(atoms.margin_functions()[surrogate]())
+    objective = (
+        Risk(atoms.margin_functions()[loss]())
+        + omega
+        + 0.8 * Neutrality(atoms.margin_functions()[surrogate]())
+    )
     problem = objective.on(X, y, viewpoint=v, intercept=intercept)
     best = problem.solve()
     assert best.status == "optimal"
@@ -106,7 +110,9 @@ def test_the_bound_is_the_textbook_dual(data):
     a = m.alpha * y + (nu_plus * m.beta_plus - nu_minus * m.beta_minus) * v
     lam = mu * n
     by_hand = (
-        (lam * np.sum(m.alpha + nu_plus * m.beta_plus + nu_minus * m.beta_minus) - 0.5 * a @ (X @ X.T) @ a) / lam / n
+        (lam * np.sum(m.alpha + nu_plus * m.beta_plus + nu_minus * m.beta_minus) - 0.5 * a @ (X @ X.T) @ a)
+        / lam
+        / n
     )
     assert dual_bound(problem, m) == pytest.approx(by_hand, rel=1e-12)
 
@@ -204,11 +210,22 @@ def test_a_reason_is_shown_and_kept():
     assert loose.times(2.0).reason == loose.reason
     assert (loose + nerm.Certificate(1.0, 1.0)).reason == loose.reason
     assert (loose + loose).reason == loose.reason
-    assert (loose + nerm.Certificate(1.0, -np.inf, 1.0, "no centre")).reason == "the multipliers are far; no centre"
+    assert (
+        loose + nerm.Certificate(1.0, -np.inf, 1.0, "no centre")
+    ).reason == "the multipliers are far; no centre"
 
 
 def test_the_certificate_imports_no_solver():
-    allowed = {"numpy", "nerm", "__future__", "dataclasses", "functools", "itertools", "typing", "collections"}
+    allowed = {
+        "numpy",
+        "nerm",
+        "__future__",
+        "dataclasses",
+        "functools",
+        "itertools",
+        "typing",
+        "collections",
+    }
     for module in ("certificate", "feasibility", "conjugates", "recovery", "blocks", "multipliers"):
         tree = ast.parse((Path(nerm.__file__).parent / f"{module}.py").read_text())
         for node in ast.walk(tree):

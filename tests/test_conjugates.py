@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nerm
-from nerm.conjugates import conjugate_of_sum, free_directions, parts_of
+from nerm.certify.conjugates import conjugate_of_sum, free_directions, parts_of
 
 TV = nerm.regularizer(lambda w: cp.tv(w), name="tv")
 SOME = nerm.regularizer(lambda w: cp.norm1(w[2:]), name="some")

@@ -62,7 +62,9 @@ def build(site: Path) -> None:
     words = [places.get(word, word) for word in command.split()[1:]]
     assert {"-n", "-W", *places.values()} <= set(words)
     calm = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
-    built = subprocess.run([sys.executable, "-m", "sphinx", "-q", *words], capture_output=True, text=True, env=calm)
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", *words], capture_output=True, text=True, env=calm
+    )
     assert built.stderr == ""
     assert built.returncode == 0
 
@@ -108,7 +110,11 @@ class Page(HTMLParser):
         given = dict(attrs)
         self.places.update(given[key] for key in ("id", "name") if given.get(key))
         self.links += [given[key] for key in ("href", "src") if given.get(key)]
-        if tag in ("script", "img", "iframe", "link") and given.get("rel") not in ("canonical", "index", "search"):
+        if tag in ("script", "img", "iframe", "link") and given.get("rel") not in (
+            "canonical",
+            "index",
+            "search",
+        ):
             self.loaded += [given[key] for key in ("href", "src") if given.get(key)]
         formula = "math" in (given.get("class") or "").split()
         self.formulas += formula

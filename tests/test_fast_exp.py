@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from nerm.fast_exp import exp_in_place, exp_in_place_32
+from nerm.model.fast_exp import exp_in_place, exp_in_place_32
 
 
 def test_agrees_with_numpy():
     rng = np.random.default_rng(0)
-    values = -np.abs(np.concatenate([rng.normal(size=3000) * 10.0 ** rng.integers(-20, 3, 3000), [0.0, -0.0, 707.9]]))
+    values = -np.abs(
+        np.concatenate([rng.normal(size=3000) * 10.0 ** rng.integers(-20, 3, 3000), [0.0, -0.0, 707.9]])
+    )
     found = values.reshape(-1, 3).copy()
     exp_in_place(found)
     np.testing.assert_allclose(found.ravel(), np.exp(values), rtol=1e-15)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import nerm
 from nerm import Multipliers, Neutrality, Risk
-from nerm.certificate import dual_point
-from nerm.feasibility import ROUNDING, Conditions, moved, repaired
+from nerm.certify.certificate import dual_point
+from nerm.certify.feasibility import ROUNDING, Conditions, moved, repaired
 from tests.conftest import make_data
 
 PLAIN = {
@@ -49,7 +49,9 @@ def random_case(seed):
     return objective.on(X, y, viewpoint=v, sample_weight=s, intercept=intercept), float(oracle.value)
 
 
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(i, marks=pytest.mark.slow) for i in range(10, 120))])
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(i, marks=pytest.mark.slow) for i in range(10, 120))]
+)
 def test_unregularised_problems_are_certified(seed):
     problem, optimum = random_case(seed)
     solution = problem.solve(tol=1e-6)
@@ -80,8 +82,15 @@ def test_no_multipliers_bound_more_than_the_optimum(seed):
     assert best.status == "optimal"
     rng, m = np.random.default_rng(seed), best.multipliers
     noise = rng.normal(size=m.rows.shape)
-    trials = [(1.5 * noise, rng.random(1)), (-m.rows, m.thetas), (m.rows, 1 - m.thetas), (3 * m.rows, m.thetas)]
-    trials += [(m.rows + size * noise, m.thetas + size) for size in (1e-6, 1e-3, 0.1)] + [(np.nan * m.rows, m.thetas)]
+    trials = [
+        (1.5 * noise, rng.random(1)),
+        (-m.rows, m.thetas),
+        (m.rows, 1 - m.thetas),
+        (3 * m.rows, m.thetas),
+    ]
+    trials += [(m.rows + size * noise, m.thetas + size) for size in (1e-6, 1e-3, 0.1)] + [
+        (np.nan * m.rows, m.thetas)
+    ]
     for rows, thetas in trials:
         assert dual_point(problem, Multipliers(rows, thetas)).bound <= optimum + 1e-7
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerm.gram_sums import half_square, sums_of_rows
+from nerm.solvers.linalg.gram_sums import half_square, sums_of_rows
 
 
 @pytest.mark.parametrize("precision", [np.float32, np.float64])

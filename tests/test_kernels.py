@@ -42,7 +42,9 @@ def test_a_gram_matrix_loses_its_rounding_and_nothing_else():
     checked = kernels.check_gram(K + noise, psd=True)
     np.testing.assert_array_equal(checked, checked.T)
     np.testing.assert_allclose(checked, K, atol=1e-9)
-    low = X @ X.T - 1e-9 * np.eye(6)  # of rank 3: three eigenvalues are below 0 by no more than rounding explains
+    low = X @ X.T - 1e-9 * np.eye(
+        6
+    )  # of rank 3: three eigenvalues are below 0 by no more than rounding explains
     checked = kernels.check_gram(low, psd=True)
     assert np.linalg.eigvalsh(checked).min() >= -1e-14
     np.testing.assert_allclose(checked, X @ X.T, atol=1e-8)
@@ -99,9 +101,18 @@ def test_far_from_zero_the_width_keeps_its_digits():
             lambda: kernels.resolve("gauss"),
             "'kernel' must be one of 'linear', 'poly', 'polynomial', 'precomputed', 'rbf',",
         ),
-        (lambda: kernels.resolve(kernels.RBF), "'kernel' must be an instance. Got the class RBF. Write RBF()."),
-        (lambda: kernels.resolve(3), "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None. Got int."),
-        (lambda: kernels.Custom(lambda A, B: A)(X, Z), "a kernel must return one value for each pair of rows"),
+        (
+            lambda: kernels.resolve(kernels.RBF),
+            "'kernel' must be an instance. Got the class RBF. Write RBF().",
+        ),
+        (
+            lambda: kernels.resolve(3),
+            "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None. Got int.",
+        ),
+        (
+            lambda: kernels.Custom(lambda A, B: A)(X, Z),
+            "a kernel must return one value for each pair of rows",
+        ),
         (lambda: kernels.check_gram(np.ones((2, 3))), "a Gram matrix must be square. Got shape (2, 3)."),
         (
             lambda: kernels.check_gram(-np.eye(2), psd=True),
@@ -139,7 +150,9 @@ def test_rbf_is_exact_wherever_the_rows_are():
 
 
 @pytest.mark.parametrize(
-    "kernel", [Linear(), RBF(gamma=0.5), RBF(gamma=50.0), Polynomial(gamma=1.0, degree=3, coef0=1.0)], ids=repr
+    "kernel",
+    [Linear(), RBF(gamma=0.5), RBF(gamma=50.0), Polynomial(gamma=1.0, degree=3, coef0=1.0)],
+    ids=repr,
 )
 @pytest.mark.parametrize("offset", [0.0, 100.0, 2.0**20])
 def test_rounding_covers_what_a_kernel_gets_wrong(kernel, offset):
@@ -166,13 +179,17 @@ def test_scale_with_sample_weights_against_scikit_learn(form):
     ours = nerm.NeutralSVC(kernel="rbf", gamma="scale", tol=1e-9).fit(form(rows), y, sample_weight=weight)
     repeated = np.repeat(np.arange(30), weight)
     written_out = SVC(gamma="scale", tol=1e-9).fit(form(rows[repeated]), y[repeated])
-    np.testing.assert_allclose(ours.decision_function(form(rows)), written_out.decision_function(form(rows)), atol=1e-4)
+    np.testing.assert_allclose(
+        ours.decision_function(form(rows)), written_out.decision_function(form(rows)), atol=1e-4
+    )
     assert ours.kernel_.gamma == pytest.approx(1 / (3 * rows[repeated].var()))
     plain = 1 / (3 * rows.var())
     assert abs(ours.kernel_.gamma / plain - 1) > 1e-3
     theirs = SVC(gamma="scale", tol=1e-9).fit(form(rows), y, sample_weight=weight)
     numbered = nerm.NeutralSVC(kernel="rbf", gamma=plain, tol=1e-9).fit(form(rows), y, sample_weight=weight)
-    np.testing.assert_allclose(numbered.decision_function(form(rows)), theirs.decision_function(form(rows)), atol=1e-4)
+    np.testing.assert_allclose(
+        numbered.decision_function(form(rows)), theirs.decision_function(form(rows)), atol=1e-4
+    )
     equal = nerm.NeutralSVC(kernel="rbf").fit(form(rows), y, sample_weight=np.full(30, 2.0))
     assert equal.kernel_.gamma == pytest.approx(plain)
 
@@ -184,9 +201,11 @@ def test_the_smallest_degree_is_one():
 
 
 @pytest.mark.parametrize("offset", [0.0, 5.0, 1e6])
-@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), RBF(gamma=100.0), Polynomial(gamma=0.5, coef0=1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [RBF(gamma=0.5), RBF(gamma=100.0), Polynomial(gamma=0.5, coef0=1.0)], ids=repr
+)
 def test_single_precision_and_products_a_tile_at_a_time(kernel, offset, monkeypatch):
-    monkeypatch.setattr("nerm.kernels.CALLED_TILE", 70)
+    monkeypatch.setattr("nerm.model.kernels.CALLED_TILE", 70)
     rng = np.random.default_rng(3)
     X, Z = rng.normal(size=(300, 4)) + offset, rng.normal(size=(500, 4)) + offset
     for left, right in ((X, Z), (X, X)):
@@ -195,4 +214,6 @@ def test_single_precision_and_products_a_tile_at_a_time(kernel, offset, monkeypa
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, K, rtol=1e-6, atol=1e-5 if isinstance(kernel, RBF) else 0.0)
         scale = float(np.abs(K).max())
-        np.testing.assert_allclose(kernel.product(left, right, weights), K @ weights, atol=1e-11 * scale * len(right))
+        np.testing.assert_allclose(
+            kernel.product(left, right, weights), K @ weights, atol=1e-11 * scale * len(right)
+        )

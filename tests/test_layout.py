@@ -1,8 +1,8 @@
 """The order of the house: the map in CONTRIBUTING.md is an allow-list for every import of the package.
 
-A module imports only what stands before its own room on the map, wherever in its code the import stands. Doors, which
-open a later room when they are called, are listed here by name. Imports for type checkers alone do not run and do not
-count.
+A module imports only what stands before its own room on the map, wherever in its code the import stands.
+Doors, which open a later room when they are called, are listed here by name. Imports for type checkers alone
+do not run and do not count.
 """
 
 from __future__ import annotations
@@ -99,7 +99,11 @@ def imports(name: str, code: ast.AST) -> Iterator[Import]:
             yield from (Import(name, alias.name.removeprefix("nerm.")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}: a relative import"
-            found = [f"nerm.{alias.name}" for alias in node.names] if node.module == "nerm" else [str(node.module)]
+            found = (
+                [f"nerm.{alias.name}" for alias in node.names]
+                if node.module == "nerm"
+                else [str(node.module)]
+            )
             yield from (Import(name, target.removeprefix("nerm.")) for target in found)
 
 
@@ -128,7 +132,9 @@ def test_the_map_shows_every_room_once():
 
 def test_every_import_goes_up_the_map(found):
     order = rooms()
-    wrong = [one for one in found if not upwards(one, order) and DOORS.get(one.place) != one.target.split(".")[0]]
+    wrong = [
+        one for one in found if not upwards(one, order) and DOORS.get(one.place) != one.target.split(".")[0]
+    ]
     assert [f"{one.place} imports {one.target}" for one in wrong] == []
     assert [f"{one.place} imports the whole package" for one in found if one.target == "nerm"] == []
 
@@ -151,7 +157,9 @@ def test_cvxpy_is_imported_where_models_are_built(found):
 
 def test_the_neutral_svm_does_not_know_the_builder(found):
     """Two derivations that check each other must not share code."""
-    assert [one for one in found if one.room == "svm" and one.target.split(".")[0] in ("modelling", "engine")] == []
+    assert [
+        one for one in found if one.room == "svm" and one.target.split(".")[0] in ("modelling", "engine")
+    ] == []
 
 
 def test_no_two_things_share_a_name():

@@ -90,7 +90,9 @@ def test_an_intercept_has_the_digits_that_far_columns_need():
 def test_a_kernel_that_loses_its_digits_is_not_believed():
     """A polynomial of raw columns: solvers lose it, and the certificate says why and what to do."""
     _, X, y = far_rows(100.0)
-    problem = (Risk(Hinge()) + SquaredL2()).on(X, y, kernel=nerm.kernels.Polynomial(gamma=1.0, degree=3, coef0=1.0))
+    problem = (Risk(Hinge()) + SquaredL2()).on(
+        X, y, kernel=nerm.kernels.Polynomial(gamma=1.0, degree=3, coef0=1.0)
+    )
     solution = problem.solve()
     assert solution.status == "inaccurate"
     assert "digits" in solution.certificate.reason or "rounding may hide" in solution.certificate.reason
@@ -107,7 +109,9 @@ def test_kernel_coefficients_that_cancel_are_judged_in_long_doubles(kernel):
     assert solution.status == "optimal"
     assert np.abs(solution.coef).max() > 1e4
     exact = kernel.long_gram(X) @ solution.coef.astype(np.longdouble)
-    np.testing.assert_allclose(solution.training_scores(), (exact + solution.intercept).astype(float), atol=1e-12)
+    np.testing.assert_allclose(
+        solution.training_scores(), (exact + solution.intercept).astype(float), atol=1e-12
+    )
 
 
 def test_an_almost_semidefinite_gram_matrix_is_made_semidefinite():
@@ -130,7 +134,9 @@ def test_forces_that_drown_the_risk_certify_nothing(eta):
     """With |mean v f| the term can be 0 at any weight: the optimum stays, and so must the bound stay below it."""
     X, y, v = make_data(3, 50, 3)
     covariance = nerm.Neutrality(nerm.Identity())
-    optimum = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 100 * covariance).on(X, y, viewpoint=v).solve()
+    optimum = (
+        (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 100 * covariance).on(X, y, viewpoint=v).solve()
+    )
     large = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + eta * covariance).on(X, y, viewpoint=v)
     known = replace(optimum.multipliers, rows=np.ones_like(optimum.multipliers.rows))
     for thetas in (known.thetas, np.array([0.5])):

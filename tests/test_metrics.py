@@ -350,15 +350,21 @@ def test_a_scorer_reads_two_groups_or_two_signs(data, coded):
     model, scorer = LogisticRegression().fit(X, y), metrics.make_neutrality_scorer()
     with sklearn.config_context(enable_metadata_routing=True):
         assert scorer(model, X, y, viewpoint=coded(v)) == scorer(model, X, y, viewpoint=v)
-        assert scorer(model, X[v > 0], y[v > 0], viewpoint=v[v > 0]) <= 0  # a fold with one group, coded as signs
-        with pytest.raises(InvalidInputError, match=r"numbers of both signs, or two groups\. Got 3 values, first 1\.0"):
+        assert (
+            scorer(model, X[v > 0], y[v > 0], viewpoint=v[v > 0]) <= 0
+        )  # a fold with one group, coded as signs
+        with pytest.raises(
+            InvalidInputError, match=r"numbers of both signs, or two groups\. Got 3 values, first 1\.0"
+        ):
             scorer(model, X, y, viewpoint=np.where(v > 0, 1.0, np.arange(len(v)) % 2 + 2.0))
 
 
 def test_a_scorer_without_a_viewpoint_says_so(data):
     X, y, _ = data
     scorer = metrics.make_neutrality_scorer()
-    with pytest.raises(InvalidInputError, match=r"a neutrality scorer must be given the viewpoint\. Got none"):
+    with pytest.raises(
+        InvalidInputError, match=r"a neutrality scorer must be given the viewpoint\. Got none"
+    ):
         cross_validate(LogisticRegression(), X, y, scoring=scorer, cv=2, error_score="raise")
     with pytest.raises(UnknownNameError, match=r"'metric' must be one of 'calders_verwer_score'"):
         metrics.make_neutrality_scorer("parity")

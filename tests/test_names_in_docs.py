@@ -20,7 +20,8 @@ BUILT = ("docs/api", "docs/notebooks", "notebooks/gallery.txt")  # written by a 
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebooks/*.ipynb"))
-    if path.name != "CHANGELOG.md" and not str(path.relative_to(ROOT)).startswith(BUILT)  # the past keeps its names
+    if path.name != "CHANGELOG.md"
+    and not str(path.relative_to(ROOT)).startswith(BUILT)  # the past keeps its names
 )
 EXAMPLES = {"nerm.Perceptron"}  # what a page shows how to add
 
@@ -56,7 +57,10 @@ def missing_options(page: str) -> Iterator[str]:
         if known is None:
             yield f"nerm {command}"
             continue
-        options = {"--help", *(name for option in known.params for name in (*option.opts, *option.secondary_opts))}
+        options = {
+            "--help",
+            *(name for option in known.params for name in (*option.opts, *option.secondary_opts)),
+        }
         given = re.findall(r"(?<!\S)--[a-z][\w-]*", rest)
         yield from (f"nerm {command} {name}" for name in given if name not in options)
 

@@ -28,7 +28,11 @@ def test_it_runs_clean(notebook, monkeypatch, tmp_path):
     monkeypatch.setenv("IPYTHONDIR", os.fspath(tmp_path / "ipython"))
     client = NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": os.fspath(tmp_path)}})
     client.execute()
-    said = [output.text for output in outputs(notebook) if output.output_type == "stream" and output.name == "stderr"]
+    said = [
+        output.text
+        for output in outputs(notebook)
+        if output.output_type == "stream" and output.name == "stderr"
+    ]
     assert said == []
 
 

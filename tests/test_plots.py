@@ -140,9 +140,13 @@ def test_bad_input(errors, measured, path):
         plots.figure_1(errors, plt.subplots(1, 3)[1])
     with pytest.raises(ValueError, match=r"'X', 'y' and 'viewpoint' must be given together. Got X."):
         plots.eta_path(solutions, X=X)
-    with pytest.raises(ValueError, match=r"'solutions' must be a path of solutions with a neutrality term. Got .."):
+    with pytest.raises(
+        ValueError, match=r"'solutions' must be a path of solutions with a neutrality term. Got .."
+    ):
         plots.eta_path([])
-    with pytest.raises(ValueError, match=r"'names' must have one entry for each of the 4 coefficients. Got 1."):
+    with pytest.raises(
+        ValueError, match=r"'names' must have one entry for each of the 4 coefficients. Got 1."
+    ):
         plots.coefficient_path(solutions, ["a"])
     measured["status"], measured["auc"] = "failed", np.nan
     with pytest.raises(ValueError, match=r"'table' must have a result on 'german'. Got failed fits only."):

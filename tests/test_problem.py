@@ -76,7 +76,9 @@ def test_precomputed_gram_and_new_points():
     direct = objective.on(X, y, viewpoint=v, kernel=kernel).solve()
     given = objective.on(kernel(X, X), y, viewpoint=v, kernel="precomputed").solve()
     new = np.random.default_rng(0).normal(size=(9, 4))
-    np.testing.assert_allclose(direct.decision_function(new), given.decision_function(kernel(new, X)), atol=1e-5)
+    np.testing.assert_allclose(
+        direct.decision_function(new), given.decision_function(kernel(new, X)), atol=1e-5
+    )
 
 
 def test_linear_kernel_is_the_linear_problem(data):
@@ -93,7 +95,7 @@ def test_gram_in_blocks_is_the_gram_matrix(monkeypatch):
     problem = (Risk(Hinge()) + SquaredL2()).on(X, y, kernel="rbf")
     coef = np.random.default_rng(0).normal(size=50) * (np.arange(50) % 3 > 0)
     whole = problem.hypothesis.scores(coef)
-    monkeypatch.setattr("nerm.hypothesis.GRAM_LIMIT", 9)
+    monkeypatch.setattr("nerm.model.hypothesis.GRAM_LIMIT", 9)
     np.testing.assert_allclose(problem.hypothesis.scores(coef), whole, rtol=1e-12)
 
 
@@ -109,8 +111,12 @@ def test_viewpoint_may_be_a_callable_or_a_fitted_estimator(data):
     X, y, v = data
     objective = Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())
     g = LogisticRegression().fit(X, v)
-    np.testing.assert_array_equal(objective.on(X, y, viewpoint=g).viewpoints["viewpoint"], g.decision_function(X))
-    np.testing.assert_array_equal(objective.on(X, y, viewpoint=lambda Z: Z[:, 1]).viewpoints["viewpoint"], X[:, 1])
+    np.testing.assert_array_equal(
+        objective.on(X, y, viewpoint=g).viewpoints["viewpoint"], g.decision_function(X)
+    )
+    np.testing.assert_array_equal(
+        objective.on(X, y, viewpoint=lambda Z: Z[:, 1]).viewpoints["viewpoint"], X[:, 1]
+    )
     tree = DecisionTreeClassifier(max_depth=2).fit(X, v)
     np.testing.assert_allclose(
         objective.on(X, y, viewpoint=tree).viewpoints["viewpoint"], 2 * tree.predict_proba(X)[:, 1] - 1
@@ -120,7 +126,10 @@ def test_viewpoint_may_be_a_callable_or_a_fitted_estimator(data):
 def test_several_viewpoints_and_their_path(data):
     X, y, v = data
     objective = (
-        Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge(), to="a") + 3 * Neutrality(nerm.Logistic(), to="b")
+        Risk(Hinge())
+        + 0.1 * SquaredL2()
+        + Neutrality(Hinge(), to="a")
+        + 3 * Neutrality(nerm.Logistic(), to="b")
     )
     problem = objective.on(X, y, viewpoint={"a": v, "b": X[:, 2]})
     assert problem.with_neutrality(8).etas.tolist() == [2.0, 6.0]
@@ -178,7 +187,9 @@ def test_equal_rows_are_merged_once_and_nothing_shows(kind, kernel):
     assert problem.hypothesis.n <= 32 < problem.n
     coef = rng.normal(size=3 if kernel is None else 120)
     if kernel is None:
-        expected = naive_objective(X, y, v, coef, 0.1, loss="hinge", surrogate="logistic", mu=0.05, eta=0.7, s=s, u=u)
+        expected = naive_objective(
+            X, y, v, coef, 0.1, loss="hinge", surrogate="logistic", mu=0.05, eta=0.7, s=s, u=u
+        )
         assert problem.evaluate(coef, 0.1).total == pytest.approx(expected, rel=1e-12)
     solution = problem.solve(tol=1e-8)
     assert solution.status == "optimal"
@@ -188,9 +199,12 @@ def test_equal_rows_are_merged_once_and_nothing_shows(kind, kernel):
     assert again.gap == pytest.approx(solution.certificate.gap, abs=1e-12)
     # Multipliers that differ on equal rows are averaged by weight: c stays, the bound does not fall.
     rough = nerm.Multipliers(
-        np.clip(solution.multipliers.rows + 0.01 * rng.normal(size=(3, 120)), 1e-3, 0.999), solution.multipliers.thetas
+        np.clip(solution.multipliers.rows + 0.01 * rng.normal(size=(3, 120)), 1e-3, 0.999),
+        solution.multipliers.thetas,
     )
-    assert problem.certify(solution.coef, solution.intercept, rough).dual <= solution.certificate.primal + 1e-12
+    assert (
+        problem.certify(solution.coef, solution.intercept, rough).dual <= solution.certificate.primal + 1e-12
+    )
 
 
 def test_blocks_come_as_multipliers_are_read():

@@ -1,7 +1,8 @@
 """Every public name says what it means and shows it: derived from the code, so that a new name is asked too.
 
-Public are the names in `__all__` of nerm and of its rooms. A class or a function must carry an example, each public
-method and property of a class a docstring of its own, and a constant a ``#:`` comment where it is assigned.
+Public are the names in `__all__` of nerm and of its rooms. A class or a function must carry an example, each
+public method and property of a class a docstring of its own, and a constant a ``#:`` comment where it is
+assigned.
 """
 
 from __future__ import annotations
@@ -40,20 +41,33 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
         if isinstance(member, staticmethod | classmethod):
             member = member.__func__
         described = inspect.isfunction(member) or isinstance(member, property | cached_property)
-        if owner.__module__.split(".")[0] == "nerm" and described and getattr(member, "__name__", name) != "<lambda>":
+        if (
+            owner.__module__.split(".")[0] == "nerm"
+            and described
+            and getattr(member, "__name__", name) != "<lambda>"
+        ):
             yield name, member
 
 
 def described() -> Iterator[tuple[str, Any]]:
     """Yield rooms, public names and members, once each, where they have a docstring."""
     found: dict[int, tuple[str, Any]] = {}
-    for place, thing in [(room.__name__, room) for room in ROOMS] + [(place, thing) for place, _, thing in public()]:
+    for place, thing in [(room.__name__, room) for room in ROOMS] + [
+        (place, thing) for place, _, thing in public()
+    ]:
         found.setdefault(id(thing), (place, thing))
         for name, member in members(thing) if inspect.isclass(thing) else ():
             found.setdefault(id(member), (f"{place}.{name}", member))
-    kinds = (inspect.ismodule, inspect.isclass, inspect.isroutine, lambda x: isinstance(x, property | cached_property))
+    kinds = (
+        inspect.ismodule,
+        inspect.isclass,
+        inspect.isroutine,
+        lambda x: isinstance(x, property | cached_property),
+    )
     yield from (
-        (place, thing) for place, thing in found.values() if any(kind(thing) for kind in kinds) and thing.__doc__
+        (place, thing)
+        for place, thing in found.values()
+        if any(kind(thing) for kind in kinds) and thing.__doc__
     )
 
 
@@ -67,7 +81,11 @@ def sources(room: ModuleType) -> str:
         for node in ast.parse(file.read_text("utf-8")).body
         if isinstance(node, ast.ImportFrom)
     }
-    files += [Path(import_module(name).__file__) for name in sorted(filter(None, handed)) if name.startswith("nerm.")]
+    files += [
+        Path(import_module(name).__file__)
+        for name in sorted(filter(None, handed))
+        if name.startswith("nerm.")
+    ]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
@@ -75,7 +93,9 @@ def announced(name: str, code: str) -> bool:
     """Whether a constant is assigned below a ``#:`` comment, or with one on its line."""
     above = rf"^#:.*\n(?:#.*\n)*{name}\b[^=\n]*="
     beside = rf"^{name}\b[^=\n]*=.*#:"
-    return re.search(above, code, re.MULTILINE) is not None or re.search(beside, code, re.MULTILINE) is not None
+    return (
+        re.search(above, code, re.MULTILINE) is not None or re.search(beside, code, re.MULTILINE) is not None
+    )
 
 
 def missing() -> Iterator[str]:
@@ -92,7 +112,9 @@ def missing() -> Iterator[str]:
                 yield f"{place}: an example (>>>)"
             if inspect.isclass(thing):
                 yield from (
-                    f"{place}.{name}: a docstring" for name, m in members(thing) if not (m.__doc__ or "").strip()
+                    f"{place}.{name}: a docstring"
+                    for name, m in members(thing)
+                    if not (m.__doc__ or "").strip()
                 )
         elif not announced(place.rsplit(".", 1)[1], sources(room)):
             yield f"{place}: a #: comment where it is assigned"

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import nerm
-from nerm.conjugates import conjugate_within, parts_of
-from nerm.reach import coefficient_reach, score_range
+from nerm.certify.conjugates import conjugate_within, parts_of
+from nerm.certify.reach import coefficient_reach, score_range
 
 LOSSES = [nerm.Squared(), nerm.Pinball(), nerm.Hinge(), nerm.Logistic(), nerm.ModifiedHuber()]
 
@@ -56,13 +56,20 @@ def test_where_nothing_holds_scores_nothing_is_claimed():
     assert coefficient_reach(squared.on(X[:, [0, 0]], y), 1.0) is None
     assert coefficient_reach(squared.on(X, y, kernel="rbf"), 1.0) is None
     assert coefficient_reach(squared.on(X * [1, 0], y), 1.0)[1] == 0.0
-    one_sided = nerm.Risk(nerm.Squared()) + nerm.Neutrality(nerm.Identity(), side="agreement") + nerm.SquaredL2()
+    one_sided = (
+        nerm.Risk(nerm.Squared()) + nerm.Neutrality(nerm.Identity(), side="agreement") + nerm.SquaredL2()
+    )
     assert coefficient_reach(one_sided.on(X, y, viewpoint=y), 1.0) is None
 
 
 @pytest.mark.parametrize(
     "omega",
-    [0.5 * nerm.SquaredL2(), 0.3 * nerm.L1(), 0.4 * nerm.ElasticNet(), 0.2 * nerm.LInf() + 0.1 * nerm.SquaredL2()],
+    [
+        0.5 * nerm.SquaredL2(),
+        0.3 * nerm.L1(),
+        0.4 * nerm.ElasticNet(),
+        0.2 * nerm.LInf() + 0.1 * nerm.SquaredL2(),
+    ],
     ids=repr,
 )
 def test_the_conjugate_within_reach_is_above_every_gain(omega):

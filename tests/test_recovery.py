@@ -7,9 +7,9 @@ import pytest
 
 import nerm
 from nerm import L1, Coefficients, Hinge, Logistic, Multipliers, Neutrality, Pinball, Risk, SquaredL2
-from nerm.blocks import forces
-from nerm.certificate import dual_bound, infeasibility, separable
-from nerm.recovery import candidates, multipliers_at, multipliers_from_forces, with_linear
+from nerm.certify.certificate import dual_bound, infeasibility, separable
+from nerm.certify.recovery import candidates, multipliers_at, multipliers_from_forces, with_linear
+from nerm.model.blocks import forces
 from tests.conftest import make_data
 
 THETAS = np.array([0.3])
@@ -53,7 +53,9 @@ def test_forces_between_the_sides_of_a_kink_are_mixed_of_both():
     c = np.array([0.25, -0.75, 1.0])
     found = multipliers_from_forces(problem, c, np.zeros(0))
     np.testing.assert_allclose(found.rows[0], np.abs(c), atol=1e-9)
-    np.testing.assert_allclose(multipliers_from_forces(problem, 5 * c, np.zeros(0)).rows[0], [1.0, 1.0, 1.0], atol=1e-9)
+    np.testing.assert_allclose(
+        multipliers_from_forces(problem, 5 * c, np.zeros(0)).rows[0], [1.0, 1.0, 1.0], atol=1e-9
+    )
 
 
 def test_what_is_no_number_in_forces_and_thetas_counts_as_nothing_known():
@@ -149,9 +151,12 @@ def test_only_the_shares_of_limits_count_in_a_proof_that_none_meets_all():
     X, y, v = make_data(7, n=40)
     agree, oppose = (Neutrality(Hinge(), side=side) <= 0.4 for side in ("agreement", "disagreement"))
     problem = (Risk(Hinge()) + 0.1 * SquaredL2()).subject_to(agree, oppose).on(X, y, viewpoint=v)
-    rows = np.vstack([np.zeros(40), np.ones((2, 40))])  # half of each side: mean hinge of m and of -m is at least 1
+    rows = np.vstack(
+        [np.zeros(40), np.ones((2, 40))]
+    )  # half of each side: mean hinge of m and of -m is at least 1
     proven = [
-        infeasibility(problem, Multipliers(rows, np.zeros(0), limits=scale * np.ones(2))) for scale in (1e-3, 1.0, 1e3)
+        infeasibility(problem, Multipliers(rows, np.zeros(0), limits=scale * np.ones(2)))
+        for scale in (1e-3, 1.0, 1e3)
     ]
     np.testing.assert_allclose(proven, 0.6, rtol=1e-9)
     for nothing in (np.zeros(2), -np.ones(2)):

@@ -26,7 +26,9 @@ CONDA = {"cvxpy": "cvxpy-base", "matplotlib": "matplotlib-base"}
 def parsed(path: Path):
     yaml = pytest.importorskip("yaml", reason="PyYAML, which the extra 'docs' brings, is not installed")
     found = yaml.safe_load(path.read_text("utf-8"))
-    return {("on" if key is True else key): value for key, value in found.items()}  # YAML 1.1 reads `on` as true
+    return {
+        ("on" if key is True else key): value for key, value in found.items()
+    }  # YAML 1.1 reads `on` as true
 
 
 def requirement(text: str) -> tuple[str, str, str]:
@@ -79,7 +81,7 @@ def test_a_figure_without_matplotlib_is_refused_with_one_sentence_before_any_wor
     from click.testing import CliRunner
 
     from nerm.cli import cli
-    from nerm.figure_style import axes_or_new
+    from nerm.plots.style import axes_or_new
 
     for module in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -131,7 +133,17 @@ def test_a_workflow_is_whole(path):
     assert set(flow) <= {"name", "on", "permissions", "concurrency", "env", "jobs"}
     assert flow["permissions"] == {"contents": "read"}
     for job in flow["jobs"].values():
-        known = {"name", "if", "needs", "runs-on", "timeout-minutes", "strategy", "permissions", "environment", "steps"}
+        known = {
+            "name",
+            "if",
+            "needs",
+            "runs-on",
+            "timeout-minutes",
+            "strategy",
+            "permissions",
+            "environment",
+            "steps",
+        }
         assert set(job) <= known
         needs = job.get("needs", [])
         assert {needs} if isinstance(needs, str) else set(needs) <= set(flow["jobs"])
@@ -168,8 +180,16 @@ def test_forms_for_issues_are_whole():
     assert len(FORMS) >= 2
     for path in FORMS:
         form = parsed(path)
-        assert {"name", "description", "body"} <= set(form) <= {"name", "description", "body", "labels", "title"}
-        assert {part["type"] for part in form["body"]} <= {"textarea", "input", "dropdown", "checkboxes", "markdown"}
+        assert (
+            {"name", "description", "body"} <= set(form) <= {"name", "description", "body", "labels", "title"}
+        )
+        assert {part["type"] for part in form["body"]} <= {
+            "textarea",
+            "input",
+            "dropdown",
+            "checkboxes",
+            "markdown",
+        }
         assert len({part["id"] for part in form["body"]}) == len(form["body"])
         assert all(part["attributes"]["label"] for part in form["body"])
 
@@ -196,7 +216,9 @@ def test_the_paper_cites_what_its_bibliography_has_and_shows_figures_that_are_th
     assert cited == set(entries)
     assert len(entries) == len(set(entries))
     for entry in re.split(r"^@", bibliography, flags=re.MULTILINE)[1:]:
-        assert all(re.search(rf"^  {field}\s*= ", entry, re.MULTILINE) for field in ("author", "title", "year")), entry
+        assert all(
+            re.search(rf"^  {field}\s*= ", entry, re.MULTILINE) for field in ("author", "title", "year")
+        ), entry
         assert entry.count("{") == entry.count("}")
     for field in ("title", "tags", "authors", "affiliations", "date", "bibliography"):
         assert re.search(rf"^{field}:", head, re.MULTILINE)
@@ -227,11 +249,21 @@ def test_wheel_and_sdist_are_built_and_hold_the_package_and_nothing_else(tmp_pat
     kept = {name for name in tracked() if name.startswith("nerm/")}
     assert {name for name in inside if ".dist-info/" not in name} == kept
     assert {"nerm/py.typed", "nerm/__init__.pyi", "nerm/cli/demo.csv"} <= kept
-    assert {name for name in kept if name.endswith((".csv", ".npz", ".parquet", ".data"))} == {"nerm/cli/demo.csv"}
+    assert {name for name in kept if name.endswith((".csv", ".npz", ".parquet", ".data"))} == {
+        "nerm/cli/demo.csv"
+    }
     assert any(name.endswith("licenses/LICENSE") for name in inside)
     with tarfile.open(sdist) as archive:
         unpacked = {name.partition("/")[2] for name in archive.getnames()}
-    beside = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "PKG-INFO", ".gitignore"}
+    beside = {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "PKG-INFO",
+        ".gitignore",
+    }
     assert unpacked == kept | beside
 
 
@@ -242,7 +274,9 @@ def run(*arguments: str) -> None:
 
 def tracked() -> set[str]:
     """Return the files of the package in this tree; caches of Python and of numba are none."""
-    files = (path for path in (ROOT / "nerm").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (
+        path for path in (ROOT / "nerm").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 

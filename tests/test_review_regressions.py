@@ -35,7 +35,9 @@ def test_the_scorer_refuses_what_it_cannot_read():
     X, y, _ = make_data(0)
     with sklearn.config_context(enable_metadata_routing=True):
         model = nerm.NeutralSVC(lam=4.0).fit(X, y)
-        with pytest.raises(nerm.InvalidInputError, match=r"numbers of both signs, or two groups\. Got 3 values"):
+        with pytest.raises(
+            nerm.InvalidInputError, match=r"numbers of both signs, or two groups\. Got 3 values"
+        ):
             make_neutrality_scorer()(model, X, y, viewpoint=np.resize([1.0, 2.0, 3.0], len(y)))
 
 
@@ -63,10 +65,14 @@ def test_cv2nb_takes_pandas_missing_values():
 def test_terms_never_hide_each_other():
     X, y, v = make_data(3, n=60)
     race = np.resize(["a", "b", "c"], 60)
-    with pytest.raises(nerm.InvalidInputError, match=r"neutrality terms must have different names\. Got 'r=a' twice"):
+    with pytest.raises(
+        nerm.InvalidInputError, match=r"neutrality terms must have different names\. Got 'r=a' twice"
+    ):
         nerm.NeutralSVC(eta=1.0).fit(X, y, viewpoint={"r": race, "r=a": v})
     with pytest.raises(nerm.InvalidInputError, match=r"must have different names\. Got 's' twice"):
-        nerm.NeutralSVC(eta=1.0).fit(X, y, viewpoint=pd.DataFrame(np.column_stack([v, X[:, 1]]), columns=["s", "s"]))
+        nerm.NeutralSVC(eta=1.0).fit(
+            X, y, viewpoint=pd.DataFrame(np.column_stack([v, X[:, 1]]), columns=["s", "s"])
+        )
 
 
 def test_a_failed_fit_leaves_an_unfitted_model():
@@ -83,7 +89,9 @@ def test_guarantee_takes_a_problem_and_survives_an_infinite_class():
     objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
     assert "Theorem 2" in repr(guarantee(objective.on(X, y, viewpoint=v)))
     X[0] = 2000.0
-    steep = nerm.NERMClassifier("exponential", surrogate="exponential", eta=1.0, lam=0.001).fit(X, y, viewpoint=v)
+    steep = nerm.NERMClassifier("exponential", surrogate="exponential", eta=1.0, lam=0.001).fit(
+        X, y, viewpoint=v
+    )
     text = repr(guarantee(steep))
     assert "must be finite on the values of the class" in text
     assert "corollary" in text

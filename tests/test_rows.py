@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nerm.rows import as_given, distinct_rows
+from nerm.model.rows import as_given, distinct_rows
 
 
 def table(seed, n=200, d=4):
@@ -33,7 +33,10 @@ def test_groups_are_those_of_a_dictionary(seed, kind, canonical):
 def test_canonical_order_does_not_depend_on_the_given_one():
     X, extra = table(9)
     order = np.random.default_rng(0).permutation(len(X))
-    one, two = distinct_rows(X, extra, canonical=True), distinct_rows(X[order], extra[:, order], canonical=True)
+    one, two = (
+        distinct_rows(X, extra, canonical=True),
+        distinct_rows(X[order], extra[:, order], canonical=True),
+    )
     np.testing.assert_array_equal(X[one.first], X[order][two.first])
     np.testing.assert_array_equal(extra[:, one.first], extra[:, order][:, two.first])
 
@@ -58,13 +61,17 @@ def test_weights_add_up_and_values_spread():
 
 
 def test_rows_of_one_hash_are_still_told_apart():
-    from nerm.row_hashes import groups
+    from nerm.model.row_hashes import groups
 
     X, extra = table(4, n=50, d=2)
     bits = (X + 0.0).view(np.uint64).ravel()
     ends = np.arange(0, 101, 2)
     index, first, placed = groups(
-        np.zeros(50, dtype=np.uint64), ends, np.empty(0, np.int32), bits, np.ascontiguousarray(extra).view(np.uint64)
+        np.zeros(50, dtype=np.uint64),
+        ends,
+        np.empty(0, np.int32),
+        bits,
+        np.ascontiguousarray(extra).view(np.uint64),
     )
     expected = distinct_rows(X, extra)
     np.testing.assert_array_equal(index, expected.index)

@@ -37,9 +37,9 @@ MODELS = {
     "rbf": lambda: NeutralSVC(eta=0.5, kernel="rbf").fit(X, Y, viewpoint=V),
     "sparse kernel": lambda: NeutralSVC(kernel="rbf").fit(sp.csr_matrix(X), Y),
     "precomputed": lambda: NeutralSVC(kernel="precomputed").fit(X @ X.T, Y),
-    "atoms": lambda: NERMClassifier(nerm.SmoothHinge(0.3), nerm.ElasticNet(0.2), "logistic", eta={"s": 1.0}).fit(
-        X, Y, viewpoint={"s": V}
-    ),
+    "atoms": lambda: NERMClassifier(
+        nerm.SmoothHinge(0.3), nerm.ElasticNet(0.2), "logistic", eta={"s": 1.0}
+    ).fit(X, Y, viewpoint={"s": V}),
     "groups": lambda: NERMClassifier(regularizer=nerm.GroupL2([[0, 1], [2, 3]])).fit(X, Y),
     "kernel value": lambda: NERMClassifier(kernel=nerm.kernels.Polynomial(degree=2)).fit(X, Y),
     "classes": lambda: NeutralSVC(class_weight={"a": 2.0, "b": 1.0, "c": 1.0}).fit(
@@ -101,11 +101,19 @@ def test_all_digits_of_an_intercept_come_back(tmp_path):
         thing.save(tmp_path / "far.nerm")
         for copy in (nerm.load(tmp_path / "far.nerm"), pickle.loads(pickle.dumps(thing))):
             np.testing.assert_array_equal(copy.decision_function(far), thing.decision_function(far))
-    assert nerm.load(tmp_path / "far.nerm").solutions_[0].intercept.rest == model.solutions_[0].intercept.rest != 0
-    np.testing.assert_allclose(model.decision_function(far), model.solutions_[0].decision_function(far), atol=1e-12)
+    assert (
+        nerm.load(tmp_path / "far.nerm").solutions_[0].intercept.rest
+        == model.solutions_[0].intercept.rest
+        != 0
+    )
+    np.testing.assert_allclose(
+        model.decision_function(far), model.solutions_[0].decision_function(far), atol=1e-12
+    )
 
 
-@pytest.mark.parametrize("atom", [*nerm.atoms.margin_functions().values(), *nerm.atoms.regularizers().values()])
+@pytest.mark.parametrize(
+    "atom", [*nerm.atoms.margin_functions().values(), *nerm.atoms.regularizers().values()]
+)
 def test_every_atom_can_be_saved(atom, tmp_path):
     model = NERMClassifier().fit(X, Y)
     name = "regularizer" if issubclass(atom, nerm.Regularizer) else "surrogate"
@@ -130,13 +138,17 @@ def test_a_fresh_process_predicts_identically(tmp_path):
 def test_a_model_travels_without_its_training_rows(tmp_path):
     NeutralSVC(eta=0.5).fit(X, Y, viewpoint=V).save(tmp_path / "m")
     with zipfile.ZipFile(tmp_path / "m") as archive:
-        arrays = [np.load(archive.open(n), allow_pickle=False) for n in archive.namelist() if n.endswith(".npy")]
+        arrays = [
+            np.load(archive.open(n), allow_pickle=False) for n in archive.namelist() if n.endswith(".npy")
+        ]
     assert max(a.size for a in arrays) <= 4
 
 
 def test_pickle_works_too_for_those_who_trust_it():
     model = MODELS["rbf"]()
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(model)).decision_function(X), model.decision_function(X)
+    )
 
 
 @pytest.mark.parametrize("name", ["rbf", "classes"])
@@ -196,7 +208,10 @@ def rewritten(path, change):
         (lambda h: {**h, "version": 3}, "Got version 3 of the format, and this nerm reads 2."),
         (lambda h: {**h, "format": "other"}, "Got a file without valid nerm content (KeyError)."),
         (lambda h: [], "Got a file without valid nerm content (KeyError)."),
-        (lambda h: {**h, "content": {"$record": "system", "fields": {}}}, "Got a file without valid nerm content"),
+        (
+            lambda h: {**h, "content": {"$record": "system", "fields": {}}},
+            "Got a file without valid nerm content",
+        ),
         (
             lambda h: {**h, "content": {"$kernel": "rbf", "fields": {"gamma": -1}}},
             "Got a file without valid nerm content",
@@ -339,7 +354,9 @@ def test_who_needs_more_may_ask_for_it(tmp_path):
     model = MODELS["linear"]()
     model.save(path)
     remade(path, lambda members: {**members, "header.json": members["header.json"] + b" " * 6_000_000})
-    np.testing.assert_array_equal(nerm.load(path, max_bytes=1e9).decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(
+        nerm.load(path, max_bytes=1e9).decision_function(X), model.decision_function(X)
+    )
     with pytest.raises(nerm.InvalidInputError, match=r"pass a larger nerm.load\(path, max_bytes=...\)"):
         nerm.load(path, max_bytes=1000)
 
@@ -367,7 +384,9 @@ def test_an_index_out_of_range_never_reaches_memory(tmp_path):
 
     def change(members):
         arrays = {name: np.load(io.BytesIO(data)) for name, data in members.items() if name.endswith(".npy")}
-        name = next(name for name, array in arrays.items() if array.dtype == np.int32 and array.max(initial=0) == 3)
+        name = next(
+            name for name, array in arrays.items() if array.dtype == np.int32 and array.max(initial=0) == 3
+        )
         return {**members, name: as_npy(np.where(arrays[name] == 3, 10**9, arrays[name]).astype(np.int32))}
 
     remade(path, change)

@@ -18,7 +18,9 @@ X, Y, V = make_data(0, n=40)
 
 
 def loss(bend=1.0, name="mine"):
-    return nerm.margin_function(lambda m: cp.pos(bend - m), value=lambda m: np.maximum(0.0, bend - m), name=name)
+    return nerm.margin_function(
+        lambda m: cp.pos(bend - m), value=lambda m: np.maximum(0.0, bend - m), name=name
+    )
 
 
 def variation(factor=1.0, name="variation"):
@@ -69,8 +71,14 @@ def test_without_the_atoms_a_sentence_lists_them(name, tmp_path):
     objective, atoms = OBJECTIVES[name]
     solved(objective).save(tmp_path / "s")
     needed = ", ".join(map(repr, atoms))
-    for given, got in ((None, "none"), ({"other": nerm.Hinge()}, "'other'"), ([nerm.Hinge()], r"\[Hinge\(\)\]")):
-        with pytest.raises(nerm.InvalidInputError, match=rf"was saved with: {needed}\. Got {got}\. Make them"):
+    for given, got in (
+        (None, "none"),
+        ({"other": nerm.Hinge()}, "'other'"),
+        ([nerm.Hinge()], r"\[Hinge\(\)\]"),
+    ):
+        with pytest.raises(
+            nerm.InvalidInputError, match=rf"was saved with: {needed}\. Got {got}\. Make them"
+        ):
             nerm.load(tmp_path / "s", atoms=given)
 
 
@@ -87,7 +95,9 @@ def test_another_function_of_the_same_name_is_refused(name, tmp_path):
     solved(OBJECTIVES["loss"][0]).save(tmp_path / "s")
     NERMClassifier(loss(), eta=0.0).fit(X, Y).save(tmp_path / "m")
     for file in ("s", "m"):
-        with pytest.raises(nerm.InvalidInputError, match=r"the same functions .*: 'mine'\. Got one with other values"):
+        with pytest.raises(
+            nerm.InvalidInputError, match=r"the same functions .*: 'mine'\. Got one with other values"
+        ):
             nerm.load(tmp_path / file, atoms=OTHERS[name])
 
 
@@ -134,7 +144,9 @@ def test_a_model_comes_back_the_same(kernel, tmp_path):
 
 def test_two_of_one_name_are_refused(tmp_path):
     objective = Risk(loss()) + 0.1 * SquaredL2() + 0.5 * Neutrality(loss(0.9))
-    with pytest.raises(nerm.InvalidInputError, match=r"names of their own\. Got two that are called 'mine'\. Give one"):
+    with pytest.raises(
+        nerm.InvalidInputError, match=r"names of their own\. Got two that are called 'mine'\. Give one"
+    ):
         solved(objective).save(tmp_path / "s")
     assert list(tmp_path.iterdir()) == []
 

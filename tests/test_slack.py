@@ -28,7 +28,9 @@ def test_numeric_conjugates_never_lift_the_bound(weight):
     """A scaled hinge as a user writes it: the bound stays below the optimum of the textbook QP."""
     X, y, v = make_data(1)
     atom = nerm.margin_function(lambda m: weight * cp.pos(1 - m))
-    problem = (1 / weight * Risk(atom) + 0.1 * SquaredL2() + 1 / weight * Neutrality(atom)).on(X, y, viewpoint=v)
+    problem = (1 / weight * Risk(atom) + 0.1 * SquaredL2() + 1 / weight * Neutrality(atom)).on(
+        X, y, viewpoint=v
+    )
     optimum, _, _ = hinge_optimum(X, y, v, 0.1, 1.0)
     solution = problem.solve()
     assert solution.status == "optimal"
@@ -65,14 +67,20 @@ def test_a_value_that_is_not_its_expression_is_found_at_the_solution(data):
     problem = (Risk(atom) + 1e-3 * SquaredL2()).on(X, y, intercept=False)
     assert problem.certify([1.0]).slack > 0.1
     assert problem.certify([1.0]).relative_gap > 1e-2
-    with pytest.raises(nerm.InvalidInputError, match=r"'value' of 'dip' must be the same function as 'expression'"):
+    with pytest.raises(
+        nerm.InvalidInputError, match=r"'value' of 'dip' must be the same function as 'expression'"
+    ):
         nerm.margin_function(lambda m: cp.pos(1 - m), value=lambda m: dipped(m + 0.1), name="dip")
 
 
 def test_a_conjugate_that_is_a_little_too_low_takes_from_the_claim(data):
     """9e-5 passes the check of what was given; a hypothesis that is off by as much is not called optimal for it."""
     X, y, _ = data
-    parts = {"value": lambda m: (1 - m) ** 2, "subgradient": lambda m: 2 * (m - 1), "curvature": lambda m: 2 + 0 * m}
+    parts = {
+        "value": lambda m: (1 - m) ** 2,
+        "subgradient": lambda m: 2 * (m - 1),
+        "curvature": lambda m: 2 + 0 * m,
+    }
     low = nerm.margin_function(lambda m: cp.square(1 - m), conjugate=lambda u: u + u * u / 4 - 9e-5, **parts)
     objective = Risk(nerm.Squared()) + 1e-2 * SquaredL2()
     best = objective.on(X, y).solve(tol=1e-9)
@@ -86,7 +94,7 @@ def test_a_conjugate_that_is_a_little_too_low_takes_from_the_claim(data):
 
 def test_the_lines_of_a_ramp_are_no_atoms_of_ones_own(monkeypatch):
     """They keep the atoms' contract: holding them against cvxpy in every step took most of a fit's time."""
-    from nerm import slack
+    from nerm.certify import slack
 
     monkeypatch.setattr(slack, "expressed", None)
     rng = np.random.default_rng(0)

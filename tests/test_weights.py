@@ -66,7 +66,8 @@ def test_an_array_passes_through_checked():
 
 def test_bad_input_is_named():
     with pytest.raises(
-        UnknownNameError, match=r"'balanced', 'equal_opportunity', 'predictive_equality', 'uniform'. Got 'parity'"
+        UnknownNameError,
+        match=r"'balanced', 'equal_opportunity', 'predictive_equality', 'uniform'. Got 'parity'",
     ):
         resolve("parity", None, [1, -1])
     with pytest.raises(InvalidInputError, match=r"'viewpoint' must be finite. Got nan at index 1"):
@@ -85,7 +86,9 @@ def test_the_group_that_is_missing_is_named(value):
 
 
 strata_and_sides = st.lists(
-    st.tuples(st.sampled_from("abc"), st.sampled_from([-1, 1]), st.sampled_from([-1, 1])), min_size=2, max_size=40
+    st.tuples(st.sampled_from("abc"), st.sampled_from([-1, 1]), st.sampled_from([-1, 1])),
+    min_size=2,
+    max_size=40,
 )
 
 

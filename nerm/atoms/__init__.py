@@ -1,8 +1,8 @@
 """phi, psi and Omega: pure mathematics, one function a file; no data, no weights.
 
-Margin functions phi and psi are vectorised over margins m of any shape; regularizers Omega take coefficients w, (d,).
-Each comes with its subgradients, its conjugate, its prox, its cvxpy expression and what is known of it. Every class of
-this folder is found by itself: a new atom is one new file.
+Margin functions phi and psi are vectorised over margins m of any shape; regularizers Omega take coefficients
+w, (d,). Each comes with its subgradients, its conjugate, its prox, its cvxpy expression and what is known of
+it. Every class of this folder is found by itself: a new atom is one new file.
 
 >>> from nerm.atoms import Hinge, SquaredL2
 >>> low, high = Hinge().subgradient([0.0, 1.0, 2.0])
@@ -45,7 +45,9 @@ if TYPE_CHECKING:  # which classes were found above, no type checker can know
 
 def _by_name(base: Any) -> dict[str, Any]:
     """Return the classes below `base` that have a name and can be made, by that name."""
-    classes = [cls for cls in _CLASSES.values() if issubclass(cls, base) and cls.name and not inspect.isabstract(cls)]
+    classes = [
+        cls for cls in _CLASSES.values() if issubclass(cls, base) and cls.name and not inspect.isabstract(cls)
+    ]
     return {cls.name: cls for cls in sorted(classes, key=lambda cls: str(cls.name))}
 
 

@@ -15,7 +15,8 @@ from nerm.typing import Floats
 
 Function: TypeAlias = Callable[[Floats], Any]
 
-# Margins at which a numpy value is held against its expression; those of a solution come later (`nerm.slack`).
+# Margins at which a numpy value is held against its expression; those of a solution come later
+# (`nerm.certify.slack`).
 PROBES = np.concatenate(
     [[-2.0, 0.3, 1.7], np.linspace(-60.0, 60.0, 481), *np.multiply.outer([1.0, -1.0], [1e2, 3e2, 1e3])]
 )
@@ -25,8 +26,8 @@ PROBES = np.concatenate(
 class CustomMarginFunction(MarginFunction):
     """A margin function made by `margin_function`; what was not given is computed.
 
-    Subgradients come from secants, the conjugate from bisection, the slopes from far away: `facts.numeric` says so, and
-    the certificate carries their error.
+    Subgradients come from secants, the conjugate from bisection, the slopes from far away: `facts.numeric`
+    says so, and the certificate carries their error.
 
     Examples
     --------
@@ -86,7 +87,11 @@ class CustomMarginFunction(MarginFunction):
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the interval of subgradients, by secants if no function was given."""
         m = np.asarray(m, dtype=float)
-        given = numeric.secant_slopes(self.value, m) if self.numpy_subgradient is None else self.numpy_subgradient(m)
+        given = (
+            numeric.secant_slopes(self.value, m)
+            if self.numpy_subgradient is None
+            else self.numpy_subgradient(m)
+        )
         low, high = given if isinstance(given, tuple) else (given, given)
         # rounding may lie outside the slopes by 1e-10
         return np.clip(np.asarray(low, float), *self._slopes), np.clip(np.asarray(high, float), *self._slopes)
@@ -135,7 +140,8 @@ def margin_function(
     curvature : callable, optional
         The second derivative in numpy, if there is one: what solvers by Newton's method need.
     slopes : tuple of float, optional
-        The ends of the interval of all subgradients, if the numeric ones (probed between 1e4 and 1e8) would be wrong.
+        The ends of the interval of all subgradients, if the numeric ones (probed between 1e4 and 1e8) would
+        be wrong.
     name : str
         How it is called in formulas and messages.
 
@@ -231,7 +237,8 @@ def _check_expression(atom: CustomMarginFunction) -> None:
 def _check_given(atom: CustomMarginFunction) -> None:
     """Hold a given subgradient, conjugate and curvature against the values.
 
-    Slopes lie between secants, phi(m) + phi*(u) = u m at u in d phi(m), and second differences are the curvature.
+    Slopes lie between secants, phi(m) + phi*(u) = u m at u in d phi(m), and second differences are the
+    curvature.
     """
     m = np.array([-3.0, -0.4, 0.0, 0.3, 0.9, 1.6, 4.0])
     low, high = atom.subgradient(m)

@@ -22,10 +22,11 @@ INSIDE = 1e-8  # how far inside the dual ball what is computed is put: more than
 class CustomRegularizer(Regularizer):
     """A regularizer made by `regularizer`; what was not given is computed.
 
-    Subgradients come from one-sided differences, prox and conjugate from small convex programs (`nerm.small_solves`),
-    rounded so that a certificate can only get looser. Where Omega is homogeneous (a norm, a seminorm, a gauge) its
-    conjugate is the indicator of { q : q.w <= Omega(w) }; directions that it does not punish are found from the span
-    of its gradients.
+    Subgradients come from one-sided differences, prox and conjugate from small convex programs
+    (`nerm.atoms.small_programs`), rounded so that a certificate can only get looser. Where Omega is homogeneous (a
+    norm, a seminorm, a gauge) its
+    conjugate is the indicator of { q : q.w <= Omega(w) }; directions that it does not punish are found from
+    the span of its gradients.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class CustomRegularizer(Regularizer):
 
     def value(self, w: Floats) -> float:
         """Return Omega(w), by the numpy function if one was given, else by evaluating the cvxpy expression."""
-        from nerm.small_solves import value_at
+        from nerm.atoms.small_programs import value_at
 
         given = self.numpy_value
         return value_at(self.cvxpy_expression, w) if given is None else float(given(w))
@@ -69,7 +70,7 @@ class CustomRegularizer(Regularizer):
 
     def conjugate(self, q: Floats) -> float:
         """Return Omega*(q) or slightly more, by a small convex program if no function was given."""
-        from nerm import small_solves
+        from nerm.atoms import small_programs as small_solves
 
         if self.numpy_conjugate is not None:
             return float(self.numpy_conjugate(q))
@@ -88,7 +89,7 @@ class CustomRegularizer(Regularizer):
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return argmin_z  step Omega(z) + ||z - w||^2 / 2, with w - prox(w) where the conjugate is finite."""
-        from nerm import small_solves
+        from nerm.atoms import small_programs as small_solves
 
         if self.numpy_prox is not None:
             return np.asarray(self.numpy_prox(w, step), dtype=float)
@@ -125,12 +126,16 @@ class CustomRegularizer(Regularizer):
 
     def _gauge(self, q: Floats) -> float:
         """Return the smallest r with q.w <= r Omega(w) for all w, or slightly more."""
-        from nerm import small_solves
+        from nerm.atoms import small_programs as small_solves
 
         punished = self._punished(q)
         if punished is None:
             return np.inf
-        return small_solves.dual_norm(self.cvxpy_expression, self.free(len(q)), punished) if punished.any() else 0.0
+        return (
+            small_solves.dual_norm(self.cvxpy_expression, self.free(len(q)), punished)
+            if punished.any()
+            else 0.0
+        )
 
 
 def regularizer(
@@ -160,8 +165,8 @@ def regularizer(
     Returns
     -------
     Regularizer
-        Checked for the length of w as soon as that is known, when an objective meets its data; whatever was given
-        is held against the expression then.
+        Checked for the length of w as soon as that is known, when an objective meets its data; whatever was
+        given is held against the expression then.
 
     Examples
     --------
@@ -195,7 +200,7 @@ def _homogeneous(atom: CustomRegularizer, d: int) -> bool:
 @lru_cache(maxsize=64)
 def _free(atom: CustomRegularizer, d: int) -> Floats:
     """Return the orthogonal complement of the gradients at random points of all sizes."""
-    from nerm.small_solves import gradient_at
+    from nerm.atoms.small_programs import gradient_at
 
     rng = np.random.default_rng(d)
     points = rng.normal(size=(d + 12, d)) * np.resize([1e-2, 1.0, 1e2, 1e4], d + 12)[:, None]
@@ -210,7 +215,7 @@ def _free(atom: CustomRegularizer, d: int) -> Floats:
 
 def _fits(atom: CustomRegularizer, d: int) -> bool:
     """Whether the expression can be written down for vectors of this length."""
-    from nerm.small_solves import kind
+    from nerm.atoms.small_programs import kind
 
     try:
         kind(atom.cvxpy_expression, d)
@@ -221,7 +226,7 @@ def _fits(atom: CustomRegularizer, d: int) -> bool:
 
 def _check(atom: CustomRegularizer, d: int) -> None:
     """Refuse what is not convex, not a number, negative, or not 0 at 0; hold what was given against the expression."""
-    from nerm import small_solves
+    from nerm.atoms import small_programs as small_solves
 
     what = f"'expression' of {atom.label!r} must"
     try:
@@ -233,13 +238,20 @@ def _check(atom: CustomRegularizer, d: int) -> None:
     convex = curvature in ("CONVEX", "AFFINE", "CONSTANT")
     advice = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
     require(convex, f"{what} be convex by cvxpy's rules", f"an expression of curvature {curvature}", advice)
-    require(np.prod(shape) == 1, f"{what} be a single number", f"shape {shape}", "Sum over it, or take a norm")
+    require(
+        np.prod(shape) == 1, f"{what} be a single number", f"shape {shape}", "Sum over it, or take a norm"
+    )
     rng = np.random.default_rng(0)
     points = [np.zeros(d), *(size * rng.normal(size=d) for size in (1e-2, 1.0, 1.0, 1e2))]
     values = np.array([small_solves.value_at(atom.cvxpy_expression, w) for w in points])
     zero = f"{what} be 0 at w = 0 and nowhere negative or infinite"
     good = np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)
-    require(good, zero, f"{values[0]:g} at 0, and {values[1:].tolist()} at random points", "Add or drop a constant")
+    require(
+        good,
+        zero,
+        f"{values[0]:g} at 0, and {values[1:].tolist()} at random points",
+        "Add or drop a constant",
+    )
     _check_given(atom, points[1:], values[1:])
 
 
@@ -254,7 +266,9 @@ def _check_given(atom: CustomRegularizer, points: list[Floats], values: Floats) 
         if atom.numpy_subgradient is not None:
             pairs = zip(atom.subgradient(w), plain.subgradient(w), strict=True)
             must = f"'subgradient' of {atom.label!r} must give the one-sided derivatives of 'expression' along the axes"
-            require([np.abs(a - b) <= 1e-4 * size for a, b in pairs], must, f"{atom.subgradient(w)[0].tolist()}")
+            require(
+                [np.abs(a - b) <= 1e-4 * size for a, b in pairs], must, f"{atom.subgradient(w)[0].tolist()}"
+            )
         if atom.numpy_prox is not None:
             z, best = atom.prox(w, 0.5), plain.prox(w, 0.5)
             must = f"'prox' of {atom.label!r} must minimise step Omega(z) + ||z - w||^2 / 2"

@@ -28,12 +28,13 @@ class Parts(NamedTuple):
 class DCFunction(MarginFunction):
     """phi = A - G, a difference of convex functions of the margin: a loss or a surrogate that need not be convex.
 
-    The convex-concave procedure solves problems with it: at every step G is replaced by its tangent, which is below G,
-    so that a convex problem from above remains. The two sides of a neutrality term share what is subtracted,
-    ``max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-)``, with A+ = A(v f) and so on.
+    The convex-concave procedure solves problems with it: at every step G is replaced by its tangent, which is
+    below G, so that a convex problem from above remains. The two sides of a neutrality term share what is
+    subtracted, ``max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-)``, with A+ = A(v f) and so on.
 
-    Value, facts and formula are those of any margin function; conjugate, prox and cvxpy expression, which only a convex
-    function has, are refused. `nerm.dc_function` makes one from two cvxpy expressions, `Ramp` is one.
+    Value, facts and formula are those of any margin function; conjugate, prox and cvxpy expression, which
+    only a convex function has, are refused. `nerm.dc_function` makes one from two cvxpy expressions, `Ramp`
+    is one.
 
     Examples
     --------
@@ -150,15 +151,16 @@ def dc_function(
     convex : callable or MarginFunction
         Maps a cvxpy expression of any length to a convex one, elementwise; or one of nerm's margin functions.
     concave : callable or MarginFunction
-        The same for the concave part, which is added; one that is convex by cvxpy's rules is subtracted instead.
+        The same for the concave part, which is added; one that is convex by cvxpy's rules is subtracted
+        instead.
     name : str
         How it is called in formulas and messages.
 
     Returns
     -------
     DCFunction
-        A loss if it is bounded below, a surrogate in any case. With nerm's own atoms as parts (both smooth, or for one
-        side) the engine solves its steps.
+        A loss if it is bounded below, a surrogate in any case. With nerm's own atoms as parts (both smooth,
+        or for one side) the engine solves its steps.
 
     Examples
     --------
@@ -179,8 +181,12 @@ def dc_function(
 def _part(given: Any, role: str, name: str) -> MarginFunction:
     """Return a part as a margin function, checked to be convex."""
     if isinstance(given, DCFunction):
-        raise InvalidInputError(f"the parts of {name!r} must be convex and concave", repr(given), "Pass its own parts")
-    return given if isinstance(given, MarginFunction) else margin_function(given, name=f"{role} part of {name}")
+        raise InvalidInputError(
+            f"the parts of {name!r} must be convex and concave", repr(given), "Pass its own parts"
+        )
+    return (
+        given if isinstance(given, MarginFunction) else margin_function(given, name=f"{role} part of {name}")
+    )
 
 
 def _is_convex(expression: Callable[[Any], Any], name: str) -> bool:

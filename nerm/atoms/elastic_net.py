@@ -73,7 +73,9 @@ class ElasticNet(Regularizer):
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
         """Return r L1 + (1 - r) SquaredL2."""
         return tuple(
-            (weight, atom) for weight, atom in ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2())) if weight
+            (weight, atom)
+            for weight, atom in ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2()))
+            if weight
         )
 
     def formula(self, mean: str = "mean") -> str:

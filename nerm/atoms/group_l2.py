@@ -109,7 +109,9 @@ class GroupL2(Norm):
         pairs = self._pairs(d)
         sizes = sorted({len(g) for _, g in pairs} - {0})
         alike = [[(weight, g) for weight, g in pairs if len(g) == size] for size in sizes]
-        return tuple(Norms(2, np.array([w for w, _ in some]), np.stack([g for _, g in some])) for some in alike)
+        return tuple(
+            Norms(2, np.array([w for w, _ in some]), np.stack([g for _, g in some])) for some in alike
+        )
 
     def expression(self, w: Any) -> Any:
         """Return the sum of cvxpy norms."""
@@ -138,5 +140,7 @@ def _as_groups(groups: Any) -> tuple[Any, ...]:
             raise InvalidInputError(must, repr(groups), "Do not mix the two")
         return tuple(tuple(int(j) for j in g) for g in groups)
     if len({isinstance(g, str) for g in groups}) > 1:
-        raise InvalidInputError("'groups' must be labels of one kind", repr(groups), "Use all numbers or all text")
+        raise InvalidInputError(
+            "'groups' must be labels of one kind", repr(groups), "Use all numbers or all text"
+        )
     return tuple(g.item() if isinstance(g, np.generic) else g for g in groups)

@@ -13,8 +13,8 @@ from nerm.typing import Floats
 class HingeLike(MarginFunction):
     """phi(m) = max over u in [low, high] of  m u - a u - (q/2) u^2, that is phi*(u) = a u + (q/2) u^2 on [low, high].
 
-    Facts, subgradients, conjugate and prox follow from the four numbers, which a class of this family gives as
-    `dual_form`; `value`, `expression` and `latex` are its own formula.
+    Facts, subgradients, conjugate and prox follow from the four numbers, which a class of this family gives
+    as `dual_form`; `value`, `expression` and `latex` are its own formula.
 
     Examples
     --------

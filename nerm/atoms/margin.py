@@ -32,8 +32,8 @@ class Facts:
     quadratic : tuple of float or None
         ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None (`HingeLike`).
     bend : float or None
-        a if phi is two straight lines that meet at a, ``phi(a) + max(low (m - a), high (m - a))`` with finite `slopes`
-        (or one line: then any a will do), else None.
+        a if phi is two straight lines that meet at a, ``phi(a) + max(low (m - a), high (m - a))`` with finite
+        `slopes` (or one line: then any a will do), else None.
     surrogate_only : bool
         Unbounded below, hence no loss.
     numeric : bool
@@ -75,13 +75,14 @@ class Facts:
 class MarginFunction(ABC):
     """A convex function phi: R -> R of the margin m = y f(x) (as a loss) or m = +-v f(x) (as a surrogate).
 
-    A frozen value without data and without weight. Everything is vectorised: m has any shape, and results have it too.
-    A class of one's own defines `facts`, `value`, `subgradient`, `expression` and `latex`; conjugate and prox are then
-    computed numerically unless they are defined too. Of functions whose conjugate is quadratic on an interval, `nerm.
-    atoms.HingeLike` knows all but the formula; `nerm.margin_function` makes one from a cvxpy expression alone.
+    A frozen value without data and without weight. Everything is vectorised: m has any shape, and results
+    have it too. A class of one's own defines `facts`, `value`, `subgradient`, `expression` and `latex`;
+    conjugate and prox are then computed numerically unless they are defined too. Of functions whose conjugate
+    is quadratic on an interval, `nerm. atoms.HingeLike` knows all but the formula; `nerm.margin_function`
+    makes one from a cvxpy expression alone.
 
-    A subgradient u at m is where Fenchel and Young's inequality phi(m) + phi*(u) >= u m is an equality, and the prox
-    moves against a subgradient at its end, (m - prox(m, t)) / t in d phi(prox(m, t)).
+    A subgradient u at m is where Fenchel and Young's inequality phi(m) + phi*(u) >= u m is an equality, and
+    the prox moves against a subgradient at its end, (m - prox(m, t)) / t in d phi(prox(m, t)).
 
     Attributes
     ----------

@@ -14,7 +14,8 @@ from nerm.typing import Floats
 class ModifiedHuber(HingeLike):
     """phi(m) = max(0, 1 - m)^2 for m >= -1 and -4 m below; phi*(u) = u + u^2 / 4 on [-4, 0].
 
-    The squared hinge with its tail straightened, as in scikit-learn's ``SGDClassifier(loss="modified_huber")``.
+    The squared hinge with its tail straightened, as in scikit-learn's
+    ``SGDClassifier(loss="modified_huber")``.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Conjugate, prox and subgradient by computation, for margin functions that state none in closed form.
 
-Slopes come from secants, roots by bisection, all vectorised. The conjugate is computed from values alone and rounded
+Slopes come from secants, roots by bisection, all vectorised. The conjugate is computed from values alone and
+rounded
 *up*: a certificate subtracts it, so an error must make a bound looser and never wrong.
 """
 
@@ -61,8 +62,8 @@ def _reach(increasing: Function, start: Floats, direction: float) -> Floats:
 def secant_slopes(value: Function, m: Floats) -> tuple[Floats, Floats]:
     """Return the slopes of the secants just left and just right of m.
 
-    They are rounded to single precision, below their own error, so that a straight piece has one slope and not a
-    noise of slopes.
+    They are rounded to single precision, below their own error, so that a straight piece has one slope and
+    not a noise of slopes.
     """
     step = SECANT * np.maximum(1.0, np.abs(m))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -74,8 +75,8 @@ def secant_slopes(value: Function, m: Floats) -> tuple[Floats, Floats]:
 def asymptotic_slope(value: Function, direction: float) -> float:
     """Return the slope of phi at -inf (direction -1) or +inf (+1); infinite if it still changes between 1e4 and 1e8.
 
-    A secant of a convex function is never steeper than its asymptote, so the interval of slopes errs inwards: a
-    multiplier inside it has a finite conjugate.
+    A secant of a convex function is never steeper than its asymptote, so the interval of slopes errs inwards:
+    a multiplier inside it has a finite conjugate.
     """
     near, far = (_secant(value, direction * reach) for reach in (1e4, FARTHEST))
     if not np.isfinite(far) or abs(far - near) > 1e-3 * max(abs(near), abs(far)):
@@ -131,7 +132,9 @@ def _peak(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Floats, Bools
     """Close in on the maximum of a concave function by golden section; where it still rises at FARTHEST, say so."""
     low, high = (_climb(gain, shape, direction) for direction in (-1.0, 1.0))
     out_of_reach = (gain(low) - gain(0.5 * low) > 1e-6 * (1 + np.abs(gain(low)))) & (np.abs(low) >= FARTHEST)
-    out_of_reach |= (gain(high) - gain(0.5 * high) > 1e-6 * (1 + np.abs(gain(high)))) & (np.abs(high) >= FARTHEST)
+    out_of_reach |= (gain(high) - gain(0.5 * high) > 1e-6 * (1 + np.abs(gain(high)))) & (
+        np.abs(high) >= FARTHEST
+    )
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = gain(left), gain(right)
     for _ in range(150):

@@ -15,8 +15,8 @@ from nerm.validation import as_nonnegative
 class Pinball(HingeLike):
     """phi(m) = max(1 - m, tau (m - 1)); phi*(u) = u on [-1, tau].
 
-    The quantile hinge: tau = 0 is the hinge, tau = 1 is the absolute loss `|1 - m|`. Points far on the right side
-    pay too, which makes the margin a quantile instead of a minimum.
+    The quantile hinge: tau = 0 is the hinge, tau = 1 is the absolute loss `|1 - m|`. Points far on the right
+    side pay too, which makes the margin a quantile instead of a minimum.
 
     Parameters
     ----------

@@ -18,9 +18,10 @@ from nerm.validation import as_positive
 class Ramp(DCFunction):
     """phi(m) = r(m / width), r(m) = min(1, max(0, (1 - m) / 2)): not convex, a difference of two hinges.
 
-    ``r(m) = max(0, (1 - m) / 2) - max(0, (-1 - m) / 2)``. As a loss no row costs more than 1 (the ramp loss SVM). As a
-    surrogate r(m) + r(-m) = 1 like the indicator, so ``max(C+, C-) - mean(u)/2 = |C+ - C-| / 2`` is the measure of
-    neutrality itself, up to the width. Solved by the convex-concave procedure, to a stationary point.
+    ``r(m) = max(0, (1 - m) / 2) - max(0, (-1 - m) / 2)``. As a loss no row costs more than 1 (the ramp loss
+    SVM). As a surrogate r(m) + r(-m) = 1 like the indicator, so ``max(C+, C-) - mean(u)/2 = |C+ - C-| / 2``
+    is the measure of neutrality itself, up to the width. Solved by the convex-concave procedure, to a
+    stationary point.
 
     Parameters
     ----------

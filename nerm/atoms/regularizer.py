@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nerm.algebra import Term
+from nerm.model.algebra import Term
 from nerm.typing import Floats, Ints
 
 
@@ -60,8 +60,8 @@ class Regularizer(Term):
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return (low, high), both (d,), the range of each coordinate of the subgradients at w.
 
-        These are the one-sided derivatives of Omega along the coordinate axes. For a separable regularizer the
-        box is the subdifferential itself, otherwise the smallest box around it.
+        These are the one-sided derivatives of Omega along the coordinate axes. For a separable regularizer
+        the box is the subdifferential itself, otherwise the smallest box around it.
         """
 
     @abstractmethod

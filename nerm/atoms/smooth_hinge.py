@@ -33,7 +33,9 @@ class SmoothHinge(HingeLike):
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", as_positive(self.width, "width", "Use a positive number, or Hinge() for 0"))
+        object.__setattr__(
+            self, "width", as_positive(self.width, "width", "Use a positive number, or Hinge() for 0")
+        )
 
     @property
     def dual_form(self) -> tuple[float, float, float, float]:

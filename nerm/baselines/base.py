@@ -29,17 +29,18 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     Attributes
     ----------
     classes_, groups_ : arrays of shape (2,)
-        The two labels and the two groups in sorted order: the second of each is the desired outcome and the favoured
-        group.
+        The two labels and the two groups in sorted order: the second of each is the desired outcome and the
+        favoured group.
     n_features_in_, feature_names_in_ : int, array
         The columns seen in fit; names only of a frame.
     sees_group : bool
         Whether predictions look at the viewpoint.
     randomised : bool
-        Whether the method draws its predictions: ``decision_function`` is then the chance of the desired outcome minus
-        1/2, and ``predict``, which takes the likelier one, need not be as neutral as the draws.
+        Whether the method draws its predictions: ``decision_function`` is then the chance of the desired
+        outcome minus 1/2, and ``predict``, which takes the likelier one, need not be as neutral as the draws.
     level : str
-        How a level of measured neutrality is had: ``"asked"`` for, found by a ``"grid"`` over a weight, or ``"none"``.
+        How a level of measured neutrality is had: ``"asked"`` for, found by a ``"grid"`` over a weight, or
+        ``"none"``.
     """
 
     sees_group: ClassVar[bool] = False
@@ -102,7 +103,9 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _known_groups(self, viewpoint: Any, n: int) -> Bools:
         """Return True for the favoured group at prediction; one group alone is fine, a new one is not."""
         if viewpoint is None:
-            must = f"'viewpoint' must be given to {type(self).__name__} for predictions, which differ by group"
+            must = (
+                f"'viewpoint' must be given to {type(self).__name__} for predictions, which differ by group"
+            )
             raise InvalidInputError(must, "none", "Call predict(X, viewpoint=s)")
         groups = np.asarray(viewpoint).ravel()
         if groups.shape != (n,):
@@ -126,7 +129,9 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
             if name != known:
                 must = "'X' must have the columns seen in fit, in the same order"
                 got = f"{name!r} where {known!r} was, at position {j}"
-                raise InvalidInputError(must, got, "Reorder the columns with X[list(model.feature_names_in_)]")
+                raise InvalidInputError(
+                    must, got, "Reorder the columns with X[list(model.feature_names_in_)]"
+                )
 
     def _known_matrix(self, X: Any) -> Matrix:
         """Return X at prediction, with as many columns as in fit, of the same names."""
@@ -154,7 +159,9 @@ def wants(model: Any, *packages: str) -> Iterator[None]:
     except ImportError as error:
         one = len(packages) == 1
         what = (
-            f"package {packages[0]}, which is not" if one else f"packages {' and '.join(packages)}, which are not both"
+            f"package {packages[0]}, which is not"
+            if one
+            else f"packages {' and '.join(packages)}, which are not both"
         )
         raise MissingPackageError(
             f"{type(model).__name__} needs the {what} installed. Install {'it' if one else 'them'} with: "
@@ -203,7 +210,9 @@ def with_ones(X: Matrix) -> Matrix:
 Total = Callable[[Floats], tuple[float, Floats]]
 
 
-def lbfgs(total: Total, start: Floats, n: int, tol: float, max_iter: int, *, memory: int, **options: Any) -> Any:
+def lbfgs(
+    total: Total, start: Floats, n: int, tol: float, max_iter: int, *, memory: int, **options: Any
+) -> Any:
     """Minimise a sum over n rows until no entry of the (projected) gradient of its mean exceeds tol.
 
     Parameters

@@ -19,10 +19,10 @@ PROMOTION = np.array([-1.0, 1.0])  # of one row: a negative less, a positive mor
 class CV2NB(GroupClassifier):
     """One naive Bayes model a group, whose class counts are moved until the groups fare alike.
 
-    ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_sj(y) + 1)``, n_sj(y) the rows of (y, s) in which
-    attribute j is not missing; missing entries (NaN, None) are skipped and a value not seen in fit counts as seen 0
-    times. Then, with disc = P(yhat=1|s=1) - P(yhat=1|s=0) and numpos the number of positive predictions, both from hard
-    predictions on the training rows::
+    ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_sj(y) + 1)``, n_sj(y) the rows of (y, s) in
+    which attribute j is not missing; missing entries (NaN, None) are skipped and a value not seen in fit
+    counts as seen 0 times. Then, with disc = P(yhat=1|s=1) - P(yhat=1|s=0) and numpos the number of positive
+    predictions, both from hard predictions on the training rows::
 
         while disc > 0:
             if numpos < number of positive labels: d = 0.01 N[0,1];  N[1,0] += d;  N[0,0] -= d
@@ -85,9 +85,13 @@ class CV2NB(GroupClassifier):
         positive, favoured = self._fit_cells(X, y, viewpoint, len(codes))
         self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in (~favoured, favoured)]
         features = [self._odds[s][codes[favoured == bool(s)]].sum(axis=1) for s in (0, 1)]
-        counts = np.array([[(positive == bool(c))[favoured == bool(s)].sum() for s in (0, 1)] for c in (0, 1)])
+        counts = np.array(
+            [[(positive == bool(c))[favoured == bool(s)].sum() for s in (0, 1)] for c in (0, 1)]
+        )
         self._balance([np.sort(f) for f in features], counts.astype(float), int(positive.sum()))
-        reached = f"the discrimination is still {self.objective_:.3g} and the next step would make a count negative"
+        reached = (
+            f"the discrimination is still {self.objective_:.3g} and the next step would make a count negative"
+        )
         stopped = self.objective_ <= 0 or self.n_iter_ == self.max_iter  # as it was asked to
         self._conclude(stopped, reached, "The trace in trace_ shows how it fell")
         self.converged_ = self.objective_ <= 0
@@ -122,7 +126,9 @@ class CV2NB(GroupClassifier):
             if N.min() < 0:
                 break
         names = ("counts", "discrimination", "positives")
-        self.trace_ = {name: np.array(values) for name, values in zip(names, zip(*trace, strict=True), strict=True)}
+        self.trace_ = {
+            name: np.array(values) for name, values in zip(names, zip(*trace, strict=True), strict=True)
+        }
         self.counts_ = self.trace_["counts"][-1]
         self.objective_, self.n_iter_ = disc, len(trace) - 1
 

@@ -56,8 +56,8 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     objective_ : float
         The minimised sum.
     constraints_ : array of shape (2, 2)
-        q_v(y) - (1 + eta) r(y): rows y = negative, positive; columns viewpoint = -1, +1; none exceeds 1e-6 when
-        converged.
+        q_v(y) - (1 + eta) r(y): rows y = negative, positive; columns viewpoint = -1, +1; none exceeds 1e-6
+        when converged.
     active_constraints_ : list
         The (class, group) with a positive multiplier; at eta = 0 the string ``"q_0 = q_1"`` alone.
     multipliers_ : array

@@ -26,7 +26,9 @@ class Prototypes:
     only through X P', M'X and H'X, so a sparse X stays sparse.
     """
 
-    def __init__(self, X: Matrix, positive: Bools, favoured: Bools, K: int, scales: tuple[float, ...]) -> None:
+    def __init__(
+        self, X: Matrix, positive: Bools, favoured: Bools, K: int, scales: tuple[float, ...]
+    ) -> None:
         self.X, self.K, self.scales = X, K, scales
         self.n, self.d = X.shape
         self.y = positive.astype(float)
@@ -49,7 +51,9 @@ class Prototypes:
         """Return a start: each prototype the mean of a few random rows, w their share of positives, alpha = 1."""
         rows = random.randint(self.n, size=(self.K, min(10, self.n)))
         P = np.vstack([np.asarray(self.X[few].mean(axis=0)) for few in rows])
-        return np.concatenate([P.ravel(), np.clip(self.y[rows].mean(axis=1), 0.05, 0.95), np.ones(2 * self.d)])
+        return np.concatenate(
+            [P.ravel(), np.clip(self.y[rows].mean(axis=1), 0.05, 0.95), np.ones(2 * self.d)]
+        )
 
     @staticmethod
     def assign(X: Matrix, favoured: Bools, P: Floats, alpha: Floats) -> Floats:
@@ -76,7 +80,9 @@ class Prototypes:
         z = self.parity @ self.assign(self.X, self.favoured, P, alpha)
         return np.clip(multipliers + stiffness * z, -self.scales[2], self.scales[2])
 
-    def value_and_gradient(self, point: Floats, envelope: tuple[Floats, float] | None = None) -> tuple[float, Floats]:
+    def value_and_gradient(
+        self, point: Floats, envelope: tuple[Floats, float] | None = None
+    ) -> tuple[float, Floats]:
         """Return the objective and its gradient; with ``envelope`` = (multipliers m, stiffness t) of a round.
 
         In a round `A_z |z|` is replaced by ``min over u of A_z |u| + m (z - u) + (t/2) (z - u)^2``, whose

@@ -23,8 +23,8 @@ class FairlearnReduction(GroupClassifier):
     estimator : classifier, optional
         Must accept ``sample_weight``; logistic regression by default.
     eps : float
-        How far a group's positive rate may be from the overall one, in the mixture: fairlearn's ``difference_bound``.
-        The rates of two groups then differ by up to eps over the larger group's share.
+        How far a group's positive rate may be from the overall one, in the mixture: fairlearn's
+        ``difference_bound``. The rates of two groups then differ by up to eps over the larger group's share.
     max_iter : int
         Turns of the exponentiated gradient.
 
@@ -76,13 +76,17 @@ class FairlearnReduction(GroupClassifier):
         matrix = dense(sparse)
         # fairlearn's own eps bounds its multipliers, not the rates.
         parity = DemographicParity(difference_bound=eps)
-        self.model_ = ExponentiatedGradient(base_classifier(self.estimator), parity, max_iter=int(self.max_iter))
+        self.model_ = ExponentiatedGradient(
+            base_classifier(self.estimator), parity, max_iter=int(self.max_iter)
+        )
         with quiet():
             self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
         self.objective_ = float(np.abs(positive - self._chance(matrix)).mean())
         self.n_iter_ = int(self.model_.last_iter_) + 1
         gap, most = self.model_.best_gap_, self.model_.nu
-        self._conclude(gap <= most, f"fairlearn's gap is {gap:.2g} and was to fall below {most:.2g}", "Raise max_iter")
+        self._conclude(
+            gap <= most, f"fairlearn's gap is {gap:.2g} and was to fall below {most:.2g}", "Raise max_iter"
+        )
         return self
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:

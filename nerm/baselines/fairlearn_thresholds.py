@@ -14,9 +14,9 @@ from nerm.validation import as_nonnegative
 class FairlearnThresholds(GroupClassifier):
     """``fairlearn.postprocessing.ThresholdOptimizer`` for parity: two thresholds a group, between which is drawn.
 
-    ``decision_function`` is the probability that the desired outcome is drawn, minus 1/2, (n,); the limit holds for
-    the draws, not for ``predict``, which takes the likelier outcome. `GroupThresholds` draws nothing. Sparse X is made
-    dense, as fairlearn asks.
+    ``decision_function`` is the probability that the desired outcome is drawn, minus 1/2, (n,); the limit
+    holds for the draws, not for ``predict``, which takes the likelier outcome. `GroupThresholds` draws
+    nothing. Sparse X is made dense, as fairlearn asks.
 
     Parameters
     ----------

@@ -69,23 +69,25 @@ STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
 class GroupThresholds(GroupClassifier):
     """The most accurate pair of thresholds, one a group, whose measure on the training rows is within a limit.
 
-    ``max over (t_0, t_1) of accuracy(f(x_i) > t_{v_i})  subject to  |measure| <= limit``, exactly, over all pairs of
-    cuts, in O(n log n): the measures are differences of shares that rise from cut to cut, so that for each cut of one
-    group those allowed in the other are an interval, and the best of an interval is looked up. Deterministic, unlike
-    thresholds that are drawn (Hardt, Price and Srebro, 2016), and it sees the group when it predicts.
+    ``max over (t_0, t_1) of accuracy(f(x_i) > t_{v_i})  subject to  |measure| <= limit``, exactly, over all
+    pairs of cuts, in O(n log n): the measures are differences of shares that rise from cut to cut, so that
+    for each cut of one group those allowed in the other are an interval, and the best of an interval is
+    looked up. Deterministic, unlike thresholds that are drawn (Hardt, Price and Srebro, 2016), and it sees
+    the group when it predicts.
 
     ``decision_function`` is f(x) - t_v.
 
     Parameters
     ----------
     estimator : classifier, optional
-        Whose scores are cut. One that is fitted (or a `Solution`) is used as it is, another is cloned and fitted;
-        logistic regression by default.
+        Whose scores are cut. One that is fitted (or a `Solution`) is used as it is, another is cloned and
+        fitted; logistic regression by default.
     limit : float
         The largest measure allowed, in absolute value; ``math.inf`` for any.
     measure : str
         Of `nerm.metrics`: ``"calders_verwer_score"`` (parity), ``"neutrality_risk"`` (C_sgn),
-        ``"equal_opportunity_difference"``, ``"predictive_equality_difference"`` or ``"equalized_odds_difference"``.
+        ``"equal_opportunity_difference"``, ``"predictive_equality_difference"`` or
+        ``"equalized_odds_difference"``.
 
     Attributes
     ----------
@@ -128,14 +130,18 @@ class GroupThresholds(GroupClassifier):
         """
         check_known(self.measure, "'measure'", STATISTICS)
         if not self.limit >= 0:
-            raise InvalidInputError("'limit' must be at least 0", repr(self.limit), "Use math.inf for no limit")
+            raise InvalidInputError(
+                "'limit' must be at least 0", repr(self.limit), "Use math.inf for no limit"
+            )
         _, positive, favoured = self._prepare(X, y, viewpoint)
         self.model_ = self._fitted(X, y, viewpoint)
         scores = scores_of(self.model_, X, viewpoint)
         groups = [cuts(scores[favoured == bool(g)], positive[favoured == bool(g)]) for g in (0, 1)]
         i, j = self._best(groups, len(scores))
         self.thresholds_ = np.array([groups[0].thresholds[i], groups[1].thresholds[j]])
-        made = metrics.report(positive, scores - self.thresholds_[favoured.astype(int)], np.where(favoured, 1, -1))
+        made = metrics.report(
+            positive, scores - self.thresholds_[favoured.astype(int)], np.where(favoured, 1, -1)
+        )
         self.neutrality_, self.objective_ = made[self.measure], made.accuracy
         self.n_iter_, self.converged_ = 1, True
         return self
@@ -191,15 +197,16 @@ def largest(values: Ints, low: Ints, high: Ints) -> Ints:
 class Unprocessed(GroupThresholds):
     """A fitted model freed of its constraint: the most accurate pair of thresholds on its scores, whatever the measure.
 
-    Post-processing gives a model the thresholds, one a group, that are best within a limit; unprocessing is the same
-    search without one, ``limit=math.inf``. Cruz and Hardt ("Unprocessing seven years of algorithmic fairness", ICLR
-    2024) compare methods by it: every model is unprocessed, the most accurate one after that is post-processed to any
-    limit, and where the result is as good as a model trained to that limit, the training has gained nothing that
-    thresholds could not. ``Unprocessed(model)`` is the first step, ``Unprocessed(model, limit=0.02)`` the second. Their
-    thresholds may be drawn, which gains nothing without a limit; ours are not.
+    Post-processing gives a model the thresholds, one a group, that are best within a limit; unprocessing is
+    the same search without one, ``limit=math.inf``. Cruz and Hardt ("Unprocessing seven years of algorithmic
+    fairness", ICLR 2024) compare methods by it: every model is unprocessed, the most accurate one after that
+    is post-processed to any limit, and where the result is as good as a model trained to that limit, the
+    training has gained nothing that thresholds could not. ``Unprocessed(model)`` is the first step,
+    ``Unprocessed(model, limit=0.02)`` the second. Their thresholds may be drawn, which gains nothing without
+    a limit; ours are not.
 
-    It sees the group when it predicts: it tells what a model's scores know, and is no rival to a method that must not
-    see the group.
+    It sees the group when it predicts: it tells what a model's scores know, and is no rival to a method that
+    must not see the group.
 
     Parameters and attributes are those of `GroupThresholds`.
 

@@ -39,7 +39,9 @@ class NominalCodes:
         if len(columns) != len(self.levels):
             must = f"'X' must have the {len(self.levels)} columns seen in fit"
             raise InvalidInputError(must, f"{len(columns)} columns", "Code the rows as in fit")
-        places = np.column_stack([levels.codes(column) for levels, column in zip(self.levels, columns, strict=True)])
+        places = np.column_stack(
+            [levels.codes(column) for levels, column in zip(self.levels, columns, strict=True)]
+        )
         missing = np.column_stack([column.isna() for column in columns])
         numbers = np.where(missing, self.sizes + 1, np.where(places < 0, self.sizes, places))
         return self.starts[:-1] + numbers
@@ -47,8 +49,9 @@ class NominalCodes:
     def log_odds(self, codes: Ints, positive: Bools) -> Floats:
         """Return, for each number, what it adds to the log-odds of the positive class.
 
-        ``log P(x_j | 1) - log P(x_j | 0)`` with ``P(x_j | y) = (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, n_j(y) the rows
-        of class y in which attribute j is not missing. An unseen value has n(y, x_j) = 0; a missing entry adds nothing.
+        ``log P(x_j | 1) - log P(x_j | 0)`` with ``P(x_j | y) = (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, n_j(y)
+        the rows of class y in which attribute j is not missing. An unseen value has n(y, x_j) = 0; a missing
+        entry adds nothing.
         """
         missing = self.starts[1:] - 1
         smooth = np.repeat(1.0 / np.maximum(self.sizes, 1), self.sizes + 2)
@@ -66,9 +69,9 @@ class NominalCodes:
 class NominalNaiveBayes(GroupClassifier):
     """Naive Bayes with the smoothing of Calders and Verwer (2010); the viewpoint is accepted and not used.
 
-    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, V_j the number of values of attribute j in the
-    training rows and n_j(y) the rows of class y in which it is not missing. Missing entries (NaN, None) are skipped; a
-    value not seen in fit counts as seen 0 times.
+    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, V_j the number of values of attribute
+    j in the training rows and n_j(y) the rows of class y in which it is not missing. Missing entries (NaN,
+    None) are skipped; a value not seen in fit counts as seen 0 times.
 
     Attributes
     ----------

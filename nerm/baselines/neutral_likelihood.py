@@ -1,7 +1,7 @@
 """The eta-neutral likelihood, and an augmented Lagrangian with Newton steps that minimises it.
 
-The method was chosen by measurement over SLSQP and over the same outer loop with L-BFGS inside; the figures are in
-``docs/baselines.md``.
+The method was chosen by measurement over SLSQP and over the same outer loop with L-BFGS inside; the figures
+are in ``docs/baselines.md``.
 """
 
 from dataclasses import dataclass
@@ -108,7 +108,9 @@ def minimise(
         residual = np.abs(c) if problem.equality else np.abs(np.maximum(c, -mu / rho))
         violation = float(residual.max())
         if verbose:
-            print(f"eta-LR: {steps} steps, objective {problem.objective(w) * problem.n:.8g}, residual {violation:.2g}")
+            print(
+                f"eta-LR: {steps} steps, objective {problem.objective(w) * problem.n:.8g}, residual {violation:.2g}"
+            )
         if (violation <= feasible and norm <= tol) or steps >= max_steps:
             break
         if violation > 0.25 * shortfall:
@@ -160,7 +162,9 @@ def _newton(
         steps += 1
 
 
-def _solve(problem: NeutralLikelihood, bend: Floats, rho: float, jacobian: Floats, gradient: Floats) -> Floats:
+def _solve(
+    problem: NeutralLikelihood, bend: Floats, rho: float, jacobian: Floats, gradient: Floats
+) -> Floats:
     """Solve the Newton system; where the exact Hessian is not positive definite, drop its negative curvature."""
     for curvature in (bend, np.maximum(bend, 0.0)):
         hessian = problem.weighted_gram(curvature) + rho * (jacobian.T @ jacobian)

@@ -99,10 +99,14 @@ class PrejudiceRemover(GroupClassifier):
 
         def show(weights: Floats) -> None:
             if (step := next(steps)) % 50 == 0:
-                print(f"PrejudiceRemover: step {step}, objective {problem.value_and_gradient(weights)[0]:.8g}")
+                print(
+                    f"PrejudiceRemover: step {step}, objective {problem.value_and_gradient(weights)[0]:.8g}"
+                )
 
         said = show if self.verbose else None
-        found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), memory=30, callback=said)
+        found = lbfgs(
+            problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), memory=30, callback=said
+        )
         value, gradient = problem.value_and_gradient(found.x)
         weights = found.x.reshape(2, d + 1)
         self.coef_, self.intercept_ = weights[:, :d].copy(), weights[:, d].copy()

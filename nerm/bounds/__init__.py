@@ -1,7 +1,7 @@
 """What can be promised about unseen data: the paper's theorems as functions, assumptions checked.
 
-Setting: (x, y, v) are i.i.d.; `|v| <= G`; k(x, x) <= R^2; the class `F = { x -> w.x + b : ||w|| <= B, |b| <= beta }`
-is fixed before the data are seen. Then `|f| <= M = B R + beta` and `|v f| <= G M` on the whole class.
+Setting: (x, y, v) are i.i.d.; `|v| <= G`; k(x, x) <= R^2; the class `F = { x -> w.x + b : ||w|| <= B, |b| <=
+beta }` is fixed before the data are seen. Then `|f| <= M = B R + beta` and `|v f| <= G M` on the whole class.
 
 The chain: a radius (:func:`norm_radius`, :func:`intercept_radius`, :func:`radius_from_data`), a complexity
 (:func:`rademacher_linear`, :func:`rademacher_kernel`, :func:`rademacher_population`,

@@ -15,7 +15,9 @@ def as_delta(delta: Any) -> float:
     """Return a confidence parameter strictly between 0 and 1."""
     if not isinstance(delta, float | int | np.floating) or not 0.0 < delta < 1.0:
         must = "'delta' must be strictly between 0 and 1"
-        raise InvalidInputError(must, repr(delta), "The bound holds with probability 1 - delta: use 0.05, for instance")
+        raise InvalidInputError(
+            must, repr(delta), "The bound holds with probability 1 - delta: use 0.05, for instance"
+        )
     return float(delta)
 
 
@@ -28,12 +30,16 @@ def as_radii(radius: Any, intercept_radius: Any) -> tuple[float, float]:
     """Return B and beta, the bounds on ||w|| and `|b|`."""
     do = "The class must have finite complexity: bound"
     B = as_nonnegative(radius, "radius", f"{do} ||w||, see nerm.bounds.norm_radius")
-    return B, as_nonnegative(intercept_radius, "intercept_radius", f"{do} |b|, see nerm.bounds.intercept_radius")
+    return B, as_nonnegative(
+        intercept_radius, "intercept_radius", f"{do} |b|, see nerm.bounds.intercept_radius"
+    )
 
 
 def as_margin_bound(bound: Any) -> float:
     """Return the largest `|f|`, or `|v f|`, of the class."""
-    return as_nonnegative(bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v")
+    return as_nonnegative(
+        bound, "margin_bound", "The values of the class must be bounded: bound ||w||, |b|, x and v"
+    )
 
 
 def as_viewpoint(viewpoint: Any, n: int) -> Floats:
@@ -49,7 +55,9 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
     reaches a little beyond it is at least as steep, which keeps L an upper bound.
     """
     if isinstance(function, DCFunction):  # at most that of both parts, and exactly known where it is monotone
-        slopes, widths = zip(*(slope_and_range(part, bound, name) for part in function.parts[:2]), strict=True)
+        slopes, widths = zip(
+            *(slope_and_range(part, bound, name) for part in function.parts[:2]), strict=True
+        )
         ends = _values(function, np.array([-bound, bound]), name)
         width = abs(float(ends[1] - ends[0])) if function.facts.monotone else sum(widths)
         return min(sum(slopes), float(function.facts.lipschitz)), width
@@ -75,7 +83,9 @@ def check_nonnegative(function: Any, name: str) -> None:
     lowest = min(float(values.min()), float(getattr(function.facts, "minimum", 0.0)))
     if lowest < 0:
         must = f"{name!r} must be nonnegative"
-        raise InvalidInputError(must, f"{function!r}, which goes down to {lowest:g}", "Use the hinge, for instance")
+        raise InvalidInputError(
+            must, f"{function!r}, which goes down to {lowest:g}", "Use the hinge, for instance"
+        )
 
 
 def _values(function: Any, points: Floats, name: str) -> Floats:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm import kernels
 from nerm.bounds.checks import as_delta, as_radii, as_rows, as_viewpoint
 from nerm.errors import InvalidInputError
+from nerm.model import kernels
 from nerm.splitting import as_count
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_nonnegative, as_positive, check_finite
@@ -41,7 +41,9 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
     strength = as_positive(lam, "lam", "The norm is bounded only by a positive regularization") / as_rows(n)
     phi = as_nonnegative(at_zero, "at_zero")
     gap = as_nonnegative(gap, "gap", "Pass the certified gap, primal minus dual, in mean form")
-    return min(math.sqrt(phi / strength) + math.sqrt(2 * gap / strength), math.sqrt(2 * (phi + gap) / strength))
+    return min(
+        math.sqrt(phi / strength) + math.sqrt(2 * gap / strength), math.sqrt(2 * (phi + gap) / strength)
+    )
 
 
 def intercept_radius(
@@ -60,8 +62,12 @@ def intercept_radius(
     7.0
     """
     B = as_nonnegative(radius, "radius", "Bound ||w|| first, see nerm.bounds.norm_radius")
-    R = as_nonnegative(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
-    v = as_positive(smallest_viewpoint, "smallest_viewpoint", "A viewpoint of 0 leaves the intercept unbounded")
+    R = as_nonnegative(
+        input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel"
+    )
+    v = as_positive(
+        smallest_viewpoint, "smallest_viewpoint", "A viewpoint of 0 leaves the intercept unbounded"
+    )
     return as_nonnegative(flat_from, "flat_from") / min(1.0, v) + B * R
 
 
@@ -85,7 +91,9 @@ def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[flo
     return start * 2.0**k, as_delta(delta) / ((k + 1) * (k + 2))
 
 
-def rademacher_linear(X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None) -> float:
+def rademacher_linear(
+    X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
+) -> float:
     """Return (B/n) sqrt(sum v_i^2 ||x_i||^2) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF), for dense or sparse X.
 
     X is (n, d), viewpoint (n,); radius is B, intercept_radius beta.
@@ -99,12 +107,14 @@ def rademacher_linear(X: Any, radius: float, *, intercept_radius: float = 0.0, v
     return rademacher_kernel(squares, radius, intercept_radius=intercept_radius, viewpoint=viewpoint)
 
 
-def rademacher_kernel(gram: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None) -> float:
+def rademacher_kernel(
+    gram: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
+) -> float:
     """Return (B/n) sqrt(sum v_i^2 k_ii) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF).
 
-    `gram` is the (n, n) Gram matrix or just its diagonal k(x_i, x_i), (n,) (see `nerm.kernels.Kernel.diagonal`);
-    viewpoint is (n,), radius B and intercept_radius beta. The inequality is Jensen's, E||.|| <= sqrt(E||.||^2), and
-    loses a few per cent.
+    `gram` is the (n, n) Gram matrix or just its diagonal k(x_i, x_i), (n,) (see
+    `nerm.kernels.Kernel.diagonal`); viewpoint is (n,), radius B and intercept_radius beta. The inequality is
+    Jensen's, E||.|| <= sqrt(E||.||^2), and loses a few per cent.
 
     Examples
     --------
@@ -128,8 +138,12 @@ def rademacher_population(
     >>> rademacher_population(100, radius=2.0, input_radius=1.0, intercept_radius=3.0)
     0.5
     """
-    R = as_nonnegative(input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel")
-    G = as_nonnegative(viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance")
+    R = as_nonnegative(
+        input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel"
+    )
+    G = as_nonnegative(
+        viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance"
+    )
     B, beta = as_radii(radius, intercept_radius)
     return G * (B * R + beta) / as_rows(n) ** 0.5
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from nerm import weights as neutrality_weights
 from nerm.atoms.squared_l2 import SquaredL2
+from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
-from nerm.objective import Neutrality, Risk, viewpoint_of
-from nerm.problem import Problem
-from nerm.solution import Solution
+from nerm.model import weights as neutrality_weights
+from nerm.model.objective import Neutrality, Risk, viewpoint_of
+from nerm.model.problem import Problem
 from nerm.validation import check_known
 
 
@@ -41,10 +41,11 @@ class FitFacts:
     sample_weight, neutrality_weights : array of shape (n,) or None
         If any were used.
     learned : tuple of str
-        What of the class was learned from the same rows (a kernel's width, a coding of columns), in words: the
-        theorems are about a class fixed before the data, so every statement names it as treated as fixed.
+        What of the class was learned from the same rows (a kernel's width, a coding of columns), in words:
+        the theorems are about a class fixed before the data, so every statement names it as treated as fixed.
     one_sided : bool
-        Whether the neutrality term has one side: such a C_n,psi can fall below psi(0), and no bound on it follows.
+        Whether the neutrality term has one side: such a C_n,psi can fall below psi(0), and no bound on it
+        follows.
 
     Examples
     --------
@@ -80,16 +81,18 @@ def facts_of_model(model: Any) -> FitFacts:
     facts = fitted.fit_facts() if callable(getattr(fitted, "fit_facts", None)) else None
     if not isinstance(facts, FitFacts):
         must = "'model' must be a nerm.bounds.FitFacts or have a method fit_facts() that returns one"
-        raise InvalidInputError(must, type(model).__name__, "Pass a fitted nerm model, or build FitFacts from arrays")
+        raise InvalidInputError(
+            must, type(model).__name__, "Pass a fitted nerm model, or build FitFacts from arrays"
+        )
     return facts
 
 
 def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     """Return the facts of a solution about its neutrality to one viewpoint.
 
-    The objective is divided by the weight of its risk, so that eta, lam and the gap are those of the theorems. With
-    several neutrality terms eta (C_k - psi_k(0)) <= phi(0) + gap still holds for each, since no C_k is below
-    psi_k(0).
+    The objective is divided by the weight of its risk, so that eta, lam and the gap are those of the
+    theorems. With several neutrality terms eta (C_k - psi_k(0)) <= phi(0) + gap still holds for each, since
+    no C_k is below psi_k(0).
 
     Parameters
     ----------
@@ -146,22 +149,26 @@ def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
     if to is None:
         if len(terms) > 1:
             do = f"Choose one: fit_facts(to={next(iter(problem.viewpoints))!r})"
-            raise InvalidInputError("a guarantee must be about one viewpoint", f"{len(terms)} neutrality terms", do)
+            raise InvalidInputError(
+                "a guarantee must be about one viewpoint", f"{len(terms)} neutrality terms", do
+            )
         return terms[0]
     check_known(to, "'to'", problem.viewpoints, "Name a viewpoint that was given")
     for weight, term in terms:
         if viewpoint_of(term, problem.viewpoints) == to:
             return weight, term
     raise InvalidInputError(
-        "'to' must name the viewpoint of a neutrality term", repr(to), "Add Neutrality(..., to=...) to the objective"
+        "'to' must name the viewpoint of a neutrality term",
+        repr(to),
+        "Add Neutrality(..., to=...) to the objective",
     )
 
 
 def _lam(problem: Problem, weight: float) -> float | None:
     """Return lam = n mu for Omega = (mu/2)||w||^2, None where no radius follows from it.
 
-    The radius of a free intercept rests on the viewpoint of every term; with several, FitFacts shows only one of them.
-    One side of a neutrality term can fall below psi(0), so with such a term none follows.
+    The radius of a free intercept rests on the viewpoint of every term; with several, FitFacts shows only one
+    of them. One side of a neutrality term can fall below psi(0), so with such a term none follows.
     """
     if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
         return None

@@ -79,7 +79,8 @@ class Statement:
 class Guarantee:
     """The statements about one model. Each holds with probability 1 - delta by itself; prints as a list.
 
-    Four rows promise nothing beyond the corollary, which always holds: C_n,psi <= psi(0) + (phi(0) + gap) / eta.
+    Four rows promise nothing beyond the corollary, which always holds: C_n,psi <= psi(0) + (phi(0) + gap) /
+    eta.
 
     Attributes
     ----------
@@ -137,8 +138,8 @@ def guarantee(
     holdout : tuple of arrays, optional
         (scores, viewpoint) on rows that the fit has not seen.
     input_radius, viewpoint_bound : float, optional
-        R, with k(x, x) <= R^2, and G, with `|v| <= G`, when they are known of all inputs; otherwise the largest of the
-        sample stand in, and the statement says so.
+        R, with k(x, x) <= R^2, and G, with `|v| <= G`, when they are known of all inputs; otherwise the
+        largest of the sample stand in, and the statement says so.
 
     Returns
     -------
@@ -258,10 +259,14 @@ class _NoBoundError(Exception):
 
 _WEIGHTED = "the theorem is about the plain mean, not about weights estimated from the sample; use a hold-out"
 _NO_WEIGHT = "eta = 0: neutrality has no weight in the objective, and nothing bounds it before the data"
-_ONE_SIDED = "one side of neutrality alone is in the objective, and that bounds no max(C+, C-); use a hold-out"
+_ONE_SIDED = (
+    "one side of neutrality alone is in the objective, and that bounds no max(C+, C-); use a hold-out"
+)
 
 
-def _stated(s: _Setting, quantity: str, source: str, bound: Bound, on_sample: Size, trivial: Size) -> Statement:
+def _stated(
+    s: _Setting, quantity: str, source: str, bound: Bound, on_sample: Size, trivial: Size
+) -> Statement:
     """Return the statement, or that it cannot be made and why: one that fails must not silence the others."""
     seen = float("nan")
     try:
@@ -300,7 +305,9 @@ def _theorem_3(s: _Setting) -> tuple[float, str]:
     facts = s.facts
     s.require_neutrality()
     if facts.lam is None or not facts.lam > 0:
-        raise _NoBoundError("the regularizer is not (lam / 2n) ||w||^2 with lam > 0: no radius before the data")
+        raise _NoBoundError(
+            "the regularizer is not (lam / 2n) ||w||^2 with lam > 0: no radius before the data"
+        )
     s.require_uniform(_WEIGHTED, "sample_weight", "neutrality_weights")
     B = norm_radius(facts.lam, s.n, facts.loss.facts.at_zero)
     beta, smallest = 0.0, float(np.abs(s.v).min())
@@ -350,7 +357,9 @@ def _held_out(s: _Setting, holdout: tuple[Any, Any] | None) -> list[Statement]:
     return [risk, _statement("|difference in positive rates|", "hold-out", parity, bound, assumes, 1.0)]
 
 
-def _statement(quantity: str, source: str, on_sample: float, bound: float, assumes: str, trivial: float) -> Statement:
+def _statement(
+    quantity: str, source: str, on_sample: float, bound: float, assumes: str, trivial: float
+) -> Statement:
     vacuous = bound >= trivial
     note = f"no better than the largest possible value, {trivial:.4g}" if vacuous else ""
     return Statement(quantity, source, on_sample, bound, assumes, vacuous, note)
@@ -364,7 +373,9 @@ def _bound(given: float | None, seen: Any, name: str, what: str) -> float:
     """Return a bound on all inputs: the given one, which must hold on the sample, or the sample's own."""
     if given is None:
         return float(seen)
-    bound = as_nonnegative(given, name, "Give a bound that holds for every input, or None to use the sample's")
+    bound = as_nonnegative(
+        given, name, "Give a bound that holds for every input, or None to use the sample's"
+    )
     if seen > bound * (1 + 1e-9):
         must = f"{name!r} must bound {what} of every row"
         raise InvalidInputError(must, f"{bound:g} but {seen:g} in the sample", "Raise it")

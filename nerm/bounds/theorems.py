@@ -80,7 +80,9 @@ def neutrality_bound(
     v = as_vector(viewpoint, len(f), "viewpoint")
     _check_inside(v * f, margin_bound, "|v_i f_i|")
     empirical = relaxed_neutrality_risk(f, v, surrogate)
-    return empirical + _excess(surrogate, "surrogate", len(f), complexity, margin_bound, delta, kind, events=2)
+    return empirical + _excess(
+        surrogate, "surrogate", len(f), complexity, margin_bound, delta, kind, events=2
+    )
 
 
 def optimal_neutrality_bound(
@@ -120,7 +122,9 @@ def optimal_neutrality_bound(
         must = "Theorem 3 must have all of 'n', 'complexity' and 'margin_bound'"
         got = f"{sum(given)} of 3"
         raise InvalidInputError(must, got, "Give all of them, or none for the corollary about the sample")
-    return value + _excess(surrogate, "surrogate", as_rows(n), complexity, margin_bound, delta, kind, events=2)
+    return value + _excess(
+        surrogate, "surrogate", as_rows(n), complexity, margin_bound, delta, kind, events=2
+    )
 
 
 def _excess(
@@ -132,7 +136,9 @@ def _excess(
     complexity each needs a second deviation inequality, for Rhat around R.
     """
     check_known(kind, "'kind'", KINDS)
-    size = as_nonnegative(complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|")
+    size = as_nonnegative(
+        complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|"
+    )
     slope, width = slope_and_range(function, as_margin_bound(margin_bound), name)
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
     deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
@@ -142,7 +148,9 @@ def _excess(
 def _scores(scores: Any) -> Floats:
     n = int(np.size(scores))
     if n == 0:
-        raise InvalidInputError("'scores' must have at least one entry", "none", "Pass f(x_i) on the training rows")
+        raise InvalidInputError(
+            "'scores' must have at least one entry", "none", "Pass f(x_i) on the training rows"
+        )
     return as_vector(scores, n, "scores")
 
 
@@ -159,8 +167,8 @@ def _check_inside(values: Floats, bound: Any, what: str) -> None:
 def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
     """Return C_m,sgn + sqrt(2 ln(2/delta) / m): above C_sgn with probability 1 - delta.
 
-    scores and viewpoint are (m,). The m rows must be i.i.d. and unseen: neither fitting nor choosing among models
-    may have used them. Hoeffding's inequality, two-sided, for the m values sign f sign v in {-1, +1}.
+    scores and viewpoint are (m,). The m rows must be i.i.d. and unseen: neither fitting nor choosing among
+    models may have used them. Hoeffding's inequality, two-sided, for the m values sign f sign v in {-1, +1}.
 
     Examples
     --------
@@ -174,9 +182,9 @@ def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05
 def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
     """Return `|CV_m| + sqrt(ln(2/delta) / 2 (1/m_+ + 1/m_-))`: above the absolute Calders-Verwer score.
 
-    scores and viewpoint are (m,), `m_+` and `m_-` the rows of each viewpoint. Given the viewpoints, the score is a
-    difference of two means of independent values in [0, 1]: Hoeffding's inequality, two-sided, with ranges `1/m_+`
-    and `1/m_-`. Assumptions as for :func:`holdout_neutrality_bound`.
+    scores and viewpoint are (m,), `m_+` and `m_-` the rows of each viewpoint. Given the viewpoints, the score
+    is a difference of two means of independent values in [0, 1]: Hoeffding's inequality, two-sided, with
+    ranges `1/m_+` and `1/m_-`. Assumptions as for :func:`holdout_neutrality_bound`.
 
     Examples
     --------

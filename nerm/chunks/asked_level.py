@@ -1,7 +1,7 @@
 """A limit on measured neutrality on chunks: the search of `nerm.neutralize`, each of its solves a few passes.
 
-The measure is taken on all rows, from the decisions that a pass counts. Accuracy, AUC and positive rates of the trace
-are those of the sample, on which the first weight is found too.
+The measure is taken on all rows, from the decisions that a pass counts. Accuracy, AUC and positive rates of
+the trace are those of the sample, on which the first weight is found too.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from nerm.algebra import Objective, WeightedTerm
 from nerm.atoms.hinge import Hinge
 from nerm.atoms.logistic import Logistic
-from nerm.bind import bind
+from nerm.certify.solution import Solution
 from nerm.chunks import second_order
 from nerm.chunks.chunk_coding import LABELS, VIEWS
 from nerm.chunks.progress import numbered
 from nerm.errors import InvalidInputError, NotNeutralError
+from nerm.model.algebra import Objective, WeightedTerm
+from nerm.model.bind import bind
+from nerm.model.objective import Neutrality, viewpoint_of
 from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.measures import as_measure
 from nerm.neutralize.result import Neutralized
 from nerm.neutralize.trial import Trial
-from nerm.objective import Neutrality, viewpoint_of
-from nerm.solution import Solution
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative
 
@@ -62,7 +62,10 @@ class ChunkedTrial(Trial):
 
     def _solved(self, objective: Objective, start: Solution | None) -> Solution:
         problem = self.whole.with_objective(objective)
-        at, file = None if start is None else (start.coef, start.intercept), numbered(self.checkpoint, len(self.solved))
+        at, file = (
+            None if start is None else (start.coef, start.intercept),
+            numbered(self.checkpoint, len(self.solved)),
+        )
         self.solved.append(1)
         found: Solution = problem.solve(self.tol, start=at, checkpoint=file)
         return found
@@ -95,7 +98,9 @@ def neutralize_chunks(
         raise InvalidInputError(must, repr(measured.name), "Use 'calders_verwer_score', for instance")
     frame, sample = problem.frame, problem.sample
     named = [t.term for t in frame.objective.terms if isinstance(t.term, Neutrality)]
-    views = tuple(dict.fromkeys(viewpoint_of(term, frame.viewpoints) for term in named)) or tuple(frame.viewpoints)
+    views = tuple(dict.fromkeys(viewpoint_of(term, frame.viewpoints) for term in named)) or tuple(
+        frame.viewpoints
+    )
     if not views:
         must = "chunks must bring a viewpoint to be neutral to"
         raise InvalidInputError(must, "none", "Yield (X, y, viewpoint)")

@@ -1,8 +1,9 @@
 """The first pass: what must be known of all rows before any of them can be weighed, and a sample of them.
 
-Labels and groups are counted, so that later passes give every chunk the same meaning: which class is +1, which group,
-and with which neutrality weight (`nerm.weights` depends on the sizes of groups, not on single rows). A fingerprint of
-each chunk is kept, since a chunk that changes between two passes would make a certificate a lie.
+Labels and groups are counted, so that later passes give every chunk the same meaning: which class is +1,
+which group, and with which neutrality weight (`nerm.weights` depends on the sizes of groups, not on single
+rows). A fingerprint of each chunk is kept, since a chunk that changes between two passes would make a
+certificate a lie.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ import scipy.sparse as sp
 
 from nerm.chunks.pieces import Raw, row_bytes
 from nerm.errors import InvalidInputError
+from nerm.model.viewpoint import MOST_VALUES
 from nerm.signs import sign
 from nerm.typing import Array, Floats
 from nerm.validation import as_matrix, as_vector, as_weights, check_present, flat
-from nerm.viewpoint import MOST_VALUES
 
 MOST_LEVELS = 200  # words of a column of a table that are kept
-BELOW, ABOVE = ("v <= 0",), ("v > 0",)  # of a real viewpoint, of more than MOST_VALUES numbers, signs are counted
+BELOW, ABOVE = (
+    ("v <= 0",),
+    ("v > 0",),
+)  # of a real viewpoint, of more than MOST_VALUES numbers, signs are counted
 SAME = 1e-11  # of its mass: what a checksum may differ by on another processor
 
 
@@ -54,14 +58,16 @@ class Checked:
     def fingerprint(self) -> Fingerprint:
         """The number of rows, and sums of all that is in them, weighed by place.
 
-        What a row has to say becomes one number, X r for a fixed r or a hash of words, and labels, viewpoints and
-        weights one each. A change that the sum does not show is too small to move an objective.
+        What a row has to say becomes one number, X r for a fixed r or a hash of words, and labels, viewpoints
+        and weights one each. A change that the sum does not show is too small to move an objective.
         """
         places = _spread(self.n)
         numbers = [_row_numbers(self.X), _vector_numbers(self.y), self.sample_weight]
         numbers += [_vector_numbers(v) for v in self.viewpoints.values()]
         sums = [(float(places @ z), float(places @ np.abs(z))) for z in numbers]
-        return Fingerprint(self.n, sum((1 + k) * one for k, (one, _) in enumerate(sums)), sum(size for _, size in sums))
+        return Fingerprint(
+            self.n, sum((1 + k) * one for k, (one, _) in enumerate(sums)), sum(size for _, size in sums)
+        )
 
 
 class Fingerprint(NamedTuple):
@@ -73,7 +79,9 @@ class Fingerprint(NamedTuple):
 
     def agrees(self, other: Fingerprint) -> bool:
         """Whether two are of the same rows."""
-        return self.rows == other.rows and abs(self.checksum - other.checksum) <= SAME * max(self.mass, other.mass)
+        return self.rows == other.rows and abs(self.checksum - other.checksum) <= SAME * max(
+            self.mass, other.mass
+        )
 
 
 def _spread(count: int) -> Floats:
@@ -90,7 +98,11 @@ def _row_numbers(X: Any) -> Floats:
 
 def _vector_numbers(values: Array) -> Floats:
     """Return numbers as they are and words as hashes."""
-    return values.astype(float) if values.dtype.kind in "fiub" else _unit(pd.util.hash_array(values.astype(object)))
+    return (
+        values.astype(float)
+        if values.dtype.kind in "fiub"
+        else _unit(pd.util.hash_array(values.astype(object)))
+    )
 
 
 def _unit(hashes: Array) -> Floats:
@@ -108,7 +120,9 @@ def together(parts: list[Checked]) -> Checked:
     """Return chunks as one."""
     views = {name: np.concatenate([p.viewpoints[name] for p in parts]) for name in parts[0].viewpoints}
     weight = np.concatenate([p.sample_weight for p in parts])
-    return Checked(stacked([p.X for p in parts]), np.concatenate([p.y for p in parts]), views, weight, "the sample")
+    return Checked(
+        stacked([p.X for p in parts]), np.concatenate([p.y for p in parts]), views, weight, "the sample"
+    )
 
 
 def checked(raw: Raw) -> Checked:
@@ -155,7 +169,8 @@ class Census:
     n, columns : int
         Rows and features (0 for a table, whose features are learned from the sample).
     counts : dict
-        By viewpoint (and "" for none): the number of rows and their weight, by (label, value of the viewpoint).
+        By viewpoint (and "" for none): the number of rows and their weight, by (label, value of the
+        viewpoint).
     fingerprints : dict
         By chunk.
     levels : dict of sets
@@ -179,7 +194,9 @@ class Census:
         for what in ("columns", "views", "kinds"):
             if (one := getattr(self, what)) != (another := getattr(other, what)):
                 must = f"every chunk must have the {WORDS[what]} of {mine}, {_shown(one, another)}"
-                raise InvalidInputError(must, f"{_shown(another, one)} in {theirs}", "Write all chunks in one way")
+                raise InvalidInputError(
+                    must, f"{_shown(another, one)} in {theirs}", "Write all chunks in one way"
+                )
         if both := self.fingerprints.keys() & other.fingerprints.keys():
             must = "every chunk must have a name of its own"
             raise InvalidInputError(must, f"{sorted(both)[0]} twice", "Give each file once")
@@ -291,7 +308,9 @@ class CountRows:
         most = min(self.most, size)
         keys = np.random.default_rng([self.seed, *raw.name.encode()]).random(chunk.n)
         kept = np.arange(chunk.n) if chunk.n <= most else np.sort(np.argpartition(keys, most)[:most])
-        levels = {name: _few(set(pd.unique(chunk.X[name]))) for name in chunk.X.columns} if raw.is_table else {}
+        levels = (
+            {name: _few(set(pd.unique(chunk.X[name]))) for name in chunk.X.columns} if raw.is_table else {}
+        )
         return Census(chunk.n, raw.columns(chunk.X), counts, weights, {raw.name: chunk.fingerprint},
                       [(keys[kept], chunk.at(kept))], size, levels)  # fmt: skip
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from nerm import weights as neutrality_weights
-from nerm.algebra import Objective
-from nerm.blocks import Block, make_blocks
 from nerm.chunks.census import ABOVE, Census, Checked, Fingerprint, checked
 from nerm.chunks.pieces import Raw
 from nerm.errors import InvalidInputError
-from nerm.objective import Neutrality, viewpoint_of
-from nerm.rows import as_given
+from nerm.model import weights as neutrality_weights
+from nerm.model.algebra import Objective
+from nerm.model.blocks import Block, make_blocks
+from nerm.model.objective import Neutrality, viewpoint_of
+from nerm.model.rows import as_given
+from nerm.model.viewpoint import MOST_VALUES
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Matrix
 from nerm.validation import as_labels, as_vector
-from nerm.viewpoint import MOST_VALUES
 
 LABELS, VIEWS = np.array([-1.0, -1.0, 1.0, 1.0]), np.array([-1.0, 1.0, -1.0, 1.0])  # the four kinds of rows
 
@@ -53,7 +53,8 @@ class Coding:
     classes : (2,) array
         The labels; the second is +1.
     groups : dict
-        Viewpoints by name: (the one they were read from, the value that is +1); None for numbers used as they are.
+        Viewpoints by name: (the one they were read from, the value that is +1); None for numbers used as they
+        are.
     counts, weights : dict of (4,) arrays
         By viewpoint, the rows of each of the four kinds, and their sample weight.
     fingerprints : dict
@@ -80,7 +81,10 @@ class Coding:
             told = f"{before.rows} before" if before else "which was not there"
             counted = before is None or before.rows != now.rows
             changed = f"{raw.name} with {now.rows} rows, {told}" if counted else f"other values in {raw.name}"
-            must, do = "chunks must not change between passes", "Read from files that nobody writes to, and run again"
+            must, do = (
+                "chunks must not change between passes",
+                "Read from files that nobody writes to, and run again",
+            )
             raise InvalidInputError(must, changed, do)
         return self.coded(chunk)
 
@@ -135,7 +139,9 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
         return {name: None}
     if len(values) == 1:
         must = f"{name!r} must take at least two values"
-        raise InvalidInputError(must, f"{values[0]!r} in every row", "Choose another viewpoint, or fit without one")
+        raise InvalidInputError(
+            must, f"{values[0]!r} in every row", "Choose another viewpoint, or fit without one"
+        )
     if isinstance(values[0], tuple):  # signs of very many numbers
         return {name: None}
     if len(values) == 2:

@@ -10,26 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from nerm import clock
-from nerm.algebra import Limit, Objective
 from nerm.atoms.difference import DCFunction
-from nerm.certificate import Certificate
+from nerm.certify.certificate import Certificate
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.solution import Solution, Stats, Status
 from nerm.chunks import few_rows, second_order
 from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms
 from nerm.chunks.pieces import row_bytes
 from nerm.chunks.progress import Progress, fingerprint, numbered, resume, save
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
-from nerm.hypothesis import LinearHypothesis
-from nerm.multipliers import Multipliers
+from nerm.model.algebra import Limit, Objective
+from nerm.model.hypothesis import LinearHypothesis
+from nerm.model.objective import Neutrality, Risk, viewpoint_of
+from nerm.model.problem import Problem
+from nerm.model.rows import as_given
+from nerm.model.value import ObjectiveValue, objective_value
 from nerm.neutralize.result import Neutralized
-from nerm.objective import Neutrality, Risk, viewpoint_of
-from nerm.problem import Problem
-from nerm.rows import as_given
-from nerm.solution import Solution, Stats, Status
+from nerm.solvers import clock
 from nerm.typing import Floats
 from nerm.validation import as_positive
-from nerm.value import ObjectiveValue, objective_value
 
 MOST_PASSES = 50
 
@@ -38,8 +38,9 @@ MOST_PASSES = 50
 class ChunkedProblem:
     """An `Objective` on rows that are read chunk by chunk: solve, path, neutralize, evaluate, certify.
 
-    Functions with straight pieces (hinge, identity ...) are solved on the rows near a kink, smooth ones by Newton steps
-    (`nerm.chunks.few_rows`, `nerm.chunks.second_order`); either way every answer is certified on all rows.
+    Functions with straight pieces (hinge, identity ...) are solved on the rows near a kink, smooth ones by
+    Newton steps (`nerm.chunks.few_rows`, `nerm.chunks.second_order`); either way every answer is certified on
+    all rows.
 
     Attributes
     ----------
@@ -125,14 +126,15 @@ class ChunkedProblem:
         measure : str
             "calders_verwer_score", "neutrality_risk", or one of the differences of `nerm.metrics`.
         options
-            ``tol``, the relative gap of every solve; ``surrogate``, psi, by default the hinge or logistic one as the
-            loss is; ``keep``, the share of the plain model's positive rate that must be left in every group;
-            ``checkpoint``, a path: with "fit.npz" the solves write fit-0.npz, fit-1.npz and so on.
+            ``tol``, the relative gap of every solve; ``surrogate``, psi, by default the hinge or logistic one
+            as the loss is; ``keep``, the share of the plain model's positive rate that must be left in every
+            group; ``checkpoint``, a path: with "fit.npz" the solves write fit-0.npz, fit-1.npz and so on.
 
         Returns
         -------
         Neutralized
-            The accuracy, AUC and positive rates in its trace are those of the sample; its measure that of all rows.
+            The accuracy, AUC and positive rates in its trace are those of the sample; its measure that of all
+            rows.
 
         """
         from nerm.chunks.asked_level import neutralize_chunks
@@ -144,13 +146,16 @@ class ChunkedProblem:
         found = self.chunks.sweep(work)
         if found.rows != self.n:
             must = "chunks must not change between passes"
-            raise InvalidInputError(must, f"{found.rows} rows, {self.n} before", "Read from what nobody writes to")
+            raise InvalidInputError(
+                must, f"{found.rows} rows, {self.n} before", "Read from what nobody writes to"
+            )
         return found
 
     def value(self, sums: Floats, coef: Floats) -> ObjectiveValue:
         """Return the objective from the sums of the blocks."""
         means = {
-            (term, side): total / self.terms.divisor for (_, term, side), total in zip(self.layout, sums, strict=True)
+            (term, side): total / self.terms.divisor
+            for (_, term, side), total in zip(self.layout, sums, strict=True)
         }
         return objective_value(self.frame.objective, means, lambda omega: omega.value(coef))
 
@@ -223,23 +228,29 @@ class ChunkedProblem:
         max_passes : int
             The most passes.
         checkpoint : path, optional
-            A file that is written after each pass, whole or not at all; where it is there already, the fit goes on.
+            A file that is written after each pass, whole or not at all; where it is there already, the fit
+            goes on.
 
         Returns
         -------
         Solution
-            Without multipliers of single rows; ``stats.details`` says how many passes it took and rows it kept.
+            Without multipliers of single rows; ``stats.details`` says how many passes it took and rows it
+            kept.
 
         """
         started, until, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
         mark = fingerprint(self, tol)
         state = resume(checkpoint, mark) or self._begin(start, tol)
-        while state.best is None or not (self._done(state, tol) or state.passes >= max_passes or clock.is_up(until)):
+        while state.best is None or not (
+            self._done(state, tol) or state.passes >= max_passes or clock.is_up(until)
+        ):
             found = self.method.pass_over(self, state)
             value = self.value(found.values, state.at[0])
             state = replace(state, passes=state.passes + 1)
             if value.total < state.value:
-                state = replace(state, best=state.at, value=value.total, values=found.values, decisions=found.decisions)
+                state = replace(
+                    state, best=state.at, value=value.total, values=found.values, decisions=found.decisions
+                )
             if not self._done(state, tol):
                 state = self.method.next_state(self, state, found, tol)
             if checkpoint is not None:
@@ -254,7 +265,9 @@ class ChunkedProblem:
         if start is not None:
             return Progress(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
         found = few_rows.of_sample(self, self.sample).solve("auto", max(tol, 1e-4))
-        thetas = np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
+        thetas = (
+            np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
+        )
         return Progress((np.asarray(found.coef), float(found.intercept)), thetas)
 
     def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
@@ -267,7 +280,9 @@ class ChunkedProblem:
         coef = np.array(coef)
         coef.setflags(write=False)
         details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
-        stats = Stats("chunks", iterations=state.passes, solve_seconds=seconds, details=details, timed_out=timed_out)
+        stats = Stats(
+            "chunks", iterations=state.passes, solve_seconds=seconds, details=details, timed_out=timed_out
+        )
         none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, self.frame.one_sided)
         return Solution(self.frame, status, coef, float(intercept), value.with_thetas(state.thetas), none, certificate,
                         stats, tol)  # fmt: skip
@@ -277,7 +292,8 @@ class ChunkedProblem:
     ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`, each from the last solution.
 
-        With ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for `solve`.
+        With ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for
+        `solve`.
         """
         found: list[Solution] = []
         for number, one in enumerate(eta):
@@ -322,7 +338,9 @@ def bind_chunks(
 
 def _check(objective: Objective) -> None:
     if not any(isinstance(t.term, Risk) for t in objective.terms):
-        raise InvalidInputError("an objective must contain a risk", repr(objective), "Add Risk(Hinge()), for instance")
+        raise InvalidInputError(
+            "an objective must contain a risk", repr(objective), "Add Risk(Hinge()), for instance"
+        )
     if objective.constraints:
         kind = "limit" if any(isinstance(c, Limit) for c in objective.constraints) else "constraint"
         must = "an objective on chunks must have no constraints"

@@ -1,11 +1,12 @@
 """Where to look next while rows still cross kinks: an estimate of all rows that bends as they do.
 
-The problem on few rows (`nerm.chunks.few_rows`) is a bound, and right where nobody crosses a kink. In the beginning
-many do, and its optimum lies far off, in a direction in which its mean rows do not bend. So the settled rows are
-replaced by rows of the sample, as heavy as they are, and a linear function a block sets right what the sample gets
-wrong, the slope in (w, b) that the pass has found::
+The problem on few rows (`nerm.chunks.few_rows`) is a bound, and right where nobody crosses a kink. In the
+beginning many do, and its optimum lies far off, in a direction in which its mean rows do not bend. So the
+settled rows are replaced by rows of the sample, as heavy as they are, and a linear function a block sets
+right what the sample gets wrong, the slope in (w, b) that the pass has found::
 
-    sum over kept of B phi(t f)  +  scale * sum over sampled of B phi(t f)  +  (slope of all - slope of sampled).(w, b)
+    sum over kept of B phi(t f)  +  scale * sum over sampled of B phi(t f)  +  (slope of all - slope of
+    sampled).(w, b)
 
 What it proposes is only looked at: the bound never comes from here.
 """
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nerm.atoms.margin import MarginFunction
-from nerm.blocks import Block
 from nerm.chunks.chunk_coding import ChunkRows
 from nerm.chunks.progress import Hypothesis
 from nerm.chunks.sums import FewRows, KeptRows, NearKinks, joined
+from nerm.model.blocks import Block
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -45,7 +46,11 @@ def estimate(problem: ChunkedProblem, found: FewRows, sample: ChunkRows) -> tupl
     lines = [_straight(block.atom, missing[j]) for j, block in enumerate(blocks)]
     if any(line is None for line in lines):
         return None
-    parts = [*found.kept, rows, *(_alone(j, len(blocks), *line) for j, line in enumerate(lines) if line is not None)]
+    parts = [
+        *found.kept,
+        rows,
+        *(_alone(j, len(blocks), *line) for j, line in enumerate(lines) if line is not None),
+    ]
     surplus = _values(blocks, parts, work.at) - found.values
     tops: dict[int, float] = {}
     for block, more in zip(blocks, surplus.tolist(), strict=True):
@@ -55,7 +60,9 @@ def estimate(problem: ChunkedProblem, found: FewRows, sample: ChunkRows) -> tupl
         if less > 0 and block.atom.facts.at_zero > 0:
             parts.append(_alone(j, len(blocks), *_constant(len(work.at[0]), less / block.atom.facts.at_zero)))
     weights = problem.frame.objective.terms
-    return joined(parts), sum(weights[term].weight * top for term, top in tops.items()) / problem.terms.divisor
+    return joined(parts), sum(
+        weights[term].weight * top for term, top in tops.items()
+    ) / problem.terms.divisor
 
 
 def _sampled(
@@ -64,7 +71,10 @@ def _sampled(
     """Return rows of the sample instead of all settled rows, and the slopes (J, d + 1) that these lack then."""
     _, settled, slopes = work.parted(sample, blocks, sample.X @ work.at[0] + work.at[1])
     rows = np.flatnonzero(settled)
-    weights, targets = np.stack([b.weights[rows] for b in blocks]), np.stack([b.targets[rows] for b in blocks])
+    weights, targets = (
+        np.stack([b.weights[rows] for b in blocks]),
+        np.stack([b.targets[rows] for b in blocks]),
+    )
     masses = (weights * (targets != 0)).sum(axis=1)
     wanted, slope = found.slopes()
     if not len(rows) or np.any((masses == 0) & (wanted > 0)):
@@ -88,8 +98,8 @@ def _values(blocks: tuple[Block, ...], parts: list[KeptRows], at: Hypothesis) ->
 def _straight(atom: MarginFunction, slope: Floats) -> tuple[Floats, Floats, Floats] | None:
     """Return rows, weights and targets whose sum is slope.(w, b) and a constant; None where phi bends around 0.
 
-    W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b) for a small e where phi is straight around 0. One row brings
-    the slope in w, and another one, x = 0, what is left in b.
+    W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b) for a small e where phi is straight around 0. One
+    row brings the slope in w, and another one, x = 0, what is left in b.
     """
     low, high = float(atom.subgradient(np.array(-0.5))[0]), float(atom.subgradient(np.array(0.5))[1])
     if low != high or low == 0:

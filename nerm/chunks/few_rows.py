@@ -1,9 +1,10 @@
 """Straight pieces between kinks: solve on the rows near a kink, pass over all rows to check, repeat.
 
-The problem on few rows (`nerm.chunks.sums`) is an ordinary `nerm.Problem`: any solver takes it, its own certificate
-bounds its optimum from below, and by Jensen's inequality that is a bound for all rows. A pass gives the value of all
-rows at its hypothesis; where value and bound meet, the hypothesis is certified. Otherwise the rows around the new
-hypothesis, and between it and the best one, make the next small problem, so that none is worse than the last.
+The problem on few rows (`nerm.chunks.sums`) is an ordinary `nerm.Problem`: any solver takes it, its own
+certificate bounds its optimum from below, and by Jensen's inequality that is a bound for all rows. A pass
+gives the value of all rows at its hypothesis; where value and bound meet, the hypothesis is certified.
+Otherwise the rows around the new hypothesis, and between it and the best one, make the next small problem, so
+that none is worse than the last.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.blocks import Block
 from nerm.chunks.chunk_coding import ChunkRows
 from nerm.chunks.estimate import estimate
 from nerm.chunks.progress import Progress
 from nerm.chunks.sums import FewRows, KeptRows, NearKinks, joined
-from nerm.hypothesis import LinearHypothesis, sorted_csr
-from nerm.problem import Problem
-from nerm.rows import as_given, distinct_rows
+from nerm.model.blocks import Block
+from nerm.model.hypothesis import LinearHypothesis, sorted_csr
+from nerm.model.problem import Problem
+from nerm.model.rows import as_given, distinct_rows
 
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
@@ -43,8 +44,9 @@ def pass_over(problem: ChunkedProblem, state: Progress) -> FewRows:
 def next_state(problem: ChunkedProblem, state: Progress, found: FewRows, tol: float) -> Progress:
     """Solve on few rows, and return the bound and where to look next.
 
-    That is the optimum of the small problem where, by the sample, value and bound will meet there. Else rows that are
-    summed up would cross kinks on the way: it is the optimum of an estimate that lets them (`nerm.chunks.estimate`).
+    That is the optimum of the small problem where, by the sample, value and bound will meet there. Else rows
+    that are summed up would cross kinks on the way: it is the optimum of an estimate that lets them
+    (`nerm.chunks.estimate`).
     """
     small = on_rows(problem, joined([*found.kept, found.mean_rows()]))
     solution = small.solve("auto", FINER * tol)

@@ -1,7 +1,7 @@
 """Passes on a dask cluster: chunks stay where they are, only sums and the rows near a kink travel.
 
-A pass is one task a piece and a tree of sums. Tasks are pure, so a worker that dies costs the recomputation of its
-pieces, not the fit; dask's dashboard shows the tasks by name.
+A pass is one task a piece and a tree of sums. Tasks are pure, so a worker that dies costs the recomputation
+of its pieces, not the fit; dask's dashboard shows the tasks by name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ def client_for(chunks: Any) -> Any:
 
     A callable's chunks come one after the other from this process, and arrays are in its memory.
     """
-    if chunks.client is not None or "distributed" not in sys.modules or isinstance(chunks.pieces[0], Called | Slice):
+    if (
+        chunks.client is not None
+        or "distributed" not in sys.modules
+        or isinstance(chunks.pieces[0], Called | Slice)
+    ):
         return chunks.client
     from distributed import default_client
 
@@ -35,7 +39,9 @@ def client_for(chunks: Any) -> Any:
         return None
 
 
-def sweep(client: Any, pieces: Any, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None) -> Any:
+def sweep(
+    client: Any, pieces: Any, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None
+) -> Any:
     """Return the sum of `work` over all pieces, computed by the workers."""
     import dask
     from distributed import as_completed
@@ -104,7 +110,11 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
         import dask.array as da
 
         values = da.from_array(np.asarray(values), chunks=-1)
-    lengths = values.chunks[0] if hasattr(values, "numblocks") else (float("nan"),) * getattr(values, "npartitions", 0)
+    lengths = (
+        values.chunks[0]
+        if hasattr(values, "numblocks")
+        else (float("nan"),) * getattr(values, "npartitions", 0)
+    )
     if known and values.ndim == 1 and sum(lengths) == sum(sizes):
         return list(values.rechunk((sizes,)).to_delayed())
     if values.ndim != 1 or (known and sum(lengths) == sum(lengths)):

@@ -1,7 +1,8 @@
 """Where chunks of rows come from: files, slices of arrays, partitions of a dask collection, a callable.
 
-A piece is what one task of a pass reads: it yields one or more raw chunks, the same ones every time it is asked.
-Pieces are small frozen values that a worker on another machine can be given; the rows stay where they are.
+A piece is what one task of a pass reads: it yields one or more raw chunks, the same ones every time it is
+asked. Pieces are small frozen values that a worker on another machine can be given; the rows stay where they
+are.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ CELL = 60  # bytes of a word in a frame
 class Raw:
     """One chunk as it was read: a matrix, labels, viewpoints by name, weights (None for ones), and its name.
 
-    With `is_table` X is a frame of words whose columns are yet to become features; any other frame is a matrix with
-    names.
+    With `is_table` X is a frame of words whose columns are yet to become features; any other frame is a
+    matrix with names.
     """
 
     X: Any
@@ -75,7 +76,11 @@ def as_raw(chunk: Any, name: str) -> Raw:
         chunk = dict(zip(KEYS, chunk, strict=False))
     if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
         must = f"{name} must be (X, y), (X, y, viewpoint) or a dict with some of {', '.join(KEYS)}"
-        got = f"a dict with {', '.join(map(str, chunk))}" if isinstance(chunk, Mapping) else type(chunk).__name__
+        got = (
+            f"a dict with {', '.join(map(str, chunk))}"
+            if isinstance(chunk, Mapping)
+            else type(chunk).__name__
+        )
         raise InvalidInputError(must, got, "Yield such chunks")
     return Raw(chunk["X"], chunk["y"], named(chunk.get("viewpoint")), chunk.get("sample_weight"), name)
 
@@ -89,15 +94,22 @@ def named(viewpoint: Any) -> dict[str, Any]:
     return {"viewpoint": viewpoint}
 
 
-UNREADABLE = (ValueError, OSError, KeyError, EOFError, BadZipFile, zlib.error)  # what numpy says of broken files
+UNREADABLE = (
+    ValueError,
+    OSError,
+    KeyError,
+    EOFError,
+    BadZipFile,
+    zlib.error,
+)  # what numpy says of broken files
 
 
 @dataclass(frozen=True)
 class NpzFile:
     """A file of `numpy.savez` with X, or with the parts of a CSR matrix as `scipy.sparse.save_npz` names them.
 
-    Beside them y, viewpoint (or "viewpoint:NAME" for each of several) and sample_weight; `nerm.chunks.save_chunk`
-    writes such a file.
+    Beside them y, viewpoint (or "viewpoint:NAME" for each of several) and sample_weight;
+    `nerm.chunks.save_chunk` writes such a file.
     """
 
     path: str
@@ -127,7 +139,10 @@ class NpzFile:
         except UNREADABLE as error:
             if isinstance(error, InvalidInputError):
                 raise
-            must, do = f"{self.name} must be a file of numpy.savez", "Write it again with nerm.chunks.save_chunk"
+            must, do = (
+                f"{self.name} must be a file of numpy.savez",
+                "Write it again with nerm.chunks.save_chunk",
+            )
             raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from None
         views = {key.partition(":")[2]: parts.pop(key) for key in list(parts) if key.startswith("viewpoint:")}
         yield as_raw({**parts, "viewpoint": views} if views else parts, self.name)
@@ -158,7 +173,12 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
     parts: dict[str, Any] = {"X": X, "y": y}
     if sp.issparse(X):
         matrix = sp.csr_matrix(X)
-        layout = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}
+        layout = {
+            "data": matrix.data,
+            "indices": matrix.indices,
+            "indptr": matrix.indptr,
+            "shape": matrix.shape,
+        }
         parts = {**layout, "y": y}
     if isinstance(viewpoint, Mapping):
         parts |= {f"viewpoint:{name}": v for name, v in viewpoint.items()}
@@ -191,7 +211,9 @@ class Slice:
         """Yield the rows."""
         cut, a = slice(self.start, self.stop), self.arrays
         weight = None if a.sample_weight is None else a.sample_weight[cut]
-        yield Raw(_cut(a.X, cut), a.y[cut], {name: v[cut] for name, v in a.viewpoints.items()}, weight, self.name)
+        yield Raw(
+            _cut(a.X, cut), a.y[cut], {name: v[cut] for name, v in a.viewpoints.items()}, weight, self.name
+        )
 
 
 def _cut(X: Any, rows: slice) -> Any:
@@ -229,7 +251,9 @@ class Called:
         found = self.function()
         if not isinstance(found, Iterable):
             must = "a callable source must return an iterator over chunks"
-            raise InvalidInputError(must, type(found).__name__, "Let it yield chunks, or return a list of them")
+            raise InvalidInputError(
+                must, type(found).__name__, "Let it yield chunks, or return a list of them"
+            )
         for number, chunk in enumerate(found):
             raw = as_raw(chunk, f"chunk {number}")
             if (needed := size_of(raw.X)) > self.limit:

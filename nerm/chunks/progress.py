@@ -89,7 +89,10 @@ def resume(path: Any, mark: str) -> Progress | None:
     """Return the state that a checkpoint holds; None where there is no file."""
     if path is None or not Path(path).exists():
         return None
-    must, do = "a checkpoint must be of the same objective, tolerance and chunks", "Remove the file to start anew"
+    must, do = (
+        "a checkpoint must be of the same objective, tolerance and chunks",
+        "Remove the file to start anew",
+    )
     try:
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             parts = {key: file[key] for key in file.files}

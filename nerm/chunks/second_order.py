@@ -1,8 +1,9 @@
 """Smooth functions: Newton steps whose values, gradients and Hessians are sums over chunks.
 
-The model of a step keeps the maximum of two sides and the regularizers as they are, so that theta comes with it:
-min over the step of sum q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step). The multipliers u = -phi'(m) at a
-hypothesis bound the optimum from below, after they are scaled so that sum c = 0; near the optimum that bound is exact.
+The model of a step keeps the maximum of two sides and the regularizers as they are, so that theta comes with
+it: min over the step of sum q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step). The multipliers u =
+-phi'(m) at a hypothesis bound the optimum from below, after they are scaled so that sum c = 0; near the
+optimum that bound is exact.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nerm.blocks import shares
+from nerm.certify.conjugates import conjugate_of_sum, parts_of
 from nerm.chunks.progress import Progress
 from nerm.chunks.sums import Curved, Derivatives
-from nerm.conjugates import conjugate_of_sum, parts_of
+from nerm.model.blocks import shares
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def pass_over(problem: ChunkedProblem, state: Progress) -> Derivatives:
 
 def next_state(problem: ChunkedProblem, state: Progress, found: Derivatives, tol: float) -> Progress:
     """Return the bound of this hypothesis, and where the model of second order says to look next."""
-    from nerm.small_solves import QuadraticModel, model_minimum
+    from nerm.atoms.small_programs import QuadraticModel, model_minimum
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
     value = problem.value(found.values, state.at[0]).total
@@ -60,7 +61,9 @@ def step_length(problem: ChunkedProblem, state: Progress, found: Derivatives, st
     blocks = problem.terms.blocks(problem.sample)
     masses = np.array([float(block.weights.sum()) for block in blocks])
     scales = found.masses.sum(axis=1) / np.where(masses > 0, masses, 1.0)
-    slopes = [(one.weights * one.targets * moves) @ one.atom.subgradient(one.targets * scores)[0] for one in blocks]
+    slopes = [
+        (one.weights * one.targets * moves) @ one.atom.subgradient(one.targets * scores)[0] for one in blocks
+    ]
     missing = found.gradients @ step - scales * np.array(slopes)
     here = np.array([block.total(scores) for block in blocks])
 
@@ -81,8 +84,8 @@ def step_length(problem: ChunkedProblem, state: Progress, found: Derivatives, st
 def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
     """Return the bound of multipliers u = -phi'(m), known by their sums over rows of either sign of the target.
 
-    A multiple s in [0, 1] of them has phi*(s u) <= s phi*(u) + (1 - s) phi*(0) by convexity: that balances sum c, and
-    brings sum c x where Omega* is finite.
+    A multiple s in [0, 1] of them has phi*(s u) <= s phi*(u) + (1 - s) phi*(0) by convexity: that balances
+    sum c, and brings sum c x where Omega* is finite.
     """
     _n, frame = problem.terms.divisor, problem.frame
     nu = problem.factors * shares(problem.layout, thetas)

@@ -27,27 +27,28 @@ FAIR = 8  # times its share of the sample that one of many pieces may bring
 class Chunks:
     """A source of row chunks (X, y, viewpoint, sample_weight) that can be read again and again.
 
-    A fit reads all of them once to count rows, labels and groups and to draw a sample, and then a few times more: each
-    pass is a map over the chunks and a sum. On a dask cluster the map runs where the chunks are.
+    A fit reads all of them once to count rows, labels and groups and to draw a sample, and then a few times
+    more: each pass is a map over the chunks and a sum. On a dask cluster the map runs where the chunks are.
 
     Parameters
     ----------
     source : path or list of paths, tuple or dict of arrays, dask collection, or callable
-        Files of `numpy.savez` (`nerm.chunks.save_chunk` writes them), one chunk each, or of tables; (X, y, viewpoint)
-        of arrays, which may be memory-mapped, or of dask arrays, DataFrames and Series; a dask DataFrame whose target
-        is named; or a callable that returns, on every call, an iterator over chunks, each a tuple (X, y, viewpoint) or
-        a dict with these keys and `sample_weight`.
+        Files of `numpy.savez` (`nerm.chunks.save_chunk` writes them), one chunk each, or of tables; (X, y,
+        viewpoint) of arrays, which may be memory-mapped, or of dask arrays, DataFrames and Series; a dask
+        DataFrame whose target is named; or a callable that returns, on every call, an iterator over chunks,
+        each a tuple (X, y, viewpoint) or a dict with these keys and `sample_weight`.
     memory : int, optional
-        Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the rows that
-        are kept between passes.
+        Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the
+        rows that are kept between passes.
     target, viewpoint, sample_weight : str, optional
-        For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the labels,
-        the viewpoint (or a list of them) and the weights. The other columns become features by the tables' recipe,
-        learned in the first pass.
+        For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the
+        labels, the viewpoint (or a list of them) and the weights. The other columns become features by the
+        tables' recipe, learned in the first pass.
     progress : bool
         Whether to show a bar a pass (needs rich).
     client : distributed.Client, optional
-        Where passes run. By default the client of this process, if there is one and the chunks are dask's or files.
+        Where passes run. By default the client of this process, if there is one and the chunks are dask's or
+        files.
 
     Examples
     --------
@@ -71,11 +72,15 @@ class Chunks:
     ) -> None:  # fmt: skip
         self.progress, self.passes = progress, 0
         self.roles = target, _names(viewpoint), sample_weight
-        self.memory = int(as_positive(MEMORY if memory is None else memory, "memory", "Pass a number of bytes"))
+        self.memory = int(
+            as_positive(MEMORY if memory is None else memory, "memory", "Pass a number of bytes")
+        )
         self.client = client
         self.pieces: Sequence[Any] = self._pieces(source)
         if not self.pieces:
-            raise InvalidInputError("'source' must have at least one chunk", "none", "Check the list of files")
+            raise InvalidInputError(
+                "'source' must have at least one chunk", "none", "Check the list of files"
+            )
 
     @property
     def chunk_limit(self) -> int:
@@ -120,7 +125,9 @@ class Chunks:
         target, viewpoints, weight = self.roles
         if target is None:
             must = "a dask DataFrame must come with the name of its target"
-            raise InvalidInputError(must, "none", "Pass Chunks(frame, target='...'), or Chunks((X, y, viewpoint))")
+            raise InvalidInputError(
+                must, "none", "Pass Chunks(frame, target='...'), or Chunks((X, y, viewpoint))"
+            )
         return frame_partitions(frame, FramePart, (target, viewpoints, weight))
 
     def _files(self, paths: Sequence[Any]) -> list[Piece]:
@@ -130,7 +137,9 @@ class Chunks:
         target, viewpoints, weight = self.roles
         if target is None or len(tables) < len(paths):
             must = "files of chunks must all end in .npz, or be tables whose target is named"
-            raise InvalidInputError(must, repr(tables[0]), "Pass Chunks(paths, target='...', viewpoint='...')")
+            raise InvalidInputError(
+                must, repr(tables[0]), "Pass Chunks(paths, target='...', viewpoint='...')"
+            )
         from nerm.tables.chunk_files import TableFile
 
         return [TableFile(path, target, viewpoints, weight, self.chunk_limit) for path in tables]

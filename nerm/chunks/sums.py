@@ -1,10 +1,11 @@
 """One pass over all rows at a hypothesis: a map over chunks whose results add up.
 
-Both kinds of passes return the value of every block, sum_i B_i phi(t_i f_i), and how many rows of each kind get yes.
-Beside these, where all functions are straight lines between kinks (`NearKinks`), the rows near a kink, and all others
-as mean rows: on a straight piece phi(mean) = mean of phi, and anywhere else, by Jensen's inequality, it is less. So the
-problem on few rows equals the whole one as long as no mean row's members cross a kink, and its optimum bounds that of
-all rows from below in any case. Where functions are smooth (`Curved`), gradient and Hessian of every block.
+Both kinds of passes return the value of every block, sum_i B_i phi(t_i f_i), and how many rows of each kind
+get yes. Beside these, where all functions are straight lines between kinks (`NearKinks`), the rows near a
+kink, and all others as mean rows: on a straight piece phi(mean) = mean of phi, and anywhere else, by Jensen's
+inequality, it is less. So the problem on few rows equals the whole one as long as no mean row's members cross
+a kink, and its optimum bounds that of all rows from below in any case. Where functions are smooth (`Curved`),
+gradient and Hessian of every block.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.blocks import Block
 from nerm.chunks import row_sums
 from nerm.chunks.census import stacked
 from nerm.chunks.chunk_coding import ChunkRows, Terms
 from nerm.chunks.pieces import Raw
-from nerm.engine.matrices import Features
-from nerm.engine.threads import RowThreads
-from nerm.hypothesis import sorted_csr
+from nerm.model.blocks import Block
+from nerm.model.hypothesis import sorted_csr
 from nerm.signs import sign
+from nerm.solvers.interior_point.matrices import Features
+from nerm.solvers.interior_point.threads import RowThreads
 from nerm.typing import Bools, Floats, Ints, Matrix
 
 Hypothesis = tuple[Floats, float]
@@ -113,14 +114,17 @@ def joined(parts: list[KeptRows]) -> KeptRows:
     parts = [part for part in parts if part.weights.shape[1]]
     sparse = any(sp.issparse(part.X) for part in parts)
     matrices = [sp.csr_matrix(part.X) if sparse and not sp.issparse(part.X) else part.X for part in parts]
-    return KeptRows(stacked(matrices), np.hstack([p.weights for p in parts]), np.hstack([p.targets for p in parts]))
+    return KeptRows(
+        stacked(matrices), np.hstack([p.weights for p in parts]), np.hstack([p.targets for p in parts])
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class NearKinks:
     """The work of a pass where all functions have straight pieces.
 
-    A row is kept if, in some block, phi is not straight between its margins at both hypotheses, `distance` beyond them.
+    A row is kept if, in some block, phi is not straight between its margins at both hypotheses, `distance`
+    beyond them.
 
     Attributes
     ----------
@@ -157,7 +161,9 @@ class NearKinks:
         """Return which rows are near a kink."""
         return self._settled(rows, self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1])[0]
 
-    def _settled(self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats) -> tuple[Bools, list[Floats]]:
+    def _settled(
+        self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats
+    ) -> tuple[Bools, list[Floats]]:
         """Return which rows are near a kink, and of every block the slopes of the others."""
         if np.isinf(self.distance):
             return np.ones(len(rows.y), dtype=bool), [np.zeros(len(rows.y))] * len(blocks)
@@ -170,7 +176,9 @@ class NearKinks:
             slopes.append(slope)
         return near, slopes
 
-    def parted(self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats) -> tuple[Ints, Bools, list[Floats]]:
+    def parted(
+        self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats
+    ) -> tuple[Ints, Bools, list[Floats]]:
         """Return which rows are kept, which are settled, and of every block the slopes of these."""
         near, slopes = self._settled(rows, blocks, scores)
         places = thinned(np.flatnonzero(near), self.thin)
@@ -186,7 +194,9 @@ class NearKinks:
                         np.stack([b.targets[places] for b in blocks]))  # fmt: skip
         values = np.array([block.total(scores) for block in blocks])
         means = mean_rows(rows.X, blocks, slopes, settled, self.groups(rows.X, scores))
-        return FewRows(values, _decisions(self.terms, rows, scores), len(rows.y), [kept], means, rows.X.shape[1])
+        return FewRows(
+            values, _decisions(self.terms, rows, scores), len(rows.y), [kept], means, rows.X.shape[1]
+        )
 
 
 def thinned(places: Ints, share: float) -> Ints:
@@ -250,8 +260,8 @@ def _grouped(X: Matrix, rows: Ints, groups: Ints, factors: Floats, count: int) -
 class Derivatives(Sums):
     """Of every block: gradient (J, d + 1) and Hessian (J, d + 1, d + 1) of sum B phi(t f) in (w, b).
 
-    `stars` and `pulls` are those of the multipliers u = -phi'(t f), by sign of the target: sum B phi*(-u), (J, 2), and
-    sum B t u (x, 1), (J, 2, d + 1); `masses` is sum B.
+    `stars` and `pulls` are those of the multipliers u = -phi'(t f), by sign of the target: sum B phi*(-u),
+    (J, 2), and sum B t u (x, 1), (J, 2, d + 1); `masses` is sum B.
     """
 
     hessians: Floats

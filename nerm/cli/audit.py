@@ -3,9 +3,9 @@
 Examples
 --------
   nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5 --report audit.html
-  nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
-  nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
+  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5 --report
+  audit.html nerm audit scored.csv --target income --viewpoint sex,race --prediction decision nerm audit
+  people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
 """
 
 from __future__ import annotations
@@ -39,12 +39,18 @@ if TYPE_CHECKING:
 @role_options
 @click.option("--score", metavar="COLUMN", help="Column of real scores.")
 @click.option("--prediction", metavar="COLUMN", help="Column of decisions, in the words of the target.")
-@click.option("--model", metavar="FILE.skops", help="A fitted scikit-learn classifier or pipeline, saved with skops.")
-@click.option("--trust", multiple=True, metavar="TYPE", help="With --model: a type to trust beyond skops' own list.")
+@click.option(
+    "--model", metavar="FILE.skops", help="A fitted scikit-learn classifier or pipeline, saved with skops."
+)
+@click.option(
+    "--trust", multiple=True, metavar="TYPE", help="With --model: a type to trust beyond skops' own list."
+)
 @click.option(
     "--threshold", type=float, default=0.0, show_default=True, help="A score above it is a positive decision."
 )
-@click.option("--leave-out", multiple=True, metavar="COLUMN", help="No input of the models beside it. Repeatable.")
+@click.option(
+    "--leave-out", multiple=True, metavar="COLUMN", help="No input of the models beside it. Repeatable."
+)
 @report_option
 @delta_option
 @seed_option
@@ -55,10 +61,10 @@ def audit(
 ) -> int:
     """Report on the neutrality of predictions, whoever made them.
 
-    Needs a file with the true target, the viewpoint, and a score or a decision a row, or a saved scikit-learn model of
-    its columns. With --report, a page shows what group thresholds and, where the file has other columns, neutral models
-    reach on the same rows. The bounds hold if the rows are independent and nobody used them to make or to choose the
-    predictor.
+    Needs a file with the true target, the viewpoint, and a score or a decision a row, or a saved scikit-learn
+    model of its columns. With --report, a page shows what group thresholds and, where the file has other
+    columns, neutral models reach on the same rows. The bounds hold if the rows are independent and nobody
+    used them to make or to choose the predictor.
     """
     if sum(given is not None for given in (score, prediction, model)) != 1:
         raise click.UsageError("Give one of --score, --prediction and --model.")
@@ -77,7 +83,9 @@ def audit(
     else:
         from nerm.cli.scikit_learn_model import scores_of_model
 
-        scores = scores_of_model(task, str(model), options["trust"], options["missing"]) - options["threshold"]
+        scores = (
+            scores_of_model(task, str(model), options["trust"], options["missing"]) - options["threshold"]
+        )
     console.notes(task.notes)
     plain, tables = measured(task, scores, f"{len(task):,} rows")
     plain["warning"] = collapse_of(task, scores)
@@ -107,13 +115,17 @@ def _task(data: str, own: list[str], options: dict[str, Any]) -> TableTask:
     missing = (*MISSING, *options["missing"])
     roles = {name: options[name] for name in ("target", "positive", "favoured", "intersect", "leave_out")}
     table = read(data, options)
-    task = make_task(table, viewpoint=viewpoints_in(options["viewpoint"], table.names), **roles, missing=missing)
+    task = make_task(
+        table, viewpoint=viewpoints_in(options["viewpoint"], table.names), **roles, missing=missing
+    )
     inputs = tuple(name for name in task.inputs if name not in {*own, *(OWN if own else ())})
     task = replace(task, inputs=inputs)
     return survey(task, missing=missing) if inputs and options["report"] is not None else task
 
 
-def _page(console: Console, task: TableTask, scores: Floats, options: dict[str, Any]) -> tuple[list[Any], str]:
+def _page(
+    console: Console, task: TableTask, scores: Floats, options: dict[str, Any]
+) -> tuple[list[Any], str]:
     """Write the page; return what could stand in place of the scores, and the sentence about it."""
     from nerm.cli.rendering import point_json
     from nerm.report import Settings, audit_study, render_page

@@ -3,7 +3,8 @@
 Examples
 --------
   nerm bound people.csv --target income --viewpoint sex
-  nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none --delta 0.01
+  nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none --delta
+  0.01
 """
 
 from typing import Any
@@ -21,8 +22,9 @@ from nerm.cli.options import epilog_of, fit_options, level_of, request_of, study
 def bound(console: Console, data: str, **options: Any) -> int:
     """Fit, and state every bound with what it assumes.
 
-    The theorems bound the relaxed risk C_psi and need --eta, --weights uniform and --class-weight none; only held-out
-    rows bound C_sgn and the difference in positive rates. A bound that promises nothing is called vacuous.
+    The theorems bound the relaxed risk C_psi and need --eta, --weights uniform and --class-weight none; only
+    held-out rows bound C_sgn and the difference in positive rates. A bound that promises nothing is called
+    vacuous.
     """
     level = level_of(options)
     task, settings = request_of(data, options)

@@ -47,7 +47,10 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
             said = error.format_message() if isinstance(error, click.ClickException) else str(error)
             ctx = getattr(error, "ctx", None)  # of an option or argument that cannot be used
             said = in_words(said) if isinstance(error, NotNeutralError) else said
-            _say(" ".join(said.split()) + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else ""))
+            _say(
+                " ".join(said.split())
+                + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else "")
+            )
             codes = {NotNeutralError: NOT_NEUTRAL, NotSolvedError: NOT_CERTIFIED}
             return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
         except (click.Abort, KeyboardInterrupt):
@@ -60,7 +63,9 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
             if error.errno not in FULL:
                 raise
             where = f" for {error.filename!r}" if error.filename else ""
-            _say(f"what nerm writes must have room. Got {error.strerror}{where}. Free some, or write elsewhere.")
+            _say(
+                f"what nerm writes must have room. Got {error.strerror}{where}. Free some, or write elsewhere."
+            )
             _leave_stdout()
             return BAD_INPUT
 
@@ -137,9 +142,14 @@ class Console:
         if files is not None:
             written = {kind: path for kind, path in files.items() if path is not None}
             plain = {**plain, "files": written}
-            shown = (*shown, *(f"{kind.capitalize()}: {path}{HINTS.get(kind, '')}" for kind, path in written.items()))
+            shown = (
+                *shown,
+                *(f"{kind.capitalize()}: {path}{HINTS.get(kind, '')}" for kind, path in written.items()),
+            )
         if self.as_json:
-            narrow = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")  # would lose letters: \u escapes
+            narrow = (
+                not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+            )  # would lose letters: \u escapes
             print(escaped(json.dumps(jsonable(plain), ensure_ascii=narrow, indent=2, allow_nan=False)))
             return
         from rich.console import Console as Rich
@@ -160,7 +170,9 @@ class Console:
         try:
             text.encode(sys.stdout.encoding or "utf-8")
         except UnicodeEncodeError:
-            self.note("standard output has no way to write some letters, so they are '?'; --out writes them all")
+            self.note(
+                "standard output has no way to write some letters, so they are '?'; --out writes them all"
+            )
         click.echo(text, nl=False)
 
     @contextmanager
@@ -185,7 +197,11 @@ class Console:
         collapsed
             Whether the answer is a model that is nearly constant, or whose positive rate collapsed.
         """
-        bad = [f"{name} ({status})" for name, status in statuses.items() if status not in ("optimal", "stationary")]
+        bad = [
+            f"{name} ({status})"
+            for name, status in statuses.items()
+            if status not in ("optimal", "stationary")
+        ]
         if bad:
             self.note(f"not certified: {', '.join(bad)}")
         return NOT_CERTIFIED if bad else COLLAPSED if collapsed else 0
@@ -215,7 +231,9 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.text import Text
 
     # Text, never str: rich would read [markup] in the names of people's columns
-    table = Table(title=Text(escaped(title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(escaped(title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for j, column in enumerate(columns):
         table.add_column(Text(escaped(column)), justify="left" if j < left else "right", overflow="fold")
     for row in rows:
@@ -234,7 +252,9 @@ def check_writable(path: str | os.PathLike[str] | None, option: str) -> None:
         return
     target = Path(path)
     if target.is_dir():
-        raise InvalidInputError(f"{option} must name a file", f"the folder {str(path)!r}", "Add a file name to it")
+        raise InvalidInputError(
+            f"{option} must name a file", f"the folder {str(path)!r}", "Add a file name to it"
+        )
     folder = target.parent
     if not folder.is_dir():
         must = f"{option} must be in a folder that exists"
@@ -261,7 +281,10 @@ def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | N
 
 def write_text(path: str | os.PathLike[str], text: str, option: str = "--out") -> None:
     """Write a text file, all of it or nothing."""
-    with refusing_unwritable(path, option), write_atomically(path, "w", encoding="utf-8", newline="") as stream:
+    with (
+        refusing_unwritable(path, option),
+        write_atomically(path, "w", encoding="utf-8", newline="") as stream,
+    ):
         stream.write(text)
 
 
@@ -272,4 +295,6 @@ def refusing_unwritable(path: str | os.PathLike[str], option: str) -> Iterator[N
         yield
     except OSError as error:
         must = f"{option} must be a file that can be written"
-        raise InvalidInputError(must, f"{error.strerror or error} for {str(path)!r}", "Choose another place") from None
+        raise InvalidInputError(
+            must, f"{error.strerror or error} for {str(path)!r}", "Choose another place"
+        ) from None

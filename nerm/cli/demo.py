@@ -19,14 +19,16 @@ SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
     short_help="See it work on real data: table, figure, report.",
     epilog="\b\nExample:\n  nerm demo\n  nerm demo --folder /tmp --json",
 )
-@click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where table, figure and report go.")
+@click.option(
+    "--folder", default=".", show_default=True, metavar="FOLDER", help="Where table, figure and report go."
+)
 @seed_option
 @common
 def demo(console: Console, folder: str, seed: int) -> int:
     """See it work: predict who is paid above the median without following race.
 
-    Measures the trade-off on 2,246 women of the National Longitudinal Survey of 1988, prints it, and writes a figure, a
-    report to click through, and the table itself (nerm-demo.csv), to try the other commands on.
+    Measures the trade-off on 2,246 women of the National Longitudinal Survey of 1988, prints it, and writes a
+    figure, a report to click through, and the table itself (nerm-demo.csv), to try the other commands on.
     """
     files = {kind: str(Path(folder) / f"nerm-demo.{suffix}") for kind, suffix in SUFFIXES.items()}
     for path in files.values():

@@ -13,7 +13,12 @@ from nerm.files import write_atomically
 
 FIGURES = (".png", ".pdf", ".svg")
 jobs_option = click.option(
-    "--jobs", "n_jobs", type=int, default=1, show_default=True, help="Runs at a time, each a process; -1: every core."
+    "--jobs",
+    "n_jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Runs at a time, each a process; -1: every core.",
 )
 results_option = click.option(
     "--results", metavar="FILE.csv", help="Every finished run is kept here; started again, it goes on."
@@ -25,7 +30,7 @@ def _check_kind(ctx: click.Context, param: click.Parameter, path: str | None) ->
     if path is not None and Path(path).suffix not in FIGURES:
         raise InvalidInputError(f"--figure must end in {', '.join(FIGURES)}", repr(path), "Rename it")
     if path is not None:
-        from nerm.figure_style import pyplot
+        from nerm.plots.style import pyplot
 
         pyplot().switch_backend("Agg")  # to files, on machines without a screen
     return path

@@ -46,14 +46,17 @@ if TYPE_CHECKING:
 @click.option("--bounds", is_flag=True, help="Show what is guaranteed beyond these rows.")
 @report_option
 @study_options
-def fit(console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any) -> int:
+def fit(
+    console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any
+) -> int:
     """Fit a neutral classifier to a table.
 
-    The model is the best one found whose measure is within --limit: by default, positive rates that differ by at most
-    0.02. Where that cannot be had without a constant, the command says so and exits with 5. Numbers are scaled, words
-    coded as 0/1 columns, missing values kept as a value of their own; what was done is told on standard error. The
-    viewpoint is not an input unless you ask. A quarter of the rows is held out to measure; the saved model is the one
-    that was measured, and the one that --report shows among its neighbours.
+    The model is the best one found whose measure is within --limit: by default, positive rates that differ by
+    at most 0.02. Where that cannot be had without a constant, the command says so and exits with 5. Numbers
+    are scaled, words coded as 0/1 columns, missing values kept as a value of their own; what was done is told
+    on standard error. The viewpoint is not an input unless you ask. A quarter of the rows is held out to
+    measure; the saved model is the one that was measured, and the one that --report shows among its
+    neighbours.
     """
     check_places(inputs_of(data, options), {"--out": out, "--report": report})
     level = level_of(options)
@@ -69,7 +72,9 @@ def fit(console: Console, data: str, out: str | None, bounds: bool, report: str 
     console.notes([*task.notes, *found["notes"]])
     statuses = {found["solver"]: found["status"]}
     if out is not None:
-        save_model(fitted.recipe, fitted.model, task, remembered(fitted.model, settings, len(fitted.train)), out)
+        save_model(
+            fitted.recipe, fitted.model, task, remembered(fitted.model, settings, len(fitted.train)), out
+        )
     if report is not None:
         from nerm.report import render_page, run_study
 
@@ -136,7 +141,9 @@ def _said(fitted: TableFit, promise: Any) -> str | None:
         how = f"by a neutrality term of weight {model.eta:.3g} ({atom_name(model.surrogate)})"
     reached = f"{model.classifier.neutrality_:+.4f} on the training rows, {how}"
     told = "" if promise is None else f" For new rows: {promise}."
-    return in_words(f"Asked for: {fitted.rows.settings.aim[1]} of at most {limit:g}. Reached: {reached}.{told}")
+    return in_words(
+        f"Asked for: {fitted.rows.settings.aim[1]} of at most {limit:g}. Reached: {reached}.{told}"
+    )
 
 
 def statements_of(fitted: TableFit) -> list[Any]:
@@ -181,7 +188,12 @@ def remembered(model: FittedModel, settings: Settings, rows: int) -> dict[str, A
 
 
 def save_model(
-    recipe: Recipe, model: FittedModel, task: TableTask, facts: dict[str, Any], out: str, option: str = "--out"
+    recipe: Recipe,
+    model: FittedModel,
+    task: TableTask,
+    facts: dict[str, Any],
+    out: str,
+    option: str = "--out",
 ) -> None:
     """Write a model with the coding of its columns to one file.
 

@@ -58,19 +58,27 @@ def common(command: F) -> F:
 def _defaulting(name: str, help_text: str, **more: Any) -> Callable[[F], F]:
     """Return an option whose default is the command line's."""
     more.setdefault("type", type(getattr(COMMAND_LINE, name)))
-    return click.option(f"--{name}", default=getattr(COMMAND_LINE, name), show_default=True, help=help_text, **more)
+    return click.option(
+        f"--{name}", default=getattr(COMMAND_LINE, name), show_default=True, help=help_text, **more
+    )
 
 
 seed_option = click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random choice."
 )
-report_option = click.option("--report", metavar="FILE.html", help="Write the report: one page, no network needed.")
+report_option = click.option(
+    "--report", metavar="FILE.html", help="Write the report: one page, no network needed."
+)
 delta_option = _defaulting(
-    "delta", "Probability with which a bound may fail.", type=click.FloatRange(0, 1, min_open=True, max_open=True)
+    "delta",
+    "Probability with which a bound may fail.",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
 )
 
 table_options = _all(
-    click.option("--separator", metavar="TEXT", help="comma, semicolon, tab, space or a character. Default: guessed."),
+    click.option(
+        "--separator", metavar="TEXT", help="comma, semicolon, tab, space or a character. Default: guessed."
+    ),
     click.option(
         "--columns",
         metavar="NAMES",
@@ -78,11 +86,15 @@ table_options = _all(
         "@bank for the published files.",
     ),
     click.option("--no-header", is_flag=True, help="The first line is data; columns are called c1, c2, …"),
-    click.option("--skip-lines", type=click.IntRange(0), default=0, help="Leave out this many lines at the top."),
+    click.option(
+        "--skip-lines", type=click.IntRange(0), default=0, help="Leave out this many lines at the top."
+    ),
     click.option("--skip-bad-rows", is_flag=True, help="Leave out rows with a wrong number of fields."),
     click.option("--encoding", metavar="NAME", help="Of text that is no UTF-8: cp1252 (Windows), latin-1, …"),
     click.option(
-        "--decimal", type=click.Choice(["comma", "point"]), help="How numbers are written. Default: by column, guessed."
+        "--decimal",
+        type=click.Choice(["comma", "point"]),
+        help="How numbers are written. Default: by column, guessed.",
     ),
     click.option("--sheet", metavar="NAME", help="Of an Excel file. Default: the first."),
     click.option(
@@ -93,21 +105,31 @@ table_options = _all(
         metavar="GB",
         help="Refuse a table that would take more.",
     ),
-    click.option("--missing", multiple=True, metavar="TEXT", help="A further word for 'missing'. Can be repeated."),
+    click.option(
+        "--missing", multiple=True, metavar="TEXT", help="A further word for 'missing'. Can be repeated."
+    ),
 )
 
 role_options = _all(
-    click.option("--target", required=True, metavar="COLUMN", help="What to predict: a column of two values."),
+    click.option(
+        "--target", required=True, metavar="COLUMN", help="What to predict: a column of two values."
+    ),
     click.option(
         "--viewpoint",
         required=True,
         metavar="COLUMN",
         help="What not to follow: a column of groups, or several: sex,race.",
     ),
-    click.option("--intersect", is_flag=True, help="With several viewpoints: every combination of them is a group."),
-    click.option("--positive", metavar="VALUE", help="The target's value to predict. Default: yes of yes and no."),
     click.option(
-        "--favoured", metavar="VALUE", help="The group to set against the rest. Default: each against the rest."
+        "--intersect", is_flag=True, help="With several viewpoints: every combination of them is a group."
+    ),
+    click.option(
+        "--positive", metavar="VALUE", help="The target's value to predict. Default: yes of yes and no."
+    ),
+    click.option(
+        "--favoured",
+        metavar="VALUE",
+        help="The group to set against the rest. Default: each against the rest.",
     ),
 )
 
@@ -133,9 +155,13 @@ fit_options = _all(
         help="Have the limit hold on new rows with this probability, or refuse.",
     ),
     click.option(
-        "--eta", type=click.FloatRange(0), help="In place of a limit: the weight of neutrality; 0 is the plain model."
+        "--eta",
+        type=click.FloatRange(0),
+        help="In place of a limit: the weight of neutrality; 0 is the plain model.",
     ),
-    click.option("--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out."),
+    click.option(
+        "--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out."
+    ),
     delta_option,
 )
 
@@ -161,9 +187,15 @@ study_options = _all(
     _defaulting("solver", "See: nerm solvers."),
     _defaulting("tol", "Relative duality gap to certify."),
     click.option("--keep-viewpoint", is_flag=True, help="Use the viewpoint column as an input too."),
-    click.option("--leave-out", multiple=True, metavar="COLUMN", help="Do not learn from this column. Repeatable."),
-    click.option("--nominal", multiple=True, metavar="COLUMN", help="Take numbers as words (codes). Repeatable."),
-    click.option("--numeric", multiple=True, metavar="COLUMN", help="Keep integers that look like row numbers."),
+    click.option(
+        "--leave-out", multiple=True, metavar="COLUMN", help="Do not learn from this column. Repeatable."
+    ),
+    click.option(
+        "--nominal", multiple=True, metavar="COLUMN", help="Take numbers as words (codes). Repeatable."
+    ),
+    click.option(
+        "--numeric", multiple=True, metavar="COLUMN", help="Keep integers that look like row numbers."
+    ),
     table_options,
     seed_option,
     common,
@@ -198,7 +230,8 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
         "separator": options["separator"] or ("space" if layout == "german" else None),
         "columns": names,
         "header": not options["no_header"],
-        "skip_lines": options["skip_lines"] + (layout == "bank"),  # it has a header of its own, which is no data
+        "skip_lines": options["skip_lines"]
+        + (layout == "bank"),  # it has a header of its own, which is no data
         **{name: options[name] for name in ("skip_bad_rows", "encoding", "decimal", "sheet", "memory")},
     }
 
@@ -252,10 +285,13 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]
 
     missing = (*MISSING, *options["missing"])
     roles = {
-        name: options[name] for name in ("target", "positive", "favoured", "intersect", "keep_viewpoint", "leave_out")
+        name: options[name]
+        for name in ("target", "positive", "favoured", "intersect", "keep_viewpoint", "leave_out")
     }
     table = read(path, options)
-    task = make_task(table, viewpoint=viewpoints_in(options["viewpoint"], table.names), **roles, missing=missing)
+    task = make_task(
+        table, viewpoint=viewpoints_in(options["viewpoint"], table.names), **roles, missing=missing
+    )
     task = survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
     nominal = tuple(name for name, kind in task.kinds.items() if kind == "words")
     given = {field.name: options[field.name] for field in fields(Settings) if field.name in options}
@@ -289,7 +325,9 @@ def level_of(options: dict[str, Any]) -> Level:
         do = "Give --limit for a level, or --eta for a weight"
         raise InvalidInputError("--limit and --eta must not both be given", f"{limit:g} and {eta:g}", do)
     if eta is not None and confidence is not None:
-        raise InvalidInputError("--confidence must come with a limit", "--eta", "Give --limit in place of --eta")
+        raise InvalidInputError(
+            "--confidence must come with a limit", "--eta", "Give --limit in place of --eta"
+        )
     return Level(eta=eta) if eta is not None else Level(COMMAND_LINE.limit if limit is None else limit)
 
 

@@ -32,18 +32,28 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # beginnings that spreadsheets run
 @click.argument("model", metavar="MODEL.nerm")
 @click.argument("data", metavar="DATA.csv")
 @click.option("--out", metavar="FILE.csv", help="Write the predictions here instead of to standard output.")
-@click.option("--keep", metavar="NAMES", help="Columns of the data to repeat, separated by commas; 'all' for all.")
-@click.option("--safe-cells", is_flag=True, help="Put ' before words that a spreadsheet would run as formulas.")
+@click.option(
+    "--keep", metavar="NAMES", help="Columns of the data to repeat, separated by commas; 'all' for all."
+)
+@click.option(
+    "--safe-cells", is_flag=True, help="Put ' before words that a spreadsheet would run as formulas."
+)
 @table_options
 @common
 def predict(
-    console: Console, model: str, data: str, out: str | None, keep: str | None, safe_cells: bool, **options: Any
+    console: Console,
+    model: str,
+    data: str,
+    out: str | None,
+    keep: str | None,
+    safe_cells: bool,
+    **options: Any,
 ) -> None:
     """Score new rows with a saved model.
 
-    Writes CSV with the columns row, score and prediction, one line a row of the data; row is its place in the file,
-    counted from 1. A prediction is the target's positive value iff the score is above 0. The data are read in parts:
-    their length does not matter.
+    Writes CSV with the columns row, score and prediction, one line a row of the data; row is its place in the
+    file, counted from 1. A prediction is the target's positive value iff the score is above 0. The data are
+    read in parts: their length does not matter.
     """
     check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
     from nerm.tables import load_model
@@ -58,7 +68,10 @@ def predict(
             for text in scoring.csv(parts):
                 console.text(text)
         else:
-            with refusing_unwritable(out, "--out"), write_atomically(out, "w", encoding="utf-8", newline="") as stream:
+            with (
+                refusing_unwritable(out, "--out"),
+                write_atomically(out, "w", encoding="utf-8", newline="") as stream,
+            ):
                 for text in scoring.csv(parts):
                     stream.write(text)
     console.notes(scoring.notes)
@@ -86,7 +99,9 @@ class Scoring:
         skipped = [f"{self.skipped} rows with a wrong number of fields were left out"] if self.skipped else []
         return [*self.read, *skipped, *self.model.recipe.said(self.guessed)]
 
-    def parts(self, data: str, reading: dict[str, Any], progress: Callable[[str], None]) -> Iterator[list[Any]]:
+    def parts(
+        self, data: str, reading: dict[str, Any], progress: Callable[[str], None]
+    ) -> Iterator[list[Any]]:
         """Yield the fields of the rows of each part of the file."""
         from nerm.tables import read_parts
 
@@ -109,7 +124,13 @@ class Scoring:
 
     def _kept(self, table: TextTable) -> Sequence[str]:
         """Return the columns to repeat."""
-        kept = table.names if self.keep == "all" else [n.strip() for n in self.keep.split(",")] if self.keep else []
+        kept = (
+            table.names
+            if self.keep == "all"
+            else [n.strip() for n in self.keep.split(",")]
+            if self.keep
+            else []
+        )
         for name in kept:
             table[name]  # a name that is not there must be refused
             if name in OWN:
@@ -133,6 +154,8 @@ class Scoring:
         from nerm.tables.numbers import numbers_in
 
         harmless = (
-            not isinstance(cell, str) or not cell.startswith(FORMULA) or numbers_in([cell])[0] == numbers_in([cell])[0]
+            not isinstance(cell, str)
+            or not cell.startswith(FORMULA)
+            or numbers_in([cell])[0] == numbers_in([cell])[0]
         )
         return cell if harmless else f"'{cell}"

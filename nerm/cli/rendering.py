@@ -37,7 +37,11 @@ def measured(task: TableTask, scores: Floats, rows: str) -> tuple[dict[str, Any]
     rows
         What the title calls them.
     """
-    found, groups, differences = measures_of(task, scores), groups_of(task, scores), differences_of(task, scores)
+    found, groups, differences = (
+        measures_of(task, scores),
+        groups_of(task, scores),
+        differences_of(task, scores),
+    )
     target = f"{task.target.column} = {task.target.positive}"
     plain = {
         "target": asdict(task.target),
@@ -81,7 +85,8 @@ def _groups_table(groups: Sequence[Group], target: str) -> Table:
 
 def _differences_table(differences: Sequence[Difference]) -> Table:
     rows = [
-        [d.one, d.other, f"{d.value:+.3f}" + (" (few)" if d.few else ""), interval(d.interval)] for d in differences
+        [d.one, d.other, f"{d.value:+.3f}" + (" (few)" if d.few else ""), interval(d.interval)]
+        for d in differences
     ]
     title = "Differences in positive rates; the last is the largest between two groups"
     return make_table(title, ["", "against", "difference", "95 % interval"], rows, left=2)
@@ -141,7 +146,9 @@ def show_study(
 
 def statuses_of(study: Study) -> dict[str, str]:
     """Return the status of every model."""
-    return {point.label: point.model.solution.status.value for point in study.points if point.model is not None}
+    return {
+        point.label: point.model.solution.status.value for point in study.points if point.model is not None
+    }
 
 
 def _front_table(study: Study) -> Table:
@@ -161,9 +168,14 @@ def _front_table(study: Study) -> Table:
 
 def _front_cells(row: Point | OtherMethod, study: Study) -> list[str]:
     cells = [number(row.measures[name]) for name in ("auc", "accuracy", "neutrality_risk")]
-    cells += [f"{row.measures['calders_verwer_score']:+.3f}", interval(row.intervals.get("calders_verwer_score"))]
+    cells += [
+        f"{row.measures['calders_verwer_score']:+.3f}",
+        interval(row.intervals.get("calders_verwer_score")),
+    ]
     aim = study.settings.aim[0]
-    return cells if aim in ("neutrality_risk", "calders_verwer_score") else [*cells, number(row.measures[aim])]
+    return (
+        cells if aim in ("neutrality_risk", "calders_verwer_score") else [*cells, number(row.measures[aim])]
+    )
 
 
 def _study_json(study: Study) -> dict[str, Any]:

@@ -6,7 +6,8 @@ Examples
   nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
   nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
   nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
-  nerm reproduce levels --datasets german --limits 0.05,0.01 --repetitions 1 --results levels.csv --figure levels.png
+  nerm reproduce levels --datasets german --limits 0.05,0.01 --repetitions 1 --results levels.csv --figure
+  levels.png
 """
 
 from collections.abc import Callable
@@ -15,13 +16,24 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console, check_places
-from nerm.cli.experiment_options import counted, experiment, figure_option, jobs_option, results_option, save_figure
+from nerm.cli.experiment_options import (
+    counted,
+    experiment,
+    figure_option,
+    jobs_option,
+    results_option,
+    save_figure,
+)
 from nerm.cli.options import common, epilog_of, seed_option
 from nerm.errors import InvalidInputError
 
 ON_DATA = ("datasets", "methods", "lam", "discretize", "data_home")
 #: Whose options these are; the others belong to all.
-OWN = {"convergence": ("n", "etas", "redraw"), "tradeoff": ON_DATA, "levels": (*ON_DATA, "measures", "limits")}
+OWN = {
+    "convergence": ("n", "etas", "redraw"),
+    "tradeoff": ON_DATA,
+    "levels": (*ON_DATA, "measures", "limits"),
+}
 FIGURES = {"convergence": "figure_1", "tradeoff": "figure_2", "levels": "figure_levels"}
 
 
@@ -41,16 +53,30 @@ def _several(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Param
 @click.command(epilog=epilog_of(__doc__))
 @click.argument("which", type=click.Choice(list(OWN)))
 @click.option("--n", metavar="NUMBERS", callback=_several(int), help="For convergence: numbers of samples.")
-@click.option("--etas", metavar="NUMBERS", callback=_several(float), help="For convergence: neutrality weights.")
-@click.option("--redraw", is_flag=True, default=None, help="For convergence: every repetition draws a new sample.")
+@click.option(
+    "--etas", metavar="NUMBERS", callback=_several(float), help="For convergence: neutrality weights."
+)
+@click.option(
+    "--redraw", is_flag=True, default=None, help="For convergence: every repetition draws a new sample."
+)
 @click.option("--measures", metavar="NAMES", callback=_several(str), help="For levels: what is limited.")
-@click.option("--limits", metavar="NUMBERS", callback=_several(float), help="For levels: the levels asked for.")
-@click.option("--datasets", metavar="NAMES", callback=_several(str), help="On data: german,adult,bank by default.")
-@click.option("--methods", metavar="NAMES", callback=_several(str), help="On data: all of the experiment's by default.")
-@click.option("--lam", metavar="NUMBERS", callback=_several(float), help="On data: lambda, or those to choose from.")
+@click.option(
+    "--limits", metavar="NUMBERS", callback=_several(float), help="For levels: the levels asked for."
+)
+@click.option(
+    "--datasets", metavar="NAMES", callback=_several(str), help="On data: german,adult,bank by default."
+)
+@click.option(
+    "--methods", metavar="NAMES", callback=_several(str), help="On data: all of the experiment's by default."
+)
+@click.option(
+    "--lam", metavar="NUMBERS", callback=_several(float), help="On data: lambda, or those to choose from."
+)
 @click.option("--discretize", metavar="WHERE", help="On data: 'all rows' or 'training folds'.")
 @click.option("--data-home", metavar="FOLDER", help="On data: where the UCI files are.")
-@click.option("--repetitions", type=click.IntRange(1), default=10, show_default=True, help="The paper's are 10.")
+@click.option(
+    "--repetitions", type=click.IntRange(1), default=10, show_default=True, help="The paper's are 10."
+)
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="The paper's are 5.")
 @jobs_option
 @click.option("--backend", metavar="NAME", help="joblib (the default) or dask.")
@@ -62,9 +88,10 @@ def _several(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Param
 def reproduce(console: Console, which: str, results: str | None, figure: str | None, **options: Any) -> None:
     """Repeat an experiment of the paper.
 
-    convergence is its figure 1: how the errors of risk and neutrality fall with the number of samples. tradeoff is
-    figure 2: AUC against C_sgn on real data, method by method. levels is figure 2 again, with levels of measured
-    neutrality that are asked for. The full protocol takes some ten minutes on two cores, levels hours, so keep
+    convergence is its figure 1: how the errors of risk and neutrality fall with the number of samples.
+    tradeoff is figure 2: AUC against C_sgn on real data, method by method. levels is figure 2 again, with
+    levels of measured neutrality that are asked for. The full protocol takes some ten minutes on two cores,
+    levels hours, so keep
     --results.
     """
     check_places({}, {"--results": results, "--figure": figure})

@@ -50,12 +50,16 @@ def _loaded(path: str, trusted: Sequence[str]) -> Any:
             "--model needs the package skops. It is not installed. Install it: pip install 'nerm-learn[skops]'."
         ) from None
     if not Path(path).is_file():
-        raise InvalidInputError("--model must name a file", f"no file {path!r}", "Write one with skops.io.dump")
+        raise InvalidInputError(
+            "--model must name a file", f"no file {path!r}", "Write one with skops.io.dump"
+        )
     try:
         unknown = sorted(set(io.get_untrusted_types(file=path)) - set(trusted))
     except Exception as error:  # whatever a file that is none of skops' makes of it
         got = f"{path!r}, which skops cannot read ({error})"
-        raise InvalidInputError("--model must be a file written by skops.io.dump", got, "Save it again") from None
+        raise InvalidInputError(
+            "--model must be a file written by skops.io.dump", got, "Save it again"
+        ) from None
     if unknown:
         do = f"If you trust whoever made it, add --trust {unknown[0]}"
         raise InvalidInputError("a saved model must be made of trusted types", ", ".join(unknown), do)

@@ -12,14 +12,25 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console, check_places, make_table, number
-from nerm.cli.experiment_options import counted, experiment, figure_option, jobs_option, results_option, save_figure
+from nerm.cli.experiment_options import (
+    counted,
+    experiment,
+    figure_option,
+    jobs_option,
+    results_option,
+    save_figure,
+)
 from nerm.cli.options import common, epilog_of
 
 
 @click.command(epilog=epilog_of(__doc__))
-@click.option("--compare", is_flag=True, help="Run the comparison on this machine: half an hour or so on 2 cores.")
+@click.option(
+    "--compare", is_flag=True, help="Run the comparison on this machine: half an hour or so on 2 cores."
+)
 @click.option("--quick", is_flag=True, help="With --compare: ten small problems, a few minutes.")
-@click.option("--time-limit", type=float, default=10.0, show_default=True, help="With --compare: seconds for one run.")
+@click.option(
+    "--time-limit", type=float, default=10.0, show_default=True, help="With --compare: seconds for one run."
+)
 @jobs_option
 @results_option
 @figure_option
@@ -29,12 +40,14 @@ def solvers(
 ) -> None:
     """List the solvers: which are installed, and what each can take.
 
-    With --compare, every installed solver meets a set of problems at three accuracies, each run in a process of its
-    own with a time limit; nerm's certificate judges, not the solver.
+    With --compare, every installed solver meets a set of problems at three accuracies, each run in a process
+    of its own with a time limit; nerm's certificate judges, not the solver.
     """
     if compare:
         check_places({}, {"--results": results, "--figure": figure})
-        _compare(console, {"problems": "quick" if quick else "default", "results": results, **options}, figure)
+        _compare(
+            console, {"problems": "quick" if quick else "default", "results": results, **options}, figure
+        )
         return
     for option, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
         if given:
@@ -52,7 +65,10 @@ def solvers(
         for s in registry.known().values()
     ]
     rows.sort(key=lambda row: (not row["installed"], str(row["name"])))
-    cells = [[str(r["name"]), str(r["version"]) if r["installed"] else "not installed", str(r["takes"])] for r in rows]
+    cells = [
+        [str(r["name"]), str(r["version"]) if r["installed"] else "not installed", str(r["takes"])]
+        for r in rows
+    ]
     table = make_table(
         "Solvers (every answer is certified by nerm itself)", ["name", "version", "takes"], cells, left=3
     )

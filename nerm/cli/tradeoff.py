@@ -35,11 +35,17 @@ if TYPE_CHECKING:
 @click.argument("data", metavar="DATA.csv")
 @role_options
 @click.option(
-    "--limits", metavar="NUMBERS", help=f"Limits, separated by commas.  [default: {','.join(map(str, LIMITS))}]"
+    "--limits",
+    metavar="NUMBERS",
+    help=f"Limits, separated by commas.  [default: {','.join(map(str, LIMITS))}]",
 )
 @measure_option
-@click.option("--etas", metavar="NUMBERS", help="In place of limits: neutrality weights, separated by commas.")
-@click.option("--budget", type=click.FloatRange(0), default=0.03, show_default=True, help="AUC the choice may cost.")
+@click.option(
+    "--etas", metavar="NUMBERS", help="In place of limits: neutrality weights, separated by commas."
+)
+@click.option(
+    "--budget", type=click.FloatRange(0), default=0.03, show_default=True, help="AUC the choice may cost."
+)
 @click.option(
     "--methods",
     type=click.Choice(["few", "all"]),
@@ -56,13 +62,15 @@ def tradeoff(
 ) -> int:
     """Show the front between quality and neutrality.
 
-    Fits a model within every limit, measures on rows it has not seen, and points at the tightest limit whose AUC there
-    is within the budget of the plain model's; never at a model that is nearly constant. Plain logistic regression
-    stands beside it. Prints the `nerm fit` command of the choice.
+    Fits a model within every limit, measures on rows it has not seen, and points at the tightest limit whose
+    AUC there is within the budget of the plain model's; never at a model that is nearly constant. Plain
+    logistic regression stands beside it. Prints the `nerm fit` command of the choice.
     """
     check_places(inputs_of(data, options), {"--figure": figure, "--save": save, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
-        raise InvalidInputError("--figure must end in .svg", repr(figure), "Rename it; browsers and editors open SVG")
+        raise InvalidInputError(
+            "--figure must end in .svg", repr(figure), "Rename it; browsers and editors open SVG"
+        )
     if options["etas"] is not None and options["limits"] is not None:
         do = "Give --limits for levels, or --etas for weights"
         raise InvalidInputError("--limits and --etas must not both be given", "both", do)
@@ -76,7 +84,11 @@ def tradeoff(
 
     with console.progress("Trade-off") as progress:
         study = run_study(
-            task, settings, progress=progress, every_method=options["methods"] == "all", command=fit_command(data)
+            task,
+            settings,
+            progress=progress,
+            every_method=options["methods"] == "all",
+            command=fit_command(data),
         )
     console.notes(study.notes)
     if save is not None:
@@ -108,5 +120,7 @@ def _grid(given: str, option: str) -> tuple[float, ...]:
     numbers = [float(value) for value in numbers_in(word.strip() for word in words)]
     for word, value in zip(words, numbers, strict=True):
         if not value >= 0:
-            raise InvalidInputError(f"{option} must be numbers of at least 0", repr(word), "Write 0,0.1,1 for instance")
+            raise InvalidInputError(
+                f"{option} must be numbers of at least 0", repr(word), "Write 0,0.1,1 for instance"
+            )
     return tuple(numbers)

@@ -52,9 +52,13 @@ def typed(frame: Any, where: str) -> Any:
         if strange.any():
             row = int(np.flatnonzero(strange.to_numpy())[0])
             must = f"{column!r} of {where} must hold whole numbers"
-            raise InvalidInputError(must, f"{frame[column].iloc[row]!r} in row {row}", "Use the published table")
+            raise InvalidInputError(
+                must, f"{frame[column].iloc[row]!r} in row {row}", "Use the published table"
+            )
         codes = numbers.astype("int64")
         found[column] = codes if column in about["numbers"] else pd.Categorical(codes.astype(str))
     income = pd.to_numeric(frame["PINCP"], errors="coerce")
-    found["income"] = pd.Categorical(np.where(income > THRESHOLD, ">50K", "<=50K"), categories=["<=50K", ">50K"])
+    found["income"] = pd.Categorical(
+        np.where(income > THRESHOLD, ">50K", "<=50K"), categories=["<=50K", ">50K"]
+    )
     return pd.DataFrame(found)

@@ -52,7 +52,9 @@ class Levels:
         values, column = pd.Index(self.values), pd.Series(column)
         both_numbers = values.dtype.kind == column.dtype.kind == "f"  # looked up some ten times as fast
         return np.asarray(
-            values.get_indexer(column) if both_numbers else values.astype(object).get_indexer(column.astype(object))
+            values.get_indexer(column)
+            if both_numbers
+            else values.astype(object).get_indexer(column.astype(object))
         )
 
     def matrix(self, codes: Ints, unknown: float = 0.0) -> Any:
@@ -115,8 +117,8 @@ class Discretize(TableTransformer):
 
     Numbers (n of them present, sorted) are cut at ``sorted[floor(n k / n_bins)]``, k = 1 .. n_bins - 1; a
     value belongs to the first bin with x <= cut, and bins without members vanish. Then, in every attribute,
-    values seen at most ``pool_at_most`` times become one value ``Pool``. ``?``, None and NaN are missing and stay
-    missing.
+    values seen at most ``pool_at_most`` times become one value ``Pool``. ``?``, None and NaN are missing and
+    stay missing.
 
     Everything is learnt in ``fit``: fit on the training fold for an honest experiment, or on all rows, as
     the paper did (``load(name, coding="nominal")`` does the latter). A value never seen in fit is a rare one:
@@ -129,8 +131,8 @@ class Discretize(TableTransformer):
     pool_at_most
         A value seen so often or less is pooled; 0 pools nothing.
     output
-        ``"codes"`` (floats 0, 1, …, NaN = missing) or ``"categories"`` (pandas categories with their labels, which
-        give ``OneHot`` readable column names).
+        ``"codes"`` (floats 0, 1, …, NaN = missing) or ``"categories"`` (pandas categories with their labels,
+        which give ``OneHot`` readable column names).
 
     Attributes
     ----------

@@ -18,7 +18,8 @@ class DataUnavailableError(InvalidInputError, FileNotFoundError):
     ...     load("dutch", path="nowhere.arff")
     ... except FileNotFoundError as error:
     ...     print(error)
-    'path' must name the ARFF file of the Dutch census. Got no file at nowhere.arff. Get dutch_census_2001.arff ...
+    'path' must name the ARFF file of the Dutch census. Got no file at nowhere.arff. Get
+    dutch_census_2001.arff ...
     """
 
 
@@ -29,8 +30,8 @@ class Dataset:
     Attributes
     ----------
     X
-        (n, d), never with the target or the viewpoint: a frame (raw), a frame of codes with NaN for missing (nominal),
-        or a CSR matrix (one-hot). Of news, the sentences whose outlet has a side.
+        (n, d), never with the target or the viewpoint: a frame (raw), a frame of codes with NaN for missing
+        (nominal), or a CSR matrix (one-hot). Of news, the sentences whose outlet has a side.
     y
         (n,): +1 for the desired outcome, else -1.
     viewpoint

@@ -33,7 +33,9 @@ def read_dutch(path: str | os.PathLike[str] | None) -> Any:
     where = Path(path).expanduser()
     if not where.is_file():
         do = "Get dutch_census_2001.arff under IPUMS's terms and pass where it is"
-        raise DataUnavailableError("'path' must name the ARFF file of the Dutch census", f"no file at {where}", do)
+        raise DataUnavailableError(
+            "'path' must name the ARFF file of the Dutch census", f"no file at {where}", do
+        )
     frame = _parse(where)
     columns = PUBLISHED["dutch"]["columns"]
     missing = [column for column in columns if column not in frame.columns]

@@ -52,22 +52,22 @@ def load(
     ----------
     name
         ``"synthetic"``, ``"diabetes"`` (comes with scikit-learn: works offline), ``"adult"``, ``"german"``,
-        ``"bank"``, ``"dutch"``, ``"acs_income"`` (1.66 million rows) or ``"news"`` (sentences and the side of their
-        outlet).
+        ``"bank"``, ``"dutch"``, ``"acs_income"`` (1.66 million rows) or ``"news"`` (sentences and the side of
+        their outlet).
     coding
-        ``"raw"`` (as published), ``"nominal"`` (the paper's discretised codes, NaN = missing) or ``"one-hot"`` (CSR).
-        The last two learn cut points and pooled values from all rows, as the paper did; to learn them on training
-        folds only, load ``"raw"`` and put ``Discretize`` and ``OneHot`` in a pipeline. ``"news"`` is text and has no
-        other coding than ``"raw"``.
+        ``"raw"`` (as published), ``"nominal"`` (the paper's discretised codes, NaN = missing) or
+        ``"one-hot"`` (CSR). The last two learn cut points and pooled values from all rows, as the paper did;
+        to learn them on training folds only, load ``"raw"`` and put ``Discretize`` and ``OneHot`` in a
+        pipeline. ``"news"`` is text and has no other coding than ``"raw"``.
     n, random_state
         For ``"synthetic"``: how many rows (default 1000), and the seed.
     path
-        For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file, where none of the folders below has
-        it.
+        For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file, where none of the folders
+        below has it.
     data_home
-        A folder with the published files (plain or gzip'ed), looked at before the one that the environment variable
-        NERM_DATA names; scikit-learn's cache of OpenML downloads goes there too. Without these files Adult, German,
-        Bank and ACSIncome come from OpenML.
+        A folder with the published files (plain or gzip'ed), looked at before the one that the environment
+        variable NERM_DATA names; scikit-learn's cache of OpenML downloads goes there too. Without these files
+        Adult, German, Bank and ACSIncome come from OpenML.
 
     Returns
     -------
@@ -154,7 +154,9 @@ def _described(name: str, frame: Any, rows: int) -> str:
 
 def _dutch(path: Any) -> Dataset:
     frame = dutch_census.read_dutch(path)
-    return _labelled("dutch", frame, description=_described("dutch", frame, dutch_census.ROWS), source=str(path))
+    return _labelled(
+        "dutch", frame, description=_described("dutch", frame, dutch_census.ROWS), source=str(path)
+    )
 
 
 def _news(path: Any, data_home: Any) -> Dataset:

@@ -31,7 +31,9 @@ def read_news(path: str | os.PathLike[str] | None, data_home: Any) -> tuple[Any,
     about = PUBLISHED["news"]
     where = find("news", about["file"], data_home) if path is None else Path(path).expanduser()
     if where is None or not where.is_file():
-        got = "no path, and none in the folder that NERM_DATA names" if where is None else f"no file at {where}"
+        got = (
+            "no path, and none in the folder that NERM_DATA names" if where is None else f"no file at {where}"
+        )
         do = f"Get {about['file']} from {about['repository']} and call load('news', path=…)"
         raise DataUnavailableError("'path' must name the file of the news sentences", got, do)
     return _typed(_parse(where), where), f"file {about['file']}"
@@ -61,6 +63,8 @@ def _typed(frame: Any, where: Path) -> Any:
         raise InvalidInputError(must, repr(strange[0]), "Use the published file")
     if frame["text"].isna().any():
         row = int(frame["text"].isna().to_numpy().argmax())
-        raise InvalidInputError(f"'text' in {where} must not be empty", f"no text in row {row}", "Drop this row")
+        raise InvalidInputError(
+            f"'text' in {where} must not be empty", f"no text in row {row}", "Drop this row"
+        )
     categories = {column: pd.Categorical(frame[column]) for column in about["categories"]}
     return frame[about["columns"]].assign(**categories)

@@ -40,7 +40,9 @@ def read_bytes(path: Path) -> bytes:
         return gzip.decompress(content)
     except (EOFError, OSError, zlib.error) as error:
         got = f"one that ends early or is damaged ({error})"
-        raise InvalidInputError(f"{path} must be a whole gzip file", got, "Copy or download it again") from None
+        raise InvalidInputError(
+            f"{path} must be a whole gzip file", got, "Copy or download it again"
+        ) from None
 
 
 def read_verified(path: Path, sha256: str) -> str:
@@ -61,7 +63,9 @@ def digest(frame: Any) -> str:
         missing = frame[column].isna().to_numpy()
         text = frame[column].astype(object).to_numpy()
         check.update(
-            "\n".join([str(column), *("?" if m else str(v) for v, m in zip(text, missing, strict=True))]).encode()
+            "\n".join(
+                [str(column), *("?" if m else str(v) for v, m in zip(text, missing, strict=True))]
+            ).encode()
         )
         check.update(b"\0")
     return check.hexdigest()

@@ -22,8 +22,9 @@ def synthetic(n: int = 1000, random_state: Any = None) -> dict[str, Any]:
     n
         How many samples.
     random_state
-        A seed, or a legacy ``RandomState``. The weights are drawn before the samples and samples one after the other,
-        so with the same integer seed the data of a small n are the first rows of those of a larger n.
+        A seed, or a legacy ``RandomState``. The weights are drawn before the samples and samples one after
+        the other, so with the same integer seed the data of a small n are the first rows of those of a larger
+        n.
 
     Returns
     -------

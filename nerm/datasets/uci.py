@@ -23,9 +23,9 @@ class PublishedTable:
     Attributes
     ----------
     name
-        What nerm calls it; ``published.json`` has an entry of that name. Its ``sha256`` is of the unzipped UCI file,
-        ``digest`` of the frame that both routes must give (`published_files.digest`), ``csv`` is how pandas reads the
-        file, ``openml`` its number there.
+        What nerm calls it; ``published.json`` has an entry of that name. Its ``sha256`` is of the unzipped
+        UCI file, ``digest`` of the frame that both routes must give (`published_files.digest`), ``csv`` is
+        how pandas reads the file, ``openml`` its number there.
     decode, from_openml
         What turns pandas' frame of the file, and OpenML's frame, into the table.
     """
@@ -51,7 +51,9 @@ class PublishedTable:
         try:
             frame = self._typed(self.from_openml(published))
         except (KeyError, ValueError, TypeError) as error:
-            raise self._other_table(f"a frame of shape {published.shape} that does not map to it ({error})") from error
+            raise self._other_table(
+                f"a frame of shape {published.shape} that does not map to it ({error})"
+            ) from error
         found = digest(frame)
         if found != about["digest"]:
             raise self._other_table(f"a frame of shape {frame.shape} with checksum {found[:12]}…")
@@ -74,7 +76,9 @@ class PublishedTable:
                 typed[column] = series.astype("int64").to_numpy()
             else:
                 values = series.astype(object).where(series.notna().to_numpy(), None)
-                typed[column] = pd.Categorical(values, categories=sorted({v for v in values if v is not None}))
+                typed[column] = pd.Categorical(
+                    values, categories=sorted({v for v in values if v is not None})
+                )
         return pd.DataFrame(typed)
 
 

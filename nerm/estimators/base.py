@@ -17,11 +17,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nerm import viewpoint as viewpoints
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
-from nerm.certificate import Certificate
-from nerm.collapse import collapse
+from nerm.certify.certificate import Certificate
+from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
 from nerm.estimators.chunked import fit_on_chunks
 from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
@@ -29,12 +28,13 @@ from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_classes, neutralized
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.estimators.sharing import shared_rows
-from nerm.hypothesis import linear_scores
 from nerm.lazily import is_lazy, lazily
+from nerm.model import viewpoint as viewpoints
+from nerm.model.hypothesis import linear_scores
+from nerm.neutralize.collapse import collapse
 from nerm.neutralize.measures import as_measure
 from nerm.rounding import LongFloat, rest_of
 from nerm.signs import sign
-from nerm.solution import Solution
 from nerm.typing import Array, Floats, Ints, Matrix
 from nerm.validation import as_pandas, as_positive, as_weights, integers_that_fit
 
@@ -95,18 +95,19 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, d) matrix
-            Dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix. A dask array, with y and
-            viewpoint of the same rows, or `nerm.Chunks`, without them, is read chunk by chunk.
+            Dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix. A dask array, with
+            y and viewpoint of the same rows, or `nerm.Chunks`, without them, is read chunk by chunk.
         y : (n,) array
             Labels of two or more classes; beyond two, one class against the rest each.
         viewpoint : optional
-            See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`; a
-            callable g(X) or a fitted estimator, which see X as it is given here; `Learned(estimator, X, labels)`; a
-            DataFrame or a dict of several. Two groups count as -1 and +1, more groups (strings, integers) give one
-            neutrality term a group; real numbers (floats) are used as they are. A named column of words is no
-            feature.
+            See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`;
+            a callable g(X) or a fitted estimator, which see X as it is given here; `Learned(estimator, X,
+            labels)`; a DataFrame or a dict of several. Two groups count as -1 and +1, more groups (strings,
+            integers) give one neutrality term a group; real numbers (floats) are used as they are. A named
+            column of words is no feature.
         sample_weight : (n,) array, optional
-            Nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is none.
+            Nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is
+            none.
 
         Returns
         -------
@@ -130,7 +131,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         design = self._design(learning.X, learning.sample_weight, list(terms))
 
         self.classes_, self.dropped_columns_ = classes, dropped
-        self.class_weight_ = {} if self.class_weight is None else dict(zip(classes.tolist(), class_weight, strict=True))
+        self.class_weight_ = (
+            {} if self.class_weight is None else dict(zip(classes.tolist(), class_weight, strict=True))
+        )
         numbers = [1] if len(classes) == 2 else list(range(len(classes)))
         solutions = self._solutions(design, rows, numbers, asked, learned)
         self._keep(solutions, design, matrix, places[learned])
@@ -144,7 +147,13 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self, design: Design, rows: TrainingRows, classes: list[int], asked: Asked | None, learned: Ints
     ) -> list[Solution]:
         """Return one solution a class, within the limit if one is asked for."""
-        for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_"):  # a refusal leaves no model behind
+        for name in (
+            "solutions_",
+            "eta_",
+            "neutrality_",
+            "trace_",
+            "promise_",
+        ):  # a refusal leaves no model behind
             if hasattr(self, name):
                 delattr(self, name)
         self._weights = None
@@ -156,7 +165,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             insist(one.solution)
         several = len(found) > 1
         self.eta_ = [one.eta for one in found] if several else found[0].eta
-        self.neutrality_ = neutrality_of_classes(found, rows, learned, classes, asked) if several else found[0].value
+        self.neutrality_ = (
+            neutrality_of_classes(found, rows, learned, classes, asked) if several else found[0].value
+        )
         traces = [one.trace.assign(label=self.classes_[k]) for k, one in zip(classes, found, strict=True)]
         self.trace_ = pd.concat(traces, ignore_index=True)
         if promise is not None:
@@ -172,7 +183,11 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             scores if len(solutions) > 1 else scores[:, 0],
             rows.codes,
             [f"class {label!r}" for label in self.classes_.tolist()],
-            {f"{name} {shown}": sign(v) == side for name, v in rows.viewpoints.items() for side, shown in signs},
+            {
+                f"{name} {shown}": sign(v) == side
+                for name, v in rows.viewpoints.items()
+                for side, shown in signs
+            },
             plain=(lambda: plain_scores(solutions[0].problem, design)) if neutral else None,
             weight=rows.sample_weight,
             risk_weight=rows.risk_weight,
@@ -195,7 +210,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         try:
             check_classification_targets(labels)
         except ValueError as error:
-            must, do = "'y' must hold classes: words, or integers of at most 64 bits", "Code the classes as such"
+            must, do = (
+                "'y' must hold classes: words, or integers of at most 64 bits",
+                "Code the classes as such",
+            )
             raise InvalidInputError(must, str(error).partition(".")[0], do) from None
         if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
             must = "a precomputed kernel must be a square matrix"
@@ -282,7 +300,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         elif not len(self.support_):
             scores = np.tile(self.intercept_, (matrix.shape[0], 1))
         else:
-            values = matrix[:, self.support_] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
+            values = (
+                matrix[:, self.support_] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
+            )
             scores = np.asarray(values @ self.dual_coef_.T) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -311,7 +331,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         known = set(self.classes_.tolist())
         for i, label in enumerate(np.asarray(y).ravel().tolist()):
             if label not in known:
-                must = f"'y' must hold classes seen in fit, {', '.join(map(repr, self.classes_.tolist()[:5]))}"
+                must = (
+                    f"'y' must hold classes seen in fit, {', '.join(map(repr, self.classes_.tolist()[:5]))}"
+                )
                 got = f"{label!r} at index {i}"
                 raise InvalidInputError(must, got, "Code the labels as in fit, or leave these rows out")
         return float(super().score(X, y, sample_weight=sample_weight))
@@ -345,7 +367,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         if not facts:
             got = "a loaded model" if self.solutions_[number].thetas else "a model fitted without a viewpoint"
             do = "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows"
-            raise InvalidInputError("a guarantee about neutrality must have a viewpoint and the training rows", got, do)
+            raise InvalidInputError(
+                "a guarantee about neutrality must have a viewpoint and the training rows", got, do
+            )
         if to is None and len(facts) > 1:
             must = "a guarantee must be about one viewpoint"
             got = f"{len(facts)}: {', '.join(map(repr, facts))}"
@@ -367,7 +391,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
         `nerm.load(path)` reads it back.
         """
-        from nerm.saving import save
+        from nerm.io import save
 
         check_is_fitted(self, "solutions_")
         save(self, path)

@@ -7,10 +7,10 @@ import numpy as np
 
 from nerm.chunks.chunked_problem import bind_chunks
 from nerm.chunks.source import Chunks
-from nerm.collapse import collapse
 from nerm.errors import InvalidInputError, NearlyConstantWarning
 from nerm.estimators.design import insist, kept
 from nerm.estimators.limits import Asked
+from nerm.neutralize.collapse import collapse
 from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
 
@@ -20,7 +20,9 @@ def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any
     chunks = _as_chunks(X, y, viewpoint, sample_weight)
     coding = chunks.coding(groups=True)
     sample = coding.coded(chunks.sample)
-    totals = np.array([sum(w for (c, _), w in chunks.census.weights[""].items() if c == k) for k in coding.classes])
+    totals = np.array(
+        [sum(w for (c, _), w in chunks.census.weights[""].items() if c == k) for k in coding.classes]
+    )
     class_weight = model._class_weights(coding.classes, np.arange(2), totals)
     design = model._design(sample.X, sample.sample_weight, list(coding.groups))
     asked = Asked.of(model)
@@ -31,7 +33,13 @@ def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any
     objective = design.objective(design.lam / design.own_form(coding.total))
     problem = bind_chunks(objective, chunks, intercept=design.intercept, groups=True, weighted=True,
                           class_weight=(float(class_weight[0]), float(class_weight[1])))  # fmt: skip
-    for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_"):  # a refusal leaves no model behind
+    for name in (
+        "solutions_",
+        "eta_",
+        "neutrality_",
+        "trace_",
+        "promise_",
+    ):  # a refusal leaves no model behind
         model.__dict__.pop(name, None)
     model._weights, model._features = None, chunks.features
     if asked is None:
@@ -40,7 +48,12 @@ def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any
         surrogate = None if isinstance(asked.surrogate, str) else asked.surrogate
         options = {"tol": design.tol, "surrogate": surrogate, "keep": asked.keep}
         found = problem.neutralize(asked.limit, asked.measure, **options)
-        solution, model.eta_, model.neutrality_, model.trace_ = found.solution, found.eta, found.value, found.trace
+        solution, model.eta_, model.neutrality_, model.trace_ = (
+            found.solution,
+            found.eta,
+            found.value,
+            found.trace,
+        )
         model._weights = as_measure(asked.measure).weights * len(coding.groups)
     insist(solution)
     model.classes_, model.dropped_columns_, model.n_features_in_ = coding.classes, (), sample.X.shape[1]

@@ -4,10 +4,11 @@ Both classifiers minimise, over training rows i with sample weights s_i and clas
 
 ::
 
-    (1/S) sum_i s_i c_i phi(y_i f_i) + lam Omega(f) + sum_k eta_k max( (1/S) sum_i s_i u_ki psi(+- v_ki f_i) ).
+    (1/S) sum_i s_i c_i phi(y_i f_i) + lam Omega(f) + sum_k eta_k max( (1/S) sum_i s_i u_ki psi(+- v_ki f_i)
+    ).
 
-`NERMClassifier` speaks of this mean form; `NeutralSVC` of S times it, the paper's sum form, with its own lam S times
-the one here. A row of weight 2 is two rows, so both are the same problem to the last bit.
+`NERMClassifier` speaks of this mean form; `NeutralSVC` of S times it, the paper's sum form, with its own lam
+S times the one here. A row of weight 2 is two rows, so both are the same problem to the last bit.
 """
 
 from __future__ import annotations
@@ -19,21 +20,28 @@ from typing import Any
 
 import numpy as np
 
-from nerm import weights as neutrality_weights
-from nerm.algebra import Objective, WeightedTerm
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
-from nerm.bind import bind
+from nerm.certify.solution import Solution, Status
 from nerm.errors import NotSolvedError
-from nerm.objective import Neutrality, Risk
-from nerm.problem import Problem
-from nerm.solution import Solution, Status
-from nerm.solvers import Relatives
+from nerm.model import weights as neutrality_weights
+from nerm.model.algebra import Objective, WeightedTerm
+from nerm.model.bind import bind
+from nerm.model.objective import Neutrality, Risk
+from nerm.model.problem import Problem
+from nerm.model.value import ObjectiveValue
+from nerm.model.viewpoint import DEFAULT
+from nerm.solvers.registry import Relatives
 from nerm.typing import Floats, Ints, Matrix
-from nerm.value import ObjectiveValue
-from nerm.viewpoint import DEFAULT
 
-PRUNING = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)  # relative sizes below which kernel coefficients are tried as zeros
+PRUNING = (
+    1e-3,
+    1e-4,
+    1e-5,
+    1e-6,
+    1e-7,
+    1e-8,
+)  # relative sizes below which kernel coefficients are tried as zeros
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,10 @@ class Design:
 
     def objective(self, lam: float | None = None, u: Mapping[str, Any] | None = None) -> Objective:
         """Return Risk + lam Omega + sum_k eta_k Neutrality_k, with weights by name or, given u, as arrays."""
-        terms = [WeightedTerm(1.0, Risk(self.loss)), WeightedTerm(self.lam if lam is None else lam, self.regularizer)]
+        terms = [
+            WeightedTerm(1.0, Risk(self.loss)),
+            WeightedTerm(self.lam if lam is None else lam, self.regularizer),
+        ]
         for name, eta in self.eta.items():
             to = None if list(self.eta) == [DEFAULT] else name
             weights = self.weights if u is None else u[name]
@@ -101,7 +112,9 @@ class TrainingRows:
         """Return some of the rows; `pairwise` where X is a Gram matrix."""
         X = self.X[places][:, places] if pairwise else self.X[places]
         views = {name: v[places] for name, v in self.viewpoints.items()}
-        return TrainingRows(X, self.codes[places], views, self.sample_weight[places], self.risk_weight[places])
+        return TrainingRows(
+            X, self.codes[places], views, self.sample_weight[places], self.risk_weight[places]
+        )
 
 
 def solved(problem: Problem, design: Design, relatives: Relatives) -> Solution:
@@ -154,7 +167,8 @@ def insist(solution: Solution) -> None:
 def pruned(solution: Solution) -> Solution:
     """Set the smallest kernel coefficients to zero, as long as the certified gap grows by at most a tenth of tol.
 
-    An interior-point method leaves small numbers where the optimum has zeros; only support vectors should be kept.
+    An interior-point method leaves small numbers where the optimum has zeros; only support vectors should be
+    kept.
     """
     size = float(np.abs(solution.coef).max(initial=0.0))
     primal, most = solution.certificate.primal, max(solution.tol, solution.certificate.relative_gap)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nerm.certificate import Certificate
+from nerm.certify.certificate import Certificate
+from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
-from nerm.solution import Solution
-from nerm.value import TermValue
+from nerm.model.value import TermValue
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
         _class_explanation(model, label, solution, dict(zip(names, coef.tolist(), strict=True)), top)
         for label, solution, coef in zip(positives, model.solutions_, table, strict=True)
     )
-    return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None))  # older files have none
+    return Explanation(
+        repr(model), tuple(problems), getattr(model, "collapse_", None)
+    )  # older files have none
 
 
 def _class_explanation(
@@ -109,7 +111,9 @@ def _class_explanation(
     stats, objective = solution.stats, solution.problem.objective
     pairs = zip(objective.terms, solution.objective.terms, strict=True)
     lam = [own * t.weight if v.kind == "regularizer" else t.weight for t, v in pairs]
-    shown = replace(objective, terms=tuple(replace(t, weight=w) for t, w in zip(objective.terms, lam, strict=True)))
+    shown = replace(
+        objective, terms=tuple(replace(t, weight=w) for t, w in zip(objective.terms, lam, strict=True))
+    )
     values = [v.value if v.kind == "regularizer" else own * v.value for v in solution.objective.terms]
     terms = zip(solution.objective.terms, lam, values, strict=True)
     largest = sorted((item for item in coef.items() if item[1]), key=lambda item: -abs(item[1]))
@@ -122,7 +126,9 @@ def _class_explanation(
         total=own * solution.objective.total,
         certificate=solution.certificate.times(own),
         solved=f"{solution.status.value} by {stats.solver}{iterations}",
-        coef_norm=float(np.linalg.norm(solution.coef)) if model.kernel_ is None else float(np.sqrt(2 * half_square)),
+        coef_norm=float(np.linalg.norm(solution.coef))
+        if model.kernel_ is None
+        else float(np.sqrt(2 * half_square)),
         intercept=float(solution.intercept),
         coefficients=tuple(largest[:top]),
         others=max(0, len(largest) - top),
@@ -135,7 +141,9 @@ def _names(model: Any, given: Sequence[str] | None) -> list[str]:
     names = [f"x{j}" for j in range(model.n_features_in_)] if known is None else [str(name) for name in known]
     if len(names) != model.n_features_in_:
         must = f"'feature_names' must name the {model.n_features_in_} columns seen in fit"
-        raise InvalidInputError(must, f"{len(names)} names", "In a pipeline pass pipe[:-1].get_feature_names_out()")
+        raise InvalidInputError(
+            must, f"{len(names)} names", "In a pipeline pass pipe[:-1].get_feature_names_out()"
+        )
     return names
 
 

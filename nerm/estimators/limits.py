@@ -1,15 +1,16 @@
 """Classifiers within a limit of measured neutrality, and the promise that it will hold on new rows.
 
-A hold-out of m rows that no candidate has seen judges k candidates: with probability 1 - delta all of them have a
-measure within its value there plus the width of a bound at delta / k (`nerm.bounds`). The best candidate whose bound is
-within the limit is the answer; if there is none, there is no model.
+A hold-out of m rows that no candidate has seen judges k candidates: with probability 1 - delta all of them
+have a measure within its value there plus the width of a bound at delta / k (`nerm.bounds`). The best
+candidate whose bound is within the limit is the answer; if there is none, there is no model.
 
-The bounds are Hoeffding's. A measure is a mean or a difference of rates P(f > 0 given A), and the rows of A that are
-held out must be i.i.d. draws given A, independent of the rows that are learned from. With i.i.d. rows (x, y, v) and a
-hold-out that is drawn within strata this is so, given the strata of all rows, where every A lies within one stratum.
-Strata that cut A give the hold-out the shares that the learning rows have, by which f was chosen, and the rows of A are
-not those of the population: then nothing is proved. So the strata are what the measure conditions on: the viewpoint for
-parity, label and viewpoint for rates among the labels, nothing for C_sgn, and nothing where several overlap.
+The bounds are Hoeffding's. A measure is a mean or a difference of rates P(f > 0 given A), and the rows of A
+that are held out must be i.i.d. draws given A, independent of the rows that are learned from. With i.i.d.
+rows (x, y, v) and a hold-out that is drawn within strata this is so, given the strata of all rows, where
+every A lies within one stratum. Strata that cut A give the hold-out the shares that the learning rows have,
+by which f was chosen, and the rows of A are not those of the population: then nothing is proved. So the
+strata are what the measure conditions on: the viewpoint for parity, label and viewpoint for rates among the
+labels, nothing for C_sgn, and nothing where several overlap.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class Asked:
         if not (isinstance(surrogate, str) and surrogate == "auto"):
             surrogate = as_atom(surrogate, "surrogate")
         limit = as_nonnegative(model.limit, "limit")
-        return cls(limit, model.measure, confidence, surrogate, model.prefer, as_nonnegative(model.keep, "keep"))
+        return cls(
+            limit, model.measure, confidence, surrogate, model.prefer, as_nonnegative(model.keep, "keep")
+        )
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,9 @@ def neutralized(
     measure = as_measure(asked.measure)
     if measure.function is not None and np.ptp(rows.sample_weight) > 0:
         do = "Name a measure of nerm.metrics, or leave the weights out"
-        raise InvalidInputError("a measure of one's own must count rows the same", "sample weights that differ", do)
+        raise InvalidInputError(
+            "a measure of one's own must count rows the same", "sample weights that differ", do
+        )
     surrogates = [asked.surrogate] * len(classes)
     if asked.confidence is None:
         asking, studies = _studies(design, rows, classes, asked)
@@ -157,7 +162,10 @@ def neutrality_of_classes(
     found: Sequence[Neutralized], rows: TrainingRows, learned: Ints, classes: Sequence[int], asked: Asked
 ) -> float:
     """Return the largest part of the measure of the predicted classes, in size, on the rows that were learned from."""
-    shown, s = predicted(np.column_stack([one.solution.training_scores() for one in found])), rows.sample_weight
+    shown, s = (
+        predicted(np.column_stack([one.solution.training_scores() for one in found])),
+        rows.sample_weight,
+    )
     measure, parts = as_measure(asked.measure), []
     for k, f in zip(classes, shown.T, strict=True):
         y = np.where(rows.codes[learned] == k, 1.0, -1.0)
@@ -165,7 +173,9 @@ def neutrality_of_classes(
     return float(np.abs(parts).max())
 
 
-def _studies(design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked) -> tuple[Asking, list[Attempts]]:
+def _studies(
+    design: Design, rows: TrainingRows, classes: Sequence[int], asked: Asked
+) -> tuple[Asking, list[Attempts]]:
     """Return what is asked of every class, and its plain solution."""
     asking = Asking(
         asked.limit, asked.measure, tol=design.tol, prefer=asked.prefer, keep=asked.keep, solver=design.solver,
@@ -194,12 +204,16 @@ def _tightened(
             new = asking.answers(studies, surrogates)
         except NotNeutralError as error:
             if not found:
-                must = f"a model within {asked.limit:g} of neutrality must leave room for what new rows may add"
+                must = (
+                    f"a model within {asked.limit:g} of neutrality must leave room for what new rows may add"
+                )
                 raise NoPromiseError(
                     must, f"that {share:g} of the limit is out of reach: {error}", error.parts[2]
                 ) from error
             break
-        if not found or any(one.solution is not old.solution for one, old in zip(new, found[-1], strict=True)):
+        if not found or any(
+            one.solution is not old.solution for one, old in zip(new, found[-1], strict=True)
+        ):
             found.append(new)
         surrogates = [one.surrogate for one in new]
     return found
@@ -236,7 +250,9 @@ def _check_bounded(measure: Measure, held: TrainingRows, classes: Sequence[int])
         raise NoPromiseError(f"among the rows that are held out {must}", got, do) from None
 
 
-def _bounds(measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float) -> list[tuple[float, float]]:
+def _bounds(
+    measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float
+) -> list[tuple[float, float]]:
     """Return for each part a bound on new rows that holds with probability 1 - delta, and its size on these."""
     among = {"equal_opportunity": y > 0, "predictive_equality": y <= 0}  # else all rows
     bounds = []
@@ -250,7 +266,8 @@ def _bounds(measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float
 def _no_promise(asked: Asked, measure: Measure, judged: Sequence[Floats], rows: int) -> NoPromiseError:
     """Return the refusal: the nearest candidate, and how many rows would have sufficed.
 
-    A bound is value + width, and t times the rows divide each width by sqrt(t): t = max ((width / (limit - value))^2).
+    A bound is value + width, and t times the rows divide each width by sqrt(t): t = max ((width / (limit -
+    value))^2).
     """
     bound, value = min(bounds.max(axis=0).tolist() for bounds in judged)
     advice = "On these rows none is within the limit itself: raise the limit, or use many more rows"

@@ -33,14 +33,14 @@ class NERMClassifier(NeutralClassifier):
 
     With hinges and SquaredL2 it is `NeutralSVC` with S times this lam and the same eta.
 
-    Parameters of atoms can be searched: `set_params(loss__width=0.1)`. All else is as in `NeutralSVC`; `certificate_`
-    is of the mean form.
+    Parameters of atoms can be searched: `set_params(loss__width=0.1)`. All else is as in `NeutralSVC`;
+    `certificate_` is of the mean form.
 
     Parameters
     ----------
     loss, surrogate : MarginFunction or str
-        phi and psi, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`). The surrogate "auto" is
-        the paper's hinge, or with a limit the one that does best on rows that are set apart.
+        phi and psi, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`). The surrogate
+        "auto" is the paper's hinge, or with a limit the one that does best on rows that are set apart.
     regularizer : Regularizer or str
         Omega, or its name (see `nerm.atoms.regularizers()`); with a kernel it must be SquaredL2.
     lam : float
@@ -92,8 +92,9 @@ class NERMClassifier(NeutralClassifier):
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes, (n, number of classes). Only the logistic loss has this method.
 
-        P(y | x) = 1 / (1 + exp(-y f(x))): what the logistic loss estimates, as far as regularizer and neutrality let
-        it; class weights shift it. Beyond two classes, those of each class against the rest, scaled to the sum 1.
+        P(y | x) = 1 / (1 + exp(-y f(x))): what the logistic loss estimates, as far as regularizer and
+        neutrality let it; class weights shift it. Beyond two classes, those of each class against the rest,
+        scaled to the sum 1.
         """
         if is_lazy(X):
             return lazily(X, self.predict_proba, float, self._features, self.classes_.tolist())

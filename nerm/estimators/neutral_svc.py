@@ -27,13 +27,14 @@ class NeutralSVC(NeutralClassifier):
     lam : float
         Weight of the regularizer, in this sum form.
     eta : float or dict
-        Weight of neutrality: a number for every neutrality term, or a dict by viewpoint. eta > 0 needs a viewpoint in
-        `fit`.
+        Weight of neutrality: a number for every neutrality term, or a dict by viewpoint. eta > 0 needs a
+        viewpoint in `fit`.
     kernel, gamma, degree, coef0
         As in scikit-learn's SVC: "linear", "rbf", "poly", "sigmoid", "precomputed", a callable, or a
         `nerm.kernels.Kernel`, which has its own gamma, degree and coef0.
     weights : str
-        u: "uniform" (the paper), "balanced" (demographic parity), "equal_opportunity" or "predictive_equality".
+        u: "uniform" (the paper), "balanced" (demographic parity), "equal_opportunity" or
+        "predictive_equality".
     class_weight : dict, "balanced" or None
         Multiplies the risk only.
     fit_intercept : bool
@@ -43,16 +44,19 @@ class NeutralSVC(NeutralClassifier):
     tol : float
         The relative duality gap that nerm certifies. Missing it is a ConvergenceWarning.
     limit : float, optional
-        The largest size of the measured neutrality on the training rows: then the weight of one-sided neutrality terms
-        is searched (`nerm.Problem.neutralize`), beginning with eta if that is positive, and `weights` follow from the
-        measure. `NotNeutralError` where nothing that could be used is within the limit. Beyond two classes it is about
-        the sign of each class's score, not about `predict`, which takes the largest.
+        The largest size of the measured neutrality on the training rows: then the weight of one-sided
+        neutrality terms is searched (`nerm.Problem.neutralize`), beginning with eta if that is positive, and
+        `weights` follow from the measure. `NotNeutralError` where nothing that could be used is within the
+        limit. Beyond two classes it is about the sign of each class's score, not about `predict`, which takes
+        the largest.
     measure : str or callable
         What is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
-        "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed float``.
+        "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed
+        float``.
     confidence : float, optional
-        With 0.95 the measure is within the limit on *new* rows with that probability, judged by rows that are held out,
-        or `NoPromiseError` is raised. What else was learned or chosen must not have seen these rows.
+        With 0.95 the measure is within the limit on *new* rows with that probability, judged by rows that are
+        held out, or `NoPromiseError` is raised. What else was learned or chosen must not have seen these
+        rows.
     prefer : "accuracy", "auc" or callable
         By what surrogates are compared on rows that are set apart.
     keep : float
@@ -71,7 +75,8 @@ class NeutralSVC(NeutralClassifier):
     certificate_ : Certificate
         Of the sum form; of the sum over classes beyond two.
     solutions_ : tuple of Solution
-        One a binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without its rows.
+        One a binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without
+        its rows.
     eta_, neutrality_, trace_
         With a limit: the weight that was found, the measure on the training rows, and a table of every solve.
     promise_ : Promise
@@ -79,7 +84,8 @@ class NeutralSVC(NeutralClassifier):
     class_weight_ : dict
         By class; empty if none was asked for.
     collapse_ : str or None
-        Says that the model is nearly constant or that its positive rate collapsed (`nerm.NearlyConstantWarning`).
+        Says that the model is nearly constant or that its positive rate collapsed
+        (`nerm.NearlyConstantWarning`).
     n_iter_, n_features_in_, feature_names_in_
         As in scikit-learn.
 

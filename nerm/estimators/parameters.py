@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from nerm import atoms, kernels
+from nerm import atoms
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.model import kernels
+from nerm.model.weights import NAMES
 from nerm.validation import as_nonnegative
-from nerm.weights import NAMES
 
 KINDS = (MarginFunction, Regularizer, kernels.Kernel)
 
@@ -25,7 +26,9 @@ def as_atom(value: Any, name: str) -> Any:
     kind: Any = Regularizer if name == "regularizer" else MarginFunction
     if isinstance(value, str):
         known: Mapping[str, Any] = (
-            atoms.regularizers() if kind is Regularizer else {**atoms.margin_functions(), **atoms.dc_functions()}
+            atoms.regularizers()
+            if kind is Regularizer
+            else {**atoms.margin_functions(), **atoms.dc_functions()}
         )
         plain, _, argument = value.removesuffix(")").partition("(")
         if plain not in known or (argument and not _is_number(argument)):
@@ -34,7 +37,9 @@ def as_atom(value: Any, name: str) -> Any:
     if not isinstance(value, kind):
         what = "a regularizer" if name == "regularizer" else "a margin function"
         hint = "L1()" if name == "regularizer" else "Hinge()"
-        raise InvalidInputError(f"{name!r} must be {what} or its name", repr(value), f"Pass nerm.{hint}, for instance")
+        raise InvalidInputError(
+            f"{name!r} must be {what} or its name", repr(value), f"Pass nerm.{hint}, for instance"
+        )
     return value
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import joblib
 
 from nerm.estimators.design import Design, TrainingRows
-from nerm.problem import Problem
-from nerm.solvers import Relatives
+from nerm.model.problem import Problem
+from nerm.solvers.registry import Relatives
 from nerm.validation import as_positive
 
 
@@ -36,9 +36,10 @@ _open: ContextVar[tuple[OrderedDict[str, SharedRows], int] | None] = ContextVar(
 def sharing(most: int = 12) -> Iterator[None]:
     """Let classifiers that are fitted on the same rows share the bound rows, the engine and the start.
 
-    A grid search fits the same folds again and again: within this context each fit of a fold starts from the last
-    one's solution. Answers are certified as ever, and agree with those of separate fits within the tolerance, not to
-    the last bit. It holds in this thread: other processes (``n_jobs``) share nothing. Limits are searched as ever.
+    A grid search fits the same folds again and again: within this context each fit of a fold starts from the
+    last one's solution. Answers are certified as ever, and agree with those of separate fits within the
+    tolerance, not to the last bit. It holds in this thread: other processes (``n_jobs``) share nothing.
+    Limits are searched as ever.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The paper's experiments, `convergence` and `tradeoff` (figures 1 and 2), `levels` (2 again), and `compare_solvers`.
 
-Parallel, resumable, repeatable. Each returns a tidy table; `nerm.plots` draws it (`nerm.experiments.compare` its own).
-From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
+Parallel, resumable, repeatable. Each returns a tidy table; `nerm.plots` draws it (`nerm.experiments.compare`
+its own). From the command line: ``nerm reproduce --help`` and ``nerm solvers --compare``.
 """
 
 from nerm.experiments.compare import compare_solvers as compare_solvers

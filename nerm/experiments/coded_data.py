@@ -62,7 +62,11 @@ class CodedData:
         elif self.nominal is not None:
             content.append(self.nominal)
         else:
-            content += [self.matrix.data, self.matrix.indices.astype(np.int64), self.matrix.indptr.astype(np.int64)]
+            content += [
+                self.matrix.data,
+                self.matrix.indices.astype(np.int64),
+                self.matrix.indptr.astype(np.int64),
+            ]
         hashed = hashlib.sha256()
         for part in content:
             hashed.update(np.ascontiguousarray(part).tobytes())
@@ -76,7 +80,9 @@ def as_coded_data(datasets: Any, discretize: str, codings: set[str], data_home: 
     check_known(discretize, "'discretize'", DISCRETIZE)
     several: Sequence[Any] = [datasets] if isinstance(datasets, str | Dataset) else list(datasets)
     if not several:
-        raise InvalidInputError("'datasets' must name at least one data set", "none", "Give datasets=('german',)")
+        raise InvalidInputError(
+            "'datasets' must name at least one data set", "none", "Give datasets=('german',)"
+        )
     coded = [_coded(data, discretize, codings, data_home) for data in several]
     names = [data.name for data in coded]
     if len(set(names)) < len(names):
@@ -93,8 +99,12 @@ def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> Cod
     known = data.name, np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
     if data.coding == "one-hot":
         if "nominal" in codings:
-            must = f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
-            raise InvalidInputError(must, "coding 'one-hot'", "Load it with coding='raw', or leave those methods out")
+            must = (
+                f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
+            )
+            raise InvalidInputError(
+                must, "coding 'one-hot'", "Load it with coding='raw', or leave those methods out"
+            )
         return CodedData(*known, matrix=sp.csr_matrix(data.X))
     if data.coding == "raw" and discretize == "training folds":
         return CodedData(*known, raw=as_frame(data.X))

@@ -41,8 +41,8 @@ def convergence(
     """Fit the neutral SVM on the paper's synthetic data of several sizes; return one row a fold and eta.
 
     The errors are ``|test - train|`` of the empirical hinge risk (risk_error), of the relaxed neutrality risk
-    max(C+, C-) with the hinge (neutrality_error), and of what they stand for: the 0/1 error (zero_one_error) and C_sgn
-    (sign_neutrality_error).
+    max(C+, C-) with the hinge (neutrality_error), and of what they stand for: the 0/1 error (zero_one_error)
+    and C_sgn (sign_neutrality_error).
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ def convergence(
     lam_per_sample
         The lambda of a fold is this times its training rows, so the mean form stays the same at every size.
     redraw
-        False, as the paper says: one sample for all repetitions, which differ in their folds; a small sample is the
-        beginning of a larger one. True: every repetition draws true weights and samples of its own.
+        False, as the paper says: one sample for all repetitions, which differ in their folds; a small sample
+        is the beginning of a larger one. True: every repetition draws true weights and samples of its own.
     repetitions, folds, seed, n_jobs, backend, client, results, progress
         As for `tradeoff`.
 
     Returns
     -------
     DataFrame
-        With the columns n, repetition, fold, eta, each measure on training rows, on test rows and their difference
-        (``…_train``, ``…_test``, ``…_error``), status, reason, seconds.
+        With the columns n, repetition, fold, eta, each measure on training rows, on test rows and their
+        difference (``…_train``, ``…_test``, ``…_error``), status, reason, seconds.
 
     >>> from nerm.experiments import convergence, slopes
     >>> table = convergence([40, 80], [1.0], repetitions=1, folds=2)
@@ -78,7 +78,9 @@ def convergence(
     if not grid or not all(0 <= eta < math.inf for eta in grid):
         raise InvalidInputError("'etas' must hold weights, at least 0", repr(etas), "Give etas=[0.1, 1, 10]")
     if not 0 < lam_per_sample < math.inf:
-        raise InvalidInputError("'lam_per_sample' must be positive", repr(lam_per_sample), "The paper has 0.05")
+        raise InvalidInputError(
+            "'lam_per_sample' must be positive", repr(lam_per_sample), "The paper has 0.05"
+        )
     from nerm import __version__
 
     settings = {
@@ -97,7 +99,9 @@ def convergence(
         place = {"n": size, "repetition": repetition, "fold": fold}
         places = tuple({**place, "eta": eta} for eta in grid)
         jobs.append(Job(places, _errors, (settings, size, repetition, fold)))
-    return record_all(jobs, {"": None}, workers, Records(results, settings, COLUMNS, KEYS), "convergence", progress)
+    return record_all(
+        jobs, {"": None}, workers, Records(results, settings, COLUMNS, KEYS), "convergence", progress
+    )
 
 
 def _errors(_: None, settings: Row, n: int, repetition: int, fold: int) -> Iterator[Row]:
@@ -117,7 +121,11 @@ def _errors(_: None, settings: Row, n: int, repetition: int, fold: int) -> Itera
         fit = fit_of(solution, X)
         assert fit.scores is not None
         on_train, on_test = (measure(fit.scores[part], y[part], v[part]) for part in (train, test))
-        row: Row = {"seconds": fit.seconds, "reason": fit.reason, "status": "ok" if fit.converged else "not converged"}
+        row: Row = {
+            "seconds": fit.seconds,
+            "reason": fit.reason,
+            "status": "ok" if fit.converged else "not converged",
+        }
         for name in PARTS:
             row |= {f"{name}_train": on_train[name], f"{name}_test": on_test[name]}
             row[f"{name}_error"] = round(abs(on_test[name] - on_train[name]), DIGITS)
@@ -142,8 +150,8 @@ def measure(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
 def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
     """Return, for each error and eta, the least-squares slope of log mean error against log n, and c of sqrt(c / n).
 
-    A slope of -1/2 is the rate of the paper's bounds. c is the constant that fits best with the slope held at -1/2.
-    One size has no slope: nan.
+    A slope of -1/2 is the rate of the paper's bounds. c is the constant that fits best with the slope held at
+    -1/2. One size has no slope: nan.
 
     Parameters
     ----------
@@ -177,5 +185,7 @@ def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
             mean = group.groupby("n")[f"{error}_error"].mean().dropna()
             x, y = np.log(mean.index.to_numpy(dtype=float)), np.log(mean.to_numpy())
             slope = float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else math.nan
-            found.append({"error": error, "eta": float(eta), "slope": slope, "c": float(np.exp(np.mean(2 * y + x)))})
+            found.append(
+                {"error": error, "eta": float(eta), "slope": slope, "c": float(np.exp(np.mean(2 * y + x)))}
+            )
     return pd.DataFrame(found, columns=["error", "eta", "slope", "c"])

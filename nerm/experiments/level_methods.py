@@ -42,7 +42,7 @@ class Training:
     def problem(self, loss: Any, *neutrality: Any) -> Any:
         """Return a problem of nerm on these rows."""
         from nerm.atoms import SquaredL2
-        from nerm.objective import Risk
+        from nerm.model.objective import Risk
 
         objective = sum(neutrality, Risk(loss) + self.lam / len(self.fold.y) * SquaredL2())
         return objective.on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
@@ -94,7 +94,7 @@ Candidates = Callable[[Training, float], Iterator[Any]]
 def neutralized(training: Training, limit: float) -> Iterator[Any]:
     """Ask `Problem.neutralize` for the level."""
     from nerm.atoms import Logistic
-    from nerm.objective import Neutrality
+    from nerm.model.objective import Neutrality
 
     term = Neutrality(Logistic(), weights=training.weights)
     problem = training.once("problem", partial(training.problem, Logistic(), term))
@@ -104,11 +104,12 @@ def neutralized(training: Training, limit: float) -> Iterator[Any]:
 def searchfair(training: Training, limit: float) -> Iterator[Any]:
     """SearchFair (Lohaus, Perrot, von Luxburg, 2020): one convex side of the measure, its weight found by bisection.
 
-    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f), minus 1: a
-    one-sided term, on the side that the plain model leans to. They search for parity 0, here it is the level.
+    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f),
+    minus 1: a one-sided term, on the side that the plain model leans to. They search for parity 0, here it is
+    the level.
     """
     from nerm.atoms import Hinge, Logistic
-    from nerm.objective import Neutrality
+    from nerm.model.objective import Neutrality
 
     side = "agreement" if training.signed(training.chances(training.plain)) > 0 else "disagreement"
     term = Neutrality(Hinge(), weights=training.weights, side=side)
@@ -119,7 +120,7 @@ def searchfair(training: Training, limit: float) -> Iterator[Any]:
 def paper(training: Training, limit: float) -> Iterator[Any]:
     """Yield the paper's neutral SVM, hinge loss and the max of two hinges, over the paper's grid of weights."""
     from nerm.atoms import Hinge
-    from nerm.objective import Neutrality
+    from nerm.model.objective import Neutrality
 
     problem = partial(training.problem, Hinge(), Neutrality(Hinge(), weights=training.weights))
     return iter(training.once("path", lambda: problem().path(METHODS["neutral-svm"].etas)))
@@ -142,7 +143,9 @@ def prejudice_remover(training: Training, limit: float) -> Iterator[Any]:
 
     model = PrejudiceRemover(lam=training.lam, warm_start=True)
     grid = METHODS["pr"].etas
-    return iter(training.once("grid", lambda: [copy(training.fitted(model.set_params(eta=eta))) for eta in grid]))
+    return iter(
+        training.once("grid", lambda: [copy(training.fitted(model.set_params(eta=eta))) for eta in grid])
+    )
 
 
 def exponentiated(training: Training, limit: float) -> Iterator[Any]:
@@ -150,7 +153,9 @@ def exponentiated(training: Training, limit: float) -> Iterator[Any]:
     from nerm.baselines import FairlearnReduction
 
     favoured = float(np.mean(training.fold.viewpoint > 0))
-    yield training.fitted(FairlearnReduction(_plain_classifier(training), eps=max(favoured, 1 - favoured) * limit))
+    yield training.fitted(
+        FairlearnReduction(_plain_classifier(training), eps=max(favoured, 1 - favoured) * limit)
+    )
 
 
 def drawn_thresholds(training: Training, limit: float) -> Iterator[Any]:
@@ -185,9 +190,10 @@ def unprocessed(training: Training, limit: float) -> Iterator[Any]:
 class Brought:
     """``fit`` of a `Method` whose grid are limits: of its candidates for each limit, the best one.
 
-    Best is the most accurate one on the training rows among those within the limit that keep half (`KEEP`) of plain
-    logistic regression's positive rate in each group. Where none keeps it, the most accurate one within the limit is
-    taken, and the status is "collapsed"; where none is within the limit, the nearest one, and it is "not reached".
+    Best is the most accurate one on the training rows among those within the limit that keep half (`KEEP`) of
+    plain logistic regression's positive rate in each group. Where none keeps it, the most accurate one within
+    the limit is taken, and the status is "collapsed"; where none is within the limit, the nearest one, and it
+    is "not reached".
     """
 
     candidates: Candidates

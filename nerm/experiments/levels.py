@@ -38,12 +38,13 @@ def levels(
 ) -> Any:
     """Ask every method for levels of measured neutrality, and measure on test rows what came of it: one row a fit.
 
-    Each method is brought to ``|measure| <= limit`` on its training rows: where it takes a level, that is asked for,
-    else its weight is searched. The folds are those of `tradeoff`.
+    Each method is brought to ``|measure| <= limit`` on its training rows: where it takes a level, that is
+    asked for, else its weight is searched. The folds are those of `tradeoff`.
 
     Parameters
     ----------
-    datasets, lam, repetitions, folds, seed, stratify, discretize, n_jobs, backend, client, results, progress, data_home
+    datasets, lam, repetitions, folds, seed, stratify, discretize, n_jobs, backend, client, results, progress,
+    data_home
         As for `tradeoff`.
     methods
         Names (`LEVEL_METHODS`), or methods without a grid as for `tradeoff`: they take no level.
@@ -55,10 +56,10 @@ def levels(
     Returns
     -------
     DataFrame
-        With the columns of `tradeoff`, where `measure` is what was limited and `limit` (nan for methods without) stands
-        for eta. A status of "collapsed" says that the limit was met on the training rows only by denying half of those
-        whom plain logistic regression accepts in some group, "not reached" that it was not met (the nearest model is
-        measured), "failed" that there is no model.
+        With the columns of `tradeoff`, where `measure` is what was limited and `limit` (nan for methods
+        without) stands for eta. A status of "collapsed" says that the limit was met on the training rows only
+        by denying half of those whom plain logistic regression accepts in some group, "not reached" that it
+        was not met (the nearest model is measured), "failed" that there is no model.
 
     >>> table = levels("diabetes", ["nerm", "lr"], measures="calders_verwer_score", limits=0.05, lam=1.0, folds=2,
     ...                repetitions=1)
@@ -71,11 +72,18 @@ def levels(
     """
     wanted = tuple(sorted(np.unique(np.asarray(limits, dtype=float)), reverse=True))
     if not wanted or not all(0 < limit < np.inf for limit in wanted):
-        raise InvalidInputError("'limits' must be positive numbers", repr(limits), "Give limits=[0.05], for instance")
+        raise InvalidInputError(
+            "'limits' must be positive numbers", repr(limits), "Give limits=[0.05], for instance"
+        )
     names = [measures] if isinstance(measures, str) else list(measures)
     for name in names:
         check_known(name, "'measures'", MEASURES)
-    pairs = [(m, name) for name in names for m in resolve(methods, {}, LEVEL_METHODS) if ONLY.get(m.name, name) == name]
+    pairs = [
+        (m, name)
+        for name in names
+        for m in resolve(methods, {}, LEVEL_METHODS)
+        if ONLY.get(m.name, name) == name
+    ]
     if not pairs:
         must = f"'methods' must name one that knows one of 'measures', {names}"
         raise InvalidInputError(must, repr(methods), f"Give measures={list(MEASURES)}")
@@ -104,9 +112,13 @@ def _at(method: Method, measure: str, limits: tuple[float, ...]) -> Method:
     if not isinstance(method.fit, Brought):
         if method.etas:
             must = "each of 'methods' must be one of LEVEL_METHODS or have no grid"
-            raise InvalidInputError(must, f"{method.name!r} with etas {list(method.etas)}", "Use tradeoff for a grid")
+            raise InvalidInputError(
+                must, f"{method.name!r} with etas {list(method.etas)}", "Use tradeoff for a grid"
+            )
         return method
-    return replace(method, etas=limits, fit=replace(method.fit, measure=measure, randomised=method.randomised))
+    return replace(
+        method, etas=limits, fit=replace(method.fit, measure=measure, randomised=method.randomised)
+    )
 
 
 def level_means(table: Any) -> Any:
@@ -120,9 +132,10 @@ def level_means(table: Any) -> Any:
     Returns
     -------
     DataFrame
-        By dataset, measure, method (with its facts) and limit: the means of `measured` (the absolute value of the
-        measure), auc, accuracy and the groups' positive rates, the standard errors of auc and accuracy (``…_sem``) and
-        the folds: all of them (fits), and by status, ok, not_converged, collapsed, not_reached, failed.
+        By dataset, measure, method (with its facts) and limit: the means of `measured` (the absolute value of
+        the measure), auc, accuracy and the groups' positive rates, the standard errors of auc and accuracy
+        (``…_sem``) and the folds: all of them (fits), and by status, ok, not_converged, collapsed,
+        not_reached, failed.
 
     >>> import pandas as pd
     >>> row = {"dataset": "d", "measure": "neutrality_risk", "method": "nerm", "sees_group": False, "randomised": False,
@@ -141,7 +154,9 @@ def level_means(table: Any) -> Any:
         raise InvalidInputError(must, got, "Pass the table that levels returned")
     counts = {status.replace(" ", "_"): table["status"] == status for status in STATUSES}
     measured = (
-        table["calders_verwer_score"].abs().where(table["measure"] != "neutrality_risk", table["neutrality_risk"])
+        table["calders_verwer_score"]
+        .abs()
+        .where(table["measure"] != "neutrality_risk", table["neutrality_risk"])
     )
     groups = table.assign(measured=measured, **counts).groupby(by, dropna=False, sort=False)
     means = groups[["measured", *shown]].mean()

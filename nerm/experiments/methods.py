@@ -105,8 +105,8 @@ class Method:
     details
         Whatever else tells this method from another of its name; part of an experiment's settings.
     sees_group, randomised, level
-        Whether it looks at the viewpoint to predict, whether it draws its predictions, and how a level of measured
-        neutrality is had: "asked" for, found by a "grid", or "none".
+        Whether it looks at the viewpoint to predict, whether it draws its predictions, and how a level of
+        measured neutrality is had: "asked" for, found by a "grid", or "none".
 
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
     >>> fold = Fold(X, y, v, X_test=np.array([[1.0]]), viewpoint_test=np.array([1]), seed=0)
@@ -144,7 +144,9 @@ class CodedRows(Protocol):
         """Return training and test rows, coded by what the training rows tell."""
 
 
-def sweep(method: Method, rows: CodedRows, train: Ints, test: Ints, lam: float, seed: int = 0) -> Iterator[Fit]:
+def sweep(
+    method: Method, rows: CodedRows, train: Ints, test: Ints, lam: float, seed: int = 0
+) -> Iterator[Fit]:
     """Fit a method at all its neutrality weights on some rows and score others: the core of every trade-off.
 
     Parameters
@@ -235,7 +237,7 @@ def from_objective(
 def svm_objective(lam: float) -> Any:
     """Return the neutral SVM's objective in mean form."""
     from nerm.atoms import Hinge, SquaredL2
-    from nerm.objective import Neutrality, Risk
+    from nerm.model.objective import Neutrality, Risk
 
     return Risk(Hinge()) + lam * SquaredL2() + 1.0 * Neutrality(Hinge())
 
@@ -316,9 +318,9 @@ def from_estimator(
     name
         What tables and figures call it.
     estimator
-        An unfitted classifier for labels -1 and +1. fit and decision_function are given ``viewpoint=`` where their
-        signatures have it; a parameter ``random_state`` is set from the fold's seed; ``sees_group``, ``randomised``
-        and ``level`` are read from its attributes, where it has them.
+        An unfitted classifier for labels -1 and +1. fit and decision_function are given ``viewpoint=`` where
+        their signatures have it; a parameter ``random_state`` is set from the fold's seed; ``sees_group``,
+        ``randomised`` and ``level`` are read from its attributes, where it has them.
     eta, etas
         The parameter that takes the neutrality weight, and its values.
     coding
@@ -350,7 +352,9 @@ def from_estimator(
             yield attempt(clone(estimator).set_params(**seed, **weight), fold)
 
     # Addresses in memory differ from run to run and say nothing.
-    details = re.sub(r" at 0x[0-9a-f]+", "", f"{type(estimator).__module__}.{type(estimator).__qualname__} {known!r}")
+    details = re.sub(
+        r" at 0x[0-9a-f]+", "", f"{type(estimator).__module__}.{type(estimator).__qualname__} {known!r}"
+    )
     facts = {fact: getattr(estimator, fact) for fact in FACTS if hasattr(estimator, fact)}
     return Method(name, name, coding, tuple(map(float, etas)), None, fit, details=details, **facts)
 
@@ -367,15 +371,21 @@ def resolve(
             check_known(method, "'methods'", known, "Use these, or nerm.experiments.from_estimator")
             method = known[method]
         if method.name in chosen:
-            raise InvalidInputError("each of 'methods' must have its own name", repr(method.name), "Rename one")
+            raise InvalidInputError(
+                "each of 'methods' must have its own name", repr(method.name), "Rename one"
+            )
         chosen[method.name] = method
     if not chosen:
-        raise InvalidInputError("'methods' must name at least one method", "none", "Give methods=('neutral-svm',)")
+        raise InvalidInputError(
+            "'methods' must name at least one method", "none", "Give methods=('neutral-svm',)"
+        )
     for name, grid in etas.items():
         check_known(name, "a key of 'etas'", chosen)
         values = [float(v) for v in np.atleast_1d(np.asarray(grid, dtype=float))]
         if not chosen[name].etas or not values or not all(0 <= v < np.inf for v in values):
             must = "'etas' must hold a nonempty list of weights, at least 0, for a method that takes them"
-            raise InvalidInputError(must, f"{values} for {name!r}", "Give etas={'neutral-svm': [0, 1]}, for instance")
+            raise InvalidInputError(
+                must, f"{values} for {name!r}", "Give etas={'neutral-svm': [0, 1]}, for instance"
+            )
         chosen[name] = replace(chosen[name], etas=tuple(sorted(set(values))))
     return list(chosen.values())

@@ -1,8 +1,9 @@
 """The results file of an experiment: appended to as results come, resumed after a kill, refused when foreign.
 
-A CSV file whose first line is a comment with the experiment's settings. While the experiment runs the rows stand in the
-order in which they came; at its end the file is rewritten in sorted order, so that the same experiment always ends in
-the same bytes. Seconds, which never repeat, are kept in a file of their own beside it.
+A CSV file whose first line is a comment with the experiment's settings. While the experiment runs the rows
+stand in the order in which they came; at its end the file is rewritten in sorted order, so that the same
+experiment always ends in the same bytes. Seconds, which never repeat, are kept in a file of their own beside
+it.
 """
 
 import csv
@@ -41,8 +42,8 @@ class Records:
     columns, keys
         The columns in order, and those of them that name one task, the unit that is done or not done.
     sizes
-        How many rows each task has, in the order of the table, so that a half-written one is recognised. None: one row
-        each, in sorted order, and what the file has of other tasks stays.
+        How many rows each task has, in the order of the table, so that a half-written one is recognised.
+        None: one row each, in sorted order, and what the file has of other tasks stays.
     cells
         The rows of each finished task as they stand in the file, the seconds last.
     """
@@ -60,7 +61,9 @@ class Records:
         if self.path is not None:
             if self.path.suffix != ".csv":
                 must = "'results' must name a .csv file"
-                raise InvalidInputError(must, repr(str(self.path)), "Give results='tradeoff.csv', for instance")
+                raise InvalidInputError(
+                    must, repr(str(self.path)), "Give results='tradeoff.csv', for instance"
+                )
             self.times_path = self.path.with_name(f"{self.path.stem}-times.csv")
 
     @contextmanager
@@ -100,10 +103,14 @@ class Records:
 
     def frame(self) -> Any:
         """Return all rows as a DataFrame in the table's order, with a column `seconds`."""
-        return _frame([cells for key in self._ordered() for cells in self.cells[key]], [*self.columns, "seconds"])
+        return _frame(
+            [cells for key in self._ordered() for cells in self.cells[key]], [*self.columns, "seconds"]
+        )
 
     def _ordered(self) -> list[Key]:
-        return [key for key in (sorted(self.cells) if self.sizes is None else self.sizes) if key in self.cells]
+        return [
+            key for key in (sorted(self.cells) if self.sizes is None else self.sizes) if key in self.cells
+        ]
 
     def _head(self) -> bytes:
         settings = json.dumps({"settings": self.settings})
@@ -133,9 +140,13 @@ class Records:
                     must = f"every line of the results file '{self.path}' must have {len(columns)} entries"
                     got = f"{len(cells)} on line {number}"
                     raise InvalidInputError(must, got, "Delete that line, or start anew with another file")
-                self.cells.setdefault(tuple(cells[columns.index(name)] for name in self.keys), []).append(cells)
+                self.cells.setdefault(tuple(cells[columns.index(name)] for name in self.keys), []).append(
+                    cells
+                )
             if self.sizes is not None:
-                self.cells = {key: rows for key, rows in self.cells.items() if len(rows) == self.sizes.get(key)}
+                self.cells = {
+                    key: rows for key, rows in self.cells.items() if len(rows) == self.sizes.get(key)
+                }
         lines = _whole_lines(self.times_path.read_bytes()) if self.cells and self.times_path.is_file() else []
         times = {tuple(place): seconds for *place, seconds in lines}
         for key, rows in self.cells.items():

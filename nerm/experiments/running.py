@@ -55,7 +55,9 @@ class Job:
 
         found: list[Row] = []
         try:
-            with threadpool_limits(1):  # with several, the order of sums depends on how many workers share the machine
+            with threadpool_limits(
+                1
+            ):  # with several, the order of sums depends on how many workers share the machine
                 for row in self.work(data, *self.arguments):
                     found.append({"status": "ok", "reason": "", **row})
             reason = f"the method gave {len(found)} fits for {len(self.places)} neutrality weights"
@@ -79,12 +81,19 @@ class Workers:
 
     def __post_init__(self) -> None:
         check_known(self.backend, "'backend'", BACKENDS)
-        if isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, int) or self.n_jobs == 0 or self.n_jobs < -1:
+        if (
+            isinstance(self.n_jobs, bool)
+            or not isinstance(self.n_jobs, int)
+            or self.n_jobs == 0
+            or self.n_jobs < -1
+        ):
             must = "'n_jobs' must be a positive whole number, or -1 for all cores"
             raise InvalidInputError(must, repr(self.n_jobs), "Give n_jobs=2, for instance")
         if self.client is not None and self.backend != "dask":
             got = repr(self.backend)
-            raise InvalidInputError("'client' must be given with backend='dask' only", got, "Add backend='dask'")
+            raise InvalidInputError(
+                "'client' must be given with backend='dask' only", got, "Add backend='dask'"
+            )
         if self.backend == "dask" and importlib.util.find_spec("distributed") is None:
             raise MissingPackageError(
                 "backend='dask' needs the package 'distributed'. It is not installed. "
@@ -100,7 +109,8 @@ def record_all(
     Parameters
     ----------
     jobs, shared, workers
-        As for `run`. Folds take turns among data sets and methods, so that the time left is estimated from all of them.
+        As for `run`. Folds take turns among data sets and methods, so that the time left is estimated from
+        all of them.
     records
         Where to; how many rows each job has is told to it here.
     title, progress
@@ -109,7 +119,9 @@ def record_all(
     by_key = {tuple(str(job.places[0][name]) for name in records.keys): job for job in jobs}
     records.sizes = {key: len(job.places) for key, job in by_key.items()}
     with records.opened():
-        turns = sorted(by_key, key=lambda key: [by_key[key].places[0].get(name, 0) for name in ("repetition", "fold")])
+        turns = sorted(
+            by_key, key=lambda key: [by_key[key].places[0].get(name, 0) for name in ("repetition", "fold")]
+        )
         todo = {key: by_key[key] for key in turns if key not in records.cells}
         with progress_bar(title, len(jobs), len(jobs) - len(todo), progress) as step:
             for key, rows in run(todo, shared, workers):
@@ -118,7 +130,9 @@ def record_all(
         return records.frame()
 
 
-def run(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers) -> Iterator[tuple[Key, list[Row]]]:
+def run(
+    jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers
+) -> Iterator[tuple[Key, list[Row]]]:
     """Yield (key, rows) of each job in the order in which they finish; ``shared[job.data]`` is what it works on.
 
     A job whose worker process dies, and dies again when it runs alone, has failed; the others go on.
@@ -138,7 +152,9 @@ def run(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers) ->
         yield from _with_joblib(dict(jobs), shared, workers.n_jobs)
 
 
-def _with_joblib(pending: dict[Key, Job], shared: Mapping[str, Any], n_jobs: int) -> Iterator[tuple[Key, list[Row]]]:
+def _with_joblib(
+    pending: dict[Key, Job], shared: Mapping[str, Any], n_jobs: int
+) -> Iterator[tuple[Key, list[Row]]]:
     from joblib import effective_n_jobs
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -149,8 +165,9 @@ def _with_joblib(pending: dict[Key, Job], shared: Mapping[str, Any], n_jobs: int
                 del pending[key]
                 yield key, rows
         except TerminatedWorkerError:
-            # A dead worker takes the whole pool with it and does not say on which job. It was one of those under way,
-            # the first of the pending ones: each of them is tried by itself, and only what kills again is given up.
+            # A dead worker takes the whole pool with it and does not say on which job. It was one of those
+            # under way, the first of the pending ones: each of them is tried by itself, and only what kills
+            # again is given up.
             for key in list(pending)[:under_way]:
                 job = pending.pop(key)
                 try:
@@ -159,12 +176,19 @@ def _with_joblib(pending: dict[Key, Job], shared: Mapping[str, Any], n_jobs: int
                     yield key, job.failed(DIED)
 
 
-def _parallel(jobs: Mapping[Key, Job], shared: Mapping[str, Any], n_jobs: int) -> Iterator[tuple[Key, list[Row]]]:
+def _parallel(
+    jobs: Mapping[Key, Job], shared: Mapping[str, Any], n_jobs: int
+) -> Iterator[tuple[Key, list[Row]]]:
     """Yield results as they come; nothing is dispatched far ahead, so that few jobs are lost when a worker dies."""
     from joblib import Parallel, delayed
 
     pool = Parallel(
-        n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs", backend="loky", max_nbytes="1M"
+        n_jobs,
+        return_as="generator_unordered",
+        batch_size=1,
+        pre_dispatch="n_jobs",
+        backend="loky",
+        max_nbytes="1M",
     )
     yield from pool(delayed(_keyed)(key, job, shared[job.data]) for key, job in list(jobs.items()))
 
@@ -173,7 +197,9 @@ def _keyed(key: Key, job: Job, data: Any) -> tuple[Key, list[Row]]:
     return key, job.rows(data)
 
 
-def _with_dask(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers) -> Iterator[tuple[Key, list[Row]]]:
+def _with_dask(
+    jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Workers
+) -> Iterator[tuple[Key, list[Row]]]:
     distributed = importlib.import_module("distributed")  # an extra: type checkers need not have it
     with contextlib.ExitStack() as stack:
         client = workers.client
@@ -188,7 +214,8 @@ def _with_dask(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Work
             )
         if not isinstance(client, distributed.Client):  # an address, or the cluster
             client = stack.enter_context(distributed.Client(client))
-        # Data travel as a task of their own, compressed: unlike scattered data, they are not lost with a worker.
+        # Data travel as a task of their own, compressed: unlike scattered data, they are not lost with a
+        # worker.
         data = {
             name: client.submit(_unpacked, zlib.compress(pickle.dumps(content), 1), pure=False)
             for name, content in shared.items()
@@ -201,7 +228,9 @@ def _with_dask(jobs: Mapping[Key, Job], shared: Mapping[str, Any], workers: Work
         for future in distributed.as_completed([submit(key) for key in jobs]):
             try:
                 key, rows = future.result()
-            except Exception:  # a job raises nothing: it is the worker, or a job that shared it with the guilty one
+            except (
+                Exception
+            ):  # a job raises nothing: it is the worker, or a job that shared it with the guilty one
                 continue
             alone.remove(key)
             future.release()
@@ -220,7 +249,9 @@ def _unpacked(data: bytes) -> Any:
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, total: int, done: int = 0, show: bool | None = None) -> Iterator[Callable[[bool], None]]:
+def progress_bar(
+    title: str, total: int, done: int = 0, show: bool | None = None
+) -> Iterator[Callable[[bool], None]]:
     """Show a bar on stderr with what is done, what failed and the time left; silent unless asked or on a terminal.
 
     Yields

@@ -55,20 +55,21 @@ def tradeoff(
     etas
         Other grids by method name; the paper's otherwise.
     lam
-        A number (sum form, C = 1/lam), or the values among which it is tuned: once a data set and family of methods,
-        without neutrality, on all rows, by cross-validated AUC, as in the paper. Ties go to the larger one.
+        A number (sum form, C = 1/lam), or the values among which it is tuned: once a data set and family of
+        methods, without neutrality, on all rows, by cross-validated AUC, as in the paper. Ties go to the
+        larger one.
     repetitions, folds, seed, stratify
-        Repetition r splits each data set anew by a seed derived from (seed, data set, r). `stratify` keeps the shares
-        of the four combinations of label and viewpoint in every fold.
+        Repetition r splits each data set anew by a seed derived from (seed, data set, r). `stratify` keeps
+        the shares of the four combinations of label and viewpoint in every fold.
     discretize
         Learn cut points and pooled values on ``"all rows"``, as the paper did, or on ``"training folds"``.
     n_jobs, backend, client
-        Worker processes of joblib, or ``backend="dask"``: a LocalCluster of n_jobs processes, or the cluster of
-        `client` (a Client or an address). The table does not depend on them.
+        Worker processes of joblib, or ``backend="dask"``: a LocalCluster of n_jobs processes, or the cluster
+        of `client` (a Client or an address). The table does not depend on them.
     results
-        A .csv file that every finished fold is appended to. Started again with the same settings, the experiment goes
-        on where it was killed; the file of another one is refused. Files ``…-times.csv`` (seconds) and
-        ``…-tuning.csv`` (the choice of lambda) stand beside it.
+        A .csv file that every finished fold is appended to. Started again with the same settings, the
+        experiment goes on where it was killed; the file of another one is refused. Files ``…-times.csv``
+        (seconds) and ``…-tuning.csv`` (the choice of lambda) stand beside it.
     progress
         A bar with the time left; by default on a terminal only.
     data_home
@@ -77,10 +78,10 @@ def tradeoff(
     Returns
     -------
     DataFrame
-        With the columns dataset, method, repetition, fold, eta (nan for methods without), lam, sees_group, randomised
-        and level (as in `Method`), the measures of `nerm.metrics.report` on the test rows, the positive rates of the
-        groups v = -1 and v = +1, status ("ok", "not converged", "failed"), reason, seconds. A method that draws its
-        predictions is measured by its chances.
+        With the columns dataset, method, repetition, fold, eta (nan for methods without), lam, sees_group,
+        randomised and level (as in `Method`), the measures of `nerm.metrics.report` on the test rows, the
+        positive rates of the groups v = -1 and v = +1, status ("ok", "not converged", "failed"), reason,
+        seconds. A method that draws its predictions is measured by its chances.
 
     >>> from nerm.experiments import tradeoff, front
     >>> grid = {"neutral-svm": [0, 1]}
@@ -132,7 +133,10 @@ def cross_validate(
     """Do what `tradeoff` says for methods, each with what else its rows are about; `grid` names the grid's column."""
     as_count(repetitions, "repetitions")
     methods, lams = [method for _, method in chosen], _as_lams(lam)
-    data = {each.name: each for each in as_coded_data(datasets, discretize, {m.coding for m in methods}, data_home)}
+    data = {
+        each.name: each
+        for each in as_coded_data(datasets, discretize, {m.coding for m in methods}, data_home)
+    }
     from nerm import __version__
 
     common = {
@@ -146,14 +150,18 @@ def cross_validate(
         "stratify": bool(stratify),
     }
     record = partial(record_all, shared=data, workers=workers, progress=progress)
-    tuned = _tune(data, methods, {"experiment": f"{settings['experiment']} tuning", **common}, results, record)
+    tuned = _tune(
+        data, methods, {"experiment": f"{settings['experiment']} tuning", **common}, results, record
+    )
     jobs = []
     for name, (about, method) in product(data, chosen):
         weight = tuned.get((name, method.tuning), math.nan)
         facts = {fact: getattr(method, fact) for fact in FACTS}
         for repetition, fold in product(range(repetitions), range(folds)):
             place = {"dataset": name, **about, "method": method.name, "repetition": repetition, "fold": fold}
-            places = tuple({**place, grid: value, "lam": weight, **facts} for value in method.etas or (math.nan,))
+            places = tuple(
+                {**place, grid: value, "lam": weight, **facts} for value in method.etas or (math.nan,)
+            )
             jobs.append(Job(places, _measured, (common, _report, method, weight, repetition, fold), name))
     signs = np.array([1.0, 1.0, -1.0, -1.0])
     measures = _report(signs, signs, signs[[0, 2, 1, 3]])  # for their names
@@ -216,7 +224,9 @@ def _tune(
     data: Iterable[str], chosen: Sequence[Method], common: Row, results: Any, record: Callable[..., Any]
 ) -> Lambdas:
     """Choose lambda by data set and family: the one of the largest mean AUC, the larger one of equals."""
-    families = {m.tuning: replace(m, fit=m.plain, etas=(0.0,)) for m in chosen if m.tuning is not None and m.plain}
+    families = {
+        m.tuning: replace(m, fit=m.plain, etas=(0.0,)) for m in chosen if m.tuning is not None and m.plain
+    }
     lams = common["lam"]
     if len(lams) == 1 or not families:
         return {(name, family): lams[0] for name in data for family in families}
@@ -241,8 +251,8 @@ def _tune(
 def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
     """Return True for the points that no other point dominates.
 
-    A point dominates another if its quality is at least as large and its risk at most as large, and not both are equal.
-    A point with a nan is dominated; equal points stand or fall together.
+    A point dominates another if its quality is at least as large and its risk at most as large, and not both
+    are equal. A point with a nan is dominated; equal points stand or fall together.
 
     Parameters
     ----------
@@ -279,10 +289,10 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     Returns
     -------
     DataFrame
-        With the columns dataset, method, eta, the two means, their standard deviations (``…_std``, over all folds),
-        fits, failed (folds without a result, which the means leave out), what is known of the method (sees_group,
-        randomised, level; where the table has it) and non_dominated, judged among the etas of one method, as in the
-        paper's figure 2.
+        With the columns dataset, method, eta, the two means, their standard deviations (``…_std``, over all
+        folds), fits, failed (folds without a result, which the means leave out), what is known of the method
+        (sees_group, randomised, level; where the table has it) and non_dominated, judged among the etas of
+        one method, as in the paper's figure 2.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"dataset": "german", "method": "pr", "eta": [0.0, 1.0, 10.0] * 2, "status": "ok",

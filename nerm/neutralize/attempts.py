@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nerm.collapse import collapse
+from nerm.certify.solution import Solution
 from nerm.errors import NotNeutralError
+from nerm.neutralize.collapse import collapse
 from nerm.neutralize.result import Neutralized
 from nerm.neutralize.search import Attempt, WeightSearch
 from nerm.neutralize.trial import AGREEMENT, Trial
-from nerm.solution import Solution
 from nerm.typing import Floats
 
 
@@ -74,9 +74,18 @@ class Attempts:
 
     def search(self, surrogate: Any, first: float | None = None) -> WeightSearch:
         """Return the search with one surrogate, which notes its solves here."""
-        known = [point for point, other in zip(self.points, self.surrogates, strict=True) if other is surrogate]
+        known = [
+            point for point, other in zip(self.points, self.surrogates, strict=True) if other is surrogate
+        ]
         return WeightSearch(
-            self.trial, surrogate, self.limit, self.plain, self._note, self.elsewhere, first or self.first, known
+            self.trial,
+            surrogate,
+            self.limit,
+            self.plain,
+            self._note,
+            self.elsewhere,
+            first or self.first,
+            known,
         )
 
     def objection(self, point: Attempt) -> str:
@@ -95,7 +104,9 @@ class Attempts:
         if (after < self.keep * before).any():
             (i, g), *_ = np.argwhere(after < self.keep * before)
             group = f"{self.trial.viewpoints[i]} {'-+'[g]}"
-            return f"{after[i, g]:.1%} of the group {group} would get yes, {before[i, g]:.1%} without neutrality"
+            return (
+                f"{after[i, g]:.1%} of the group {group} would get yes, {before[i, g]:.1%} without neutrality"
+            )
         return ""
 
     def _nearly_constant(self, point: Attempt) -> str:
@@ -134,7 +145,9 @@ class Attempts:
         surrogate, point = min(self.nearest, key=lambda pair: pair[1].value)
         why = self.objection(point) if point.value <= self.limit else "that is beyond the limit"
         names = ", ".join(repr(c) for c in candidates)
-        must = f"a model within {self.limit:g} of {self.trial.measure.name} = 0 must exist that is no constant"
+        must = (
+            f"a model within {self.limit:g} of {self.trial.measure.name} = 0 must exist that is no constant"
+        )
         nearest = f"{point.value:.4f} with {surrogate!r} at eta {_list(point.etas)}"
         got = f"none with {names}: the nearest has {nearest}, and {why}"
         do = "Raise the limit, lower 'keep', or try another surrogate or lam"

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from nerm.algebra import WeightedTerm
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
+from nerm.model.algebra import WeightedTerm
+from nerm.model.objective import Risk
 from nerm.neutralize.trial import Trial
-from nerm.objective import Risk
 from nerm.typing import Floats
 
 ROUNDING = 1e-9  # a sum that is this small, relative to the sizes of what it adds, is 0
@@ -17,12 +17,13 @@ ROUNDING = 1e-9  # a sum that is this small, relative to the sizes of what it ad
 def largest_weight(trial: Trial, surrogate: MarginFunction | DCFunction, ways: Floats) -> float:
     """Return the weight up to which terms of this surrogate leave the problem bounded; 0 where none surely does.
 
-    With a psi that has an infimum every weight does. The identity is a straight line: a term that punishes following
-    the viewpoint is ``eta mean(u v f) = eta (w.q + b c)`` with ``c = mean(u v)``. A squared norm outgrows w.q. The
-    intercept is held by the risk alone, which rises along b by the weight of those whose label b denies (times the
-    slope of the loss), and so up to ``eta |c| =`` that share. Where weights balance two groups v = -1 and +1, as those
-    of parity and of rates among labels do, c is 0; for C_sgn it is not, and at the largest weight f is a constant that
-    opposes the larger group: every level of the measure lies before.
+    With a psi that has an infimum every weight does. The identity is a straight line: a term that punishes
+    following the viewpoint is ``eta mean(u v f) = eta (w.q + b c)`` with ``c = mean(u v)``. A squared norm
+    outgrows w.q. The intercept is held by the risk alone, which rises along b by the weight of those whose
+    label b denies (times the slope of the loss), and so up to ``eta |c| =`` that share. Where weights balance
+    two groups v = -1 and +1, as those of parity and of rates among labels do, c is 0; for C_sgn it is not,
+    and at the largest weight f is a constant that opposes the larger group: every level of the measure lies
+    before.
 
     Parameters
     ----------
@@ -37,7 +38,9 @@ def largest_weight(trial: Trial, surrogate: MarginFunction | DCFunction, ways: F
     terms = trial.problem.objective.terms
     if not any(_has_squared_norm(t) for t in terms):
         return 0.0
-    pulls = np.array([way * (u @ v) / np.abs(u * v).sum() for way, (u, v) in zip(ways, trial.pushed(), strict=True)])
+    pulls = np.array(
+        [way * (u @ v) / np.abs(u * v).sum() for way, (u, v) in zip(ways, trial.pushed(), strict=True)]
+    )
     if not trial.problem.intercept or (np.abs(pulls) <= ROUNDING * np.abs(ways)).all():
         return np.inf
     if len(pulls) > 1:

@@ -79,5 +79,7 @@ class Together:
         for study, surrogate, part, old in zip(
             self.studies, self.surrogates, np.split(x, len(self.studies)), start.attempts, strict=True
         ):
-            found.append(old if np.array_equal(part, old.weights) else study.search(surrogate).solve(part, old))
+            found.append(
+                old if np.array_equal(part, old.weights) else study.search(surrogate).solve(part, old)
+            )
         return self._joint(found, signs)

@@ -1,8 +1,9 @@
 """What can be limited: measures of neutrality, signed, and the weights that make a neutrality term move each.
 
-With neutrality weights u of mean 1 the weighted agreement ``(1/n) sum_i u_i sign f_i sign v_i`` *is* a measure: C_sgn
-for uniform weights, the Calders-Verwer score for balanced ones, the differences of true and of false positive rates for
-those of equal opportunity and predictive equality. A one-sided term with the same weights pushes it down or up.
+With neutrality weights u of mean 1 the weighted agreement ``(1/n) sum_i u_i sign f_i sign v_i`` *is* a
+measure: C_sgn for uniform weights, the Calders-Verwer score for balanced ones, the differences of true and of
+false positive rates for those of equal opportunity and predictive equality. A one-sided term with the same
+weights pushes it down or up.
 """
 
 from collections.abc import Callable
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from nerm import metrics
-from nerm import weights as neutrality_weights
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.model import weights as neutrality_weights
 from nerm.signs import sign
 from nerm.typing import Floats
 
@@ -42,7 +43,10 @@ class Measure:
         if self.function is not None:
             value = float(self.function(y, scores, viewpoint))
             if not np.isfinite(value):
-                must, do = f"the measure {self.name!r} must return a finite number", "Check it on these scores"
+                must, do = (
+                    f"the measure {self.name!r} must return a finite number",
+                    "Check it on these scores",
+                )
                 raise InvalidInputError(must, f"{value:g}", do)
             return [value]
         v, signed = sign(viewpoint), []
@@ -72,5 +76,7 @@ def as_measure(measure: Any) -> Measure:
         must = "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float"
         raise InvalidInputError(must, repr(measure), "Pass 'calders_verwer_score', for instance")
     if measure not in metrics.MOVED_BY:
-        raise UnknownNameError("'measure'", measure, metrics.MOVED_BY, "Use one of these names, or a function")
+        raise UnknownNameError(
+            "'measure'", measure, metrics.MOVED_BY, "Use one of these names, or a function"
+        )
     return Measure(measure, metrics.MOVED_BY[measure])

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
+from nerm.model.objective import Neutrality, viewpoint_of
+from nerm.model.problem import Problem
+from nerm.model.viewpoint import resolve
 from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.classes import Together
 from nerm.neutralize.measures import as_measure
@@ -15,21 +19,18 @@ from nerm.neutralize.result import Neutralized
 from nerm.neutralize.search import Attempt
 from nerm.neutralize.surrogates import Prefer, candidates_of, compared, judge_of
 from nerm.neutralize.trial import Trial
-from nerm.objective import Neutrality, viewpoint_of
-from nerm.problem import Problem
-from nerm.solution import Solution
-from nerm.solvers import Relatives
+from nerm.solvers.registry import Relatives
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive, as_weights
-from nerm.viewpoint import resolve
 
 
 @dataclass(frozen=True)
 class Asking:
     """What is asked of one problem or of several classes alike (`nerm.Problem.neutralize` explains).
 
-    Beside that, estimators give the weights of rows in the measure, the first weight to try and the solver; `moved_by`
-    are the neutrality weights, (n,), of the term that moves a measure of one's own, where balanced ones do not.
+    Beside that, estimators give the weights of rows in the measure, the first weight to try and the solver;
+    `moved_by` are the neutrality weights, (n,), of the term that moves a measure of one's own, where balanced
+    ones do not.
     """
 
     limit: float
@@ -57,8 +58,9 @@ class Asking:
     def answers(self, studies: Sequence[Attempts], surrogates: Sequence[Any]) -> list[Neutralized]:
         """Return a solution for one study, or one for each class against the rest.
 
-        Of several classes everyone is brought within the limit by itself. The class of the largest score is another
-        decision; where that is beyond the limit, the weights of all are searched jointly (`Together`).
+        Of several classes everyone is brought within the limit by itself. The class of the largest score is
+        another decision; where that is beyond the limit, the weights of all are searched jointly
+        (`Together`).
         """
         parts = [self._found(study, one) for study, one in zip(studies, surrogates, strict=True)]
         found = [attempt for _, attempt, _ in parts]
@@ -140,7 +142,9 @@ def _elsewhere(trial: Trial, on: Any) -> Callable[[Solution], Floats] | None:
     if on is None:
         return None
     if not isinstance(on, tuple | list) or len(on) != 3:
-        raise InvalidInputError("'on' must be (X, y, viewpoint)", repr(type(on).__name__), "Pass the three as a tuple")
+        raise InvalidInputError(
+            "'on' must be (X, y, viewpoint)", repr(type(on).__name__), "Pass the three as a tuple"
+        )
     X, y, viewpoint = on
     labels = np.asarray(y)
     strange = np.flatnonzero(~np.isin(labels, trial.problem.classes))
@@ -151,15 +155,21 @@ def _elsewhere(trial: Trial, on: Any) -> Callable[[Solution], Floats] | None:
     signs = np.where(labels == trial.problem.classes[1], 1.0, -1.0)
     if np.shape(X)[0] != len(labels):
         got = f"{np.shape(X)[0]} rows of X and {len(labels)} labels"
-        raise InvalidInputError("'on' must have one label a row", got, "Pass (X, y, viewpoint) of the same rows")
+        raise InvalidInputError(
+            "'on' must have one label a row", got, "Pass (X, y, viewpoint) of the same rows"
+        )
     views, ones = resolve(viewpoint, X, len(labels)), np.ones(len(labels))
     missing = [name for name in trial.viewpoints if name not in views]
     if missing:
         must = f"the viewpoints of 'on' must be named as those of the problem, {', '.join(map(repr, trial.viewpoints))}"
-        raise InvalidInputError(must, ", ".join(map(repr, views)), f"Pass {{{missing[0]!r}: ...}} as its viewpoint")
+        raise InvalidInputError(
+            must, ", ".join(map(repr, views)), f"Pass {{{missing[0]!r}: ...}} as its viewpoint"
+        )
 
     def measured(solution: Solution) -> Floats:
         scores = solution.decision_function(X)
-        return np.concatenate([trial.measure.parts(signs, scores, views[name], ones) for name in trial.viewpoints])
+        return np.concatenate(
+            [trial.measure.parts(signs, scores, views[name], ones) for name in trial.viewpoints]
+        )
 
     return measured

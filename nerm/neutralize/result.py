@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from nerm.solution import Solution
+from nerm.certify.solution import Solution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +25,8 @@ class Neutralized:
     reached : bool
         Whether it is within the limit.
     trace : pandas.DataFrame
-        Every solve: surrogate, weight, measure, accuracy, AUC, positive rates, status, certified gap; one is `chosen`.
+        Every solve: surrogate, weight, measure, accuracy, AUC, positive rates, status, certified gap; one is
+        `chosen`.
     choice : pandas.DataFrame
         How the surrogates compared on rows that were set apart; empty where one was given.
 

@@ -1,8 +1,9 @@
 """The weight at which a one-sided term makes the measure as large as the limit allows.
 
 As eta grows from 0 the signed measure falls from that of the plain model through 0 to that of f ~ -v, nearly
-monotonely and in small jumps: scores are discrete. A bracket of it is closed by the Illinois rule; of all solutions
-within the limit the least neutralised counts. Several terms are searched jointly, since each moves the parts of all.
+monotonely and in small jumps: scores are discrete. A bracket of it is closed by the Illinois rule; of all
+solutions within the limit the least neutralised counts. Several terms are searched jointly, since each moves
+the parts of all.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +13,9 @@ from typing import TypeVar
 import numpy as np
 
 from nerm.atoms.margin import MarginFunction
+from nerm.certify.solution import Solution
 from nerm.neutralize.boundedness import largest_weight
 from nerm.neutralize.trial import AGREEMENT, DISAGREEMENT, Trial
-from nerm.solution import Solution
 from nerm.typing import Floats
 
 MOST_SOLVES = 14  # in one search over one weight
@@ -86,7 +87,9 @@ class WeightSearch:
         largest = largest_weight(self.trial, self.surrogate, np.array([way])) or np.inf
         low, high = (0.0, abs(float(self.plain.parts[0]))), (np.inf, 0.0)
         known, weights, stale = sorted(self.known, key=lambda p: p.etas), [1.0, 1.0], 0
-        while len(found) < MOST_SOLVES and (known or high[0] - low[0] > NARROW * high[0] or np.isinf(high[0])):
+        while len(found) < MOST_SOLVES and (
+            known or high[0] - low[0] > NARROW * high[0] or np.isinf(high[0])
+        ):
             if known:
                 point = known.pop(0)
             else:
@@ -153,11 +156,16 @@ def damped_secant(
 ) -> list[Point]:
     """Search several signed weights x for parts within the limit, from a point; return every point.
 
-    The Jacobian of the parts is learned from one step of each weight and from every step (Broyden); what lies within
-    half of the limit already is left alone.
+    The Jacobian of the parts is learned from one step of each weight and from every step (Broyden); what lies
+    within half of the limit already is left alone.
     """
     n, start, origin = len(x), at, x
-    found, jacobian, damping, h = list[Point](), np.zeros((len(at.parts), n)), 1e-3, float(np.abs(first).max())
+    found, jacobian, damping, h = (
+        list[Point](),
+        np.zeros((len(at.parts), n)),
+        1e-3,
+        float(np.abs(first).max()),
+    )
     for k in range(n):
         step = first[k] * np.eye(n)[k]
         found.append(evaluate(origin + step, start))
@@ -167,7 +175,9 @@ def damped_secant(
     while len(found) < MOST_SOLVES * n and at.value > limit and damping < 1e6:
         rest = at.parts - np.clip(at.parts, -FILLED * limit, FILLED * limit)
         normal = jacobian.T @ jacobian
-        step = -np.linalg.solve(normal + damping * (np.trace(normal) / n + 1e-300) * np.eye(n), jacobian.T @ rest)
+        step = -np.linalg.solve(
+            normal + damping * (np.trace(normal) / n + 1e-300) * np.eye(n), jacobian.T @ rest
+        )
         step *= min(1.0, 2 * max(h, float(np.abs(x).max())) / max(float(np.abs(step).max()), 1e-300))
         point = evaluate(x + step, at)
         found.append(point)

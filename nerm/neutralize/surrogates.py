@@ -19,7 +19,7 @@ from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.boundedness import largest_weight
 from nerm.neutralize.trial import Trial
 from nerm.signs import sign
-from nerm.solvers import Relatives
+from nerm.solvers.registry import Relatives
 from nerm.splitting import hold_out
 from nerm.typing import Bools, Floats
 
@@ -37,13 +37,16 @@ def compared(
 ) -> pd.DataFrame:
     """Search with each surrogate on most rows, roughly, and judge it on the others; the best first.
 
-    One that is worth less by no more than two standard errors of the difference is as good, and the ranking decides.
+    One that is worth less by no more than two standard errors of the difference is as good, and the ranking
+    decides.
     """
     p, rows = trial.problem, []
     apart = hold_out([p.y, *(sign(p.viewpoints[name]) for name in trial.viewpoints)], INNER_SHARE, seed)
     if len(np.unique(p.y[apart])) < 2:  # too few rows to compare anything: the order in which they were given
         return pd.DataFrame({"surrogate": [repr(c) for c in candidates], "worth": np.nan})
-    inner = replace(trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=Relatives(trial.relatives.solver))
+    inner = replace(
+        trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=Relatives(trial.relatives.solver)
+    )
     study = Attempts(inner, limit, keep)
     worths: dict[int, Floats] = {}
     for i, candidate in enumerate(candidates):
@@ -51,7 +54,11 @@ def compared(
         found = study.of(candidate)
         if found is not None:
             worths[i] = judge(inner, found.scores, apart)
-            row |= {"worth": float(worths[i].mean()), **inner.quality(found.scores, apart), "eta": max(found.etas)}
+            row |= {
+                "worth": float(worths[i].mean()),
+                **inner.quality(found.scores, apart),
+                "eta": max(found.etas),
+            }
             with suppress(InvalidInputError):  # a group of one row is not seen there
                 row["measure"] = float(np.abs(inner.measured(found.scores, apart)).max())
         rows.append(row)
@@ -73,7 +80,9 @@ def judge_of(prefer: Prefer) -> Judge:
     if callable(prefer):
         return lambda trial, scores, rows: np.array([float(prefer(trial.problem.y[rows], scores[rows]))])
     if prefer not in ("accuracy", "auc"):
-        raise UnknownNameError("'prefer'", prefer, ("accuracy", "auc"), "Use one of these, or a function (y, scores)")
+        raise UnknownNameError(
+            "'prefer'", prefer, ("accuracy", "auc"), "Use one of these, or a function (y, scores)"
+        )
     if prefer == "auc":
         return lambda trial, scores, rows: np.array([trial.quality(scores, rows)["auc"]])
 
@@ -87,7 +96,9 @@ def judge_of(prefer: Prefer) -> Judge:
 def candidates_of(surrogate: Any, study: Attempts | None = None) -> list[Any]:
     """Return the surrogates to compare; of those of "auto" the ones whose terms leave the study's problem bounded."""
     if isinstance(surrogate, str) and surrogate == "auto":
-        return [atom for atom in AUTO if study is None or largest_weight(study.trial, atom, study.plain.parts) > 0]
+        return [
+            atom for atom in AUTO if study is None or largest_weight(study.trial, atom, study.plain.parts) > 0
+        ]
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
     if not given or not all(isinstance(atom, MarginFunction | DCFunction) for atom in given):
         must = "'surrogate' must be 'auto', a margin function or a list of them"

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from nerm import weights as neutrality_weights
-from nerm.algebra import Objective, WeightedTerm
 from nerm.atoms.margin import MarginFunction
+from nerm.certify.solution import Solution
+from nerm.model import weights as neutrality_weights
+from nerm.model.algebra import Objective, WeightedTerm
+from nerm.model.objective import Neutrality
+from nerm.model.problem import Problem
 from nerm.neutralize.measures import Measure
-from nerm.objective import Neutrality
-from nerm.problem import Problem
 from nerm.signs import sign
-from nerm.solution import Solution
-from nerm.solvers import Relatives
+from nerm.solvers.registry import Relatives
 from nerm.typing import Bools, Floats
 
 AGREEMENT, DISAGREEMENT = "agreement", "disagreement"
@@ -69,7 +69,11 @@ class Trial:
         return [(s * neutrality_weights.resolve(weights, p.y, v, s), v) for weights, v in views]
 
     def solve(
-        self, surrogate: MarginFunction, etas: Sequence[float], sides: Sequence[str], start: Solution | None = None
+        self,
+        surrogate: MarginFunction,
+        etas: Sequence[float],
+        sides: Sequence[str],
+        start: Solution | None = None,
     ) -> Solution:
         """Solve with a one-sided term of this weight for each part."""
         p, s = self.problem, self.row_weight * self.used
@@ -99,7 +103,9 @@ class Trial:
         """Return the signed parts of the measure, in the order of `parts`, on rows (by default those that are used)."""
         rows = self.used if on is None else on
         y, s = self.problem.y[rows], self.row_weight[rows]
-        found = [self.measure.parts(y, scores[rows], self.problem.viewpoints[v][rows], s) for v in self.viewpoints]
+        found = [
+            self.measure.parts(y, scores[rows], self.problem.viewpoints[v][rows], s) for v in self.viewpoints
+        ]
         return np.concatenate(found)
 
     def rates(self, scores: Floats, on: Bools | None = None) -> Floats:
@@ -108,7 +114,9 @@ class Trial:
         s, positive, found = self.row_weight[rows], scores[rows] > 0, []
         for name in self.viewpoints:
             v = sign(self.problem.viewpoints[name][rows])
-            found.append([float(s[v == g] @ positive[v == g]) / max(float(s[v == g].sum()), 1e-300) for g in (-1, 1)])
+            found.append(
+                [float(s[v == g] @ positive[v == g]) / max(float(s[v == g].sum()), 1e-300) for g in (-1, 1)]
+            )
         return np.array(found)
 
     def quality(self, scores: Floats, on: Bools | None = None) -> dict[str, float]:

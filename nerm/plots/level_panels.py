@@ -1,23 +1,25 @@
 """Quality against the measured neutrality at asked levels.
 
-What a reader must know of a method is drawn and said: coloured circles do not see the group when they predict, grey
-angular markers do; hollow ones draw their predictions; along a full line the levels were asked for, along a dashed one
-a grid was searched.
+What a reader must know of a method is drawn and said: coloured circles do not see the group when they
+predict, grey angular markers do; hollow ones draw their predictions; along a full line the levels were asked
+for, along a dashed one a grid was searched.
 """
 
 from typing import Any
 
 from nerm.experiments.level_methods import LEVEL_METHODS, MEASURES
 from nerm.experiments.levels import level_means
-from nerm.figure_style import OKABE_ITO, axes_or_new, finish, grid
 from nerm.plots.paper_figures import AXIS, NAMES
+from nerm.plots.style import OKABE_ITO, axes_or_new, finish, grid
 from nerm.validation import check_known
 
 MEASURED = {"neutrality_risk": "$C_{sgn}$ on test rows", "calders_verwer_score": "|parity| on test rows"}
 TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUALITIES = ("auc", "accuracy")
-WRONG = "Red cross: in most folds the level was not met on the training rows, or only by a model that collapsed."
+WRONG = (
+    "Red cross: in most folds the level was not met on the training rows, or only by a model that collapsed."
+)
 SEEING = (("0.0", "s"), ("0.35", "D"), ("0.55", "v"), ("0.45", "^"), ("0.65", "P"))
 BLIND = tuple((color, "o") for color in OKABE_ITO[:-1])
 PLAIN = (("0.0", "*"), ("0.6", "*"))
@@ -56,8 +58,8 @@ def level_panel(
 ) -> Any:
     """Draw test quality against the measured neutrality on test rows: a curve a method, a point an asked level.
 
-    Means over all folds with a model. A red cross on a point says that in most folds the level was not met on the
-    training rows, or only by a model that collapsed. Dotted lines are the levels that were asked for.
+    Means over all folds with a model. A red cross on a point says that in most folds the level was not met on
+    the training rows, or only by a model that collapsed. Dotted lines are the levels that were asked for.
 
     Parameters
     ----------
@@ -102,7 +104,9 @@ def level_panel(
     ax.set_xscale("symlog", linthresh=0.005, linscale=0.4)  # a constant has 0
     ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
     ax.minorticks_off()
-    ax.set(xlim=(-0.0005, 1.15 * own["measured"].max()), xlabel=MEASURED[measure], ylabel=f"test {AXIS[quality]}")
+    ax.set(
+        xlim=(-0.0005, 1.15 * own["measured"].max()), xlabel=MEASURED[measure], ylabel=f"test {AXIS[quality]}"
+    )
     ax.set_title(NAMES.get(str(dataset), str(dataset)))
     finish(ax, show_legend=legend)
     return ax
@@ -137,7 +141,9 @@ def figure_levels(table: Any, axes: Any = None) -> Any:
     panels = [(dataset, *row) for row in rows for dataset in datasets]
     for ax, (dataset, measure, quality) in zip(axes, panels, strict=True):
         level_panel(table, dataset, measure, quality, ax, legend=False)
-    entries = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    entries = {
+        label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
     labels = sorted(entries, key=[look["label"] for look in _looks(level_means(table)).values()].index)
     look = {"frameon": False, "fontsize": 8, "title": WRONG, "title_fontsize": 8, "ncols": min(columns, 3)}
     axes[0].figure.legend([entries[label] for label in labels], labels, loc="outside lower center", **look)

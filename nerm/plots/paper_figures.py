@@ -6,10 +6,16 @@ import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.experiments import METHODS, front, slopes
-from nerm.figure_style import axes_or_new, finish, grid, style
+from nerm.plots.style import axes_or_new, finish, grid, style
 from nerm.validation import check_known
 
-NAMES = {"german": "German", "adult": "Adult", "bank": "Bank", "dutch": "Dutch census", "diabetes": "Diabetes"}
+NAMES = {
+    "german": "German",
+    "adult": "Adult",
+    "bank": "Bank",
+    "dutch": "Dutch census",
+    "diabetes": "Diabetes",
+}
 AXIS = {
     "auc": "AUC",
     "accuracy": "accuracy",
@@ -72,7 +78,9 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
         )
     sizes = np.sort(table["n"].unique()).astype(float)
     c = float(np.exp(np.log(fitted.c).mean()))
-    ax.plot(sizes, np.sqrt(c / sizes), color="0.45", linewidth=2.5, alpha=0.6, zorder=0, label=r"$\sqrt{c/n}$")
+    ax.plot(
+        sizes, np.sqrt(c / sizes), color="0.45", linewidth=2.5, alpha=0.6, zorder=0, label=r"$\sqrt{c/n}$"
+    )
     ax.set(xscale="log", yscale="log", xlabel="samples n", ylabel=f"{ERRORS[error]}, |test − train|")
     finish(ax)
     return ax
@@ -115,9 +123,9 @@ def tradeoff_panel(
 ) -> Any:
     """Draw one panel of figure 2: quality to the right, C_sgn upwards, so that the best is at the bottom right.
 
-    Means over all folds; of each method only the points that none of its own dominates. Methods without a neutrality
-    weight are hollow; † marks those that see the group when they predict, ‡ those that draw their predictions. The grey
-    guide lines are the best quality and the best neutrality that any method reached.
+    Means over all folds; of each method only the points that none of its own dominates. Methods without a
+    neutrality weight are hollow; † marks those that see the group when they predict, ‡ those that draw their
+    predictions. The grey guide lines are the best quality and the best neutrality that any method reached.
 
     Parameters
     ----------
@@ -164,9 +172,13 @@ def tradeoff_panel(
         color = style(k)["color"]
         if dominated:
             others = means[(means["method"] == name) & ~means["non_dominated"]]
-            ax.plot(others[quality], others[risk], color=color, marker=".", linestyle="", alpha=0.35, zorder=1)
+            ax.plot(
+                others[quality], others[risk], color=color, marker=".", linestyle="", alpha=0.35, zorder=1
+            )
         if not own.empty:
-            single = bool(own["eta"].isna().all())  # no parameter, one point: hollow, and on top of the curves
+            single = bool(
+                own["eta"].isna().all()
+            )  # no parameter, one point: hollow, and on top of the curves
             ax.plot(
                 own[quality],
                 own[risk],
@@ -179,7 +191,11 @@ def tradeoff_panel(
                 alpha=0.9,
                 label=_label(name, own),
             )
-    ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk), title=NAMES.get(str(dataset), str(dataset)))
+    ax.set(
+        xlabel=AXIS.get(quality, quality),
+        ylabel=AXIS.get(risk, risk),
+        title=NAMES.get(str(dataset), str(dataset)),
+    )
     ax.margins(0.08)
     finish(ax)
     return ax
@@ -193,7 +209,12 @@ def _label(name: str, rows: Any) -> str:
 
 
 def figure_2(
-    table: Any, axes: Any = None, *, quality: str = "auc", risk: str = "neutrality_risk", dominated: bool = False
+    table: Any,
+    axes: Any = None,
+    *,
+    quality: str = "auc",
+    risk: str = "neutrality_risk",
+    dominated: bool = False,
 ) -> Any:
     """Draw figure 2 of the paper, one panel a data set, in the table's order.
 

@@ -6,17 +6,19 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.figure_style import axes_or_new, finish, grid, style
 from nerm.plots.paper_figures import AXIS
+from nerm.plots.style import axes_or_new, finish, grid, style
 from nerm.typing import Floats
 
 
-def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: Any = None, axes: Any = None) -> Any:
+def eta_path(
+    solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: Any = None, axes: Any = None
+) -> Any:
     """Draw what happens along a path of neutrality weights.
 
-    Three panels: the risk, the regularizer and the neutrality term without their weights; the two sides C+ and C- of
-    the first neutrality term; and theta, the weight of C+ in the optimum's maximum. eta = 0 is drawn at the left edge
-    of the logarithmic axis.
+    Three panels: the risk, the regularizer and the neutrality term without their weights; the two sides C+
+    and C- of the first neutrality term; and theta, the weight of C+ in the optimum's maximum. eta = 0 is
+    drawn at the left edge of the logarithmic axis.
 
     Parameters
     ----------
@@ -52,7 +54,10 @@ def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: 
     curves = [(labels[t.kind], [each[j].value for each in terms]) for j, t in enumerate(terms[0])]
     _curves(axes[0], etas, curves, "term, unweighted")
     first = next(j for j, t in enumerate(terms[0]) if t.kind == "neutrality")
-    sides = [("$C^+$", [each[first].plus for each in terms]), ("$C^-$", [each[first].minus for each in terms])]
+    sides = [
+        ("$C^+$", [each[first].plus for each in terms]),
+        ("$C^-$", [each[first].minus for each in terms]),
+    ]
     _curves(axes[1], etas, sides, "side of the neutrality term")
     # At eta = 0 theta weighs nothing: any value is optimal, so none is shown.
     theta = [
@@ -71,7 +76,9 @@ def eta_path(solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: 
     return axes
 
 
-def coefficient_path(solutions: Sequence[Any], names: Sequence[str] | None = None, ax: Any = None, top: int = 7) -> Any:
+def coefficient_path(
+    solutions: Sequence[Any], names: Sequence[str] | None = None, ax: Any = None, top: int = 7
+) -> Any:
     """Draw the coefficients w_j against the neutrality weight.
 
     Parameters
@@ -131,7 +138,9 @@ def _positions(etas: Floats) -> Floats:
     return np.where(etas > 0, etas, (positive.min() if len(positive) else 1.0) / 10**0.5)
 
 
-def _curves(ax: Any, etas: Floats, curves: Sequence[tuple[str, Any]], label: str, legend: str = "inside") -> None:
+def _curves(
+    ax: Any, etas: Floats, curves: Sequence[tuple[str, Any]], label: str, legend: str = "inside"
+) -> None:
     order = np.argsort(etas, kind="stable")
     x = _positions(etas)
     for k, (name, values) in enumerate(curves):

@@ -22,8 +22,8 @@ LIMITS = (0.05, 0.02)  # of the neutral models beside it
 def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress = silent) -> Study:
     """Return a study of given scores: the scores, the same with group thresholds, and neutral models of the inputs.
 
-    All are measured on all rows: neutral models by cross-validation, and thresholds that give every group the positive
-    rate of the scores on the rows that they were set on.
+    All are measured on all rows: neutral models by cross-validation, and thresholds that give every group the
+    positive rate of the scores on the rows that they were set on.
 
     Parameters
     ----------
@@ -47,7 +47,10 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
         notes.append("decisions without scores cannot be moved by thresholds")
     how = "all rows, which are taken to be new to the audited model"
     if task.inputs:
-        rows, pairs = TaskRows(task, settings), folds(task, FOLDS if len(task) <= CROSS_VALIDATED else 2, settings.seed)
+        rows, pairs = (
+            TaskRows(task, settings),
+            folds(task, FOLDS if len(task) <= CROSS_VALIDATED else 2, settings.seed),
+        )
         surrogate = choose_surrogate(rows, np.arange(len(task)), LIMITS, progress)
         found, unmet = cross_validated(rows, pairs, settings.levels, surrogate, progress)
         notes += unmet
@@ -100,4 +103,6 @@ def _point(
     bounds: tuple[Statement, ...] = (),
 ) -> Point:
     facts: dict[str, Any] = {"level": level, "model": None, "training": {}, "statements": bounds}
-    return point_of(task, scores, given, settings, collapse=collapse_of(task, scores), command="", name=name, **facts)
+    return point_of(
+        task, scores, given, settings, collapse=collapse_of(task, scores), command="", name=name, **facts
+    )

@@ -47,10 +47,14 @@ def calibration_of(task: TableTask, probability: Floats) -> tuple[Calibration, .
     for name, among in task.groups.items():
         rows = np.flatnonzero(among)
         rows = rows[np.argsort(probability[rows], kind="stable")]
-        bins = [_bin(task, probability, part) for part in np.array_split(rows, min(BINS, len(rows))) if len(part)]
+        bins = [
+            _bin(task, probability, part) for part in np.array_split(rows, min(BINS, len(rows))) if len(part)
+        ]
         if bins:
             every = _bin(task, probability, rows)
-            found.append(Calibration(name, len(rows), every.said, every.came_true, every.interval, tuple(bins)))
+            found.append(
+                Calibration(name, len(rows), every.said, every.came_true, every.interval, tuple(bins))
+            )
     return tuple(found)
 
 

@@ -52,7 +52,9 @@ class Axis:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
 
-def axis(values: Sequence[float], start: float, end: float, *, steps: int = 5, from_zero: bool = False) -> Axis:
+def axis(
+    values: Sequence[float], start: float, end: float, *, steps: int = 5, from_zero: bool = False
+) -> Axis:
     """Return an axis that shows all values with a margin, on round ticks.
 
     Parameters
@@ -122,7 +124,11 @@ def place_labels(
     labels: list[Label | None] = [None] * len(names)
     for k in order:
         taken = [label.box for label in labels if label]
-        free = (label for label in _candidates(names[k], *places[k]) if _is_free(label.box, frame, obstacles, taken))
+        free = (
+            label
+            for label in _candidates(names[k], *places[k])
+            if _is_free(label.box, frame, obstacles, taken)
+        )
         labels[k] = next(free, None)
     return labels
 
@@ -173,7 +179,8 @@ def front_svg(study: Study, *, clickable: bool, frame: Frame = WIDE) -> str:
     study
         What to draw.
     clickable
-        Make each point a radio button of the page and the limit a slider; otherwise the drawing brings its own style.
+        Make each point a radio button of the page and the limit a slider; otherwise the drawing brings its
+        own style.
     frame
         Its size.
     """
@@ -189,8 +196,13 @@ def front_svg(study: Study, *, clickable: bool, frame: Frame = WIDE) -> str:
     names = [point.label for point in study.points] + [""] * len(study.others)
     limit = math.ceil(1000 * sizes[study.chosen]) / 1000
     order = [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])]
-    labels = place_labels(names, places, order, 0 if study.audited else n, frame, y.at(limit) if clickable else -1)
-    methods = ["a model" if study.audited else NEUTRAL, *dict.fromkeys(other.method for other in study.others)]
+    labels = place_labels(
+        names, places, order, 0 if study.audited else n, frame, y.at(limit) if clickable else -1
+    )
+    methods = [
+        "a model" if study.audited else NEUTRAL,
+        *dict.fromkeys(other.method for other in study.others),
+    ]
     legend = _legend(methods, frame)
     return render(
         "front.svg.j2",

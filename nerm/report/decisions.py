@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nerm import metrics
-from nerm.collapse import collapse
 from nerm.intervals import FEW, Interval, absolute_interval, difference_interval, rate_interval
+from nerm.neutralize.collapse import collapse
 from nerm.tables.roles import TableTask
 from nerm.typing import Bools, Floats
 
@@ -198,9 +198,13 @@ def _of_odds(decided: Bools, wanted: Bools, favoured: Bools) -> Interval:
 
 #: (decided, wanted, favoured) -> interval, by the measure's name.
 INTERVALS: dict[str, Callable[[Bools, Bools, Bools], Interval]] = {
-    "accuracy": lambda decided, wanted, favoured: rate_interval(*_count(decided == wanted, np.ones_like(wanted))),
+    "accuracy": lambda decided, wanted, favoured: rate_interval(
+        *_count(decided == wanted, np.ones_like(wanted))
+    ),
     "neutrality_risk": _of_agreement,
-    "calders_verwer_score": lambda decided, wanted, favoured: _of_rates(decided, np.ones_like(wanted), favoured),
+    "calders_verwer_score": lambda decided, wanted, favoured: _of_rates(
+        decided, np.ones_like(wanted), favoured
+    ),
     "equal_opportunity_difference": _of_rates,
     "equalized_odds_difference": _of_odds,
 }

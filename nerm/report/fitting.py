@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from nerm.bounds import FitFacts
+from nerm.certify.solution import Solution
 from nerm.defaults import MEASURES
 from nerm.errors import NotNeutralError
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.limits import held_out
 from nerm.experiments.methods import Fit, Fold, Method, attempt
+from nerm.model.objective import Neutrality
 from nerm.neutralize import best_surrogate
 from nerm.neutralize.measures import as_measure
-from nerm.objective import Neutrality
 from nerm.report.decisions import collapse_of
 from nerm.report.settings import Level, Settings
-from nerm.solution import Solution
 from nerm.splitting import hold_out
 from nerm.tables.kinds import NUMBERS, values_of
 from nerm.tables.reading import missing_in
@@ -63,7 +63,11 @@ class TaskRows:
         """Return the recipe of these rows, their matrix, and notes; made once."""
         key = train.tobytes()
         if key not in self._coded:
-            table, nominal, missing = self.task.table.rows(train), self.settings.nominal, self.settings.missing
+            table, nominal, missing = (
+                self.task.table.rows(train),
+                self.settings.nominal,
+                self.settings.missing,
+            )
             learned = table if self.settings.confidence is None else table.rows(~self.promised(train))
             inputs, kinds = self.task.inputs, self.task.kinds
             recipe, notes = learn_recipe(learned, inputs, nominal=nominal, missing=missing, kinds=kinds)
@@ -98,7 +102,9 @@ class TaskRows:
             values = self.task.table[name].copy()
             values[missing_in(values, self.settings.missing)] = np.nan
             kind = self.task.kinds.get(name, NUMBERS)
-            columns[name] = values if name in self.settings.nominal else values_of(self.task.table, name, kind)
+            columns[name] = (
+                values if name in self.settings.nominal else values_of(self.task.table, name, kind)
+            )
         return pd.DataFrame(columns)
 
 
@@ -129,7 +135,9 @@ class FittedModel:
     @property
     def surrogate(self) -> Any:
         """What the neutrality terms are made of, None where there are none."""
-        terms = (t.term.surrogate for t in self.solution.problem.objective.terms if isinstance(t.term, Neutrality))
+        terms = (
+            t.term.surrogate for t in self.solution.problem.objective.terms if isinstance(t.term, Neutrality)
+        )
         return next(terms, None)
 
     @property
@@ -144,7 +152,9 @@ class FittedModel:
 
     def score(self, X: Matrix) -> Floats:
         """Return f of coded rows (n, d), (n,)."""
-        return np.asarray((self.solution if self.classifier is None else self.classifier).decision_function(X))
+        return np.asarray(
+            (self.solution if self.classifier is None else self.classifier).decision_function(X)
+        )
 
     def facts(self) -> FitFacts:
         """Return what the bounds need to know."""
@@ -159,13 +169,15 @@ class TableFit:
     Attributes
     ----------
     rows, train, test
-        The rows, those that were fitted on, and those that measure: all rows for both where none were held out.
+        The rows, those that were fitted on, and those that measure: all rows for both where none were held
+        out.
     recipe, model
         The coding, and the model of coded rows.
     scores
         Of the test rows, (m,).
     collapse
-        Says that the model is nearly constant or that its positive rate collapsed, judged on the training rows.
+        Says that the model is nearly constant or that its positive rate collapsed, judged on the training
+        rows.
     notes
         On what was missing, left out or guessed.
     """
@@ -190,7 +202,9 @@ class TableFit:
         return None if self.test is self.train else (self.scores, self.measured.v)
 
 
-def fit_table(task: TableTask, settings: Settings, level: Level, share: float, progress: Progress = silent) -> TableFit:
+def fit_table(
+    task: TableTask, settings: Settings, level: Level, share: float, progress: Progress = silent
+) -> TableFit:
     """Fit on the training rows and score the others.
 
     Parameters
@@ -217,7 +231,9 @@ def fit_table(task: TableTask, settings: Settings, level: Level, share: float, p
     collapse = None
     if model.classifier.collapse_ is not None:  # once more in the words of the table
         plain = Level(eta=0.0)
-        collapse = collapse_of(task.rows(train), model.score(X), lambda: fit_level(rows, train, plain).score(X))
+        collapse = collapse_of(
+            task.rows(train), model.score(X), lambda: fit_level(rows, train, plain).score(X)
+        )
     return TableFit(rows, train, test, recipe, model, model.score(X_test), collapse, (*notes, *more))
 
 
@@ -256,7 +272,11 @@ def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto"
     names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
     asked: dict[str, Any] = {"eta": level.eta or 0.0}
     if level.limit is not None:
-        asked = {"limit": level.limit, "measure": MEASURES[settings.measure], "confidence": settings.confidence}
+        asked = {
+            "limit": level.limit,
+            "measure": MEASURES[settings.measure],
+            "confidence": settings.confidence,
+        }
     given = {name: getattr(settings, name) for name in names} | asked
     counted = y if "confidence" not in asked or settings.confidence is None else y[~rows.promised(train)]
     classifier = NERMClassifier(**given, surrogate=surrogate, class_weight=settings.class_weights(counted))
@@ -266,7 +286,9 @@ def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto"
     return FittedModel(level, classifier.solutions_[0], classifier)
 
 
-def choose_surrogate(rows: TaskRows, train: Ints, limits: Sequence[float], progress: Progress = silent) -> Any:
+def choose_surrogate(
+    rows: TaskRows, train: Ints, limits: Sequence[float], progress: Progress = silent
+) -> Any:
     """Return the surrogate that serves limits best, compared on at most `SAMPLE` training rows and the first term.
 
     Parameters
@@ -320,7 +342,9 @@ def fit_levels(
         # A path's weight is the sum over the terms; here each has the weight that was asked for.
         totals = [eta * len(rows.task.terms) for eta in etas]
         solutions = problem.path(totals, solver=settings.solver, tol=settings.tol)
-        return {level: FittedModel(level, solution) for level, solution in zip(levels, solutions, strict=True)}, notes
+        return {
+            level: FittedModel(level, solution) for level, solution in zip(levels, solutions, strict=True)
+        }, notes
     models = {}
     for level in levels:
         progress(f"{level.label} on {len(train):,} rows")

@@ -36,7 +36,9 @@ def render_page(study: Study, command: str = "") -> str:
         task=study.task,
         settings=study.settings,
         plain=study.points[0],
-        charts=[Markup(front_svg(study, clickable=True, frame=frame)) for frame in (WIDE, NARROW)],  # escaped inside
+        charts=[
+            Markup(front_svg(study, clickable=True, frame=frame)) for frame in (WIDE, NARROW)
+        ],  # escaped inside
         style=Markup(style() + file_text("report.css")),
         script=Markup(file_text("report.js")),
         coefficients=[_coefficients(study, point) for point in study.points],
@@ -109,7 +111,9 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
 def _short(study: Study, name: str) -> str:
     """Return the name of a group without its column, where there are several and all of one column."""
     groups, prefix = study.task.groups, f"{study.task.viewpoint.column} = "
-    return name.removeprefix(prefix) if len(groups) > 2 and all(g.startswith(prefix) for g in groups) else name
+    return (
+        name.removeprefix(prefix) if len(groups) > 2 and all(g.startswith(prefix) for g in groups) else name
+    )
 
 
 def _before(study: Study) -> str:

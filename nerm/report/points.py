@@ -13,7 +13,15 @@ from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.parameters import atom_name
 from nerm.intervals import Interval
 from nerm.report.calibration import Calibration, calibration_of
-from nerm.report.decisions import Decisions, Difference, Group, decisions_of, differences_of, groups_of, measures_of
+from nerm.report.decisions import (
+    Decisions,
+    Difference,
+    Group,
+    decisions_of,
+    differences_of,
+    groups_of,
+    measures_of,
+)
 from nerm.report.fitting import FittedModel
 from nerm.report.settings import Level, Settings
 from nerm.tables.roles import TableTask
@@ -31,15 +39,15 @@ class Point:
     model
         The shown model: its weight, certificate and coefficients. None for scores that somebody else made.
     measures, training
-        The measures of `nerm.metrics.report` on held-out rows, and on the training rows; of several groups that are set
-        against the rest, the largest in size.
+        The measures of `nerm.metrics.report` on held-out rows, and on the training rows; of several groups
+        that are set against the rest, the largest in size.
     intervals
         By the name of a measure, where it may be (95 %): (low, high). AUC and mutual information have none.
     groups
         Every group with its rates, each with an interval; `few` marks those below 30 rows.
     differences
-        In positive rates: each group against the rest and, with several, the largest between any two groups; each with
-        an interval and `few`.
+        In positive rates: each group against the rest and, with several, the largest between any two groups;
+        each with an interval and `few`.
     calibration
         How well probabilities hold in each group; empty where the loss is not logistic.
     decisions
@@ -147,15 +155,22 @@ def completed(command: str, model: FittedModel) -> str:
     if not command:
         return ""
     surrogate = model.surrogate if model.level.limit is not None else None
-    named = "" if surrogate is None or "--surrogate" in command else f" --surrogate {shlex.quote(atom_name(surrogate))}"
+    named = (
+        ""
+        if surrogate is None or "--surrogate" in command
+        else f" --surrogate {shlex.quote(atom_name(surrogate))}"
+    )
     return f"{command} {model.level.option}{named} --out model.nerm"
 
 
-def held_out_bounds(scores: Floats, held: TableTask, part: Ints, settings: Settings, models: int) -> list[Statement]:
+def held_out_bounds(
+    scores: Floats, held: TableTask, part: Ints, settings: Settings, models: int
+) -> list[Statement]:
     """Return the hold-out bounds.
 
-    They share delta among all models, groups and parts, so that they hold for every model at once: whoever picks one
-    after looking keeps the guarantee. With several parts they are about the mean over the parts' models.
+    They share delta among all models, groups and parts, so that they hold for every model at once: whoever
+    picks one after looking keeps the guarantee. With several parts they are about the mean over the parts'
+    models.
 
     Parameters
     ----------
@@ -178,7 +193,11 @@ def held_out_bounds(scores: Floats, held: TableTask, part: Ints, settings: Setti
             )
         except InvalidInputError:  # a part without one of the groups
             continue
-        note = "no better than the largest possible value, 1" if value >= 1 else f"about {mean}, for all models at once"
+        note = (
+            "no better than the largest possible value, 1"
+            if value >= 1
+            else f"about {mean}, for all models at once"
+        )
         sample = max(abs(measure(scores, v)) for v in held.terms.values())
         statements.append(Statement(quantity, "held-out rows", sample, min(value, 1.0), "", value >= 1, note))
     return statements

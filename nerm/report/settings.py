@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS, MEASURES, WORDS
-from nerm.objective import Neutrality, Risk
+from nerm.model.objective import Neutrality, Risk
 from nerm.tables.reading import MISSING
 from nerm.typing import Array, Floats, Matrix
 
@@ -69,12 +69,13 @@ class Settings:
     etas
         If there are any: the neutrality weights of a trade-off, in place of limits.
     measure, confidence
-        What a limit is about (a key of `nerm.defaults.MEASURES`), and with which probability it is to hold on new rows.
+        What a limit is about (a key of `nerm.defaults.MEASURES`), and with which probability it is to hold on
+        new rows.
     lam, loss, surrogate, regularizer, kernel, weights, solver, tol
         As in `nerm.NERMClassifier`.
     class_weight
-        "balanced": both classes count the same; "root": the square roots of these weights, so that a rare class counts
-        more; None: every row the same.
+        "balanced": both classes count the same; "root": the square roots of these weights, so that a rare
+        class counts more; None: every row the same.
     seed
         Of every split.
     delta
@@ -148,7 +149,9 @@ class Settings:
         weights = self.class_weights(y)
         weight = None if weights is None else np.where(y > 0, weights[1.0], weights[-1.0])
         viewpoint = dict(terms) if len(terms) > 1 else next(iter(terms.values()))
-        return self.objective(tuple(terms)).on(X, y, viewpoint=viewpoint, kernel=self._kernel, sample_weight=weight)
+        return self.objective(tuple(terms)).on(
+            X, y, viewpoint=viewpoint, kernel=self._kernel, sample_weight=weight
+        )
 
     @property
     def _kernel(self) -> str | None:

@@ -93,7 +93,9 @@ class Study:
         if self.audited:
             return self._audit_sentence()
         if all(point.collapse for point in self.points):
-            return "No model is recommended: every one here is nearly constant, or its positive rate collapsed."
+            return (
+                "No model is recommended: every one here is nearly constant, or its positive rate collapsed."
+            )
         if now.collapse:
             return f"{now.label} is not recommended; look at another model."
         if plain.collapse:
@@ -153,9 +155,10 @@ def run_study(
     task, settings
         The rows and the model.
     fit
-        A model that was fitted already: it is the point at its level, the one to point at, and its held-out rows
-        measure all points. By default the choice is, on held-out rows and among the models that did not collapse and
-        whose AUC is within `settings.budget` of the plain model's, the tightest limit (of weights, the most neutral).
+        A model that was fitted already: it is the point at its level, the one to point at, and its held-out
+        rows measure all points. By default the choice is, on held-out rows and among the models that did not
+        collapse and whose AUC is within `settings.budget` of the plain model's, the tightest limit (of
+        weights, the most neutral).
     every_method
         Whether to run the published neutral methods too, and not only logistic regression.
     progress
@@ -172,14 +175,18 @@ def run_study(
     surrogate = None if fit is None else fit.model.surrogate
     if limits and surrogate is None:
         surrogate = choose_surrogate(rows, shown, limits, progress)
-    models, failed = fit_levels(rows, shown, [level for level in levels if level not in known], surrogate, progress)
+    models, failed = fit_levels(
+        rows, shown, [level for level in levels if level not in known], surrogate, progress
+    )
     models |= known
     methods = [logistic_regression()]
     if every_method:
         methods += [replace(METHODS[name], etas=weights) for name, weights in PUBLISHED.items()]
     part, others, more = _held_out_scores(rows, pairs, methods, progress)
     if len(pairs) > 1:  # the shown models have seen the rows of every part
-        scores, unmet = cross_validated(rows, pairs, [one for one in levels if one in models], surrogate, progress)
+        scores, unmet = cross_validated(
+            rows, pairs, [one for one in levels if one in models], surrogate, progress
+        )
     else:
         X_test = rows.parts("one-hot", *pairs[0])[1]
         scores, unmet = {level: model.score(X_test) for level, model in models.items()}, []
@@ -221,7 +228,11 @@ def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[l
 
 
 def cross_validated(
-    rows: TaskRows, pairs: Sequence[tuple[Ints, Ints]], levels: Sequence[Level], surrogate: Any, progress: Progress
+    rows: TaskRows,
+    pairs: Sequence[tuple[Ints, Ints]],
+    levels: Sequence[Level],
+    surrogate: Any,
+    progress: Progress,
 ) -> tuple[dict[Level, Floats], list[str]]:
     """Return scores of every row by a model that has not seen it, for the levels that can be met in every part.
 
@@ -236,7 +247,9 @@ def cross_validated(
     """
     found = {level: np.full(len(rows.y), np.nan) for level in levels}
     for k, (train, test) in enumerate(pairs):
-        models, _ = fit_levels(rows, train, levels, surrogate, _within(progress, f"part {k + 1} of {len(pairs)}"))
+        models, _ = fit_levels(
+            rows, train, levels, surrogate, _within(progress, f"part {k + 1} of {len(pairs)}")
+        )
         levels = list(models)  # what one part cannot meet is left out, so the others need not try
         X_test = rows.parts("one-hot", train, test)[1]
         for level, model in models.items():
@@ -272,7 +285,11 @@ def _held_out_scores(
                 else:
                     scores[test] = fit.scores
     seen = part >= 0
-    return part, {key: values[seen] for key, values in found.items() if np.isfinite(values[seen]).all()}, notes
+    return (
+        part,
+        {key: values[seen] for key, values in found.items() if np.isfinite(values[seen]).all()},
+        notes,
+    )
 
 
 def _how_measured(task: TableTask, pairs: Sequence[tuple[Ints, Ints]]) -> str:
@@ -285,17 +302,30 @@ def _how_measured(task: TableTask, pairs: Sequence[tuple[Ints, Ints]]) -> str:
 
 
 def _points(
-    rows: TaskRows, shown: Ints, part: Ints, models: Sequence[FittedModel], scores: dict[Level, Floats], command: str
+    rows: TaskRows,
+    shown: Ints,
+    part: Ints,
+    models: Sequence[FittedModel],
+    scores: dict[Level, Floats],
+    command: str,
 ) -> tuple[Point, ...]:
     """Return one point a model: fitted on the rows `shown`, measured by scores of the rows in a part."""
     _, X, _ = rows.coded(shown)
-    settings, fitted, held, part = rows.settings, rows.task.rows(shown), rows.task.rows(part >= 0), part[part >= 0]
+    settings, fitted, held, part = (
+        rows.settings,
+        rows.task.rows(shown),
+        rows.task.rows(part >= 0),
+        part[part >= 0],
+    )
     training, plain = [model.score(X) for model in models], scores[models[0].level]
     points = []
     for model, seen in zip(models, training, strict=True):
         values = scores[model.level]
         collapse = collapse_of(fitted, seen, lambda: training[0]) or collapse_of(held, values, lambda: plain)
-        bounds = (*held_out_bounds(values, held, part, settings, len(models)), *theorems(model, settings.delta))
+        bounds = (
+            *held_out_bounds(values, held, part, settings, len(models)),
+            *theorems(model, settings.delta),
+        )
         facts = {"statements": bounds, "collapse": collapse, "command": completed(command, model)}
         trained = measures_of(fitted, seen).values
         points.append(
@@ -307,7 +337,8 @@ def _points(
 def _choice(points: Sequence[Point], settings: Settings) -> int:
     """Return the tightest limit (of weights, the most neutral) with a held-out AUC within the budget.
 
-    A point that collapsed is not chosen, nor one that is less neutral than the plain model; 0 if no other can be.
+    A point that collapsed is not chosen, nor one that is less neutral than the plain model; 0 if no other can
+    be.
     """
     least, aims = points[0].measures["auc"] - settings.budget, [point.aim(settings) for point in points]
     sound = [k for k, p in enumerate(points) if p.collapse is None and p.measures["auc"] >= least]

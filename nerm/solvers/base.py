@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from nerm import clock
+from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
-from nerm.problem import Problem
-from nerm.solution import Answer
+from nerm.model.problem import Problem
+from nerm.solvers import clock
 
 OWN_PACKAGE = "nerm-learn"
 
@@ -37,7 +37,11 @@ class Session(ABC):
         return False
 
     def answers(
-        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self,
+        problems: Sequence[Problem],
+        accuracy: float,
+        options: dict[str, Any],
+        until: float = clock.NEVER,
     ) -> Iterator[Answer]:
         """Solve relatives that differ in their weights only, one answer each, in their order: each is next to the last.
 
@@ -50,8 +54,8 @@ class Session(ABC):
 class Solver(ABC):
     """One way to solve. `name` is what users type, `package` the distribution it needs.
 
-    A solver says what it needs, names the obstacle in a problem that it cannot take, and opens a session that answers
-    with a hypothesis and, if it has them, multipliers; `nerm.solvers` judges the answer.
+    A solver says what it needs, names the obstacle in a problem that it cannot take, and opens a session that
+    answers with a hypothesis and, if it has them, multipliers; `nerm.solvers` judges the answer.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on([[0.0], [1.0]], [-1, 1])
@@ -67,8 +71,12 @@ class Solver(ABC):
     package: str
     rank: ClassVar[int | None] = None  # its place among those that "auto" asks; None: only when it is named
     takes_constraints: ClassVar[bool] = False  # else one limit is met by a search over its weight
-    is_bounded: ClassVar[bool] = False  # its time follows from the size of a problem, whatever is hard about it
-    keeps_time: bool = False  # its sessions take the moment `until` (`nerm.clock`); others are stopped from outside
+    is_bounded: ClassVar[bool] = (
+        False  # its time follows from the size of a problem, whatever is hard about it
+    )
+    keeps_time: bool = (
+        False  # its sessions take the moment `until` (`nerm.solvers.clock`); others are stopped from outside
+    )
 
     def installed(self) -> bool:
         """Whether its package is here, found without importing it."""
@@ -151,8 +159,8 @@ class OwnSolver(NermSolver, Session):
 def in_a_row(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
     """Return an order in which each of several relatives is next to the one before.
 
-    From the strongest regularization to the weakest, and through the neutrality weights up and down in turn, or without
-    turning up each time.
+    From the strongest regularization to the weakest, and through the neutrality weights up and down in turn,
+    or without turning up each time.
     """
     lams = [sum(weight for weight, _ in problem.regularizers) for problem in problems]
     order = list[int]()
@@ -167,7 +175,9 @@ def limit(until: float) -> dict[str, Any]:
     return {} if until == clock.NEVER else {"until": until}
 
 
-def check_options(solver: str, options: dict[str, Any], function: Callable[..., Any], taken: set[str]) -> None:
+def check_options(
+    solver: str, options: dict[str, Any], function: Callable[..., Any], taken: set[str]
+) -> None:
     """Refuse an option that the function behind a solver does not have as a parameter, or that is taken."""
     known = set(inspect.signature(function).parameters) - taken
     for name in options:

@@ -1,10 +1,11 @@
 """The convex-concave procedure: a stationary point of an objective with differences of convex functions.
 
-From the convex relaxation, the tangent at f = 0, or from a given start: every step solves the convex problem that
-touches the objective at the last hypothesis from above (`nerm.convexify`), certified like any other. So the objective
-never rises. A step is prolonged as long as that lowers the objective. Rows come to rest on the bends of what is
-subtracted, where many tangents touch and the step knows one: when the objective falls no more, one step is taken with
-the tangent a little beyond, at a larger f, and only if that does not help either, the point counts as stationary.
+From the convex relaxation, the tangent at f = 0, or from a given start: every step solves the convex problem
+that touches the objective at the last hypothesis from above (`nerm.solvers.convexify`), certified like any
+other. So the objective never rises. A step is prolonged as long as that lowers the objective. Rows come to
+rest on the bends of what is subtracted, where many tangents touch and the step knows one: when the objective
+falls no more, one step is taken with the tangent a little beyond, at a larger f, and only if that does not
+help either, the point counts as stationary.
 """
 
 from collections.abc import Callable
@@ -13,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from nerm import clock
-from nerm.certificate import NOT_CONVEX, Certificate
-from nerm.convexify import convexified, differences
+from nerm.certify.certificate import NOT_CONVEX, Certificate
+from nerm.certify.solution import Solution, Status
 from nerm.errors import InvalidInputError
-from nerm.problem import Problem
-from nerm.solution import Solution, Status
+from nerm.model.problem import Problem
+from nerm.solvers import clock
 from nerm.solvers.base import in_a_row
+from nerm.solvers.convexify import convexified, differences
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
@@ -29,16 +30,22 @@ LONGEST = 30  # doublings of a step
 NOTHING = (Status.FAILED, Status.INFEASIBLE)  # of a step: there is no next one
 
 Hypothesis = tuple[Floats, float]
-Solve = Callable[[Problem, float], Solution]  # of a convex problem, until a moment of `nerm.clock`
+Solve = Callable[[Problem, float], Solution]  # of a convex problem, until a moment of `nerm.solvers.clock`
 
 
 def stationary_points(
-    problems: list[Problem], solve: Solve, tol: float, until: float, *, start: Any = None, max_steps: int = 100
+    problems: list[Problem],
+    solve: Solve,
+    tol: float,
+    until: float,
+    *,
+    start: Any = None,
+    max_steps: int = 100,
 ) -> list[Solution]:
     """Run the procedure on relatives, each from the last.
 
-    On German a path upwards ends lower than one downwards, or than the relaxation of every weight, and needs two steps
-    for most. `start` is (coef, intercept) on the given rows.
+    On German a path upwards ends lower than one downwards, or than the relaxation of every weight, and needs
+    two steps for most. `start` is (coef, intercept) on the given rows.
     """
     if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise InvalidInputError("'start' must be a hypothesis", repr(start), "Pass (coef, intercept)")
@@ -73,7 +80,9 @@ class _Procedure:
         while len(self.steps) < self.max_steps and not settled:
             step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.until)
             found = self.problem.checked(step.coef, step.intercept)
-            found, value = self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
+            found, value = (
+                self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
+            )
             falls = lowest - value > FALL * self.tol * abs(value)
             if value < lowest or not np.isfinite(lowest):
                 best, lowest = found, value
@@ -155,5 +164,9 @@ class _Procedure:
     def _reason(self, *, settled: bool, certified: bool) -> str:
         gap = max(step.certificate.relative_gap for step in self.steps)
         what = "a stationary point" if settled else f"not settled after {len(self.steps)} steps"
-        how = f"every convex step was certified, to {gap:.1e}" if certified else "a convex step was not certified"
+        how = (
+            f"every convex step was certified, to {gap:.1e}"
+            if certified
+            else "a convex step was not certified"
+        )
         return f"{what}: {NOT_CONVEX}; {how}"

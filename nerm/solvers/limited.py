@@ -1,10 +1,10 @@
 """One limit C(f) <= t by a solver that knows no constraints: a search over the weight eta of C.
 
 With p(eta) the optimum of the objective + eta C, the dual of the limited problem is max over eta >= 0 of
-p(eta) - eta t, concave with slope C(f_eta) - t (MATHEMATICS, section 11). Every eta gives a bound from below. From
-above the segment between the solutions on either side of the limit does: f = (1 - s) f_low + s f_high with the smallest
-s that satisfies the limit. The same mixture of their multipliers is a dual point, so both errors are of second order in
-the width of the bracket.
+p(eta) - eta t, concave with slope C(f_eta) - t (MATHEMATICS, section 11). Every eta gives a bound from below.
+From above the segment between the solutions on either side of the limit does: f = (1 - s) f_low + s f_high
+with the smallest s that satisfies the limit. The same mixture of their multipliers is a dual point, so both
+errors are of second order in the width of the bracket.
 """
 
 from dataclasses import dataclass, replace
@@ -12,17 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from nerm import clock
-from nerm.blocks import shares
-from nerm.certificate import dual_point
-from nerm.multipliers import Multipliers
-from nerm.problem import Problem
-from nerm.solution import Answer
+from nerm.certify.certificate import dual_point
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.solution import Answer
+from nerm.model.blocks import shares
+from nerm.model.problem import Problem
+from nerm.solvers import clock
 from nerm.solvers.base import Session, Solver, limit
 from nerm.typing import Floats
 
 MOST_SOLVES = 40
-LARGEST = 1e9  # weight relative to the first guess, beyond which rounding hides the objective behind the limit
+LARGEST = (
+    1e9  # weight relative to the first guess, beyond which rounding hides the objective behind the limit
+)
 INNER = 0.2  # the share of the tolerance that a single solve may use up
 ROUGH = 1e-5  # the relative gap of a solve while there is no bracket
 GROWTH = 5.0  # of eta until there is one
@@ -48,7 +50,9 @@ class LimitedSession(Session):
     def __init__(self, solver: Solver, problem: Problem) -> None:
         self._session = solver.open(problem.relaxed([1.0]))
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
         """Search for the weight of the limit; the session remembers the last solutions."""
         try:
             return _Search(self._session, problem, accuracy, options, until).run()
@@ -133,8 +137,8 @@ class _Search:
     def _first(self, low: Solved) -> float:
         """Return a first guess.
 
-        p(eta) <= P(0) + eta C(0) bounds the right eta by (P(0) - p(0)) / (t - C(0)); C falls from C(f_0) towards its
-        least value about like 1 / (1 + k eta).
+        p(eta) <= P(0) + eta C(0) bounds the right eta by (P(0) - p(0)) / (t - C(0)); C falls from C(f_0)
+        towards its least value about like 1 / (1 + k eta).
         """
         room = max(self.limit - self.at_zero, 1e-6 * (low.limited - self.limit))
         most = max(self.problem.value_at_zero() - low.value, 1e-12 * abs(low.value)) / room
@@ -143,8 +147,8 @@ class _Search:
     def _next(self, low: Solved, high: Solved | None, last: Solved) -> float:
         """Return the next eta: where the cubic through both values and slopes of the dual has its maximum.
 
-        An end that moved twice is near already, and the other keeps the bracket wide: then the step goes beyond that
-        point by half of what is left on the shorter side.
+        An end that moved twice is near already, and the other keeps the bracket wide: then the step goes
+        beyond that point by half of what is left on the shorter side.
         """
         if high is None:
             return GROWTH * low.eta

@@ -1,9 +1,9 @@
 """Kernel problems through the linear engine: a pivoted Cholesky factor of the Gram matrix takes the place of the data.
 
-With K = Z Z' + E the problem is linear on the rows of Z, and its w is the kernel expansion K c with c on the pivots,
-exactly (`nerm.pivoted_cholesky`). E concerns the dual bound alone, which is computed against the *true* kernel:
-leaving it out costs about (mu/2) c'Ec with forces c / (n mu), so the factor stops where its diagonal is below
-accuracy * n mu.
+With K = Z Z' + E the problem is linear on the rows of Z, and its w is the kernel expansion K c with c on the
+pivots, exactly (`nerm.solvers.linalg.pivoted_cholesky`). E concerns the dual bound alone, which is computed
+against the *true* kernel: leaving it out costs about (mu/2) c'Ec with forces c / (n mu), so the factor stops
+where its diagonal is below accuracy * n mu.
 """
 
 import time
@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm import clock
-from nerm.hypothesis import GRAM_LIMIT, KernelHypothesis
-from nerm.problem import Problem
-from nerm.solution import Answer
+from nerm.certify.solution import Answer
+from nerm.model.hypothesis import GRAM_LIMIT, KernelHypothesis
+from nerm.model.problem import Problem
+from nerm.solvers import clock
 from nerm.solvers.base import NermSolver, Session
-from nerm.solvers.interior_point import iteration_limit, obstacle_in_terms, squared_norm
+from nerm.solvers.interior_point.solver import iteration_limit, obstacle_in_terms, squared_norm
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class LowRankSession(Session):
 
     def _prepare(self, fineness: float, until: float) -> None:
         """Factor so that every diagonal entry of E is at most `fineness`, or rounding, or until time is up."""
-        from nerm.engine import Engine
-        from nerm.pivoted_cholesky import pivoted_cholesky
+        from nerm.solvers.interior_point import Engine
+        from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
 
         if self._fineness <= fineness:
             return
@@ -78,12 +78,18 @@ class LowRankSession(Session):
             self._engine.blocks = problem.blocks
         return True
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
         """Solve one problem."""
         return next(self.answers([problem], accuracy, options, until))
 
     def answers(
-        self, problems: Sequence[Problem], accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self,
+        problems: Sequence[Problem],
+        accuracy: float,
+        options: dict[str, Any],
+        until: float = clock.NEVER,
     ) -> Iterator[Answer]:
         """Factor, in half of the time at most, solve the linear problems, and go back to the kernel."""
         limit = iteration_limit(options, "low-rank")

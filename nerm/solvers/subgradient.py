@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nerm import clock
-from nerm.problem import Problem
-from nerm.solution import Answer
+from nerm.certify.solution import Answer
+from nerm.model.problem import Problem
+from nerm.solvers import clock
 from nerm.solvers.base import check_options
 from nerm.solvers.svm_qp import NeutralSVMSolver
 from nerm.validation import as_positive
@@ -19,7 +19,9 @@ class Subgradient(NeutralSVMSolver):
     name: str = "subgradient"
     keeps_time = True
 
-    def answer(self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER) -> Answer:
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
         """Run until the gap or the number of steps is reached, or time is up."""
         from nerm.svm.subgradient import descend
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nerm.atoms.hinge import Hinge
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.problem import Problem
-from nerm.solution import Answer
+from nerm.certify.solution import Answer
+from nerm.model.problem import Problem
 from nerm.solvers.base import OwnSolver
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ class NeutralSVMSolver(OwnSolver):
         """Name the first thing that a neutral SVM does not have."""
         if problem.one_sided:
             return "a neutrality term of one side"
-        risks = [factor for factor, block in zip(problem.factors, problem.blocks, strict=True) if block.side == 0]
+        risks = [
+            factor for factor, block in zip(problem.factors, problem.blocks, strict=True) if block.side == 0
+        ]
         if len(risks) != 1 or not risks[0] > 0:
             return f"{len(risks)} risks, {sum(factor > 0 for factor in risks)} of positive weight"
         for block in problem.blocks:

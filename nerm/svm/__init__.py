@@ -1,6 +1,7 @@
 """The neutral SVM as explicit quadratic programmes, and the paper's own algorithms, corrected.
 
-Arguments are in the paper's sum form, solutions in the package's mean form: values in sum form are n times theirs.
+Arguments are in the paper's sum form, solutions in the package's mean form: values in sum form are n times
+theirs.
 """
 
 from nerm.svm.dual import dual_qp

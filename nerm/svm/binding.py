@@ -5,9 +5,9 @@ The paper writes sums, the package means::
     P(f) = sum_i s_i (1 - y_i f_i)_+  +  (lambda/2) ||w||^2  +  eta max(C^+, C^-),
     C^{+-} = sum_i u_i (1 -+ v_i f_i)_+
 
-is n times Risk(Hinge()) + (lambda/n) SquaredL2() + eta Neutrality(Hinge()). So values in sum form are n times those of
-a `Solution`, scores are the same, and the paper's multipliers are s_i alpha_i, theta eta u_i beta_i^+ and
-(1 - theta) eta u_i beta_i^-: nerm's alpha and beta are shares in [0, 1], theta is nu^+ / eta.
+is n times Risk(Hinge()) + (lambda/n) SquaredL2() + eta Neutrality(Hinge()). So values in sum form are n times
+those of a `Solution`, scores are the same, and the paper's multipliers are s_i alpha_i, theta eta u_i
+beta_i^+ and (1 - theta) eta u_i beta_i^-: nerm's alpha and beta are shares in [0, 1], theta is nu^+ / eta.
 """
 
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ import numpy as np
 
 from nerm.atoms.hinge import Hinge
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.bind import bind
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.kernels import Linear, resolve
-from nerm.objective import Neutrality, Risk
-from nerm.problem import Problem
+from nerm.model.bind import bind
+from nerm.model.kernels import Linear, resolve
+from nerm.model.objective import Neutrality, Risk
+from nerm.model.problem import Problem
 from nerm.svm.published import Shrinkage
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive, as_weights

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.hypothesis import KernelHypothesis
-from nerm.kernels import Linear
-from nerm.problem import Problem
-from nerm.solution import Answer
+from nerm.certify.solution import Answer
+from nerm.model.hypothesis import KernelHypothesis
+from nerm.model.kernels import Linear
+from nerm.model.problem import Problem
 from nerm.svm.binding import neutral_svm, sum_form
 from nerm.svm.qp import QP, answer_of, slices
 from nerm.typing import Floats
@@ -92,7 +92,9 @@ def dual_qp_of(problem: Problem) -> QP:
     rows = slices(a=n, sum=int(problem.intercept), alpha=n, beta_plus=n, beta_minus=n, coupling=coupling)
     I, Y, V, o = sp.identity(n), sp.diags_array(y), sp.diags_array(v), None
     # columns a, alpha, beta_plus, beta_minus, nu; each row of blocks with its lower and upper side
-    lines: list[tuple[list[Any], Any, Any]] = [([I, -Y, -V, V, sp.csc_matrix((n, 2 if exact else 0))], 0.0, 0.0)]
+    lines: list[tuple[list[Any], Any, Any]] = [
+        ([I, -Y, -V, V, sp.csc_matrix((n, 2 if exact else 0))], 0.0, 0.0)
+    ]
     if problem.intercept:
         lines.append(([np.ones((1, n)), o, o, o, o], 0.0, 0.0))
     lines += [([o, I, o, o, o], 0.0, s), ([o, o, I, o, o], 0.0, np.inf), ([o, o, o, I, o], 0.0, np.inf)]

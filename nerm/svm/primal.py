@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.problem import Problem
-from nerm.solution import Answer
+from nerm.certify.solution import Answer
+from nerm.model.problem import Problem
 from nerm.svm.binding import neutral_svm, sum_form
 from nerm.svm.qp import QP, answer_of, slices
 from nerm.typing import Floats
@@ -41,7 +41,8 @@ def primal_qp(
     y, viewpoint : (n,) arrays
         Labels -1/+1 (or any two values), and v.
     lam, eta : float
-        In sum form: the value is n times that of the same problem in mean form, with lam / n and the same eta.
+        In sum form: the value is n times that of the same problem in mean form, with lam / n and the same
+        eta.
     intercept : bool
         Without it the block b is empty.
     sample_weight, neutrality_weight : (n,) arrays, optional

@@ -1,8 +1,8 @@
 """What the printed dual really solves (docs/errata.md, erratum 1): its penalty as a term.
 
 Its constraint beta_i^+ + beta_i^- <= eta u_i, for each row by itself, makes eta sum_i u_i (1 + |v_i f_i|) of
-eta max(C^+, C^-): a pure shrinkage of the scores. With r = beta^+ - beta^- it is one block with one multiplier a row,
-r_i / (eta u_i) in [-1, 1], the form in which pair steps cannot stall.
+eta max(C^+, C^-): a pure shrinkage of the scores. With r = beta^+ - beta^- it is one block with one
+multiplier a row, r_i / (eta u_i) in [-1, 1], the form in which pair steps cannot stall.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from nerm.atoms.margin import Facts, MarginFunction, on_interval
 from nerm.atoms.pinball import Pinball
-from nerm.objective import Neutrality
+from nerm.model.objective import Neutrality
 from nerm.typing import Floats
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.cvxpy_driver import run
+from nerm.certify.solution import Answer, Solution, Stats, judged
+from nerm.cvxpy_backend.driver import run
 from nerm.errors import UnknownNameError
-from nerm.problem import Problem
-from nerm.smo.intercept import best_intercept
-from nerm.smo.segments import Segments
-from nerm.solution import Answer, Solution, Stats, judged
+from nerm.model.problem import Problem
+from nerm.solvers.smo.intercept import best_intercept
+from nerm.solvers.smo.segments import Segments
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
@@ -72,7 +72,8 @@ class QP:
     q, l, u : (N,), (M,) and (M,) arrays
         The linear form, and the lower and upper sides of the rows.
     layout, rows : dict of slices
-        The blocks of x and of the rows of A, by name. One entry a sample is one a distinct row of the problem.
+        The blocks of x and of the rows of A, by name. One entry a sample is one a distinct row of the
+        problem.
     problem : Problem
         The neutral SVM that it solves, in mean form.
 
@@ -158,9 +159,13 @@ class QP:
             (above, operator.le, self.u, 1.0),
         ]
         # cvxpy 1.7 knows no constraints of no rows
-        parts = [(rows, compare(A[rows] @ x, end[rows]), sign) for rows, compare, end, sign in kinds if rows.any()]
+        parts = [
+            (rows, compare(A[rows] @ x, end[rows]), sign) for rows, compare, end, sign in kinds if rows.any()
+        ]
         cost = cp.Minimize(0.5 * cp.quad_form(x, cp.psd_wrap(self.P)) + self.q @ x)
-        claim = run(cp.Problem(cost, [constraint for _, constraint, _ in parts]), solver.lower(), tol, options)
+        claim = run(
+            cp.Problem(cost, [constraint for _, constraint, _ in parts]), solver.lower(), tol, options
+        )
         if x.value is None or any(constraint.dual_value is None for _, constraint, _ in parts):
             return np.full(len(self.q), np.nan), np.full(len(self.l), np.nan), claim
         z = np.zeros(len(self.l))
@@ -172,7 +177,9 @@ class QP:
 def slices(**sizes: int) -> dict[str, slice]:
     """Lay named blocks one after another."""
     ends = np.cumsum(list(sizes.values()))
-    return {name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+    return {
+        name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)
+    }
 
 
 def answer_of(
@@ -180,8 +187,8 @@ def answer_of(
 ) -> Answer:
     """Return the answer with the best multipliers behind forces a and the multipliers nu of the two sums.
 
-    Without a hypothesis it is the kernel expansion of a / lambda, with the best intercept for its scores: that is one
-    even when the solver was stopped early.
+    Without a hypothesis it is the kernel expansion of a / lambda, with the best intercept for its scores:
+    that is one even when the solver was stopped early.
     """
     plus, minus = np.maximum(nu, 0.0)
     segments = Segments(problem, float(plus / (plus + minus)) if plus + minus > 0 else 0.5)
@@ -191,4 +198,6 @@ def answer_of(
     g = problem.hypothesis.scores(coef)
     best, *interval = best_intercept(problem, g) if problem.intercept else (0.0, 0.0, 0.0)
     b = best if np.isnan(b) else b
-    return Answer(coef, b, segments.multipliers(a, g + b), claim=claim, details={"intercept_interval": tuple(interval)})
+    return Answer(
+        coef, b, segments.multipliers(a, g + b), claim=claim, details={"intercept_interval": tuple(interval)}
+    )

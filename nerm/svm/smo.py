@@ -1,11 +1,11 @@
-"""The reference SMO for the neutral SVM's exact dual, and for the published one: `nerm.smo` in the paper's terms."""
+"""The reference SMO for the neutral SVM's exact dual, and for the published one: `nerm.solvers.smo` in the paper's terms."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from nerm.solution import Solution
+from nerm.certify.solution import Solution
 from nerm.svm.binding import neutral_svm
 from nerm.validation import as_nonnegative
 
@@ -39,14 +39,15 @@ def smo(
     kernel : str, callable or Kernel
         With "linear" the solution's `coef` is w, else c = a / lambda.
     variant : {"exact", "published"}
-        "published" solves the printed dual, which is that of a shrinkage problem, kept for research (docs/errata.md).
+        "published" solves the printed dual, which is that of a shrinkage problem, kept for research
+        (docs/errata.md).
     tol : float
         The relative duality gap; at 0 it goes as far as floating point does.
     sample_weight, neutrality_weight : (n,) arrays, optional
         s and u.
     callback : callable, optional
-        Gets a dict (iterations, outer_iterations, primal, dual, gap, violation, in mean form) now and then; returning
-        False stops the search.
+        Gets a dict (iterations, outer_iterations, primal, dual, gap, violation, in mean form) now and then;
+        returning False stops the search.
     cache_mb : float
         Room for rows of the Gram matrix; the whole matrix is formed only when it fits.
     warm_start : Solution, optional

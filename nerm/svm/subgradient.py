@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from nerm import clock
-from nerm.problem import Problem
-from nerm.smo.intercept import best_intercept
-from nerm.smo.segments import Segments
-from nerm.solution import Answer, Solution
+from nerm.certify.solution import Answer, Solution
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.smo.intercept import best_intercept
+from nerm.solvers.smo.segments import Segments
 from nerm.svm.binding import SumForm, neutral_svm, sum_form
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative
@@ -64,8 +64,8 @@ def subgradient_method(
     Returns
     -------
     Solution
-        The best of the iterates and of their weighted mean. ``stats.claim`` says in words whether the gap was reached,
-        ``stats.details["history"]`` how it fell.
+        The best of the iterates and of their weighted mean. ``stats.claim`` says in words whether the gap was
+        reached, ``stats.details["history"]`` how it fell.
 
     Examples
     --------
@@ -158,9 +158,9 @@ def hinge_subgradient(t: Floats, scores: Floats, side: float) -> Floats:
 def forces_at(form: SumForm, scores: Floats, balance: bool = True) -> tuple[Floats, float]:
     """Return (a, nu^+) behind a subgradient of P at these scores, with sum_i a_i = 0 on request.
 
-    At the best intercept the derivative in b, -sum_i a_i, is <= 0 from the left and >= 0 from the right, and each
-    one-sided derivative is that of some choice of multipliers. The mixture of the two choices with derivative zero is
-    the one wanted: subdifferentials are convex.
+    At the best intercept the derivative in b, -sum_i a_i, is <= 0 from the left and >= 0 from the right, and
+    each one-sided derivative is that of some choice of multipliers. The mixture of the two choices with
+    derivative zero is the one wanted: subdifferentials are convex.
     """
     right, nu_right = _one_sided(form, scores, 1.0)
     if not balance:

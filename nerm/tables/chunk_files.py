@@ -85,7 +85,9 @@ def _known_rows(
         columns[column] = np.where(np.isnan(numbers), table[column], written)
     views = {view: table[view].astype(str) for view in viewpoints}
     weights = table.numbers(weight) if weight else None
-    yield Raw(pd.DataFrame(columns, dtype=object), table[target].astype(str), views, weights, name, is_table=True)
+    yield Raw(
+        pd.DataFrame(columns, dtype=object), table[target].astype(str), views, weights, name, is_table=True
+    )
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,10 @@ _DAY_FIRST = re.compile(
 )
 _MONTH_FIRST = re.compile(_WEEKDAY + _MONTH + r"\s(\d{1,2})(?:st|nd|rd|th)?(?:,\s?|\s)(\d{4})" + _CLOCK)
 _YEAR_MONTH, _MONTH_YEAR = re.compile(r"(\d{4})[-/](\d{1,2})"), re.compile(r"(\d{1,2})[-./](\d{4})")
-_COMPACT, _DOTTED = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)"), re.compile(r"(?:0[1-9]|1[0-2])\.(?:19|20)\d\d")
+_COMPACT, _DOTTED = (
+    re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)"),
+    re.compile(r"(?:0[1-9]|1[0-2])\.(?:19|20)\d\d"),
+)
 _EPOCH = date(1970, 1, 1).toordinal()
 CENTURY = 69  # years of two digits from this on are in the twentieth century, as in POSIX
 #: The months from January on: English, German, French, Spanish, Italian, Portuguese, Dutch, Polish.
@@ -73,7 +76,9 @@ def days_in(words: Iterable[str], order: str) -> Floats:
     [1.0, 59.0, 59.0, 59.0, nan]
     """
     known: dict[str, float] = {}
-    return np.array([known[w] if w in known else known.setdefault(w, _days(w, order)) for w in words], dtype=float)
+    return np.array(
+        [known[w] if w in known else known.setdefault(w, _days(w, order)) for w in words], dtype=float
+    )
 
 
 def _days(word: str, order: str) -> float:
@@ -109,7 +114,9 @@ def _fields(word: str, order: str) -> tuple[str, str, str] | None:
     if found is None:
         return None
     fields = dict(zip(order, (found[1], found[3], found[4]), strict=True))
-    if found[2] == "." and (order == "mdy" or (order == "ymd" and len(fields["y"]) < 3)):  # nobody writes that
+    if found[2] == "." and (
+        order == "mdy" or (order == "ymd" and len(fields["y"]) < 3)
+    ):  # nobody writes that
         return None
     return fields["y"], fields["m"], fields["d"]
 

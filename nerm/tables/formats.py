@@ -1,7 +1,7 @@
 """Opening a table's file, whatever its format: lines of text, or rows of cells written as words.
 
-The first bytes say what a file is, never its name: CSV and its kin, JSON, Excel, Parquet, Feather, and any of these
-compressed. What is no table gets advice for what it is.
+The first bytes say what a file is, never its name: CSV and its kin, JSON, Excel, Parquet, Feather, and any of
+these compressed. What is no table gets advice for what it is.
 """
 
 import bz2
@@ -68,7 +68,11 @@ def opened(
     except OSError as error:
         said = {
             FileNotFoundError: ("the file must exist", f"no file {str(path)!r}", "Check its name and folder"),
-            IsADirectoryError: ("the table must be a file", f"the folder {str(path)!r}", "Name a file in this folder"),
+            IsADirectoryError: (
+                "the table must be a file",
+                f"the folder {str(path)!r}",
+                "Name a file in this folder",
+            ),
         }
         other = ("the file must be readable", f"{error.strerror} for {str(path)!r}", "Check its permissions")
         raise InvalidInputError(*said.get(type(error), other)) from None
@@ -123,7 +127,9 @@ class _Unpacked(io.RawIOBase):
             part = self._stream.read(len(buffer))
         except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as error:
             got = f"one that ends early or is damaged ({error})"
-            raise self._opening.refuse(f"be a whole {self._name} file", got, "Copy or download it again") from None
+            raise self._opening.refuse(
+                f"be a whole {self._name} file", got, "Copy or download it again"
+            ) from None
         buffer[: len(part)] = part
         return len(part)
 
@@ -144,7 +150,9 @@ def _whole(stream: Any, opening: Opening, seekable: bool) -> Any:
 def _lines(stream: IO[bytes], opening: Opening) -> Iterator[str]:
     """Yield the lines of a text, decoded one by one so that a strange byte has a line."""
     wide = opening.encoding or _by_mark(stream)
-    if wide and wide.lower().replace("-", "").startswith(("utf16", "utf32")):  # their line ends are no single bytes
+    if wide and wide.lower().replace("-", "").startswith(
+        ("utf16", "utf32")
+    ):  # their line ends are no single bytes
         text = io.TextIOWrapper(stream, wide, newline="")
         try:
             yield from _checked(text, opening)
@@ -171,7 +179,9 @@ def _decoded(stream: IO[bytes], opening: Opening) -> Iterator[str]:
     encoding = opening.encoding or "utf-8"
     for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
         if len(raw) == LONGEST_LINE:
-            raise opening.refuse("have lines of text", f"line {number} with {LONGEST_LINE:,} bytes", "Check its format")
+            raise opening.refuse(
+                "have lines of text", f"line {number} with {LONGEST_LINE:,} bytes", "Check its format"
+            )
         try:
             text = raw.decode(encoding)
         except LookupError:
@@ -200,7 +210,9 @@ def _checked(lines: Iterable[str], opening: Opening) -> Iterator[str]:
             yield line
     except UnicodeError as error:
         got = f"other bytes ({error})"
-        raise opening.refuse(f"be {opening.encoding or 'UTF-16'} text", got, "Name another with --encoding") from None
+        raise opening.refuse(
+            f"be {opening.encoding or 'UTF-16'} text", got, "Name another with --encoding"
+        ) from None
 
 
 def read_text(path: Any) -> str:
@@ -229,17 +241,23 @@ def _zipped(stream: Any, opening: Opening) -> Opened:
     try:
         archive = zipfile.ZipFile(stream)
         members = [
-            info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX")
+            info
+            for info in archive.infolist()
+            if not info.is_dir() and not info.filename.startswith("__MACOSX")
         ]
     except zipfile.BadZipFile as error:
-        raise opening.refuse("be a whole zip or Excel file", str(error), "Copy or download it again") from None
+        raise opening.refuse(
+            "be a whole zip or Excel file", str(error), "Copy or download it again"
+        ) from None
     names = {info.filename for info in members}
     if "xl/workbook.xml" in names:
         if (size := sum(info.file_size for info in members)) > opening.most:
             raise opening.too_large(f"a workbook of {size / 1e9:.3g} GB")
         return _excel(stream, opening)
     if "header.json" in names:
-        raise opening.refuse("be a table", "a model that nerm has saved", "Name the table; predict takes both")
+        raise opening.refuse(
+            "be a table", "a model that nerm has saved", "Name the table; predict takes both"
+        )
     if "mimetype" in names or "[Content_Types].xml" in names or "xl/workbook.bin" in names:
         raise opening.refuse("be a table", "a document of an office program", "Save it as .xlsx or as CSV")
     if len(members) != 1:
@@ -248,7 +266,9 @@ def _zipped(stream: Any, opening: Opening) -> Opened:
     try:
         inner = archive.open(members[0])
     except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise opening.refuse("be a zip file that can be unpacked", str(error), "Unpack it and name the table") from None
+        raise opening.refuse(
+            "be a zip file that can be unpacked", str(error), "Unpack it and name the table"
+        ) from None
     return _recognised(_Unpacked(inner, "zip", opening), opening, seekable=False)
 
 
@@ -258,7 +278,9 @@ def _excel(stream: Any, opening: Opening) -> Opened:
     try:
         book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
     except Exception as error:  # a damaged workbook can make its reader raise anything
-        raise opening.refuse("be a whole Excel file", f"{type(error).__name__} ({error})", "Save it again") from None
+        raise opening.refuse(
+            "be a whole Excel file", f"{type(error).__name__} ({error})", "Save it again"
+        ) from None
     sheets = book.sheetnames
     if opening.sheet is not None and opening.sheet not in sheets:
         known = ", ".join(map(repr, sheets))
@@ -281,12 +303,16 @@ def _excel_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
 
 def _parquet(stream: Any, opening: Opening) -> Opened:
     parquet = _needed("pyarrow.parquet", "Parquet files")
-    return _batches(lambda: parquet.ParquetFile(stream), lambda file: file.iter_batches(10_000), opening, "Parquet")
+    return _batches(
+        lambda: parquet.ParquetFile(stream), lambda file: file.iter_batches(10_000), opening, "Parquet"
+    )
 
 
 def _feather(stream: Any, opening: Opening) -> Opened:
     feather = _needed("pyarrow.feather", "Feather files")
-    return _batches(lambda: feather.read_table(stream), lambda table: table.to_batches(10_000), opening, "Feather")
+    return _batches(
+        lambda: feather.read_table(stream), lambda table: table.to_batches(10_000), opening, "Feather"
+    )
 
 
 def _batches(open_file: Callable[[], Any], read: Callable[[Any], Any], opening: Opening, what: str) -> Opened:
@@ -303,6 +329,8 @@ def _batches(open_file: Callable[[], Any], read: Callable[[Any], Any], opening: 
             for place, cells in enumerate(rows, start=1):
                 yield place, [word_of(cell) for cell in cells]
         except Exception as error:  # a damaged file can make its reader raise anything
-            raise opening.refuse(f"be a whole {what} file", str(error)[:80], "Copy or write it again") from None
+            raise opening.refuse(
+                f"be a whole {what} file", str(error)[:80], "Copy or write it again"
+            ) from None
 
     return Opened(rows=numbered(), named=True)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from nerm.errors import InvalidInputError
 
 
-def header_of(first: Sequence[str], rows: Sequence[Sequence[str]], source: str) -> tuple[list[str], tuple[str, ...]]:
+def header_of(
+    first: Sequence[str], rows: Sequence[Sequence[str]], source: str
+) -> tuple[list[str], tuple[str, ...]]:
     """Return the names in a header, and a note on those that were made up for columns without one.
 
     A column of row names often has none: pandas writes an empty name for it, R leaves its field out.
@@ -30,7 +32,10 @@ def header_of(first: Sequence[str], rows: Sequence[Sequence[str]], source: str) 
         names = ["", *names] if any(row[-1].strip() for row in rows) else [*names, ""]
     blank = [j for j, name in enumerate(names) if not name]
     if len(blank) > len(names) / 2:
-        must, got = f"the header of {source!r} must name its columns", f"no name for {len(blank)} of {len(names)}"
+        must, got = (
+            f"the header of {source!r} must name its columns",
+            f"no name for {len(blank)} of {len(names)}",
+        )
         do = "Leave out lines above it with --skip-lines, or use --no-header if the first line is data"
         raise InvalidInputError(must, got, do)
     for j in blank:
@@ -55,4 +60,6 @@ def check_names(names: list[str], source: str, *, given: bool) -> None:
         raise InvalidInputError(must, got, "Add it")
     name, times = min(Counter(names).items(), key=lambda item: (item[1] < 2, item[0]))
     if times > 1:
-        raise InvalidInputError(f"{where} must name every column once", f"{name!r} {times} times", "Rename one")
+        raise InvalidInputError(
+            f"{where} must name every column once", f"{name!r} {times} times", "Rename one"
+        )

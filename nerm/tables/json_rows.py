@@ -21,7 +21,9 @@ def json_rows(lines: Iterator[str], opening: Opening) -> Iterator[tuple[int, lis
         if not known.issuperset(row):
             strange = next(name for name in row if name not in known)
             got = f"{strange!r} first in line {number}"
-            raise opening.refuse(f"have its keys in its first {HEAD} rows", got, "Write null where there is no value")
+            raise opening.refuse(
+                f"have its keys in its first {HEAD} rows", got, "Write null where there is no value"
+            )
         yield number, [word_of(row.get(name)) for name in names]
 
 
@@ -29,7 +31,9 @@ def _flat(row: dict[str, Any], before: str = "") -> dict[str, Any]:
     """Return an object whose values are no objects: {"a": {"b": 1}} has a column a.b."""
     found: dict[str, Any] = {}
     for name, value in row.items():
-        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) and value else {before + name: value}
+        found |= (
+            _flat(value, f"{before}{name}.") if isinstance(value, dict) and value else {before + name: value}
+        )
     return found
 
 
@@ -90,7 +94,9 @@ def _rows_in(found: Any, opening: Opening) -> Sequence[Any]:
         if all(name.isdigit() for name in found):  # by row
             return values
         if len({tuple(value) for value in values}) == 1:  # by column, then by row
-            return [dict(zip(found, row, strict=True)) for row in zip(*(v.values() for v in values), strict=True)]
+            return [
+                dict(zip(found, row, strict=True)) for row in zip(*(v.values() for v in values), strict=True)
+            ]
     if not tables and len(lists) == len(found) > 1 and len({len(value) for value in values}) == 1:
         return [dict(zip(found, row, strict=True)) for row in zip(*values, strict=True)]
     if not lists:

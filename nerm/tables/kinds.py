@@ -1,7 +1,7 @@
 """What input columns hold, decided once on all rows: numbers, words or dates; and which of them name rows or leak.
 
-A column that names rows (an identifier) cannot help on new rows and is left out. One that alone tells the target, or
-the viewpoint, for nearly every row is pointed out: it may be the answer in other words.
+A column that names rows (an identifier) cannot help on new rows and is left out. One that alone tells the
+target, or the viewpoint, for nearly every row is pointed out: it may be the answer in other words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,11 @@ def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
 
 
 def survey(
-    task: TableTask, *, nominal: Sequence[str] = (), numeric: Sequence[str] = (), missing: Sequence[str] = MISSING
+    task: TableTask,
+    *,
+    nominal: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
 ) -> TableTask:
     r"""Return the task with the kinds of its inputs, without those that name rows, and with notes on both and on leaks.
 
@@ -81,9 +85,10 @@ def survey(
     >>> task.inputs, dict(task.kinds)
     (('x', 'day', 'copy'), {'x': 'numbers', 'day': 'dmy', 'copy': 'words'})
     >>> print("\n".join(task.notes))
-    'copy' nearly repeats the target 'y': if that is not known when decisions are made, leave it out with --leave-out
-    'id' left out: another value in nearly every row, so it names rows; --numeric keeps integers, --nominal words
-    'day' read as dates (day.month.year), coded as year, month and days; --nominal takes them as words
+    'copy' nearly repeats the target 'y': if that is not known when decisions are made, leave it out with
+    --leave-out 'id' left out: another value in nearly every row, so it names rows; --numeric keeps integers,
+    --nominal words 'day' read as dates (day.month.year), coded as year, month and days; --nominal takes them
+    as words
     """
     table, kinds, names = task.table, {}, []
     for name in (*nominal, *numeric):
@@ -94,7 +99,9 @@ def survey(
         if name in numeric and kind in ORDERS and not np.isnan(table.numbers(name)[~unknown]).any():
             kind = NUMBERS  # dates that look like numbers
         if name in numeric and kind != NUMBERS:
-            raise InvalidInputError(f"--numeric {name!r} must hold numbers", kind, "Correct it, or use --nominal")
+            raise InvalidInputError(
+                f"--numeric {name!r} must hold numbers", kind, "Correct it, or use --nominal"
+            )
         if name not in (*nominal, *numeric) and names_rows(table, name, kind, unknown, task.y):
             names.append(name)
         else:
@@ -114,11 +121,17 @@ def survey(
             notes.append(f"{listed(found)} read as dates ({shown}), {coded}")
     if not inputs:
         got = "; ".join(notes)
-        raise InvalidInputError("the table must have a column to learn from", got, "Keep one of them, or add others")
-    return replace(task, inputs=inputs, kinds={name: kinds[name] for name in inputs}, notes=(*notes, *task.notes))
+        raise InvalidInputError(
+            "the table must have a column to learn from", got, "Keep one of them, or add others"
+        )
+    return replace(
+        task, inputs=inputs, kinds={name: kinds[name] for name in inputs}, notes=(*notes, *task.notes)
+    )
 
 
-def _leak_notes(task: TableTask, inputs: Sequence[str], kinds: Mapping[str, str], missing: Sequence[str]) -> list[str]:
+def _leak_notes(
+    task: TableTask, inputs: Sequence[str], kinds: Mapping[str, str], missing: Sequence[str]
+) -> list[str]:
     """Point out columns that are the target, or the viewpoint, in other words."""
     advice = {
         "target": "if that is not known when decisions are made, leave it out with --leave-out",
@@ -145,7 +158,8 @@ def values_of(table: TextTable, name: str, kind: str) -> Floats:
 def names_rows(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats) -> bool:
     """Whether a column names rows: words or integers, (nearly) another in every row.
 
-    Integers that are ordered with y may mean something, unless they count the rows of the file: then it is sorted by y.
+    Integers that are ordered with y may mean something, unless they count the rows of the file: then it is
+    sorted by y.
     """
     known = table[name][~unknown]
     distinct = len(set(known.tolist()))

@@ -1,6 +1,7 @@
 """Numbers as people write them: decimal points or commas, thousands apart, a currency, a unit; times as hours.
 
-Which mark is the decimal one is seen in a column as a whole, and where that leaves it open, in the other columns.
+Which mark is the decimal one is seen in a column as a whole, and where that leaves it open, in the other
+columns.
 """
 
 import math
@@ -118,7 +119,9 @@ def decimal_marks(
             either.append(name)
     usual = given or usual_mark(found)
     if usual == ",":
-        found |= {name: "," for name, words in plain.items() if _dotted(words)}  # 1.234 where commas are decimal
+        found |= {
+            name: "," for name, words in plain.items() if _dotted(words)
+        }  # 1.234 where commas are decimal
     return found | dict.fromkeys(either, usual or ("." if separator == "," else ","))
 
 

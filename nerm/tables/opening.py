@@ -57,7 +57,9 @@ def word_of(value: Any) -> str:
 
 def listed(names: Sequence[str], most: int = 5) -> str:
     """Return some names for a sentence."""
-    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(map(repr, names[:most])) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
 
 
 def quoted(cell: Any, most: int = 60) -> str:

@@ -22,7 +22,10 @@ MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "<
 MEMORY = 2.0  # GB that a table may take
 BELOW = 3  # rows that are looked at to understand the header
 CELL = 64  # bytes of a cell, besides its letters, until it is a number of the model
-PART, LEAST_ROWS = 1_000_000, 1000  # cells that are read at once where a table is read in parts, and rows at least
+PART, LEAST_ROWS = (
+    1_000_000,
+    1000,
+)  # cells that are read at once where a table is read in parts, and rows at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,8 @@ class TextTable:
     >>> table["income"]
     Traceback (most recent call last):
         ...
-    nerm.errors.UnknownNameError: a column of people.csv must be one of 'age', 'sex'. Got 'income'. Name a column ...
+    nerm.errors.UnknownNameError: a column of people.csv must be one of 'age', 'sex'. Got 'income'. Name a
+    column ...
     """
 
     source: str
@@ -103,7 +107,12 @@ def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
 
 
 def read_table(
-    path: Any, *, encoding: str | None = None, sheet: str | None = None, memory: float = MEMORY, **options: Any
+    path: Any,
+    *,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    memory: float = MEMORY,
+    **options: Any,
 ) -> TextTable:
     r"""Read a table: CSV, Excel, Parquet, Feather or JSON lines, plain or compressed.
 
@@ -191,9 +200,12 @@ def parse_table(text: str, source: str, **options: Any) -> TextTable:
     >>> parse_table(text, "people.txt")
     Traceback (most recent call last):
         ...
-    nerm.errors.InvalidInputError: every row of 'people.txt' must have 2 fields, one a column. Got 1 of 3 rows ...
+    nerm.errors.InvalidInputError: every row of 'people.txt' must have 2 fields, one a column. Got 1 of 3 rows
+    ...
     """
-    return next(_tables(Opened(io.StringIO(text, newline="")), source, Layout(**options), len(text) * 1000, True))
+    return next(
+        _tables(Opened(io.StringIO(text, newline="")), source, Layout(**options), len(text) * 1000, True)
+    )
 
 
 def table_of(frame: Any, source: str = "the table") -> TextTable:
@@ -206,9 +218,13 @@ def table_of(frame: Any, source: str = "the table") -> TextTable:
     frame = as_pandas(frame)
     if not hasattr(frame, "iloc"):
         got = type(frame).__name__
-        raise InvalidInputError(f"{source} must be a DataFrame of pandas, polars or pyarrow", got, "Convert it")
+        raise InvalidInputError(
+            f"{source} must be a DataFrame of pandas, polars or pyarrow", got, "Convert it"
+        )
     names = [str(name) for name in frame.columns]
-    columns = [np.array([word_of(v) for v in frame.iloc[:, j].tolist()], dtype=object) for j in range(len(names))]
+    columns = [
+        np.array([word_of(v) for v in frame.iloc[:, j].tolist()], dtype=object) for j in range(len(names))
+    ]
     places = np.arange(1, len(frame) + 1)
     return TextTable(source, tuple(names), dict(zip(names, columns, strict=True)), places, places)
 
@@ -225,7 +241,9 @@ def _tables(file: Opened, source: str, layout: Layout, most: int, whole: bool) -
         records = (row for row in file.rows if file.named or row[0] > layout.skip_lines)
     first = next(records, None)
     if first is None:
-        raise InvalidInputError(f"{source!r} must hold a header and rows", "an empty file", "Check how it was written")
+        raise InvalidInputError(
+            f"{source!r} must hold a header and rows", "an empty file", "Check how it was written"
+        )
     headed = file.named or (layout.header and layout.columns is None)
     if layout.columns is not None:
         names = list(layout.columns)
@@ -280,16 +298,22 @@ def _collected(
     return arrays, np.array(lines, dtype=int), np.array(places, dtype=int), bad
 
 
-def _check_rows(names: Sequence[str], read: int, bad: list[tuple[int, int]], source: str, skip_bad_rows: bool) -> None:
+def _check_rows(
+    names: Sequence[str], read: int, bad: list[tuple[int, int]], source: str, skip_bad_rows: bool
+) -> None:
     """Refuse rows without a field for every column, and a table without rows."""
     if bad and (not skip_bad_rows or len(bad) == read):
         line, fields = bad[0]
         share = f"{len(bad)} of {read} rows ({100 * len(bad) / read:.3g} %)"
         got = f"{share} with another number, first {fields} in line {line}"
         do = "Correct them, name the columns with --columns, or leave such rows out with --skip-bad-rows"
-        raise InvalidInputError(f"every row of {source!r} must have {len(names)} fields, one a column", got, do)
+        raise InvalidInputError(
+            f"every row of {source!r} must have {len(names)} fields, one a column", got, do
+        )
     if not read:
-        raise InvalidInputError(f"{source!r} must hold at least one row", "only a header", "Check how it was written")
+        raise InvalidInputError(
+            f"{source!r} must hold at least one row", "only a header", "Check how it was written"
+        )
 
 
 def _decimal_notes(columns: Mapping[str, Array], marks: Mapping[str, str]) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """How columns of words become numbers, learned on the training rows and kept with the model.
 
-Numbers are centred and scaled, a missing one becomes the median (0 after scaling if the column is symmetric) and, where
-training rows had some, sets a column of its own. Nominal values get a column each; missing is a value like the others
-where training rows had it. Frozen, and made of plain strings and floats: it is saved as data, never as code.
+Numbers are centred and scaled, a missing one becomes the median (0 after scaling if the column is symmetric)
+and, where training rows had some, sets a column of its own. Nominal values get a column each; missing is a
+value like the others where training rows had it. Frozen, and made of plain strings and floats: it is saved as
+data, never as code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,7 +126,9 @@ class Dates:
     @property
     def features(self) -> tuple[str, ...]:
         """The columns that this one becomes."""
-        return tuple(f"{self.name} ({part})" for part in (*(p for p, *_ in self.parts), *["missing"] * self.indicator))
+        return tuple(
+            f"{self.name} ({part})" for part in (*(p for p, *_ in self.parts), *["missing"] * self.indicator)
+        )
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
         """Return the (n, features) matrix of a table's column, and how many dates were guessed."""
@@ -134,8 +137,12 @@ class Dates:
         days = days_in(words, best)
         _check_read(np.where(unknown, 0.0, days), self.name, table, "dates")
         numbers = parts_of(days)
-        coded = [(np.where(unknown, median, numbers[p]) - mean) / scale for p, mean, scale, median in self.parts]
-        return np.column_stack([*coded, *[unknown] * self.indicator]), 0 if self.indicator else int(unknown.sum())
+        coded = [
+            (np.where(unknown, median, numbers[p]) - mean) / scale for p, mean, scale, median in self.parts
+        ]
+        return np.column_stack([*coded, *[unknown] * self.indicator]), 0 if self.indicator else int(
+            unknown.sum()
+        )
 
     def said(self, guessed: int) -> str:
         """Say what was guessed."""
@@ -244,7 +251,9 @@ class Recipe:
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             must = f"{table.source!r} must have the columns that the model was fitted on"
-            got = f"no column {absent[0]!r}" + (f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else "")
+            got = f"no column {absent[0]!r}" + (
+                f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else ""
+            )
             raise InvalidInputError(must, got, "Use a table like the one given to fit")
         coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
         runs = groupby((block for block, _ in coded), lambda block: isinstance(block, np.ndarray))
@@ -265,12 +274,16 @@ class Recipe:
         """Return the recipe behind `to_dict`."""
         columns = []
         for entry in plain["columns"]:
-            columns.append(KINDS[entry["kind"]](**{key: _tupled(v) for key, v in entry.items() if key != "kind"}))
+            columns.append(
+                KINDS[entry["kind"]](**{key: _tupled(v) for key, v in entry.items() if key != "kind"})
+            )
         return cls(tuple(columns), dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
         """Return one line: how many columns of which kind, and how many features they became."""
-        numeric, nominal, dates = (sum(isinstance(c, kind) for c in self.columns) for kind in (Numeric, Nominal, Dates))
+        numeric, nominal, dates = (
+            sum(isinstance(c, kind) for c in self.columns) for kind in (Numeric, Nominal, Dates)
+        )
         more = f" and {dates} of dates" if dates else ""
         return f"{numeric} numeric and {nominal} nominal columns{more}, {len(self.feature_names)} features"
 
@@ -342,7 +355,9 @@ def learn_recipe(
     recipe = Recipe(tuple(columns), left_out, tuple(missing))
     if (features := len(recipe.feature_names)) > max(MOST_LEVELS, len(table) / 2):
         more = "a larger --lam or fewer columns may serve new rows better"
-        notes.append(f"{features} features for {len(table)} rows, by which a model can learn them by heart: {more}")
+        notes.append(
+            f"{features} features for {len(table)} rows, by which a model can learn them by heart: {more}"
+        )
     return recipe, tuple(notes)
 
 
@@ -351,8 +366,8 @@ def nominal_columns(
 ) -> tuple[str, ...]:
     r"""Return which columns hold words: the given ones, and those that the whole table shows to be so.
 
-    Ask this once of all rows, and give the answer to `learn_recipe`: then no part of a split takes a column for
-    something else than another part does.
+    Ask this once of all rows, and give the answer to `learn_recipe`: then no part of a split takes a column
+    for something else than another part does.
 
     Parameters
     ----------

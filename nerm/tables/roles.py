@@ -58,7 +58,8 @@ class TableTask:
     table
         The rows.
     target, viewpoint
-        The two columns that are read as -1 and +1; of a viewpoint of more groups, the largest against the rest.
+        The two columns that are read as -1 and +1; of a viewpoint of more groups, the largest against the
+        rest.
     y, v
         Their signs, (n,).
     inputs
@@ -68,9 +69,11 @@ class TableTask:
     kinds
         What each input holds, where `nerm.tables.survey` has looked.
     groups
-        By name, as in "sex = f", who belongs to a group, (n,) each; the groups of one viewpoint column stand together.
+        By name, as in "sex = f", who belongs to a group, (n,) each; the groups of one viewpoint column stand
+        together.
     terms
-        By name, a group set against the rest: +1 in it and -1 elsewhere, (n,) each. Of two groups there is one term.
+        By name, a group set against the rest: +1 in it and -1 elsewhere, (n,) each. Of two groups there is
+        one term.
 
     Examples
     --------
@@ -98,7 +101,9 @@ class TableTask:
         """Return the task on these rows: a mask (n,), or their numbers."""
         groups = {name: among[kept] for name, among in self.groups.items()}
         terms = {name: signs[kept] for name, signs in self.terms.items()}
-        return replace(self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept], groups=groups, terms=terms)
+        return replace(
+            self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept], groups=groups, terms=terms
+        )
 
     @property
     def strata(self) -> list[Floats]:
@@ -130,9 +135,9 @@ def make_task(
     target, viewpoint
         Names of columns; of the viewpoint there can be several.
     positive, favoured
-        The value that counts as +1 for the target and for the viewpoint, and with more than two the one to be set
-        against the rest; of two values by default the positive one of a known pair (yes and no), else the last in
-        order. Without it, every group of a viewpoint of more than two is set against the rest.
+        The value that counts as +1 for the target and for the viewpoint, and with more than two the one to be
+        set against the rest; of two values by default the positive one of a known pair (yes and no), else the
+        last in order. Without it, every group of a viewpoint of more than two is set against the rest.
     intersect
         Whether every combination of the viewpoints' values is a group, instead of every value.
     keep_viewpoint
@@ -149,25 +154,32 @@ def make_task(
     >>> task = make_task(table, "income", "sex", keep_viewpoint=True)
     >>> task.target, task.inputs, task.notes
     (Role(column='income', positive='high', negative='low'), ('age', 'sex'),
-     ("1 rows without a value of 'income' were left out", 'there are only 3 rows: what is found may be chance'))
+     ("1 rows without a value of 'income' were left out", 'there are only 3 rows: what is found may be
+     chance'))
     """
     views = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
     if target in views:
         got = f"{target!r} for both"
-        raise InvalidInputError("target and viewpoint must be two columns", got, "Name another column as viewpoint")
+        raise InvalidInputError(
+            "target and viewpoint must be two columns", got, "Name another column as viewpoint"
+        )
     notes = list(table.notes)
     if table.skipped:
         notes.append(f"{table.skipped} rows with a wrong number of fields were left out")
     for name in (target, *views):
         unknown = missing_in(table[name], missing)
         if unknown.all():
-            raise InvalidInputError(f"column {name!r} must hold values", "missing values only", "Use another column")
+            raise InvalidInputError(
+                f"column {name!r} must hold values", "missing values only", "Use another column"
+            )
         if unknown.any():
             notes.append(f"{int(unknown.sum())} rows without a value of {name!r} were left out")
             table = table.rows(~unknown)
     aim = role_of(table, target, positive, "target", "--positive")
     if positive is None and positive_of(aim.positive, aim.negative) is None:
-        notes.append(f"{aim.group(1)} counts as positive, the last in order; --positive takes {aim.negative!r} instead")
+        notes.append(
+            f"{aim.group(1)} counts as positive, the last in order; --positive takes {aim.negative!r} instead"
+        )
     view, groups, terms = _compared(table, views, favoured, intersect)
     y, v = aim.signs(table[target]), next(iter(terms.values()))
     if any((y == sides).all() or (y == -sides).all() for sides in terms.values()):
@@ -180,7 +192,9 @@ def make_task(
     inputs = tuple(name for name in table.names if name not in out)
     if not inputs:
         raise InvalidInputError(
-            "the table must have a column besides target and viewpoint", "no other", "Add the columns to learn from"
+            "the table must have a column besides target and viewpoint",
+            "no other",
+            "Add the columns to learn from",
         )
     notes += _few_notes(aim, y, groups)
     return TableTask(table, aim, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
@@ -192,7 +206,11 @@ def _few_notes(aim: Role, y: Floats, groups: Mapping[str, Bools]) -> list[str]:
         return [f"there are only {len(y)} rows: what is found may be chance"]
     counts = {aim.group(side): int((y == side).sum()) for side in (1, -1)}
     counts |= {name: int(among.sum()) for name, among in groups.items()}
-    return [f"{name} in only {n} rows: what is said of it may be chance" for name, n in counts.items() if 0 < n < FEW]
+    return [
+        f"{name} in only {n} rows: what is said of it may be chance"
+        for name, n in counts.items()
+        if 0 < n < FEW
+    ]
 
 
 def _compared(
@@ -200,7 +218,8 @@ def _compared(
 ) -> tuple[Role, dict[str, Bools], dict[str, Floats]]:
     """Return the viewpoint's role, its groups, and each group against the rest.
 
-    Groups of few rows get no term of their own: nothing can be said about them, and they count among the rest.
+    Groups of few rows get no term of their own: nothing can be said about them, and they count among the
+    rest.
     """
     if favoured is not None and len(views) > 1:
         do = "Leave --favoured out: every group is set against the rest"
@@ -242,7 +261,9 @@ def _role(name: str, seen: Iterable[str], positive: str | None, role: str, optio
         must = f"the {role} must have two values"
         raise InvalidInputError(must, f"{shown} in every row of {name!r}", f"Use another column as {role}")
     if positive is not None and positive not in values:
-        raise InvalidInputError(f"{option} must be a value of {name!r} ({shown})", repr(positive), "Use one of these")
+        raise InvalidInputError(
+            f"{option} must be a value of {name!r} ({shown})", repr(positive), "Use one of these"
+        )
     if positive is None and len(values) > 2:
         do = f"Name one of them with {option} to set it against the rest"
         if len(values) > MOST_GROUPS and not np.isnan(numbers_in(values)).any():

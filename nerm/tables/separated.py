@@ -19,13 +19,15 @@ class Layout:
     Parameters
     ----------
     separator
-        One character or a name in `SEPARATORS`; None takes the one that splits the first lines alike, spaces last.
+        One character or a name in `SEPARATORS`; None takes the one that splits the first lines alike, spaces
+        last.
     columns, header
         Names for a file without a header line; `header=False` alone names them c1, c2, ….
     skip_lines
         Lines to leave out at the top, such as a comment.
     skip_bad_rows
-        Leave out rows with another number of fields instead of refusing the file; `TextTable.skipped` counts them.
+        Leave out rows with another number of fields instead of refusing the file; `TextTable.skipped` counts
+        them.
     decimal
         "comma" or "point"; None finds out, column by column.
     """
@@ -79,7 +81,9 @@ def _separator(given: str | None, sample: Sequence[str], source: str) -> str:
     if given is not None:
         mark = SEPARATORS.get(given, given)
         if len(mark) != 1:
-            raise UnknownNameError("'separator'", given, SEPARATORS, "Use one of these names, or one character")
+            raise UnknownNameError(
+                "'separator'", given, SEPARATORS, "Use one of these names, or one character"
+            )
         return mark
     counts = {mark: [line.count(mark) for line in sample] for mark in ("\t", ";", "|", ",")}
     for mark, found in counts.items():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from nerm import saving
+from nerm import io as saving
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import TextTable, table_of
 from nerm.tables.recipe import Recipe
@@ -139,11 +139,15 @@ def load_model(path: Any) -> TableModel:
     (True, 'high')
     """
     if not Path(path).is_file():
-        raise InvalidInputError("the model file must exist", f"no file {str(path)!r}", "Write one with nerm fit --out")
+        raise InvalidInputError(
+            "the model file must exist", f"no file {str(path)!r}", "Write one with nerm fit --out"
+        )
     model = saving.load(path)
     if not isinstance(model, TableModel):
         got = f"a saved {type(model).__name__} without the recipe of its columns"
-        raise InvalidInputError(f"{str(path)!r} must be a model written by nerm fit", got, "Fit it with nerm fit --out")
+        raise InvalidInputError(
+            f"{str(path)!r} must be a model written by nerm fit", got, "Fit it with nerm fit --out"
+        )
     return model
 
 

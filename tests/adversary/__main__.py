@@ -18,7 +18,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1800.0)
     parser.add_argument("--seed", type=int, default=0, help="of the first problem of each tier")
     parser.add_argument("--tier", choices=TIERS, action="append", help="only these")
-    parser.add_argument("--kind", action="append", help="only problems with this in their class, as kernel or group-l2")
+    parser.add_argument(
+        "--kind", action="append", help="only problems with this in their class, as kernel or group-l2"
+    )
     parser.add_argument("--count", type=int, help="the most problems of each tier")
     parser.add_argument("--largest", type=int, default=40, help="the most rows")
     parser.add_argument("--files", type=float, default=0.1, help="the share of time for damaged files")

@@ -45,7 +45,9 @@ class Tally:
             numbers = "".join(f"{self.counts[tier, kind, name]:>11}" for name in OUTCOMES)
             lines.append(f"{tier:<10}{kind:<36}{numbers}")
         for tier in sorted({tier for tier, _ in rows}):
-            lines.append(f"{tier:<10}{'all':<36}" + "".join(f"{self.total(name, tier):>11}" for name in OUTCOMES))
+            lines.append(
+                f"{tier:<10}{'all':<36}" + "".join(f"{self.total(name, tier):>11}" for name in OUTCOMES)
+            )
         return "\n".join(lines)
 
 

@@ -15,7 +15,22 @@ import numpy as np
 
 import nerm
 
-STRANGE = [None, True, -1, 0, 3, 1e300, "", "x", [], {}, {"$float": "nan"}, {"$float": "inf"}, {"$array": 99}, 10**400]
+STRANGE = [
+    None,
+    True,
+    -1,
+    0,
+    3,
+    1e300,
+    "",
+    "x",
+    [],
+    {},
+    {"$float": "nan"},
+    {"$float": "inf"},
+    {"$array": 99},
+    10**400,
+]
 
 
 def whole() -> list[bytes]:
@@ -84,7 +99,11 @@ def outcome(path: Path) -> str:
         return "refused"
     except Exception as error:
         return f"exception {type(error).__name__}: {error}"
-    numbers = [thing.coef, thing.intercept] if isinstance(thing, nerm.Solution) else [s.coef for s in thing.solutions_]
+    numbers = (
+        [thing.coef, thing.intercept]
+        if isinstance(thing, nerm.Solution)
+        else [s.coef for s in thing.solutions_]
+    )
     return "harmless" if all(np.isfinite(part).all() for part in numbers) else "numbers that are not finite"
 
 

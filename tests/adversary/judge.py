@@ -1,7 +1,7 @@
 """The judge: the objective in long doubles, and somebody else's minimum. It shares no code with nerm.
 
-An answer that is called optimal is wrong if the judge knows a hypothesis that is better by more than the tolerance, or
-if the lower bound is above a value that some hypothesis has.
+An answer that is called optimal is wrong if the judge knows a hypothesis that is better by more than the
+tolerance, or if the lower bound is above a value that some hypothesis has.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def omega(case: Case, name: str, w):
     absolute = np.abs(w).sum() if exact else cp.norm(w, 1)
     if name == "elastic-net":
         return absolute / 2 + square / 2
-    return {"squared-l2": square, "l1": absolute, "l-inf": np.abs(w).max() if exact else cp.norm(w, "inf")}[name]
+    return {"squared-l2": square, "l1": absolute, "l-inf": np.abs(w).max() if exact else cp.norm(w, "inf")}[
+        name
+    ]
 
 
 class Judge:
@@ -81,7 +83,9 @@ class Judge:
         self.centre = self.X.mean(axis=0)
         self.K = None
         if case.gamma is not None:
-            square = sum(np.subtract.outer(x, x) ** 2 for x in self.X.T)  # never rows x rows x columns at once
+            square = sum(
+                np.subtract.outer(x, x) ** 2 for x in self.X.T
+            )  # never rows x rows x columns at once
             self.K = np.exp(-L(case.gamma) * square)
         self.s = np.ones(len(case.y)) if case.s is None else case.s
 
@@ -154,7 +158,8 @@ class Judge:
             t = cp.Variable()
             cost += case.eta * t
             sides = (
-                cp.sum(EXPRESSION[case.surrogate](side * cp.multiply(case.v, f))) / len(case.y) for side in (1, -1)
+                cp.sum(EXPRESSION[case.surrogate](side * cp.multiply(case.v, f))) / len(case.y)
+                for side in (1, -1)
             )
             ties += [mean <= t for mean in sides]
         w = back @ z if self.K is None else z

@@ -66,7 +66,9 @@ def case(tier: str, seed: int, *, largest: int = 40) -> Case:
     X = _columns(rng, tier, n, d)
     y = np.where(rng.random(n) < rng.choice([0.5, 0.5, 0.1]), 1.0, -1.0)
     if rng.random() < 0.6:  # labels that have something to do with the rows
-        y = np.where(X[:, 0] - np.median(X[:, 0]) + 1e-300 > 0, 1.0, -1.0) * np.where(rng.random(n) < 0.1, -1, 1)
+        y = np.where(X[:, 0] - np.median(X[:, 0]) + 1e-300 > 0, 1.0, -1.0) * np.where(
+            rng.random(n) < 0.1, -1, 1
+        )
     y[:2] = 1.0, -1.0
     v = np.where(rng.random(n) < 0.4, 1.0, -1.0)
     if tier != "tame" and rng.random() < 0.3:

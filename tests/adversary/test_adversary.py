@@ -47,7 +47,9 @@ def test_a_thousand_more(tier):
     for seed in range(1000, 2000):
         attack(case(tier, seed), tally)
     shown = "\n".join([*tally.notes, tally.table()])
-    assert all(tally.total(outcome) == 0 for outcome in ("wrong", "exception", "refused", "warning", "slow")), shown
+    assert all(
+        tally.total(outcome) == 0 for outcome in ("wrong", "exception", "refused", "warning", "slow")
+    ), shown
     assert tally.total("gave up") <= 10 * ALLOWED[tier], shown
 
 
@@ -59,7 +61,9 @@ def test_the_judge_notices():
     off = replace(solution, coef=solution.coef + 0.01)
     assert verdict(one, off, 1e-6)[0] == "wrong"
     primal = solution.certificate.primal
-    high = replace(solution, certificate=replace(solution.certificate, dual=primal * (1 + 1e-8), primal=1.1 * primal))
+    high = replace(
+        solution, certificate=replace(solution.certificate, dual=primal * (1 + 1e-8), primal=1.1 * primal)
+    )
     assert verdict(one, replace(high, status="inaccurate"), 1e-6)[0] in ("wrong", "gave up")
     claimed = replace(solution, certificate=replace(solution.certificate, dual=0.0))
     assert verdict(one, claimed, 1e-6) == ("wrong", "status optimal at a relative gap of 1")

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 import nerm
 from nerm import Coefficients, Neutrality
-from nerm.blocks import given_weights
-from nerm.certificate import infeasibility
+from nerm.certify.certificate import infeasibility
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.model.blocks import given_weights
 from tests.conftest import make_data
 
 PHI = {
@@ -93,7 +93,10 @@ class Case:
                  "huberized-hinge": lambda m: np.where(m < 0.5, 1 - m, np.maximum(0, 1.5 - m) ** 2 / 2),
                  "modified-huber": lambda m: np.where(m < -1, -4 * m, np.maximum(0, 1 - m) ** 2)}[psi]  # fmt: skip
         signs = (1, -1) if side == "both" else (-1,)
-        t = max(u @ value(sign * v * (X @ point)) / n for sign in signs) * (1 + 10 ** rng.uniform(-2, -0.5)) + 1e-3
+        t = (
+            max(u @ value(sign * v * (X @ point)) / n for sign in signs) * (1 + 10 ** rng.uniform(-2, -0.5))
+            + 1e-3
+        )
         self.constraints.append(Neutrality(ATOMS[psi], weights=weights, side=str(side)) <= t)
         self.given += [u @ PHI[psi](cp.multiply(sign * v, f)) / n <= t for sign in signs]
 
@@ -125,7 +128,9 @@ class Case:
 def check(seed):
     case = Case(seed)
     solution = case.problem.solve()
-    assert solution.status == "optimal", f"seed {seed}: {case.problem.objective!r} {solution!r} {solution.stats}"
+    assert solution.status == "optimal", (
+        f"seed {seed}: {case.problem.objective!r} {solution!r} {solution.stats}"
+    )
     assert solution.certificate.violation == 0
     fine = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
     for solver, options in (("CLARABEL", fine), ("CLARABEL", {}), ("ECOS", {}), ("SCS", {"eps": 1e-9})):
@@ -179,7 +184,9 @@ PLAIN = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()
 
 def test_a_hypothesis_outside_is_no_answer():
     X, y, v = data()
-    problem = PLAIN.subject_to(Coefficients("age") <= 0.1, Neutrality(nerm.Hinge()) <= 1.01).on(X, y, viewpoint=v)
+    problem = PLAIN.subject_to(Coefficients("age") <= 0.1, Neutrality(nerm.Hinge()) <= 1.01).on(
+        X, y, viewpoint=v
+    )
     inside = problem.certify([0.0, 0.0, 0.0])
     assert inside.violation == 0
     assert inside.primal == pytest.approx(1.0)
@@ -232,22 +239,34 @@ def test_a_limit_of_nothing_is_an_equation():
     problem = PLAIN.subject_to(Neutrality(nerm.Identity()) <= 0).on(X, y, viewpoint=v)
     w, b = cp.Variable(3), cp.Variable()
     f = X @ w + b
-    model = cp.Problem(cp.Minimize(cp.sum(cp.pos(1 - cp.multiply(y, f))) / 50 + 0.05 * cp.sum_squares(w)), [v @ f == 0])
+    model = cp.Problem(
+        cp.Minimize(cp.sum(cp.pos(1 - cp.multiply(y, f))) / 50 + 0.05 * cp.sum_squares(w)), [v @ f == 0]
+    )
     model.solve(solver="CLARABEL")
     solution = problem.solve()
     assert solution.status == "optimal"
     assert solution.objective.total == pytest.approx(model.value, rel=2e-6)
     known = problem.solve("clarabel").multipliers
-    for eta in (1e10, 1e20, 1e200, np.inf):  # so large that nothing is left of the risk's share when forces cancel
+    for eta in (
+        1e10,
+        1e20,
+        1e200,
+        np.inf,
+    ):  # so large that nothing is left of the risk's share when forces cancel
         for thetas in (known.thetas, np.array([0.5])):
             wrong = replace(known, rows=np.ones_like(known.rows), thetas=thetas, limits=np.array([eta]))
-            assert not problem.certify(solution.coef, solution.intercept, wrong).dual > model.value * (1 + 1e-8)
+            assert not problem.certify(solution.coef, solution.intercept, wrong).dual > model.value * (
+                1 + 1e-8
+            )
 
 
 INFEASIBLE = {
     "both sides": [Neutrality(nerm.Hinge(), side=side) <= 0.4 for side in ("agreement", "disagreement")],
     "a large coefficient": [Coefficients("age") == 5, Neutrality(nerm.Hinge()) <= 1.01],
-    "large ones": [Coefficients("age", "priors").apply([[1.0, 2.0]]) >= 9, Neutrality(nerm.Logistic()) <= 0.7],
+    "large ones": [
+        Coefficients("age", "priors").apply([[1.0, 2.0]]) >= 9,
+        Neutrality(nerm.Logistic()) <= 0.7,
+    ],
 }
 
 
@@ -295,7 +314,9 @@ def test_text():
     assert (2 * Neutrality(nerm.Hinge()) <= 3).bound == 1.5
     X, y, v = data()
     solution = objective.on(X, y, viewpoint=v).solve()
-    assert f"Neutrality(Hinge()) <= 1.05: 1.05, multiplier {solution.multipliers.limits[0]:.3g}" in repr(solution)
+    assert f"Neutrality(Hinge()) <= 1.05: 1.05, multiplier {solution.multipliers.limits[0]:.3g}" in repr(
+        solution
+    )
     assert "<= 1.05" not in repr(solution.without_rows())
 
 
@@ -339,7 +360,10 @@ def test_bad_constraints_are_named_at_once(text):
 BAD_ON_DATA = {
     "a column of X must be one of 'age', 'income', 'priors'. Got 'wealth'": Coefficients("wealth") >= 0,
     "a column must be one of 0 to 2. Got 3": Coefficients(3) >= 0,
-    "'A' must have one column for each of the 3 coefficients. Got shape (1, 2)": Coefficients().apply([[1, 1]]) >= 0,
+    "'A' must have one column for each of the 3 coefficients. Got shape (1, 2)": Coefficients().apply(
+        [[1, 1]]
+    )
+    >= 0,
     "'bound' must have one entry for each of the 3 rows": Coefficients() >= [0, 1],
     "Neutrality(Hinge()) can be limited to 1 or more": Neutrality(nerm.Hinge()) <= 0.9,
     "some coefficients must satisfy all constraints. Got Coefficients() == 1": Coefficients() == 1,

@@ -78,7 +78,9 @@ def test_a_kernel_problem_takes_one_side():
 def test_a_path_passes_neutrality():
     X, y, v = data(3)
     objective = nerm.Risk(nerm.Logistic()) + 0.01 * nerm.SquaredL2()
-    problem = (objective + nerm.Neutrality(nerm.Logistic(), weights="balanced", side="agreement")).on(X, y, viewpoint=v)
+    problem = (objective + nerm.Neutrality(nerm.Logistic(), weights="balanced", side="agreement")).on(
+        X, y, viewpoint=v
+    )
     path = problem.path([0.0, 0.3, 10.0])
     assert [s.status for s in path] == ["optimal"] * 3
     assert path[0].objective.total == pytest.approx(objective.on(X, y).solve().objective.total, rel=2e-6)
@@ -95,7 +97,9 @@ def test_equalized_odds_by_hand():
     w, b, f = cp.Variable(X.shape[1]), cp.Variable(), cp.Variable(len(y))
     value = cp.sum(cp.pos(1 - cp.multiply(y, f))) / len(y) + 0.05 * cp.sum_squares(w)
     for label in (1, -1):
-        u = np.where(y == label, len(y) / 2 / np.array([((v == each) & (y == label)).sum() for each in v]), 0.0)
+        u = np.where(
+            y == label, len(y) / 2 / np.array([((v == each) & (y == label)).sum() for each in v]), 0.0
+        )
         sides = [u @ cp.pos(1 - cp.multiply(sign * v, f)) / len(y) for sign in (1, -1)]
         value += 0.5 * cp.maximum(*sides)
     model = cp.Problem(cp.Minimize(value), [f == X @ w + b])
@@ -124,7 +128,9 @@ def test_text_and_bad_input():
     assert term != nerm.Neutrality(nerm.Hinge(), to="sex")
     latex = (1.0 * nerm.Neutrality(nerm.Hinge(), side="agreement"))._repr_latex_()
     assert r"\max(0,\ 1 + v_i f(x_i))" in latex
-    with pytest.raises(UnknownNameError, match="'side' of a neutrality term must be one of 'agreement', 'both'"):
+    with pytest.raises(
+        UnknownNameError, match="'side' of a neutrality term must be one of 'agreement', 'both'"
+    ):
         nerm.Neutrality(nerm.Hinge(), side="left")
     X, y, v = data()
     term = nerm.Neutrality(nerm.Hinge(), side="agreement")

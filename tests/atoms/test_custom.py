@@ -23,7 +23,9 @@ EXPRESSIONS = {
 def test_a_conjugate_that_is_reached_far_out_or_nowhere():
     """At the end of the slopes the supremum is a limit; beyond, or where it rises for ever, it is infinite."""
     raised = nerm.margin_function(lambda m: cp.logistic(-m) + 5, name="raised")
-    np.testing.assert_allclose(raised.conjugate([0.0, -1.0, -0.5]), [-5.0, -5.0, -5.0 - np.log(2.0)], atol=1e-5)
+    np.testing.assert_allclose(
+        raised.conjugate([0.0, -1.0, -0.5]), [-5.0, -5.0, -5.0 - np.log(2.0)], atol=1e-5
+    )
     flat = nerm.margin_function(lambda m: cp.pos(1 - m) + 5, name="flat")
     np.testing.assert_allclose(flat.conjugate([0.0, -1.0]), [-5.0, -6.0], atol=1e-5)
     assert np.all(np.isinf(raised.conjugate([0.1, -1.1])))
@@ -115,7 +117,9 @@ def test_unbounded_below_is_a_surrogate_only():
             "'value' of 'phi' must be the same function as 'expression'",
         ),
         (
-            lambda: nerm.margin_function(lambda m: cp.square(1 - m), curvature=lambda m: np.ones_like(m), name="sq"),
+            lambda: nerm.margin_function(
+                lambda m: cp.square(1 - m), curvature=lambda m: np.ones_like(m), name="sq"
+            ),
             "'curvature' of 'sq' must be the second derivative of 'expression'. Got [1.0, 1.0,",
         ),
     ],

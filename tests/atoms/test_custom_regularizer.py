@@ -24,7 +24,12 @@ def nuclear(w):
     return cp.normNuc(cp.reshape(w, (4, w.shape[0] // 4), order="F"))
 
 
-EXPRESSIONS = {"tv": lambda w: cp.tv(w), "owl": sorted_l1, "nuclear": nuclear, "overlapping groups": overlapping}
+EXPRESSIONS = {
+    "tv": lambda w: cp.tv(w),
+    "owl": sorted_l1,
+    "nuclear": nuclear,
+    "overlapping groups": overlapping,
+}
 OTHERS = {
     "some columns": lambda w: cp.norm1(w[:3]),
     "rough": lambda w: cp.sum_squares(cp.diff(w)),
@@ -38,7 +43,9 @@ def made(name):
     return nerm.regularizer(ALL[name], name=name)
 
 
-@pytest.mark.parametrize("name", ["tv", *(pytest.param(name, marks=pytest.mark.slow) for name in ALL if name != "tv")])
+@pytest.mark.parametrize(
+    "name", ["tv", *(pytest.param(name, marks=pytest.mark.slow) for name in ALL if name != "tv")]
+)
 def test_contract_with_everything_derived(name):
     check_regularizer(made(name), d=8)
 
@@ -49,7 +56,11 @@ def test_contract_with_everything_derived(name):
 def test_certified_alone_and_with_a_square(name, loss, with_square):
     """200 rows, 20 columns; the oracle is the same objective written in plain cvxpy."""
     X, y, _ = make_data(4, n=200, d=20)
-    objective = nerm.Risk(loss) + 0.05 * made(name) + (0.05 * nerm.SquaredL2() if with_square else 0 * nerm.SquaredL2())
+    objective = (
+        nerm.Risk(loss)
+        + 0.05 * made(name)
+        + (0.05 * nerm.SquaredL2() if with_square else 0 * nerm.SquaredL2())
+    )
     solution = objective.on(X, y).solve(tol=1e-5)
     assert solution.status == "optimal"
     w, b = cp.Variable(20), cp.Variable()
@@ -78,7 +89,11 @@ def test_certified_alone_and_with_a_square(name, loss, with_square):
 )
 def test_certified_in_sums(omega):
     X, y, v = make_data(5, n=80, d=6)
-    solution = (nerm.Risk(nerm.Hinge()) + omega + 0.5 * nerm.Neutrality(nerm.Logistic())).on(X, y, viewpoint=v).solve()
+    solution = (
+        (nerm.Risk(nerm.Hinge()) + omega + 0.5 * nerm.Neutrality(nerm.Logistic()))
+        .on(X, y, viewpoint=v)
+        .solve()
+    )
     assert solution.certificate.relative_gap <= 1e-5
     assert solution.certificate.dual <= solution.objective.total
 
@@ -142,7 +157,9 @@ def test_a_conjugate_that_is_not_zero_is_held_against_the_expression():
 
     assert square(lambda q: float(q @ q) / 2).conjugate(np.array([3.0, 4.0])) == pytest.approx(12.5)
     for factor in (-0.5, 0.25, 1.0):
-        with pytest.raises(nerm.InvalidInputError, match=r"'conjugate' of 'square' must satisfy Omega\(z\) \+ Omega"):
+        with pytest.raises(
+            nerm.InvalidInputError, match=r"'conjugate' of 'square' must satisfy Omega\(z\) \+ Omega"
+        ):
             square(lambda q, factor=factor: factor * float(q @ q))
 
 

@@ -68,14 +68,18 @@ def test_a_difference_of_ones_own():
     check_margin_function(subtracted.parts.two_sided)
     assert repr(1.0 * nerm.Risk(subtracted)).startswith("Risk(CustomDCFunction(label='mine'")
     assert str(1.0 * nerm.Risk(mine)) == "minimise mean mine(y f)"
-    affine = nerm.dc_function(convex=lambda m: cp.square(m), concave=lambda m: 1 - m)  # affine is concave: added
+    affine = nerm.dc_function(
+        convex=lambda m: cp.square(m), concave=lambda m: 1 - m
+    )  # affine is concave: added
     np.testing.assert_allclose(affine.value(m), m**2 + 1 - m, atol=1e-12)
 
 
 def test_slopes_of_a_difference_hold_its_secants():
     """Of both parts, whose slopes have either sign, at kinks and between."""
     mine = nerm.dc_function(
-        convex=lambda m: cp.abs(m - 1) + 0.5 * m, concave=lambda m: -0.5 * cp.abs(m + 1) + 0.25 * m, name="mine"
+        convex=lambda m: cp.abs(m - 1) + 0.5 * m,
+        concave=lambda m: -0.5 * cp.abs(m + 1) + 0.25 * m,
+        name="mine",
     )
     m, step = around(-1.0, 1.0), 1e-6
     low, high = mine.subgradient(m)
@@ -97,7 +101,9 @@ def test_smooth_parts_make_a_smooth_whole_that_the_engine_takes():
     sigmoid = nerm.dc_function(convex=nerm.Logistic(), concave=later)
     check_margin_function(sigmoid.parts.two_sided)
     m, h = np.linspace(-3, 3, 7) + 0.1, 1e-3
-    bend = sum(sign * sigmoid.parts.two_sided.value(m + k * h) for k, sign in ((-1, 1), (0, -2), (1, 1))) / h**2
+    bend = (
+        sum(sign * sigmoid.parts.two_sided.value(m + k * h) for k, sign in ((-1, 1), (0, -2), (1, 1))) / h**2
+    )
     np.testing.assert_allclose(sigmoid.parts.two_sided.curvature(m), bend, rtol=1e-4)
 
 
@@ -105,7 +111,9 @@ def test_what_is_no_difference_is_refused():
     wavy = lambda m: cp.pos(m) - cp.square(m)  # noqa: E731
     with pytest.raises(nerm.InvalidInputError, match="'convex part of phi' must be convex by cvxpy's rules"):
         nerm.dc_function(convex=wavy, concave=lambda m: -cp.square(m))
-    with pytest.raises(nerm.InvalidInputError, match="'concave' of 'wavy' must be concave by cvxpy's rules, or convex"):
+    with pytest.raises(
+        nerm.InvalidInputError, match="'concave' of 'wavy' must be concave by cvxpy's rules, or convex"
+    ):
         nerm.dc_function(convex=lambda m: cp.square(m), concave=wavy, name="wavy")
     with pytest.raises(nerm.InvalidInputError, match="must map a cvxpy expression to a cvxpy expression"):
         nerm.dc_function(convex=lambda m: cp.square(m), concave=lambda m: "no")
@@ -132,7 +140,9 @@ def test_a_loss_must_be_bounded_below():
     "ask", [lambda a: a.conjugate(0.0), lambda a: a.prox(0.0), lambda a: a.expression(cp.Variable(2))]
 )
 def test_what_only_convex_functions_have_is_refused(ask):
-    with pytest.raises(nerm.UnsupportedProblemError, match=r"Got Ramp\(width=1.0\), a difference of convex functions"):
+    with pytest.raises(
+        nerm.UnsupportedProblemError, match=r"Got Ramp\(width=1.0\), a difference of convex functions"
+    ):
         ask(nerm.Ramp())
 
 

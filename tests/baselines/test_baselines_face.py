@@ -116,7 +116,9 @@ def test_labels_and_groups_may_be_any_two_values(model):
 def test_one_group_alone_may_be_predicted(model):
     fitted = clone(model).fit(X, Y, viewpoint=S)
     whole = fitted.decision_function(X, viewpoint=S)
-    np.testing.assert_allclose(fitted.decision_function(X[S > 0], viewpoint=S[S > 0]), whole[S > 0], atol=1e-9)
+    np.testing.assert_allclose(
+        fitted.decision_function(X[S > 0], viewpoint=S[S > 0]), whole[S > 0], atol=1e-9
+    )
 
 
 @named(OURS)

@@ -44,7 +44,10 @@ def literal_cv2nb(X, y, s):
 
     def state():
         yhat = predictions()
-        rate = [sum(yhat[i] for i in range(n) if s[i] == g) / sum(1 for i in range(n) if s[i] == g) for g in (0, 1)]
+        rate = [
+            sum(yhat[i] for i in range(n) if s[i] == g) / sum(1 for i in range(n) if s[i] == g)
+            for g in (0, 1)
+        ]
         return rate[1] - rate[0], sum(yhat)
 
     disc, numpos = state()
@@ -209,7 +212,13 @@ def test_other_columns_at_predict():
     model = CV2NB().fit([[0], [1], [0], [1]], [0, 1, 0, 1], viewpoint=[0, 0, 1, 1])
     with pytest.raises(InvalidInputError) as caught:
         model.predict([[0, 1]], viewpoint=[0])
-    assert str(caught.value) == "'X' must have the 1 columns seen in fit. Got 2 columns. Code the rows as in fit."
+    assert (
+        str(caught.value)
+        == "'X' must have the 1 columns seen in fit. Got 2 columns. Code the rows as in fit."
+    )
     with pytest.raises(InvalidInputError) as caught:
         CV2NB(max_iter=-1).fit([[0], [1], [0], [1]], [0, 1, 0, 1], viewpoint=[0, 0, 1, 1])
-    assert str(caught.value) == "'max_iter' must be None or a whole number, at least 0. Got -1. Use None for no limit."
+    assert (
+        str(caught.value)
+        == "'max_iter' must be None or a whole number, at least 0. Got -1. Use None for no limit."
+    )

@@ -118,7 +118,9 @@ def test_loose_eta_is_plain_logistic_regression():
 
 def test_the_multipliers_balance_the_gradient():
     X, y, s = mixed_data(4)
-    model = EtaNeutralLogisticRegression(eta=0.05, lam=1.0).fit(X, np.where(y, 1, -1), viewpoint=np.where(s, "m", "f"))
+    model = EtaNeutralLogisticRegression(eta=0.05, lam=1.0).fit(
+        X, np.where(y, 1, -1), viewpoint=np.where(s, "m", "f")
+    )
     assert model.active_constraints_
     assert set(model.active_constraints_) <= {(c, g) for c in (-1, 1) for g in ("f", "m")}
     objective, constraints = literal(X, y, s.astype(float), 0.05, 1.0)
@@ -133,7 +135,9 @@ def test_the_multipliers_balance_the_gradient():
 @pytest.mark.long
 def test_the_whole_grid_on_adult(adult):
     data = adult[1]
-    found = [EtaNeutralLogisticRegression(eta=eta).fit(data.X, data.y, viewpoint=data.viewpoint) for eta in GRID]
+    found = [
+        EtaNeutralLogisticRegression(eta=eta).fit(data.X, data.y, viewpoint=data.viewpoint) for eta in GRID
+    ]
     assert all(model.converged_ for model in found)
     assert max(model.constraints_.max() for model in found) <= 1e-6
     objectives = [model.objective_ for model in found]
@@ -150,7 +154,9 @@ def test_probabilities_and_models_of_the_viewpoint():
     again = clone(model).fit(X, y, viewpoint=guess)
     np.testing.assert_allclose(again.coef_, model.coef_)
     _, constraints = literal(X, y, chances, 0.02, 1.0)
-    np.testing.assert_allclose(model.constraints_, constraints(np.append(model.coef_, model.intercept_)), atol=1e-12)
+    np.testing.assert_allclose(
+        model.constraints_, constraints(np.append(model.coef_, model.intercept_)), atol=1e-12
+    )
     assert model.constraints_.max() <= 1e-6
     hard = clone(model).fit(X, y, viewpoint=s)
     soft = clone(model).fit(X, y, viewpoint=np.where(s, 1.0, 0.0))
@@ -215,7 +221,8 @@ def test_progress_is_printed_on_request(capsys):
 def test_the_whole_grid_on_the_other_tables(name, lam, real_data):
     data = load(name, "one-hot", data_home=real_data)
     found = [
-        EtaNeutralLogisticRegression(eta=eta, lam=lam).fit(data.X, data.y, viewpoint=data.viewpoint) for eta in GRID
+        EtaNeutralLogisticRegression(eta=eta, lam=lam).fit(data.X, data.y, viewpoint=data.viewpoint)
+        for eta in GRID
     ]
     assert max(model.constraints_.max() for model in found) <= 1e-6
     assert (np.diff([model.objective_ for model in found]) <= 1e-4).all()
@@ -224,7 +231,9 @@ def test_the_whole_grid_on_the_other_tables(name, lam, real_data):
 @pytest.mark.slow
 def test_the_size_of_the_dutch_census():
     random = np.random.default_rng(0)
-    X = sp.csr_matrix(sp.hstack([sp.csr_matrix(np.eye(9)[random.integers(9, size=60000)]) for _ in range(12)]))
+    X = sp.csr_matrix(
+        sp.hstack([sp.csr_matrix(np.eye(9)[random.integers(9, size=60000)]) for _ in range(12)])
+    )
     s = X @ random.normal(size=108) + random.logistic(size=60000) > 0
     y = X @ random.normal(size=108) + s + random.logistic(size=60000) > 0
     for eta in GRID:

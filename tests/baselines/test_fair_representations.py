@@ -60,7 +60,9 @@ def test_value_and_gradient_agree_with_the_formula_and_its_differences(seed, spa
     for k in range(len(point)):
         step = np.zeros(len(point))
         step[k] = 1e-5
-        assert gradient[k] == pytest.approx((literal(point + step) - literal(point - step)) / 2e-5, rel=1e-5, abs=1e-5)
+        assert gradient[k] == pytest.approx(
+            (literal(point + step) - literal(point - step)) / 2e-5, rel=1e-5, abs=1e-5
+        )
 
 
 def test_a_round_of_the_method_of_multipliers_is_the_envelope_and_has_its_gradient():
@@ -72,7 +74,9 @@ def test_a_round_of_the_method_of_multipliers_is_the_envelope_and_has_its_gradie
     M = problem.assign(X, s, *problem.parts(point)[::2])
     z = M[s].mean(axis=0) - M[~s].mean(axis=0)
     u = np.linspace(-2, 2, 400001)[:, None]
-    assert value == pytest.approx((A_z * abs(u) + m * (z - u) + t / 2 * (z - u) ** 2).min(axis=0).sum(), abs=1e-8)
+    assert value == pytest.approx(
+        (A_z * abs(u) + m * (z - u) + t / 2 * (z - u) ** 2).min(axis=0).sum(), abs=1e-8
+    )
     for k in range(len(point)):
         step = np.zeros(len(point))
         step[k] = 1e-5

@@ -77,7 +77,9 @@ def test_no_pair_of_cuts_is_better(measure, seed):
         model = GroupThresholds(Given(), limit=limit, measure=measure)
         if not allowed:
             least = f"{min(reached for _, reached in pairs):.3g}"
-            with pytest.raises(InvalidInputError, match=f"must be at least {least}, the least {measure} that cuts"):
+            with pytest.raises(
+                InvalidInputError, match=f"must be at least {least}, the least {measure} that cuts"
+            ):
                 model.fit(X, y, viewpoint=v)
             continue
         predicted = model.fit(X, y, viewpoint=v).predict(X, viewpoint=v) > 0
@@ -89,7 +91,9 @@ def test_no_pair_of_cuts_is_better(measure, seed):
 
 def test_only_c_sgn_can_be_out_of_reach():
     scores, y, v = tiny(0, n=15)
-    assert min(m for _, m in tried("neutrality_risk", scores, y, v)) > 0  # of an odd number of signs the sum is odd
+    assert (
+        min(m for _, m in tried("neutrality_risk", scores, y, v)) > 0
+    )  # of an odd number of signs the sum is odd
     with pytest.raises(InvalidInputError, match=r"'limit' must be at least .* Got 0.0. Raise it."):
         GroupThresholds(Given(), measure="neutrality_risk").fit(scores[:, None], y, viewpoint=v)
 
@@ -143,7 +147,9 @@ def test_unprocessing_undoes_a_model_that_predicts_by_group():
 
 def test_what_may_come_in_wrong():
     scores, y, v = tiny(0)
-    with pytest.raises(InvalidInputError, match=r"'limit' must be at least 0. Got -0.1. Use math.inf for no limit."):
+    with pytest.raises(
+        InvalidInputError, match=r"'limit' must be at least 0. Got -0.1. Use math.inf for no limit."
+    ):
         GroupThresholds(Given(), limit=-0.1).fit(scores[:, None], y, viewpoint=v)
     with pytest.raises(InvalidInputError, match="'measure' must be one of"):
         GroupThresholds(Given(), measure="accuracy").fit(scores[:, None], y, viewpoint=v)

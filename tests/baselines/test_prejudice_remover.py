@@ -71,13 +71,20 @@ def test_eta_zero_is_a_logistic_regression_a_group():
     for g in (False, True):
         rows = s == g
         extended = np.column_stack([X[rows], np.ones(rows.sum())])  # the intercept is a regularised column
-        plain = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=1000).fit(extended, y[rows])
-        np.testing.assert_allclose(np.append(model.coef_[int(g)], model.intercept_[int(g)]), plain.coef_[0], atol=1e-5)
+        plain = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=1000).fit(
+            extended, y[rows]
+        )
+        np.testing.assert_allclose(
+            np.append(model.coef_[int(g)], model.intercept_[int(g)]), plain.coef_[0], atol=1e-5
+        )
 
 
 def test_small_eta_moves_the_solution():
     X, y, s = mixed_data(2)
-    at = [PrejudiceRemover(eta=eta, tol=1e-9).fit(X, y, viewpoint=s).mutual_information_ for eta in (0, 1e-3, 1e-2)]
+    at = [
+        PrejudiceRemover(eta=eta, tol=1e-9).fit(X, y, viewpoint=s).mutual_information_
+        for eta in (0, 1e-3, 1e-2)
+    ]
     assert at[0] > at[1] + 1e-6
     assert at[1] > at[2] + 1e-6
 
@@ -89,7 +96,9 @@ def test_sparse_is_dense_and_labels_may_be_words():
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
     words = clone(dense).fit(X, np.where(y, "yes", "no"), viewpoint=np.where(s, "m", "f"))
     assert set(words.predict(X, viewpoint=np.where(s, "m", "f"))) == {"no", "yes"}
-    assert words.score(X, np.where(y, "yes", "no"), viewpoint=np.where(s, "m", "f")) == dense.score(X, y, viewpoint=s)
+    assert words.score(X, np.where(y, "yes", "no"), viewpoint=np.where(s, "m", "f")) == dense.score(
+        X, y, viewpoint=s
+    )
 
 
 @pytest.mark.long
@@ -129,7 +138,9 @@ def test_no_convergence_is_said_with_the_residual():
 
 def test_progress_is_printed_on_request(capsys):
     X, y, s = mixed_data(5, n=300, d=30)
-    PrejudiceRemover(eta=50.0, lam=1e-4, tol=1e-8, verbose=True).fit(X * np.logspace(-2, 0, 30), y, viewpoint=s)
+    PrejudiceRemover(eta=50.0, lam=1e-4, tol=1e-8, verbose=True).fit(
+        X * np.logspace(-2, 0, 30), y, viewpoint=s
+    )
     assert "PrejudiceRemover: step 50, objective" in capsys.readouterr().out
 
 

@@ -30,7 +30,9 @@ def test_closed_form_and_monte_carlo_against_all_signs(B, beta):
     closed = bounds.rademacher_linear(X, B, intercept_radius=beta, viewpoint=v)
     assert exact <= closed <= 1.35 * exact
     for rows, kernel in ((X, "linear"), (X @ X.T, "precomputed")):
-        estimate = bounds.rademacher_monte_carlo(rows, B, kernel=kernel, intercept_radius=beta, viewpoint=v, draws=4000)
+        estimate = bounds.rademacher_monte_carlo(
+            rows, B, kernel=kernel, intercept_radius=beta, viewpoint=v, draws=4000
+        )
         assert estimate.estimate == pytest.approx(exact, abs=5 * estimate.standard_error)
         assert estimate.upper(0.01) >= exact
         assert estimate.upper(0.01) - estimate.estimate < 0.1 * exact
@@ -42,8 +44,12 @@ def test_complexities_agree_across_representations():
     rng = np.random.default_rng(4)
     X, v = rng.normal(size=(30, 3)), rng.choice([-1.0, 1.0], size=30)
     by_hand = (2 * math.sqrt(sum(float(x @ x) for x in X)) + 3 * math.sqrt(30)) / 30
-    assert bounds.rademacher_linear(X, 2, intercept_radius=3, viewpoint=v) == pytest.approx(by_hand, rel=1e-12)
-    assert bounds.rademacher_linear(sparse.csr_matrix(X), 2, intercept_radius=3) == pytest.approx(by_hand, rel=1e-12)
+    assert bounds.rademacher_linear(X, 2, intercept_radius=3, viewpoint=v) == pytest.approx(
+        by_hand, rel=1e-12
+    )
+    assert bounds.rademacher_linear(sparse.csr_matrix(X), 2, intercept_radius=3) == pytest.approx(
+        by_hand, rel=1e-12
+    )
     assert bounds.rademacher_kernel(X @ X.T, 2, intercept_radius=3) == pytest.approx(by_hand, rel=1e-12)
     largest = max(float(np.linalg.norm(x)) for x in X)
     population = bounds.rademacher_population(30, 2, largest, intercept_radius=3)
@@ -109,7 +115,9 @@ def test_theorems_by_hand():
 
 def test_radii_by_hand():
     assert bounds.norm_radius(5.0, 100) == pytest.approx(math.sqrt(100 / 5))  # hinge: sqrt(n / lam)
-    assert bounds.norm_radius(5.0, 100, 1.0, gap=2.0) == pytest.approx(math.sqrt(2 * 3 * 100 / 5))  # far from optimal
+    assert bounds.norm_radius(5.0, 100, 1.0, gap=2.0) == pytest.approx(
+        math.sqrt(2 * 3 * 100 / 5)
+    )  # far from optimal
     small = math.sqrt(20) + math.sqrt(2 * 1e-4 * 20)
     assert bounds.norm_radius(5.0, 100, 1.0, gap=1e-4) == pytest.approx(small)
     assert bounds.intercept_radius(2.0, 3.0, smallest_viewpoint=0.5) == 8.0

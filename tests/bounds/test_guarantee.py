@@ -71,7 +71,10 @@ def test_guarantee_gathers_the_bounds_and_calls_the_vacuous_so(fitted, world):
     assert not through.holds
     assert "C_psi >= psi(0) = 1" in through.note
     text = repr(said)
-    assert "each statement by itself holds with probability 0.95, all 5 probabilistic ones together with 0.75" in text
+    assert (
+        "each statement by itself holds with probability 0.95, all 5 probabilistic ones together with 0.75"
+        in text
+    )
     assert "C_sgn: no bound  VACUOUS" in text
     assert "largest of the sample" not in text
 
@@ -151,7 +154,9 @@ def test_guarantee_with_weights_keeps_what_still_holds(fitted):
     assert "the plain mean" in s["C_psi", "Theorem 3"].note
     assert s["risk", "Theorem 1"].holds
     assert s["C_n,psi", "corollary"].bound == pytest.approx(2.0, abs=1e-5)
-    s = by_source(bounds.guarantee(replace(facts, neutrality_weights=2 * u, sample_weight=np.full(4000, 3.0))))
+    s = by_source(
+        bounds.guarantee(replace(facts, neutrality_weights=2 * u, sample_weight=np.full(4000, 3.0)))
+    )
     assert not s["risk", "Theorem 1"].holds
     assert s["C_n,psi", "corollary"].bound == pytest.approx(5.0, abs=1e-5)  # 2 psi(0) + 3 phi(0) / eta
 
@@ -186,7 +191,12 @@ def test_without_an_intercept_its_radius_is_zero(fitted, world):
     B, share = bounds.radius_from_data(facts.coef_norm, 0.05)
     size = B * world.R
     expected = bounds.neutrality_bound(
-        plain.scores, facts.viewpoint, Hinge(), complexity=size / math.sqrt(4000), margin_bound=size, delta=share
+        plain.scores,
+        facts.viewpoint,
+        Hinge(),
+        complexity=size / math.sqrt(4000),
+        margin_bound=size,
+        delta=share,
     )
     assert s["C_psi", "Theorem 2"].bound == pytest.approx(expected, rel=1e-12)
 
@@ -201,7 +211,12 @@ def test_lam_is_that_of_a_risk_of_weight_one():
 
 @pytest.mark.parametrize(
     ("etas", "intercept", "known"),
-    [((1.0, 1.0), True, False), ((1.0, 1.0), False, True), ((1.0, 0.0), True, True), ((0.0, 0.0), True, True)],
+    [
+        ((1.0, 1.0), True, False),
+        ((1.0, 1.0), False, True),
+        ((1.0, 0.0), True, True),
+        ((0.0, 0.0), True, True),
+    ],
 )
 def test_with_a_free_intercept_the_radius_needs_a_single_acting_term(etas, intercept, known):
     X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], {"a": [1, -1, 1, -1], "b": [1, 1, 1, -1]}

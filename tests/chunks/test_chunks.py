@@ -54,14 +54,18 @@ OBJECTIVES = {
     "opportunity": nerm.Risk(nerm.Hinge())
     + 0.01 * nerm.L1()
     + 1.0 * nerm.Neutrality(nerm.Hinge(), weights="equal_opportunity"),
-    "elastic net": nerm.Risk(nerm.Hinge()) + 0.01 * nerm.ElasticNet(0.5) + 1.0 * nerm.Neutrality(nerm.Hinge()),
+    "elastic net": nerm.Risk(nerm.Hinge())
+    + 0.01 * nerm.ElasticNet(0.5)
+    + 1.0 * nerm.Neutrality(nerm.Hinge()),
     "huge eta": nerm.Risk(nerm.Hinge()) + 0.01 * nerm.SquaredL2() + 1e4 * nerm.Neutrality(nerm.Hinge()),
     "logistic": nerm.Risk(nerm.Logistic()) + 0.01 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Logistic()),
     "logistic, one side": nerm.Risk(nerm.Logistic())
     + 0.01 * nerm.SquaredL2()
     + 1.0 * nerm.Neutrality(nerm.Logistic(), side="agreement", weights="balanced"),
     "logistic, l1": nerm.Risk(nerm.Logistic()) + 0.01 * nerm.L1() + 1.0 * nerm.Neutrality(nerm.Logistic()),
-    "logistic, identity": nerm.Risk(nerm.Logistic()) + 0.01 * nerm.SquaredL2() + 0.2 * nerm.Neutrality(nerm.Identity()),
+    "logistic, identity": nerm.Risk(nerm.Logistic())
+    + 0.01 * nerm.SquaredL2()
+    + 0.2 * nerm.Neutrality(nerm.Identity()),
     "squared hinge": nerm.Risk(nerm.SquaredHinge())
     + 0.01 * nerm.SquaredL2()
     + 1.0 * nerm.Neutrality(nerm.SquaredHinge()),
@@ -94,7 +98,9 @@ def test_bound_holds_at_any_hypothesis():
             w, b = rng.normal(size=4), float(rng.normal())
             certificate = problem.certify(w, b)
             assert certificate.dual <= best.objective.total * (1 + 1e-9)
-            assert certificate.primal == pytest.approx(OBJECTIVES[name].on(X, y, viewpoint=v).evaluate(w, b).total)
+            assert certificate.primal == pytest.approx(
+                OBJECTIVES[name].on(X, y, viewpoint=v).evaluate(w, b).total
+            )
 
 
 @pytest.mark.long
@@ -143,7 +149,9 @@ def test_tables_become_features_in_the_first_pass(tmp_path):
         }
     )  # fmt: skip
     frame.loc[n - 1, "job"] = "rare"
-    frame["good"] = np.where(frame["age"] + 10 * (frame["job"] == "a") + rng.normal(size=n) * 9 > 45, "ja", "nein")
+    frame["good"] = np.where(
+        frame["age"] + 10 * (frame["job"] == "a") + rng.normal(size=n) * 9 > 45, "ja", "nein"
+    )
     frame.loc[3, "good"] = "?"  # nobody knows
     paths = [str(tmp_path / f"{i}.csv") for i in range(3)]
     for path, rows in zip(paths, np.array_split(np.arange(n), 3), strict=True):
@@ -223,7 +231,9 @@ def test_order_and_size_of_chunks_leave_the_optimum():
     X, y, v = draw()
     values = []
     for order, parts in ((slice(None), 2), (slice(None, None, -1), 7)):
-        solution = OBJECTIVES["logistic"].on(nerm.Chunks(pieces(X[order], y[order], v[order], parts=parts))).solve()
+        solution = (
+            OBJECTIVES["logistic"].on(nerm.Chunks(pieces(X[order], y[order], v[order], parts=parts))).solve()
+        )
         values.append(solution.objective.total)
     assert values[0] == pytest.approx(values[1], rel=2e-6)
 
@@ -247,7 +257,9 @@ def test_checkpoint_goes_on_where_it_stood(tmp_path):
     assert len(seen) == 1 + passes - 1  # the first pass counts; one was done before
     assert np.array_equal(second.coef, whole.coef)
     seen.clear()
-    assert np.array_equal(OBJECTIVES["hinge"].on(nerm.Chunks(read)).solve(1e-7, checkpoint=path).coef, whole.coef)
+    assert np.array_equal(
+        OBJECTIVES["hinge"].on(nerm.Chunks(read)).solve(1e-7, checkpoint=path).coef, whole.coef
+    )
     assert len(seen) == 1  # nothing is left to do
     with pytest.raises(nerm.InvalidInputError, match="a checkpoint must be of the same objective"):
         OBJECTIVES["plain"].on(nerm.Chunks(read)).solve(1e-7, checkpoint=path)
@@ -284,7 +296,9 @@ def test_classifiers_read_chunks():
 
 def test_classifiers_on_chunks_meet_a_limit():
     X, y, v = draw()
-    model = nerm.NERMClassifier(loss="hinge", lam=0.01, limit=0.03, surrogate="hinge").fit(nerm.Chunks((X, y, v)))
+    model = nerm.NERMClassifier(loss="hinge", lam=0.01, limit=0.03, surrogate="hinge").fit(
+        nerm.Chunks((X, y, v))
+    )
     assert abs(nerm.metrics.calders_verwer_score(model.decision_function(X), v)) <= 0.03
     assert model.eta_ > 0
     assert model.trace_["chosen"].sum() == 1
@@ -297,7 +311,9 @@ def test_classifiers_on_chunks_meet_a_limit():
 def test_classifiers_predict_dask_arrays_lazily():
     da = pytest.importorskip("dask.array")
     X, y, v = draw()
-    model = nerm.NeutralSVC(eta=1.0).fit(da.from_array(X, chunks=(700, 2)), da.from_array(y, chunks=700), viewpoint=v)
+    model = nerm.NeutralSVC(eta=1.0).fit(
+        da.from_array(X, chunks=(700, 2)), da.from_array(y, chunks=700), viewpoint=v
+    )
     lazy = model.predict(da.from_array(X, chunks=(1000, 4)))
     assert hasattr(lazy, "dask")
     assert np.array_equal(lazy.compute(), model.predict(X))
@@ -350,10 +366,16 @@ def test_what_chunks_cannot_do_is_said():
     X, y, v = draw(200)
     mixed = nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
     refused("all smooth, or all straight between kinks. Got Logistic", (X, y, v), mixed)
-    refused("must be convex", (X, y, v), nerm.Risk(nerm.Hinge()) + nerm.SquaredL2() + nerm.Neutrality(nerm.Ramp()))
+    refused(
+        "must be convex", (X, y, v), nerm.Risk(nerm.Hinge()) + nerm.SquaredL2() + nerm.Neutrality(nerm.Ramp())
+    )
     limited = OBJECTIVES["plain"].subject_to(nerm.Neutrality(nerm.Hinge()) <= 1.1)
     refused("must have no constraints. Got a limit", (X, y, v), limited)
-    refused("must have a name", (X, y, v), OBJECTIVES["plain"] + nerm.Neutrality(nerm.Hinge(), weights=np.ones(200)))
+    refused(
+        "must have a name",
+        (X, y, v),
+        OBJECTIVES["plain"] + nerm.Neutrality(nerm.Hinge(), weights=np.ones(200)),
+    )
 
 
 def test_chunks_that_change_are_noticed():

@@ -20,7 +20,9 @@ def people(n=1200, seed=0):
     words = {"job": rng.choice(["a", "b", "c"], n), "sex": rng.choice(["f", "m"], n)}
     frame = pd.DataFrame({"age": rng.integers(20, 70, n), **words})
     frame.loc[n - 3 :, "job"] = "new"
-    frame["good"] = np.where(frame["age"] + 10 * (frame["job"] == "a") + rng.normal(size=n) * 9 > 45, "ja", "nein")
+    frame["good"] = np.where(
+        frame["age"] + 10 * (frame["job"] == "a") + rng.normal(size=n) * 9 > 45, "ja", "nein"
+    )
     return frame
 
 
@@ -54,7 +56,9 @@ def test_partitions_without_rows_and_unknown_divisions():
     left = frame[(frame["age"] < 45) | (frame["job"] != "a")]
     X, y, v = features(left, chunks)
     assert chunks.census.n == len(left)
-    assert found.objective.total == pytest.approx(OBJECTIVE.on(X, y, viewpoint=v).solve().objective.total, rel=3e-5)
+    assert found.objective.total == pytest.approx(
+        OBJECTIVE.on(X, y, viewpoint=v).solve().objective.total, rel=3e-5
+    )
 
 
 def test_a_frame_of_numbers_is_a_matrix():
@@ -114,7 +118,12 @@ def test_what_does_not_fit_together():
     series = dd.from_pandas(pd.Series(y), npartitions=2)
     refused("'y' must be cut as X is, into 3 partitions. Got 2 partitions", frame, series, viewpoint=series)
     refused("'y' must be cut as X is, into 3 partitions. Got ndarray", frame, y, viewpoint=v)
-    refused("'y' must have one entry for each of the 300 rows", da.from_array(X), da.from_array(y[:200]), viewpoint=v)
+    refused(
+        "'y' must have one entry for each of the 300 rows",
+        da.from_array(X),
+        da.from_array(y[:200]),
+        viewpoint=v,
+    )
     refused("'viewpoint' must have one entry", da.from_array(X), da.from_array(y), viewpoint=v[:7])
     with pytest.raises(nerm.InvalidInputError, match="must come with the name of its target"):
         nerm.Chunks(frame)

@@ -38,20 +38,30 @@ def with_nan(values):
 
 def test_the_chunk_is_named():
     refused(
-        "in chunk 37, 'X' must be finite. Got nan at row 3, column 0", chunk_37(lambda X, y, v: (with_nan(X), y, v))
+        "in chunk 37, 'X' must be finite. Got nan at row 3, column 0",
+        chunk_37(lambda X, y, v: (with_nan(X), y, v)),
     )
     refused("in chunk 37, 'viewpoint' must be finite. Got nan", chunk_37(lambda X, y, v: (X, y, with_nan(v))))
     refused("in chunk 37, 'y' must be finite. Got nan", chunk_37(lambda X, y, v: (X, with_nan(y), v)))
     weights = {"sample_weight": -np.ones(10)}
-    refused("in chunk 37, 'sample_weight' must", chunk_37(lambda X, y, v: {"X": X, "y": y, "viewpoint": v, **weights}))
+    refused(
+        "in chunk 37, 'sample_weight' must",
+        chunk_37(lambda X, y, v: {"X": X, "y": y, "viewpoint": v, **weights}),
+    )
     missing = np.array([None, *["a"] * 9], dtype=object)
     refused("in chunk 37, 'viewpoint' must not be missing", chunk_37(lambda X, y, v: (X, y, missing)))
     mixed = np.array(["a", 1] * 5, dtype=object)
     refused("in chunk 37, 'y' must hold values of one type", chunk_37(lambda X, y, v: (X, mixed, v)))
     refused("labels: words in chunk 37", chunk_37(lambda X, y, v: (X, np.where(y > 0, "yes", "no"), v)))
     refused("viewpoint: words in chunk 37", chunk_37(lambda X, y, v: (X, y, np.where(v > 0, "yes", "no"))))
-    refused("in chunk 37, 'y' must hold at most two classes. Got 10 classes", chunk_37(lambda X, y, v: (X, X[:, 0], v)))
-    refused("to chunk 37, 'y' must hold at most two classes. Got 3 classes", chunk_37(lambda X, y, v: (X, 0 * y, v)))
+    refused(
+        "in chunk 37, 'y' must hold at most two classes. Got 10 classes",
+        chunk_37(lambda X, y, v: (X, X[:, 0], v)),
+    )
+    refused(
+        "to chunk 37, 'y' must hold at most two classes. Got 3 classes",
+        chunk_37(lambda X, y, v: (X, 0 * y, v)),
+    )
     refused("Got 3 columns in chunk 37", chunk_37(lambda X, y, v: (X[:, :3], y, v)))
     refused("Got a sparse matrix in chunk 37", chunk_37(lambda X, y, v: (sp.csr_matrix(X), y, v)))
     refused("the viewpoints of chunk 0, viewpoint. Got none in chunk 37", chunk_37(lambda X, y, v: (X, y)))

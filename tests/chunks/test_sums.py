@@ -13,7 +13,11 @@ from nerm.chunks.progress import Progress
 from nerm.chunks.sums import Curved, joined, standing_out, thinned
 from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
 
-HINGE = nerm.Risk(nerm.Hinge()) + 0.01 * nerm.SquaredL2() + 2.0 * nerm.Neutrality(nerm.Hinge(), weights="balanced")
+HINGE = (
+    nerm.Risk(nerm.Hinge())
+    + 0.01 * nerm.SquaredL2()
+    + 2.0 * nerm.Neutrality(nerm.Hinge(), weights="balanced")
+)
 LOGISTIC = nerm.Risk(nerm.Logistic()) + 0.01 * nerm.SquaredL2() + 2.0 * nerm.Neutrality(nerm.Logistic())
 
 
@@ -67,7 +71,10 @@ def test_mean_rows_weigh_and_pull_as_their_members(case):
         for few_sum, all_sum in (
             (few.weights[j].sum(), sum(own)),
             (few.weights[j] @ few.targets[j], sum(c * t for c, t in zip(own, targets, strict=True))),
-            ((few.weights[j] * few.targets[j]) @ rows, sum(c * t * x for c, t, x in zip(own, targets, Z, strict=True))),
+            (
+                (few.weights[j] * few.targets[j]) @ rows,
+                sum(c * t * x for c, t, x in zip(own, targets, Z, strict=True)),
+            ),
         ):
             assert few_sum == pytest.approx(all_sum, rel=1e-9, abs=1e-9)
 

@@ -70,7 +70,9 @@ def test_several_groups_are_compared(nerm, tmp_path):
     path.write_text(as_csv(rows), encoding="utf-8")
     roles = ("--target", "income", "--viewpoint", "job")
     plain = json.loads(nerm("audit", path, *roles, "--score", "points", "--json").out)
-    decided = {job: [float(r["points"]) > 0 for r in rows if r["job"] == job] for job in ("clerk", "nurse", "smith")}
+    decided = {
+        job: [float(r["points"]) > 0 for r in rows if r["job"] == job] for job in ("clerk", "nurse", "smith")
+    }
     rates = {job: np.mean(of) for job, of in decided.items()}
     assert {g["name"]: g["positive_rate"] for g in plain["groups"]} == {
         f"job = {job}": pytest.approx(rate) for job, rate in rates.items()
@@ -89,7 +91,9 @@ def test_several_groups_are_compared(nerm, tmp_path):
 def test_combinations_and_few_rows_are_marked(nerm, tmp_path):
     path = tmp_path / "scored.csv"
     path.write_text(as_csv(scored()), encoding="utf-8")
-    ran = nerm("audit", path, "--target", "income", "--viewpoint", "sex,job", "--intersect", "--score", "points")
+    ran = nerm(
+        "audit", path, "--target", "income", "--viewpoint", "sex,job", "--intersect", "--score", "points"
+    )
     assert ran.code == 0, ran.err
     assert "sex and job = male, clerk" in ran.out
     few = tmp_path / "few.csv"

@@ -71,7 +71,9 @@ def test_a_damaged_gzip_file(nerm, tmp_path):
 
 
 def test_a_quote_that_is_never_closed(nerm, tmp_path):
-    refused(nerm("fit", write(tmp_path, 'a,sex,income\n"1,f,2\n3,m,4\n'), *ROLES), "well-formed CSV", "line 2")
+    refused(
+        nerm("fit", write(tmp_path, 'a,sex,income\n"1,f,2\n3,m,4\n'), *ROLES), "well-formed CSV", "line 2"
+    )
 
 
 @pytest.mark.parametrize("text", ["income\n1\n0\n", "income"])
@@ -88,14 +90,18 @@ def test_a_target_of_three_values(nerm, tmp_path):
 
 
 def test_a_viewpoint_of_many_values(nerm, data):
-    refused(nerm("fit", data, "--target", "income", "--viewpoint", "hours"), "at most 12 groups", "--favoured")
+    refused(
+        nerm("fit", data, "--target", "income", "--viewpoint", "hours"), "at most 12 groups", "--favoured"
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("column", ["sex", "income"])
 def test_a_constant_viewpoint_or_target(nerm, command, column, tmp_path):
     rows = [{**row, column: "same"} for row in people()]
-    refused(nerm(command, write(tmp_path, as_csv(rows)), *ROLES), "must have two values", "'same' in every row")
+    refused(
+        nerm(command, write(tmp_path, as_csv(rows)), *ROLES), "must have two values", "'same' in every row"
+    )
 
 
 def test_duplicate_column_names(nerm, tmp_path):
@@ -148,7 +154,9 @@ def test_garbage_values(nerm, tmp_path):
 def test_a_target_equal_to_the_viewpoint(nerm, words, tmp_path):
     rows = [{**row, "income": words[row["sex"] == "male"]} for row in people()]
     refused(nerm("fit", write(tmp_path, as_csv(rows)), *ROLES), "must not be the viewpoint in other words")
-    refused(nerm("fit", write(tmp_path, as_csv(rows)), "--target", "sex", "--viewpoint", "sex"), "two columns")
+    refused(
+        nerm("fit", write(tmp_path, as_csv(rows)), "--target", "sex", "--viewpoint", "sex"), "two columns"
+    )
 
 
 def test_model_and_data_with_different_columns(nerm, data, tmp_path):
@@ -186,7 +194,9 @@ def test_an_output_folder_that_does_not_exist(nerm, data, tmp_path, command, opt
 
 
 def test_predict_and_demo_without_their_folder(nerm, data, tmp_path):
-    refused(nerm("predict", tmp_path / "m.nerm", data, "--out", tmp_path / "no" / "p.csv"), "--out", "no folder")
+    refused(
+        nerm("predict", tmp_path / "m.nerm", data, "--out", tmp_path / "no" / "p.csv"), "--out", "no folder"
+    )
     refused(nerm("demo", "--folder", tmp_path / "no"), "--folder", "no folder")
 
 
@@ -260,6 +270,9 @@ def test_options_of_tradeoff_and_audit(nerm, data):
 
 def test_too_few_rows_for_a_split(nerm, tmp_path):
     rows = people()
-    few = [next(r for r in rows if (r["sex"], r["income"]) == pair) for pair in (("male", ">50K"), ("female", "<=50K"))]
+    few = [
+        next(r for r in rows if (r["sex"], r["income"]) == pair)
+        for pair in (("male", ">50K"), ("female", "<=50K"))
+    ]
     few.append({**few[0], "sex": "female"})
     refused(nerm("fit", write(tmp_path, as_csv(few)), *ROLES), "must hold both values")

@@ -129,7 +129,9 @@ def test_outputs_do_not_overwrite_inputs_or_each_other(nerm, data, model, tmp_pa
     x = tmp_path / "x.svg"
     refused(nerm("fit", data, *ROLES, "--out", data), "--out must be another file than the data")
     refused(nerm("fit", data, *ROLES, "--report", data), "--report must be another file than the data")
-    refused(nerm("fit", data, *ROLES, "--out", x, "--report", beside), "--report must be another file than --out")
+    refused(
+        nerm("fit", data, *ROLES, "--out", x, "--report", beside), "--report must be another file than --out"
+    )
     refused(nerm("fit", data, *ROLES, "--columns", f"@{names}", "--out", names), "the file of --columns")
     refused(nerm("tradeoff", data, *ROLES, "--figure", x, "--report", beside), "--report", "--figure")
     refused(nerm("tradeoff", data, *ROLES, "--figure", link), "--figure", "the data")
@@ -163,7 +165,7 @@ def test_a_negative_seed(nerm, data, command):
     ],
 )
 def test_a_model_without_its_recipe(nerm, data, model, change, words):
-    from nerm import saving
+    from nerm import io as saving
 
     content = saving.load(model).to_dict()
     change(content)
@@ -204,7 +206,7 @@ def test_bounds_only_on_request(nerm, data, monkeypatch):
     ran = nerm("fit", data, *ROLES, "--eta", "0.5", "--bounds")
     assert (ran.code, asked) == (0, [1])
     assert "No bounds: the sample must be one. Got another. Wait." in ran.out
-    assert json.loads(nerm("fit", data, *ROLES, "--eta", "0.5", "--bounds", "--json").out)["no_bounds"].startswith(
-        "the sample"
-    )
+    assert json.loads(nerm("fit", data, *ROLES, "--eta", "0.5", "--bounds", "--json").out)[
+        "no_bounds"
+    ].startswith("the sample")
     refused(nerm("bound", data, *ROLES, "-q"), "the sample must be one")

@@ -47,12 +47,16 @@ def test_the_arrow_stands_on_no_constant(nerm, rare, tmp_path):
     assert sorted(marks.values()) == ["×", "×", "→"]
     text = page.read_text(encoding="utf-8")
     header = text.split("<header>")[1].split("</header>")[0]
-    assert header.index("it is nearly constant. Not recommended: η = 1, η = 5") < header.index('<p class="lead">')
+    assert header.index("it is nearly constant. Not recommended: η = 1, η = 5") < header.index(
+        '<p class="lead">'
+    )
     for k, part in enumerate(text.split("data-choice=")[1:]):
         assert ("it is nearly constant. Not recommended." in part) is (k > 1)
         assert k < 2 or "(the choice made here)" not in part
     for drawn in (text, figure.read_text(encoding="utf-8")):
-        assert drawn.count(", not recommended") == 2 * drawn.count("<svg ")  # a page has one for narrow windows too
+        assert drawn.count(", not recommended") == 2 * drawn.count(
+            "<svg "
+        )  # a page has one for narrow windows too
 
 
 def test_where_every_weight_collapses_none_is_recommended(nerm, rare, tmp_path):

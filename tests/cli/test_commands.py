@@ -33,7 +33,10 @@ def test_fit_predict_audit_agree(nerm, data, tmp_path):
     by_score = json.loads(nerm("audit", scored, *ROLES, "--score", "score", "--json").out)
     by_word = json.loads(nerm("audit", scored, *ROLES, "--prediction", "prediction", "--json").out)
     right = np.mean([r["prediction"] == r["income"] for r in rows])
-    rates = {sex: np.mean([r["prediction"] == ">50K" for r in rows if r["sex"] == sex]) for sex in ("male", "female")}
+    rates = {
+        sex: np.mean([r["prediction"] == ">50K" for r in rows if r["sex"] == sex])
+        for sex in ("male", "female")
+    }
     for audited in (by_score, by_word):
         assert audited["measures"]["accuracy"] == pytest.approx(right)
         assert audited["measures"]["calders_verwer_score"] == pytest.approx(rates["male"] - rates["female"])
@@ -44,7 +47,9 @@ def test_one_value_against_the_rest_survives_the_round_trip(nerm, data, tmp_path
     """Predictions of "not X" are words that audit understands."""
     model, scored = tmp_path / "m.nerm", tmp_path / "scored.csv"
     roles = ("--target", "job", "--viewpoint", "sex", "--positive", "nurse")
-    assert nerm("fit", data, *roles, "--class-weight", "balanced", "--eta", 0.5, "--out", model, "-q").code == 0
+    assert (
+        nerm("fit", data, *roles, "--class-weight", "balanced", "--eta", 0.5, "--out", model, "-q").code == 0
+    )
     assert nerm("predict", model, data, "--keep", "job,sex", "--out", scored, "-q").code == 0
     ran = nerm("audit", scored, *roles, "--prediction", "prediction", "--json")
     assert ran.code == 0, ran.err
@@ -71,7 +76,13 @@ def test_the_same_seed_gives_the_same_result(nerm, data):
 def test_tables_for_people(nerm, data):
     ran = nerm("fit", data, *ROLES, "--bounds", "--surrogate", "logistic")
     assert ran.code == 0
-    for words in ("certified relative gap", "difference in positive rates", "sex = female", "hold-out", "vacuous"):
+    for words in (
+        "certified relative gap",
+        "difference in positive rates",
+        "sex = female",
+        "hold-out",
+        "vacuous",
+    ):
         assert words in ran.out
     assert "'age': 6 values missing (2.5 %)" in nerm("fit", data, *ROLES, "--eta", 0.5, "--test", 0).err
     assert nerm("fit", data, *ROLES, "--eta", 0.5, "--quiet").err == ""
@@ -112,13 +123,17 @@ def test_an_answer_that_was_not_certified_has_its_own_exit_code(nerm, data):
 
 
 @pytest.mark.long
-def test_a_report_shows_the_model_that_was_fitted_and_no_weight_is_solved_twice(nerm, data, tmp_path, monkeypatch):
+def test_a_report_shows_the_model_that_was_fitted_and_no_weight_is_solved_twice(
+    nerm, data, tmp_path, monkeypatch
+):
     from nerm.estimators import NERMClassifier
-    from nerm.problem import Problem
+    from nerm.model.problem import Problem
 
     solved = []
     fit, path = NERMClassifier.fit, Problem.path
-    monkeypatch.setattr(NERMClassifier, "fit", lambda self, *a, **k: solved.append(self.eta) or fit(self, *a, **k))
+    monkeypatch.setattr(
+        NERMClassifier, "fit", lambda self, *a, **k: solved.append(self.eta) or fit(self, *a, **k)
+    )
     monkeypatch.setattr(Problem, "path", lambda self, etas, **k: solved.extend(etas) or path(self, etas, **k))
     page = tmp_path / "report.html"
     plain = json.loads(nerm("fit", data, *ROLES, "--eta", "0.6", "--report", page, "--json").out)
@@ -148,7 +163,18 @@ def test_files_without_a_header(nerm, data, tmp_path):
         ran = nerm("fit", bare, *ROLES, "--skip-lines", 1, "--columns", columns, "--eta", 0.5, "--json")
         assert json.loads(ran.out)["measures"] == expected
     ran = nerm(
-        "fit", bare, "--no-header", "--skip-lines", 1, "--target", "c5", "--viewpoint", "c4", "--eta", 0.5, "--json"
+        "fit",
+        bare,
+        "--no-header",
+        "--skip-lines",
+        1,
+        "--target",
+        "c5",
+        "--viewpoint",
+        "c4",
+        "--eta",
+        0.5,
+        "--json",
     )
     assert json.loads(ran.out)["measures"] == expected
 
@@ -187,7 +213,15 @@ def test_solvers(nerm):
 def test_demo(nerm, tmp_path):
     ran = nerm("demo", "--folder", tmp_path)
     assert ran.code == 0
-    for words in ("AUC", "C_sgn", "difference in", "certified gap", "logistic regression", "per 1,000 people", "→"):
+    for words in (
+        "AUC",
+        "C_sgn",
+        "difference in",
+        "certified gap",
+        "logistic regression",
+        "per 1,000 people",
+        "→",
+    ):
         assert words in ran.out.replace("\n1,000", " 1,000")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["nerm-demo.csv", "nerm-demo.html", "nerm-demo.svg"]
 

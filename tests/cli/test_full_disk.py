@@ -38,7 +38,13 @@ QUICK = {
     "completion": ("completion", "bash"),
     "demo": ("demo",),
 }
-ENDINGS = {"--out": "m.nerm", "--save": "m.nerm", "--results": "r.csv", "--figure": "f.svg", "--report": "r.html"}
+ENDINGS = {
+    "--out": "m.nerm",
+    "--save": "m.nerm",
+    "--results": "r.csv",
+    "--figure": "f.svg",
+    "--report": "r.html",
+}
 LONG = {"demo", "solvers", "reproduce"}
 
 
@@ -50,7 +56,9 @@ def outputs():
             if isinstance(option, click.Option) and not option.is_flag:
                 kind = (command.name, option.opts[0])
                 named = option.metavar is not None and option.metavar.startswith(FILES)
-                assert named or option.metavar in NO_FILES, f"say whether {kind} names a file: {option.metavar!r}"
+                assert named or option.metavar in NO_FILES, (
+                    f"say whether {kind} names a file: {option.metavar!r}"
+                )
                 found += [kind] if named and kind not in INPUTS else []
     return found
 
@@ -82,7 +90,9 @@ def arguments(nerm, data, tmp_path):
         if command == "predict":
             assert nerm(*made("fit"), "--out", files["MODEL"], "-q").code == 0
         words = COMPARISON if command == "solvers" and option else QUICK[command]
-        given = [] if option is None else [option, folder if option == "--folder" else folder / ENDINGS[option]]
+        given = (
+            [] if option is None else [option, folder if option == "--folder" else folder / ENDINGS[option]]
+        )
         return [str(files.get(word, word)) for word in (*words, *given)]
 
     return made
@@ -104,7 +114,9 @@ def test_an_output_without_room(nerm, arguments, tmp_path, monkeypatch, command,
     folder = tmp_path / "out"
     folder.mkdir()
     words = arguments(command, option, folder)
-    old = {"f.svg": "old", "m.nerm": "old", "r.html": "old"} if option not in ("--folder", "--results") else {}
+    old = (
+        {"f.svg": "old", "m.nerm": "old", "r.html": "old"} if option not in ("--folder", "--results") else {}
+    )
     for name, text in old.items():
         (folder / name).write_text(text)
     monkeypatch.setattr(os, "fsync", full)
@@ -165,7 +177,9 @@ def test_the_same_in_a_process_that_may_write_a_hundred_bytes(arguments, tmp_pat
 @pytest.mark.parametrize("words", [("solvers",), ("completion", "bash"), ("--help",)], ids=" ".join)
 def test_a_process_whose_standard_output_has_no_room(words):
     with open("/dev/full", "w") as full:
-        ran = subprocess.run([sys.executable, "-m", "nerm", *words], stdout=full, stderr=subprocess.PIPE, check=False)
+        ran = subprocess.run(
+            [sys.executable, "-m", "nerm", *words], stdout=full, stderr=subprocess.PIPE, check=False
+        )
     short_of_room(ran.returncode, ran.stderr.decode())
 
 
@@ -179,5 +193,8 @@ def test_a_figure_without_room_is_one_sentence(tmp_path):
     )
     for name in ("one.png", "one.svg", "one.pdf"):
         ran = subprocess.run([sys.executable, "-c", code, tmp_path / name], capture_output=True, check=False)
-        assert b"InvalidInputError: --figure must be a file that can be written. Got File too large" in ran.stderr
+        assert (
+            b"InvalidInputError: --figure must be a file that can be written. Got File too large"
+            in ran.stderr
+        )
         assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,9 @@ def tables():
     found = {}
     for part in PAGE.read_text(encoding="utf-8").split("\n### ")[1:]:
         rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|", part, re.MULTILINE)[1:]
-        found[part.splitlines()[0]] = [(key.strip(), kind.strip()) for keys, kind in rows for key in keys.split(",")]
+        found[part.splitlines()[0]] = [
+            (key.strip(), kind.strip()) for keys, kind in rows for key in keys.split(",")
+        ]
     return found
 
 
@@ -55,7 +57,11 @@ def check(ran, name, known):
 
 def test_fit_bound_predict_and_audit(nerm, data, known, tmp_path):
     model, scored, page = tmp_path / "m.nerm", tmp_path / "s.csv", tmp_path / "p.html"
-    check(nerm("fit", data, *ROLES, "--limit", 0.1, "--surrogate", "hinge", "--out", model, "--json"), "fit", known)
+    check(
+        nerm("fit", data, *ROLES, "--limit", 0.1, "--surrogate", "hinge", "--out", model, "--json"),
+        "fit",
+        known,
+    )
     check(nerm("fit", data, *ROLES, "--eta", 1, "--bounds", "--json"), "fit", known)
     check(nerm("bound", data, *ROLES, "--eta", 1, "--json"), "bound", known)
     check(nerm("predict", model, data, "--json"), "predict", known)

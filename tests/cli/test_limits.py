@@ -35,7 +35,10 @@ def test_a_limit_and_a_weight_exclude_each_other(nerm, data):
     assert "--limit and --eta must not both be given" in ran.err
     ran = nerm("tradeoff", data, *ROLES, "--limits", 0.05, "--etas", 1)
     assert (ran.code, ran.out) == (2, "")
-    assert "--confidence must come with a limit" in nerm("fit", data, *ROLES, "--eta", 1, "--confidence", 0.9).err
+    assert (
+        "--confidence must come with a limit"
+        in nerm("fit", data, *ROLES, "--eta", 1, "--confidence", 0.9).err
+    )
 
 
 def test_what_cannot_be_had_is_one_sentence_and_a_code(nerm, data):
@@ -55,7 +58,9 @@ def test_a_refusal_advises_options_of_the_command(nerm, tmp_path):
     path.write_text("\n".join(["x,loan,sex", *rows]))
     ran = nerm("fit", path, "--target", "loan", "--viewpoint", "sex", "--limit", 0.02)
     assert ran.code == 5
-    assert "Let the rarer label count more (--class-weight balanced), or lower --lam" in ran.err  # no limit would help
+    assert (
+        "Let the rarer label count more (--class-weight balanced), or lower --lam" in ran.err
+    )  # no limit would help
     assert "keep" not in ran.err
 
 
@@ -105,7 +110,9 @@ def test_the_choice_can_be_saved_and_its_command_makes_it_again(nerm, data, tmp_
 
 @pytest.mark.long
 def test_the_recommended_model_is_within_the_budget_on_held_out_rows(nerm, data):
-    plain = json.loads(nerm("tradeoff", data, *ROLES, *ASKED, "--limits", "0.3,0.1", "--budget", "0.05", "--json").out)
+    plain = json.loads(
+        nerm("tradeoff", data, *ROLES, *ASKED, "--limits", "0.3,0.1", "--budget", "0.05", "--json").out
+    )
     points = {point["label"]: point for point in plain["points"]}
     chosen = points[plain["chosen"]]
     assert chosen["auc"] >= points["no limit"]["auc"] - 0.05
@@ -118,10 +125,14 @@ def test_the_recommended_model_is_within_the_budget_on_held_out_rows(nerm, data)
 def test_ctrl_c_is_one_line(groups, tmp_path):
     out, pipe = tmp_path / "m.nerm", subprocess.PIPE
     command = [sys.executable, "-m", "nerm", "tradeoff", "-", *ROLES, "--report", str(tmp_path / "p.html")]
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background may ignore it
+    heard = functools.partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # what runs in the background may ignore it
     run = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=heard)
     text = groups.read_text()
-    run.stdin.write(text * (2**20 // len(text) + 1))  # more than a pipe holds: it returns when the command is reading,
+    run.stdin.write(
+        text * (2**20 // len(text) + 1)
+    )  # more than a pipe holds: it returns when the command is reading,
     run.send_signal(signal.SIGINT)  # and waits for the end of a table that does not come
     said, told = run.communicate(timeout=120)
     assert run.returncode == 130
@@ -151,7 +162,11 @@ def test_ctrl_c_in_every_command(nerm, data, tmp_path, monkeypatch, command):
         raise KeyboardInterrupt
 
     model = tmp_path / "m.nerm"
-    arguments = [data, *ROLES, *{"audit": ("--score", "age"), "fit": ("--out", tmp_path / "new.nerm")}.get(command, ())]
+    arguments = [
+        data,
+        *ROLES,
+        *{"audit": ("--score", "age"), "fit": ("--out", tmp_path / "new.nerm")}.get(command, ()),
+    ]
     if command == "predict":
         assert nerm("fit", data, *ROLES, "--eta", 0.1, "--out", model).code == 0
         arguments = [model, data, "--out", tmp_path / "scored.csv"]

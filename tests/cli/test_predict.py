@@ -123,7 +123,9 @@ def test_cells_that_a_spreadsheet_would_run(nerm, fitted, tmp_path):
     words = ["=1+1", "+cmd", "-2.5", "@sum", "plain", "- minus"]
     path = tmp_path / "new.csv"
     frame(6).assign(memo=words).to_csv(path, index=False)
-    kept = [row["memo"] for row in csv.DictReader(io.StringIO(nerm("predict", model, path, "--keep", "memo").out))]
+    kept = [
+        row["memo"] for row in csv.DictReader(io.StringIO(nerm("predict", model, path, "--keep", "memo").out))
+    ]
     assert kept == words
     out = nerm("predict", model, path, "--keep", "memo", "--safe-cells").out
     rows = list(csv.DictReader(io.StringIO(out)))
@@ -136,7 +138,11 @@ def test_control_characters_do_not_reach_the_terminal(nerm, tmp_path):
     path = tmp_path / "evil.csv"
     data = frame().assign(sex=np.where(frame()["sex"] == "male", evil, "female"))
     data.rename(columns={"pay": f"pay{evil}"}).to_csv(path, index=False)
-    for command in (("fit", "--eta", "0.3"), ("fit", "--eta", "0.3", "--json"), ("tradeoff", "--etas", "0,1")):
+    for command in (
+        ("fit", "--eta", "0.3"),
+        ("fit", "--eta", "0.3", "--json"),
+        ("tradeoff", "--etas", "0,1"),
+    ):
         ran = nerm(command[0], path, *ROLES, *command[1:])
         assert "red" in ran.out
         for letter in "\x1b\x9b\u202e":

@@ -29,7 +29,9 @@ def test_convergence_prints_slopes_and_saves_the_figure(nerm, tmp_path):
     assert plain["fits"] == {"ok": 12}
     assert {row["error"] for row in plain["summary"]} == {"risk", "neutrality"}
     assert plain["files"] == {"results": str(results)}
-    refused(nerm("reproduce", "convergence", "--n", "40", *TINY, "--results", results), "must be one of n [40]")
+    refused(
+        nerm("reproduce", "convergence", "--n", "40", *TINY, "--results", results), "must be one of n [40]"
+    )
 
 
 def test_tradeoff_prints_the_front_and_saves_the_figure(nerm, tmp_path):
@@ -66,8 +68,22 @@ def test_levels_prints_what_is_known_of_a_method_and_saves_the_figure(nerm, tmp_
         ("convergence", (), {"folds": 5, "repetitions": 10, "seed": 0, "n_jobs": 1}),
         (
             "tradeoff",
-            ("--datasets", "german", "--methods", "lr,svm", "--lam", "1,10", "--discretize", "training folds"),
-            {"datasets": ("german",), "methods": ("lr", "svm"), "lam": (1.0, 10.0), "discretize": "training folds"},
+            (
+                "--datasets",
+                "german",
+                "--methods",
+                "lr,svm",
+                "--lam",
+                "1,10",
+                "--discretize",
+                "training folds",
+            ),
+            {
+                "datasets": ("german",),
+                "methods": ("lr", "svm"),
+                "lam": (1.0, 10.0),
+                "discretize": "training folds",
+            },
         ),
         (
             "tradeoff",
@@ -92,19 +108,37 @@ def test_every_option_reaches_the_experiment(nerm, monkeypatch, which, given, ex
     monkeypatch.setattr(experiments, which, run)
     assert nerm("reproduce", which, *given).code == 130
     assert {name: asked[name] for name in expected} == expected
-    left_out = {"n", "etas", "redraw", "datasets", "methods", "lam", "discretize", "data_home", "backend", "client"}
+    left_out = {
+        "n",
+        "etas",
+        "redraw",
+        "datasets",
+        "methods",
+        "lam",
+        "discretize",
+        "data_home",
+        "backend",
+        "client",
+    }
     left_out |= {"measures", "limits"}
     assert not (left_out - expected.keys()) & asked.keys()
 
 
 def test_one_line_and_code_2(nerm):
-    refused(nerm("reproduce", "tradeoff", "--datasets", "diabetes", "--methods", "nope"), "'methods' must be one of ")
+    refused(
+        nerm("reproduce", "tradeoff", "--datasets", "diabetes", "--methods", "nope"),
+        "'methods' must be one of ",
+    )
     refused(nerm("reproduce", "tradeoff", *FEW, "--jobs", 0), "'n_jobs' must be")
-    refused(nerm("reproduce", "convergence", "--n", "40,x"), "--n must be numbers separated by commas", "'40,x'")
+    refused(
+        nerm("reproduce", "convergence", "--n", "40,x"), "--n must be numbers separated by commas", "'40,x'"
+    )
     refused(nerm("reproduce", "convergence", "--datasets", "german"), "--datasets belongs to tradeoff")
     refused(nerm("reproduce", "tradeoff", "--redraw"), "--redraw belongs to convergence")
     refused(nerm("reproduce", "tradeoff", "--n", "40"), "--n belongs to convergence")
-    refused(nerm("reproduce", "convergence", "--data-home", "x"), "--data-home belongs to tradeoff and levels")
+    refused(
+        nerm("reproduce", "convergence", "--data-home", "x"), "--data-home belongs to tradeoff and levels"
+    )
     refused(nerm("reproduce", "tradeoff", "--limits", "0.1"), "--limits belongs to levels")
     refused(nerm("reproduce", "levels", "--limits", "0"), "'limits' must be positive numbers")
     assert nerm("reproduce").code == 2
@@ -113,7 +147,10 @@ def test_one_line_and_code_2(nerm):
 @pytest.mark.parametrize("command", [("reproduce", "convergence"), ("solvers", "--compare")])
 def test_a_figure_that_cannot_be_drawn_is_refused_before_any_work(nerm, tmp_path, command):
     results = tmp_path / "one.csv"
-    refused(nerm(*command, "--results", results, "--figure", tmp_path / "one.xyz"), "--figure must end in .png, .pdf, ")
+    refused(
+        nerm(*command, "--results", results, "--figure", tmp_path / "one.xyz"),
+        "--figure must end in .png, .pdf, ",
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -125,5 +162,8 @@ def test_a_figure_for_which_there_is_no_room_leaves_nothing(nerm, tmp_path, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Figure, "savefig", full)
-    refused(nerm("reproduce", "convergence", "--n", "40", *TINY, "--figure", tmp_path / "one.png"), "No space left")
+    refused(
+        nerm("reproduce", "convergence", "--n", "40", *TINY, "--figure", tmp_path / "one.png"),
+        "No space left",
+    )
     assert list(tmp_path.iterdir()) == []

@@ -43,7 +43,9 @@ class Stated:
             total = total + self.eta * cp.maximum(*sides)
         for kind, weight, groups in self.norms:
             total = total + weight * _norm(kind, w, groups)
-        far = self.X.mean(axis=0) if self.intercept else np.zeros(d)  # the same problem, better for the solver
+        far = (
+            self.X.mean(axis=0) if self.intercept else np.zeros(d)
+        )  # the same problem, better for the solver
         rows = [f == (self.X - far) @ w + b] + ([] if self.intercept else [b == 0])
         problem = cp.Problem(cp.Minimize(total), rows)
         with warnings.catch_warnings():
@@ -82,7 +84,12 @@ def drawn(seed: int) -> Stated:
     }
     loss, surrogate = (str(rng.choice(list(LOSSES))) for _ in range(2))
     groups = rng.integers(0, max(1, d // 2), size=d)
-    kinds = {"l1": nerm.L1(), "groups": nerm.GroupL2(groups.tolist()), "linf": nerm.LInf(), "square": nerm.SquaredL2()}
+    kinds = {
+        "l1": nerm.L1(),
+        "groups": nerm.GroupL2(groups.tolist()),
+        "linf": nerm.LInf(),
+        "square": nerm.SquaredL2(),
+    }
     lam, eta = 10.0 ** rng.uniform(-4, 1), float(rng.choice([0.0, 0.1, 1.0, 10.0, 100.0]))
     chosen = [str(rng.choice(["l1", "groups", "linf"]))]
     chosen += [k for k in kinds if k not in chosen and rng.random() < 0.25]

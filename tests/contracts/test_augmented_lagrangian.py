@@ -10,7 +10,7 @@ import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
 from nerm.errors import UnknownNameError, UnsupportedProblemError
 from nerm.solvers import choose
-from nerm.solvers.interior_point import work_on
+from nerm.solvers.interior_point.solver import work_on
 
 NAME = "augmented-lagrangian"
 
@@ -116,7 +116,9 @@ def test_time_is_kept():
 
 def distinct(n, d):
     rng = np.random.default_rng(0)
-    X = sp.csr_matrix((rng.random(30 * n), rng.integers(d, size=30 * n), np.arange(0, 30 * n + 1, 30)), shape=(n, d))
+    X = sp.csr_matrix(
+        (rng.random(30 * n), rng.integers(d, size=30 * n), np.arange(0, 30 * n + 1, 30)), shape=(n, d)
+    )
     return (Risk(Hinge()) + 1 / n * SquaredL2() + Neutrality(Hinge())).on(
         X, np.where(rng.random(n) < 0.5, 1.0, -1.0), viewpoint=np.where(rng.random(n) < 0.5, 1.0, -1.0)
     )
@@ -139,14 +141,16 @@ def test_auto_leaves_dense_columns_far_from_zero_to_the_interior_point():
 
 def test_auto_leaves_few_dense_rows_to_the_interior_point():
     X, y = np.random.default_rng(0).normal(size=(310, 3100)), np.where(np.arange(310) % 2, 1.0, -1.0)
-    problems = [(Risk(Hinge()) + 0.1 * SquaredL2()).on(data, y) for data in (X, sp.random(310, 3100, 0.01, "csr"))]
+    problems = [
+        (Risk(Hinge()) + 0.1 * SquaredL2()).on(data, y) for data in (X, sp.random(310, 3100, 0.01, "csr"))
+    ]
     assert [choose(problem)[0].solver.name for problem in problems] == ["interior-point", NAME]
 
 
 @pytest.fixture
 def impatient(monkeypatch):
     """Let it give up after a pass, as it does where the interior point would be done by then."""
-    monkeypatch.setattr("nerm.solvers.augmented_lagrangian.work_on", lambda X: 1.0)
+    monkeypatch.setattr("nerm.solvers.newton_alm.solver.work_on", lambda X: 1.0)
 
 
 @pytest.mark.usefixtures("impatient")

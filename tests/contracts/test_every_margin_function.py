@@ -47,7 +47,9 @@ def test_scalars_and_shapes(atom):
     assert atom.prox(np.zeros((2, 3)), 0.5).shape == (2, 3)
 
 
-@pytest.mark.parametrize("atom", [*INSTANCES, nerm.margin_function(lambda m: cp.pos(1 - m), name="own")], ids=repr)
+@pytest.mark.parametrize(
+    "atom", [*INSTANCES, nerm.margin_function(lambda m: cp.pos(1 - m), name="own")], ids=repr
+)
 def test_the_step_of_a_prox_is_one(atom):
     m = np.array([-2.5, -1.0, 0.0, 0.4, 1.0, 3.0])
     np.testing.assert_array_equal(atom.prox(m), atom.prox(m, 1.0))
@@ -89,7 +91,9 @@ def test_far_out_there_are_no_warnings_and_no_nan(atom, far):
     assert not any(np.isnan(piece).any() for piece in pieces if piece is not None)
 
 
-@pytest.mark.parametrize("atom", [*INSTANCES, nerm.margin_function(lambda m: cp.pos(m), name="own")], ids=repr)
+@pytest.mark.parametrize(
+    "atom", [*INSTANCES, nerm.margin_function(lambda m: cp.pos(m), name="own")], ids=repr
+)
 def test_facts_of_a_function_by_its_values(atom):
     """Its direction, its steepest slope, how it bends: from secants of its values on a line that goes far out."""
     m = np.linspace(-50, 50, 4001)

@@ -15,8 +15,8 @@ from nerm.solvers.base import Answer, Session, Solver
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 
-# The subgradient method converges too slowly for a certificate of 1e-5, low-rank takes kernels only: their own
-# tests watch them.
+# The subgradient method converges too slowly for a certificate of 1e-5, low-rank takes kernels only: their
+# own tests watch them.
 NAMES = [name for name in nerm.solvers.available() if name not in ("subgradient", "low-rank")]
 
 
@@ -104,7 +104,9 @@ def test_conic_solvers_take_every_kind_of_atom(name):
         (Hinge(), nerm.Identity()),
     ):
         solution = (
-            (Risk(loss) + 0.1 * SquaredL2() + 0.5 * Neutrality(surrogate)).on(X, y, viewpoint=v).solve(name, tol=1e-5)
+            (Risk(loss) + 0.1 * SquaredL2() + 0.5 * Neutrality(surrogate))
+            .on(X, y, viewpoint=v)
+            .solve(name, tol=1e-5)
         )
         assert solution.status == "optimal"
 

@@ -7,8 +7,8 @@ import pytest
 
 import nerm
 from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
-from nerm.solvers import augmented_lagrangian
-from nerm.wide import AugmentedLagrangian, coarse, kernel_products
+from nerm.solvers.newton_alm import AugmentedLagrangian, coarse, kernel_products
+from nerm.solvers.newton_alm import solver as augmented_lagrangian
 from tests.conftest import make_data
 
 NAME = "augmented-lagrangian"
@@ -27,7 +27,9 @@ ATOMS = [
 )
 def test_agrees_with_clarabel(loss, surrogate, kernel):
     X, y, v = make_data(1, n=80)
-    problem = (Risk(loss) + 0.02 * SquaredL2() + 1.5 * Neutrality(surrogate)).on(X, y, viewpoint=v, kernel=kernel)
+    problem = (Risk(loss) + 0.02 * SquaredL2() + 1.5 * Neutrality(surrogate)).on(
+        X, y, viewpoint=v, kernel=kernel
+    )
     ours, reference = problem.solve(NAME, tol=1e-7), problem.solve("clarabel", tol=1e-7)
     assert ours.status == "optimal"
     assert ours.objective.total == pytest.approx(reference.objective.total, rel=2e-7)
@@ -37,9 +39,9 @@ def test_agrees_with_clarabel(loss, surrogate, kernel):
 @pytest.fixture
 def without_gram(monkeypatch):
     """Keep no Gram matrix beyond 9 rows, 30 rows of one at most, and a start from 50 rows on."""
-    monkeypatch.setattr("nerm.hypothesis.GRAM_LIMIT", 9)
-    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.kernels.CALLED_TILE", 13)
+    monkeypatch.setattr("nerm.model.hypothesis.GRAM_LIMIT", 9)
+    monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.model.kernels.CALLED_TILE", 13)
     monkeypatch.setattr(kernel_products, "HELD", 8 * 160 * 30)
     monkeypatch.setattr(coarse, "FEWEST", 25)
 
@@ -53,7 +55,9 @@ def test_auto_without_a_gram_matrix(without_gram, loss, surrogate):
     assert (solution.stats.solver, str(solution.status)) == (NAME, "optimal")
     assert "gram" not in vars(problem.hypothesis)
     kept = objective.on(kernel_of(problem)(X, X), y, viewpoint=v, kernel="precomputed")
-    assert solution.objective.total == pytest.approx(kept.solve("clarabel", tol=1e-7).objective.total, rel=2e-6)
+    assert solution.objective.total == pytest.approx(
+        kept.solve("clarabel", tol=1e-7).objective.total, rel=2e-6
+    )
 
 
 def kernel_of(problem):
@@ -65,7 +69,9 @@ def test_a_path_and_a_rare_block(without_gram):
     X, y, v = make_data(4, n=160)
     weights = np.zeros(160)
     weights[:2] = 1.0
-    objective = Risk(Hinge()) + 0.05 * SquaredL2() + Neutrality(Hinge()) + Neutrality(Hinge(), weights=weights)
+    objective = (
+        Risk(Hinge()) + 0.05 * SquaredL2() + Neutrality(Hinge()) + Neutrality(Hinge(), weights=weights)
+    )
     problem = objective.on(X, y, viewpoint=v, kernel="rbf")
     etas = [0.0, 0.3, 3.0]
     path = problem.path(etas, NAME)
@@ -80,8 +86,8 @@ ETAS = [0.0, 0.02, 0.3, 1.0, 4.0, 100.0]
 
 def neutral_svm(monkeypatch, n=160):
     """Return a neutral SVM whose rows of K are sought in single precision, and whose K could be kept."""
-    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.hypothesis.LONG_LIMIT", 0)
+    monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.model.hypothesis.LONG_LIMIT", 0)
     monkeypatch.setattr(coarse, "FEWEST", 25)
     X, y, v = make_data(8, n=n)
     return (Risk(Hinge()) + 0.01 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v, kernel="rbf")
@@ -110,7 +116,9 @@ def test_weights_that_go_to_0_and_come_back(monkeypatch):
     for eta, accuracy in (*roughly, (0.0, 1e-5), (1.0, 1e-7), (100.0, 1e-7), (0.3, 1e-4)):
         point = problem.with_neutrality(eta)
         answer = session.answer(point, accuracy, {})
-        assert point.evaluate(answer.coef, answer.intercept).total == pytest.approx(exact[eta], rel=2 * accuracy)
+        assert point.evaluate(answer.coef, answer.intercept).total == pytest.approx(
+            exact[eta], rel=2 * accuracy
+        )
 
 
 def test_points_that_the_judge_refuses_start_from_their_own(monkeypatch):
@@ -132,7 +140,9 @@ def test_no_intercept_and_equal_rows():
     twice = [np.concatenate([part, part]) for part in (X, y, v)]
     objective = Risk(Logistic()) + 0.05 * SquaredL2() + Neutrality(Hinge())
     once = objective.on(X, y, viewpoint=v, kernel="rbf", intercept=False).solve(NAME, tol=1e-7)
-    both = objective.on(twice[0], twice[1], viewpoint=twice[2], kernel="rbf", intercept=False).solve(NAME, tol=1e-7)
+    both = objective.on(twice[0], twice[1], viewpoint=twice[2], kernel="rbf", intercept=False).solve(
+        NAME, tol=1e-7
+    )
     assert both.status == once.status == "optimal"
     assert both.intercept == 0.0
     assert both.objective.total == pytest.approx(once.objective.total, rel=1e-6)
@@ -152,7 +162,9 @@ def test_a_gram_matrix_is_not_copied():
     K = nerm.kernels.RBF(gamma=0.3)(X, X)
     K = (K + K.T) / 2
     for loss in (Hinge(), Logistic()):
-        problem = (Risk(loss) + 0.02 * SquaredL2() + Neutrality(loss)).on(K, y, viewpoint=v, kernel="precomputed")
+        problem = (Risk(loss) + 0.02 * SquaredL2() + Neutrality(loss)).on(
+            K, y, viewpoint=v, kernel="precomputed"
+        )
         assert problem.solve(NAME).status == "optimal"
         assert np.shares_memory(problem.hypothesis.gram, K)
 

@@ -38,7 +38,9 @@ def test_without_a_neutrality_term_and_without_an_intercept():
     plain = (Risk(Hinge()) + 0.1 * SquaredL2()).on(X, y)
     for name in ("smo", "dual-qp", "primal-qp"):
         assert plain.solve(name).status == "optimal"
-    homogeneous = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v, intercept=False)
+    homogeneous = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(
+        X, y, viewpoint=v, intercept=False
+    )
     for name in ("dual-qp", "primal-qp"):
         solution = homogeneous.solve(name)
         assert solution.status == "optimal"
@@ -65,7 +67,10 @@ def test_the_subgradient_method_shows_how_far_it_is():
             Risk(Hinge()) + SquaredL2() + Neutrality(Hinge()) + Neutrality(Hinge()),
             "Got a problem with 2 neutrality terms.",
         ),
-        (Risk(Hinge()) + Neutrality(Hinge()), "Got a problem with no squared l2 regularizer of positive weight."),
+        (
+            Risk(Hinge()) + Neutrality(Hinge()),
+            "Got a problem with no squared l2 regularizer of positive weight.",
+        ),
     ],
 )
 def test_a_mismatch_is_named(objective, text):
@@ -78,7 +83,9 @@ def test_a_mismatch_is_named(objective, text):
         in (str(caught.value))
     )
     if "Logistic" in text:
-        with pytest.raises(nerm.UnsupportedProblemError, match=r"must be given a linear neutral SVM: one hinge risk"):
+        with pytest.raises(
+            nerm.UnsupportedProblemError, match=r"must be given a linear neutral SVM: one hinge risk"
+        ):
             objective.on(X, y, viewpoint=v).solve("primal-qp")
 
 

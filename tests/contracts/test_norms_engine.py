@@ -93,7 +93,9 @@ def test_whole_groups_vanish_and_all_coefficients_tie():
     y = np.where(X[:, :3] @ [2.0, 1.5, -1.0] + rng.normal(size=2500) > 0, 1, -1)
     v = np.where(X[:, 3] > 0, 1, -1)
     groups = np.repeat([0, 1, 2, 3], 3)
-    solution = (Risk(Hinge()) + 0.2 * GroupL2(groups) + 0.1 * Neutrality(Hinge())).on(X, y, viewpoint=v).solve()
+    solution = (
+        (Risk(Hinge()) + 0.2 * GroupL2(groups) + 0.1 * Neutrality(Hinge())).on(X, y, viewpoint=v).solve()
+    )
     assert (solution.stats.solver, solution.status) == ("interior-point", "optimal")
     sizes = [np.linalg.norm(solution.coef[groups == g]) for g in range(4)]
     assert sizes[0] > 0.1
@@ -122,7 +124,9 @@ def test_the_norm_of_a_kernel_is_the_square_alone_and_an_own_regularizer_is_not_
     assert solver.obstacle((Risk(Hinge()) + L1()).on(X, y)) is None
     assert solver.obstacle((Risk(Hinge()) + 0.0 * L1()).on(X, y)) == "no regularizer of positive weight"
     own = nerm.regularizer(lambda w: cp.norm2(w), name="own")
-    with pytest.raises(nerm.UnsupportedProblemError, match="must be given a linear problem with squared l2, l1, group"):
+    with pytest.raises(
+        nerm.UnsupportedProblemError, match="must be given a linear problem with squared l2, l1, group"
+    ):
         (Risk(Hinge()) + own).on(X, y).solve("interior-point")
 
 

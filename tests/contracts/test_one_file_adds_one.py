@@ -1,7 +1,7 @@
 """A new loss, regularizer, solver, neutrality weight or metric is one new file or function: nothing else is edited.
 
-Each test copies the package, adds the one thing, and asks a fresh interpreter whether all that should know it does:
-the registry, `nerm` itself where it is a public name, and the list of the contract suite.
+Each test copies the package, adds the one thing, and asks a fresh interpreter whether all that should know it
+does: the registry, `nerm` itself where it is a public name, and the list of the contract suite.
 """
 
 from __future__ import annotations

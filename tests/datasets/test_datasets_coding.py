@@ -134,7 +134,9 @@ def test_categories_and_codes_are_the_same_coding():
             "'b'. Select and order the columns as in fit.",
         ),
         (
-            lambda: Discretize().fit(pd.DataFrame({"a": [1, 2]})).transform(pd.DataFrame({"a": ["1", "?", "x"]})),
+            lambda: (
+                Discretize().fit(pd.DataFrame({"a": [1, 2]})).transform(pd.DataFrame({"a": ["1", "?", "x"]}))
+            ),
             "Column 'a' must be numeric, as in fit. Got 'x' at row 2. Correct the value, or mark it as missing with "
             "'?' or NaN.",
         ),

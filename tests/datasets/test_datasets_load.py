@@ -66,14 +66,20 @@ def like_openml(name, folder):
     if name == "adult":
         with gzip.open(folder / "adult" / "adult.test.gz", "rt") as file:
             rows = [[cell.strip().rstrip(".") for cell in row] for row in csv.reader(file) if len(row) == 15]
-        frame = pd.DataFrame(rows, columns=list(load("adult", data_home=folder).frame.columns)).replace("?", np.nan)
+        frame = pd.DataFrame(rows, columns=list(load("adult", data_home=folder).frame.columns)).replace(
+            "?", np.nan
+        )
         numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
-        frame = pd.concat([frame, frame.iloc[:100]], ignore_index=True)  # OpenML's has the training part after it
+        frame = pd.concat(
+            [frame, frame.iloc[:100]], ignore_index=True
+        )  # OpenML's has the training part after it
     elif name == "german":
         columns = PUBLISHED["german"]["columns"]
         with gzip.open(folder / "german" / "german.data.gz", "rt") as file:
             rows = [line.split() for line in file]
-        rows = [[GERMAN_CODES.get(c, {}).get(v, v) for c, v in zip(columns, row, strict=True)] for row in rows]
+        rows = [
+            [GERMAN_CODES.get(c, {}).get(v, v) for c, v in zip(columns, row, strict=True)] for row in rows
+        ]
         frame = pd.DataFrame(rows, columns=columns)
         numbers = [c for c in columns if c not in GERMAN_CODES]
     else:
@@ -153,7 +159,9 @@ def test_a_truncated_file_is_refused(real_data, tmp_path):
 
 def test_a_truncated_gzip_file_is_refused(tmp_path):
     (tmp_path / "german.data.gz").write_bytes(gzip.compress(b"A11 6 A34 " * 1000)[:-20])
-    with pytest.raises(InvalidInputError, match=r"must be a whole gzip file\. Got one that ends early or is damaged"):
+    with pytest.raises(
+        InvalidInputError, match=r"must be a whole gzip file\. Got one that ends early or is damaged"
+    ):
         load("german", data_home=tmp_path)
 
 
@@ -265,13 +273,17 @@ def test_dutch_refusals(tmp_path):
     ):
         load("dutch", path=path)
     path.write_text(ARFF.replace("household_size", "size"))
-    with pytest.raises(InvalidInputError, match=r"must have the 12 columns .* Got a file without 'household_size'\."):
+    with pytest.raises(
+        InvalidInputError, match=r"must have the 12 columns .* Got a file without 'household_size'\."
+    ):
         load("dutch", path=path)
     path.write_text(ARFF.split("@data")[0] + "@data\n")
     with pytest.raises(InvalidInputError, match=r"must hold at least one row\. Got none\."):
         load("dutch", path=path)
     path.write_text("\n".join(line for line in ARFF.splitlines() if not line.endswith(",2_1")) + "\n")
-    with pytest.raises(InvalidInputError, match=r"must hold the two classes '2_1' and '5_4_9'\. Got '5_4_9'\."):
+    with pytest.raises(
+        InvalidInputError, match=r"must hold the two classes '2_1' and '5_4_9'\. Got '5_4_9'\."
+    ):
         load("dutch", path=path)
 
 
@@ -294,7 +306,9 @@ def test_acs_income_from_a_file_and_from_openml_is_the_same(tmp_path, monkeypatc
     served.to_csv(tmp_path / "acs_income.csv", index=False)
     local = load("acs_income", data_home=tmp_path)
     monkeypatch.delenv("NERM_DATA", raising=False)
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: SimpleNamespace(frame=served.astype(float)))
+    monkeypatch.setattr(
+        "sklearn.datasets.fetch_openml", lambda **_: SimpleNamespace(frame=served.astype(float))
+    )
     online = load("acs_income")
     pd.testing.assert_frame_equal(local.frame, online.frame)
     assert local.y.tolist() == np.where(served["PINCP"] > 50_000, 1.0, -1.0).tolist()
@@ -306,7 +320,9 @@ def test_acs_income_from_a_file_and_from_openml_is_the_same(tmp_path, monkeypatc
 def test_acs_income_that_is_another_table_is_refused(tmp_path):
     path = tmp_path / "acs_income.csv"
     acs_frame().drop(columns="SEX").to_csv(path, index=False)
-    with pytest.raises(InvalidInputError, match=r"must have the columns of ACSIncome. Got a table without 'SEX'"):
+    with pytest.raises(
+        InvalidInputError, match=r"must have the columns of ACSIncome. Got a table without 'SEX'"
+    ):
         load("acs_income", data_home=tmp_path)
     acs_frame().assign(AGEP="old").to_csv(path, index=False)
     with pytest.raises(InvalidInputError, match=r"'AGEP' of .* must hold whole numbers. Got 'old' in row 0"):

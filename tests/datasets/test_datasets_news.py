@@ -12,7 +12,16 @@ from nerm.errors import InvalidInputError
 COLUMNS = ["text", "news_link", "outlet", "topic", "type", "label_bias", "label_opinion", "biased_words"]
 ROWS = [
     ['He said; "no".', "https://a/1", "Alternet", "taxes", "left", "Biased", "Entirely factual", "[]"],
-    ["Prices rose – again.", "https://b/1", "Breitbart", "taxes", "right", "Non-biased", "Entirely factual", "[]"],
+    [
+        "Prices rose – again.",
+        "https://b/1",
+        "Breitbart",
+        "taxes",
+        "right",
+        "Non-biased",
+        "Entirely factual",
+        "[]",
+    ],
     ["NA", "https://c/1", "Reuters", "sport", "center", "Non-biased", "Entirely factual", "[]"],
     ["Nobody knows whose.", "", "HuffPost", "sport", "", "Biased", "No agreement", "['whose']"],
     ["They disagreed.", "https://a/2", "Alternet", "sport", "left", "No agreement", "No agreement", "[]"],
@@ -31,7 +40,10 @@ def written(path, rows=ROWS, columns=COLUMNS):
 @pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz"])
 def test_sentences_with_a_side_and_a_label_are_the_rows(tmp_path, name):
     data = load("news", path=written(tmp_path / name))
-    assert data.X.to_dict("list") == {"text": ['He said; "no".', "Prices rose – again."], "topic": ["taxes", "taxes"]}
+    assert data.X.to_dict("list") == {
+        "text": ['He said; "no".', "Prices rose – again."],
+        "topic": ["taxes", "taxes"],
+    }
     assert data.X.index.tolist() == [0, 1]  # where they stand in the frame
     assert data.y.tolist() == [-1, 1]
     assert data.viewpoint.tolist() == [-1, 1]
@@ -62,7 +74,9 @@ def test_the_error_says_where_the_file_is_to_be_had(tmp_path, monkeypatch):
 def test_another_table_is_refused(tmp_path):
     path = tmp_path / "news.csv"
     written(path, [row[:4] for row in ROWS], COLUMNS[:4])
-    with pytest.raises(InvalidInputError, match=r"must have the 8 columns .* Got a file without 'type', 'label_bias'"):
+    with pytest.raises(
+        InvalidInputError, match=r"must have the 8 columns .* Got a file without 'type', 'label_bias'"
+    ):
         load("news", path=path)
     written(path, [[*ROWS[0][:4], "up", *ROWS[0][5:]]])
     with pytest.raises(InvalidInputError, match=r"must be 'left', 'right', 'center' or empty\. Got 'up'\."):
@@ -79,7 +93,9 @@ def test_another_table_is_refused(tmp_path):
 
 
 def test_text_has_no_other_coding(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"'coding' must be 'raw' for 'news', which is text\. Got 'one-hot'\."):
+    with pytest.raises(
+        InvalidInputError, match=r"'coding' must be 'raw' for 'news', which is text\. Got 'one-hot'\."
+    ):
         load("news", "one-hot", path=written(tmp_path / "news.csv"))
 
 

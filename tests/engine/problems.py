@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import nerm
-from nerm.blocks import Block
-from nerm.engine import Engine, Tuning
-from nerm.engine.norms import Penalty
+from nerm.model.blocks import Block
+from nerm.solvers.interior_point import Engine, Tuning
+from nerm.solvers.interior_point.norms import Penalty
 
 INF = np.inf
 TUNING = Tuning()
@@ -111,7 +111,9 @@ class Case:
     def blocks(self) -> list[Block]:
         """The blocks of the problem: the losses, then both sides of each term."""
         losses = [Block(ATOMS[name][0], s, self.y, 0, 0) for name, s in self.losses]
-        return losses + [Block(ATOMS[name][0], u, t * v, 0, t) for name, _, v, u in self.terms for t in (1, -1)]
+        return losses + [
+            Block(ATOMS[name][0], u, t * v, 0, t) for name, _, v, u in self.terms for t in (1, -1)
+        ]
 
     def factors(self, scale: float = 1.0) -> np.ndarray:
         """Return the weight of each block's term, those of neutrality multiplied by one factor."""
@@ -138,7 +140,9 @@ class Case:
     def has_zero_infimum(self) -> bool:
         """Tell, from the data alone, whether an intercept can bring every loss to 0: one class has all the weight."""
         labels = {label for _, s in self.losses for label in self.y[s > 0]}
-        return self.intercept and len(labels) < 2 and not any(eta > 0 and u.any() for _, eta, _, u in self.terms)
+        return (
+            self.intercept and len(labels) < 2 and not any(eta > 0 and u.any() for _, eta, _, u in self.terms)
+        )
 
     def primal(self, coef, intercept) -> float:
         f = self.X @ coef + intercept
@@ -228,7 +232,12 @@ def random_case(seed: int) -> Case:
 
     losses = [(str(rng.choice(LOSSES)), weights()) for _ in range(rng.choice([1, 1, 1, 2]))]
     terms = [
-        (str(rng.choice(SURROGATES)), float(rng.choice([0.0, 0.01, 0.1, 1.0, 10.0, 100.0])), viewpoint(), weights())
+        (
+            str(rng.choice(SURROGATES)),
+            float(rng.choice([0.0, 0.01, 0.1, 1.0, 10.0, 100.0])),
+            viewpoint(),
+            weights(),
+        )
         for _ in range(rng.choice([0, 1, 1, 2, 3]))
     ]
     mu = float(10.0 ** rng.integers(-4, 3))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.engine import passes
-from nerm.engine.arrays import fours, table
-from nerm.engine.condense import condense
+from nerm.solvers.interior_point import passes
+from nerm.solvers.interior_point.arrays import fours, table
+from nerm.solvers.interior_point.condense import condense
 from tests.engine.problems import Case, many
 
 
@@ -57,8 +57,12 @@ def test_the_forces_are_the_gradient_of_the_lagrangian_in_the_hypothesis(sparse,
     here, eps = np.append(state.coef, state.intercept), 1e-6
     gradient = [(lagrangian(here + eps * e) - lagrangian(here - eps * e)) / (2 * eps) for e in np.eye(6)]
     np.testing.assert_allclose(lin.columns[:, 0], gradient, rtol=1e-4, atol=1e-3)
-    np.testing.assert_allclose(lin.primal, arrays.values(state.scores, state.coef, state.intercept), rtol=1e-9)
-    np.testing.assert_allclose(lin.value, lin.primal, rtol=1e-5)  # the multipliers see the same at so small a barrier
+    np.testing.assert_allclose(
+        lin.primal, arrays.values(state.scores, state.coef, state.intercept), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        lin.value, lin.primal, rtol=1e-5
+    )  # the multipliers see the same at so small a barrier
     shifted = state.nu[0] + eps * np.array([1.0, -1.0])
     more = method.each(np.vstack([shifted, state.nu[1:]])) - nu
     for z, derivative in zip(np.eye(6), lin.columns[:, 2], strict=True):  # e_1: how c changes with nu

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerm.engine import Tuning
-from nerm.engine import condense as condensing
-from nerm.engine.condense import _around, barrier_of, condense, on_few_rows, optimum
-from nerm.engine.duality import force
+from nerm.solvers.interior_point import Tuning
+from nerm.solvers.interior_point import condense as condensing
+from nerm.solvers.interior_point.condense import _around, barrier_of, condense, on_few_rows, optimum
+from nerm.solvers.interior_point.duality import force
 from tests.engine.problems import ATOMS, TUNING, Case, many
 
 
@@ -56,7 +56,10 @@ def test_rows_that_left_have_their_own_value_where_the_guess_is_right():
     assert small.arrays.n_rows < 0.5 * len(y)
     smaller = condense(small.arrays, X[small.rows] @ coef + 0.2, 0.01, 1.0)
     assert smaller.arrays.n_rows < small.arrays.n_rows
-    names, targets = ["huberized_hinge", "hinge", "hinge", "pinball", "pinball"], [y, v, -v, X[:, 1], -X[:, 1]]
+    names, targets = (
+        ["huberized_hinge", "hinge", "hinge", "pinball", "pinball"],
+        [y, v, -v, X[:, 1], -X[:, 1]],
+    )
     for scale in (1.0, 1.0005):  # not only at the guess itself: nearby, where no row has crossed a kink
         w = scale * coef
         naive = naive_values(names, targets, X @ w + 0.2)
@@ -149,7 +152,9 @@ def test_the_sides_of_a_term_cancel_on_all_rows_too(eta):
         assert few.converged
         assert abs(c.sum()) <= 1e-8 * np.abs(c).sum()
         assert few.dual <= found.primal * len(y) * (1 + 1e-9)
-        np.testing.assert_allclose(force(method.arrays, few.u, method.each(few.nu)), c, atol=1e-9 * np.abs(c).max())
+        np.testing.assert_allclose(
+            force(method.arrays, few.u, method.each(few.nu)), c, atol=1e-9 * np.abs(c).max()
+        )
 
 
 def test_every_round_on_few_rows_has_the_iterations_that_are_left(monkeypatch):

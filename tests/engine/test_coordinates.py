@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nerm.engine.coordinates import choose
 from nerm.errors import UnsupportedProblemError
+from nerm.solvers.interior_point.coordinates import choose
 
 
 @pytest.mark.parametrize("kind", [np.array, sp.csr_matrix])
@@ -44,7 +44,10 @@ def test_too_large_a_system_is_refused():
     with pytest.raises(UnsupportedProblemError, match="at most 10000 unknowns"):
         choose(sp.identity(10_001, format="csr"), intercept=True)
     for axes in (False, True):
-        assert choose(sp.identity(10_000, format="csr"), intercept=True, axes=axes)[1].shape == (10_000, 10_000)
+        assert choose(sp.identity(10_000, format="csr"), intercept=True, axes=axes)[1].shape == (
+            10_000,
+            10_000,
+        )
 
 
 def test_where_single_coefficients_matter_they_are_the_coordinates():

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 import nerm
 from nerm.atoms.regularizer import Norms
-from nerm.engine import Engine
-from nerm.engine.driver import LENT
 from nerm.errors import InvalidInputError, UnsupportedProblemError
+from nerm.solvers.interior_point import Engine
+from nerm.solvers.interior_point.driver import LENT
 from tests.engine.problems import LOSSES, SURROGATES, Case, Found, random_case
 
 
@@ -103,7 +103,8 @@ def test_theta_at_both_ends_and_inside():
     X, y, v = plain_data(3)
     one = np.ones(len(y))
     ends = [
-        check(Case(X, y, [("hinge", one)], 0.1, [("hinge", 0.01, sign * np.abs(v), one)])).theta[0] for sign in (1, -1)
+        check(Case(X, y, [("hinge", one)], 0.1, [("hinge", 0.01, sign * np.abs(v), one)])).theta[0]
+        for sign in (1, -1)
     ]
     inside = check(Case(X, y, [("hinge", one)], 0.01, [("hinge", 10.0, v, one)])).theta[0]
     assert min(ends) == pytest.approx(0, abs=1e-3)
@@ -134,7 +135,9 @@ def test_merging_rows_changes_nothing_but_their_number():
     plain = Case(sp.csr_matrix(X), y, [("hinge", s)], 0.01, [("smooth_hinge", 2.0, v, np.ones(400))])
     rows, index = np.unique(np.column_stack([X, y, v]), axis=0, return_inverse=True)
     s, u = (np.bincount(index.ravel(), weights) for weights in (s, np.ones(400)))
-    merged = Case(sp.csr_matrix(rows[:, :5]), rows[:, 5], [("hinge", s)], 0.01, [("smooth_hinge", 2.0, rows[:, 6], u)])
+    merged = Case(
+        sp.csr_matrix(rows[:, :5]), rows[:, 5], [("hinge", s)], 0.01, [("smooth_hinge", 2.0, rows[:, 6], u)]
+    )
     engine = Engine(merged.X, merged.blocks, 400)
     found = Found(engine.solve(merged.factors(), 0.01, 1e-9), 1)
     assert len(rows) <= 128
@@ -149,7 +152,9 @@ def test_dense_and_sparse_agree_and_unsorted_indices_are_understood():
     dense = Case(X, y, [("hinge", one)], 0.01, [("hinge", 1.0, v, one)])
     csr = sp.csr_matrix(X)
     want = dense.solve(1e-9).primal
-    assert Case(csr, y, dense.losses, dense.mu, dense.terms).solve(1e-9).primal == pytest.approx(want, rel=2e-9)
+    assert Case(csr, y, dense.losses, dense.mu, dense.terms).solve(1e-9).primal == pytest.approx(
+        want, rel=2e-9
+    )
     shuffled = csr.copy()
     for i in range(len(y)):
         part = slice(shuffled.indptr[i], shuffled.indptr[i + 1])
@@ -255,7 +260,9 @@ def test_what_the_engine_refuses():
     huge = sp.csr_matrix((10_001, 10_001))
     huge.setdiag(np.arange(1.0, 10_002.0))
     labels = np.resize([-1.0, 1.0], 10_001)
-    with pytest.raises(UnsupportedProblemError, match=r"at most 10000 unknowns.*10001 distinct rows and 10001 columns"):
+    with pytest.raises(
+        UnsupportedProblemError, match=r"at most 10000 unknowns.*10001 distinct rows and 10001 columns"
+    ):
         Case(huge, labels, [("hinge", np.ones(10_001))], 1.0).engine()
 
 
@@ -295,7 +302,10 @@ def test_the_square_that_is_lent_to_norms_costs_less_than_the_accuracy(weight, o
     one = np.ones(len(y))
     case = Case(X, y, [("hinge", 2 * one)], 0.0, [("logistic", 3.0, v, one)])
     groups = np.array([[0, 1], [2, 3]])
-    norms = [Norms(order, np.array([weight, 2 * weight]), groups), Norms(2, np.array([5.0, 7.0]) * weight, groups)]
+    norms = [
+        Norms(order, np.array([weight, 2 * weight]), groups),
+        Norms(2, np.array([5.0, 7.0]) * weight, groups),
+    ]
     penalty = case.engine()._penalty(case.factors(), 0.0, norms, 1e-6)
     at_zero = len(y) * 2.0  # of the loss: the sides of a pair cannot add up to less than there
     longest = at_zero / (len(y) * weight / (1.0 if order == 2 else np.sqrt(2.0)))

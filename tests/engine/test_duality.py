@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.engine.duality import balanced, dual_bound, force, is_balanced, primal_value
+from nerm.solvers.interior_point.duality import balanced, dual_bound, force, is_balanced, primal_value
 from tests.engine.problems import ATOMS, LOSSES, Case, many, random_case
 
 INF = np.inf
@@ -34,7 +34,9 @@ def test_every_bound_is_one_and_is_what_the_formula_says(seed):
     X, y, v = many(300, seed, real=seed % 2 == 0)
     rng = np.random.default_rng(seed)
     loss, surrogate = LOSSES[seed % len(LOSSES)], list(ATOMS)[(3 * seed) % len(ATOMS)]
-    case = Case(X, y, [(loss, rng.exponential(size=300))], 0.1, [(surrogate, 2.0, v, np.ones(300))], seed % 4 > 0)
+    case = Case(
+        X, y, [(loss, rng.exponential(size=300))], 0.1, [(surrogate, 2.0, v, np.ones(300))], seed % 4 > 0
+    )
     method, nu, u = at(case, seed)
     dual, feasible = dual_bound(method.arrays, u, nu, method.taken(0.0), intercept=case.intercept)
     if dual == -INF:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nerm.engine.matrices import Features
-from nerm.engine.threads import RowThreads
+from nerm.solvers.interior_point.matrices import Features
+from nerm.solvers.interior_point.threads import RowThreads
 
 
 def drawn(kind, n, d=7):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.engine.newton import NewtonSystem
+from nerm.solvers.interior_point.newton import NewtonSystem
 
 
 def drawn(K: int, *, intercept: bool, scale: float = 1.0, seed: int = 0):

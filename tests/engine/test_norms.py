@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.engine.norms import Balls, Diamonds
+from nerm.solvers.interior_point.norms import Balls, Diamonds
 
 GROUPS = np.array([[0, 1, 2], [3, 4, 5]])
 OMEGA, GOAL = np.array([0.5, 2.0]), np.array([0.7, 1.3])
@@ -32,7 +32,9 @@ def test_a_start_is_on_the_central_path(kind, barrier):
         np.testing.assert_allclose(pull.over, pull.t - w, rtol=1e-9)
         np.testing.assert_allclose(pull.under, pull.t + w, rtol=1e-9)
         for side, distance in ((pull.a, pull.over), (pull.b, pull.under)):
-            np.testing.assert_allclose(side * distance, np.repeat(barrier * GOAL[:, None] / 6, 3, axis=1), rtol=1e-9)
+            np.testing.assert_allclose(
+                side * distance, np.repeat(barrier * GOAL[:, None] / 6, 3, axis=1), rtol=1e-9
+            )
         np.testing.assert_allclose((pull.a + pull.b).sum(axis=1), 1.0, rtol=1e-9)
         np.testing.assert_allclose(pull.u, pull.a - pull.b, rtol=1e-12)
 
@@ -54,7 +56,9 @@ def test_a_short_direction_is_the_derivative_of_the_central_path(kind, barrier):
     rng, eps = np.random.default_rng(0), 1e-6
     dw = rng.normal(size=6)
     for along, more in ((dw, 0.0), (0.0 * dw, 1.0), (dw, -0.7)):
-        ahead, behind = (at(kind, barrier * (1 + s * eps * more), W + s * eps * barrier * along) for s in (1, -1))
+        ahead, behind = (
+            at(kind, barrier * (1 + s * eps * more), W + s * eps * barrier * along) for s in (1, -1)
+        )
         pull = at(kind, barrier)
         aim = pull.aim(W[GROUPS], barrier * (1 + eps * more), np.inf)
         step = eps * barrier * along[GROUPS]
@@ -98,5 +102,9 @@ def test_whatever_the_direction_the_dual_norm_stays_below_one(kind):
 
 def test_the_nearest_feasible_multipliers():
     u = np.array([[0.3, -0.4, 0.0], [3.0, -4.0, 0.0], [0.9, -0.9, 0.2]])
-    np.testing.assert_allclose(Balls.nearest(u), [[0.3, -0.4, 0.0], [0.6, -0.8, 0.0], u[2] / np.linalg.norm(u[2])])
-    np.testing.assert_allclose(Diamonds.nearest(u), [[0.3, -0.4, 0.0], [0.0, -1.0, 0.0], [0.5, -0.5, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(
+        Balls.nearest(u), [[0.3, -0.4, 0.0], [0.6, -0.8, 0.0], u[2] / np.linalg.norm(u[2])]
+    )
+    np.testing.assert_allclose(
+        Diamonds.nearest(u), [[0.3, -0.4, 0.0], [0.0, -1.0, 0.0], [0.5, -0.5, 0.0]], atol=1e-12
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.engine import passes as compiled
-from nerm.engine.arrays import Data, Duals, Move
+from nerm.solvers.interior_point import passes as compiled
+from nerm.solvers.interior_point.arrays import Data, Duals, Move
 from tests.engine.problems import ATOMS
 
 INF = np.inf
@@ -58,7 +58,10 @@ def distances(data, duals):
     """Return A = high - u and C = u - low, 1 where there is no bound."""
     _, _, low, high = columns(data)
     with np.errstate(invalid="ignore"):
-        A, C = np.where(np.isfinite(high), high - duals.u, 1.0), np.where(np.isfinite(low), duals.u - low, 1.0)
+        A, C = (
+            np.where(np.isfinite(high), high - duals.u, 1.0),
+            np.where(np.isfinite(low), duals.u - low, 1.0),
+        )
     return A, C
 
 
@@ -74,7 +77,8 @@ def test_centre_puts_rows_on_the_central_path_of_their_scores(barrier):
     for p, distance, end in ((duals.upper, A, high), (duals.lower, C, low)):
         products = np.where(np.isfinite(end), p * distance, barrier)
         flat = np.broadcast_to(q == 0, products.shape)
-        # what rounding leaves of m - linear = p^+ - p^- is added to p, and may be something beside the least barrier
+        # what rounding leaves of m - linear = p^+ - p^- is added to p, and may be something beside the least
+        # barrier
         np.testing.assert_allclose(products[flat], barrier, rtol=1e-6 if barrier > 1e-3 else 0.05)
         assert (products >= 0.49 * barrier).all()
         assert np.median(products) < 2.1 * barrier
@@ -103,7 +107,9 @@ def test_linearise_sums_what_it_says():
     np.testing.assert_allclose(density, (w * B * t * t * kappa).sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(vectors[0], (w * B * t * u).sum(axis=0), atol=1e-12)
     np.testing.assert_allclose(vectors[1], (w * B * t * kappa * p).sum(axis=0), atol=1e-12)
-    np.testing.assert_allclose(vectors[2], (data.table[:, passes.SIGN, None] * B * t * u).sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        vectors[2], (data.table[:, passes.SIGN, None] * B * t * u).sum(axis=0), atol=1e-12
+    )
     naive = [
         (B * (duals.upper * A + duals.lower * C)).sum(axis=1),
         (B * u * t * scores).sum(axis=1),
@@ -163,12 +169,18 @@ def test_the_direction_solves_the_linearised_equations(corrected):
         np.testing.assert_allclose(left / scale[k], 0.0, atol=1e-4)
     if corrected:  # h and the changes of value are what the part of du that does not depend on df makes of c
         rho = duals.upper - duals.lower - move.over + move.under
-        want = (data.weights * data.targets * (nu[:, None] * move.kappa * rho + dnu[:, None] * affine)).sum(axis=0)
+        want = (data.weights * data.targets * (nu[:, None] * move.kappa * rho + dnu[:, None] * affine)).sum(
+            axis=0
+        )
         np.testing.assert_allclose(h, want, atol=1e-8)
         A, C = distances(data, duals)
-        more = A * (move.over - duals.upper) * np.isfinite(high) + C * (move.under - duals.lower) * np.isfinite(low)
+        more = A * (move.over - duals.upper) * np.isfinite(high) + C * (
+            move.under - duals.lower
+        ) * np.isfinite(low)
         p = duals.upper - duals.lower
-        np.testing.assert_allclose(changes, (data.weights * (p * move.kappa * rho + more)).sum(axis=1), rtol=1e-8)
+        np.testing.assert_allclose(
+            changes, (data.weights * (p * move.kappa * rho + more)).sum(axis=1), rtol=1e-8
+        )
 
 
 def test_second_order_terms_are_held():
@@ -205,13 +217,17 @@ def test_the_histogram_counts_rows_by_the_step_that_takes_them_to_a_bound():
 
 def test_the_longest_step_is_the_longest():
     data, duals, move, nu, _, _, _ = direction(6, 3.0)
-    longest = min(passes.longest_step(data, duals, move, nu, start, stop) for start, stop in ((0, 900), (900, N)))
+    longest = min(
+        passes.longest_step(data, duals, move, nu, start, stop) for start, stop in ((0, 900), (900, N))
+    )
     dp, dm = steps(data, duals, move, corrected=True)
     low, high = data.table[:, passes.LOW, None], data.table[:, passes.HIGH, None]
 
     def inside(step: float) -> bool:
         u = duals.u + step * move.du
-        return bool(((u <= high) & (u >= low) & (duals.upper + step * dp >= 0) & (duals.lower + step * dm >= 0)).all())
+        return bool(
+            ((u <= high) & (u >= low) & (duals.upper + step * dp >= 0) & (duals.lower + step * dm >= 0)).all()
+        )
 
     assert inside((1 - 1e-9) * longest)
     assert not inside((1 + 1e-6) * longest)
@@ -227,7 +243,9 @@ def test_the_longest_step_of_every_row():
         limits = np.array([np.where(dx < 0, x / -dx, INF) for x, dx in ways]).min(axis=1)
     assert (np.argmin(limits, axis=0)[:100, None] == np.arange(4)).any(axis=0).all()
     for i in range(100):
-        assert passes.longest_step(data, duals, move, nu, i, i + 1) == pytest.approx(limits[:, i].min(), rel=1e-9)
+        assert passes.longest_step(data, duals, move, nu, i, i + 1) == pytest.approx(
+            limits[:, i].min(), rel=1e-9
+        )
 
 
 def test_a_direction_that_moves_nothing_allows_any_step():
@@ -244,7 +262,9 @@ def test_an_advance_keeps_the_first_equation_and_a_share_of_every_distance(keep)
     du, (dp, dm) = move.du.copy(), steps(data, duals, move, corrected=True)
     passes.advance(data, duals, move, f + 0.7 * df, 0.7, np.full(len(u), keep), 0, N)
     a, q, low, high = columns(data)
-    np.testing.assert_allclose(data.targets * (f + 0.7 * df) - a - q * duals.u, duals.upper - duals.lower, atol=1e-8)
+    np.testing.assert_allclose(
+        data.targets * (f + 0.7 * df) - a - q * duals.u, duals.upper - duals.lower, atol=1e-8
+    )
     new_A, new_C = distances(data, duals)
     two = (np.isfinite(low) & np.isfinite(high)).ravel()
     for new, old in ((new_A, A), (new_C, C)):

@@ -7,15 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerm.engine import Engine, Tuning
-from nerm.engine import condense as condensing
+from nerm.solvers.interior_point import Engine, Tuning
+from nerm.solvers.interior_point import condense as condensing
 from tests.engine.problems import LOSSES, SURROGATES, TUNING, Case, Found, many, random_case
 
 HINGE_LIKE = sorted({*LOSSES, *SURROGATES} - {"logistic", "exponential"})
 
 
 def points(case: Case, scales) -> list[Case]:
-    terms = [[(name, eta * scale, view, weights) for name, eta, view, weights in case.terms] for scale in scales]
+    terms = [
+        [(name, eta * scale, view, weights) for name, eta, view, weights in case.terms] for scale in scales
+    ]
     return [Case(case.X, case.y, case.losses, case.mu, scaled, case.intercept) for scaled in terms]
 
 
@@ -51,7 +53,9 @@ def rounds(monkeypatch):
 def test_a_grid_is_certified_on_small_problems(sparse, real, rounds):
     X, y, v = many(sparse=sparse, real=real)
     one = np.ones(len(y))
-    check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), [0.0, *np.geomspace(0.01, 100, 20)])
+    check_path(
+        Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), [0.0, *np.geomspace(0.01, 100, 20)]
+    )
     small = [share for share in rounds if share is not None]
     assert len(small) >= 10
     assert np.median(small) < 0.4
@@ -61,7 +65,9 @@ def test_a_grid_is_certified_on_small_problems(sparse, real, rounds):
 def test_every_hinge_like_atom_and_every_weight(name):
     X, y, v = many(1500, 1)
     rng = np.random.default_rng(2)
-    weights = rng.exponential(size=(3, len(y))) * (rng.random((3, len(y))) < 0.8)  # zeros too, not the same ones
+    weights = rng.exponential(size=(3, len(y))) * (
+        rng.random((3, len(y))) < 0.8
+    )  # zeros too, not the same ones
     terms = [("hinge", 1.0, v, weights[1]), (name, 0.3, X[:, 3], weights[2])]
     if name in LOSSES:
         check_path(Case(X, y, [(name, weights[0])], 0.01, terms), np.geomspace(0.01, 30, 8))
@@ -184,7 +190,9 @@ def test_a_second_solve_starts_from_the_first_and_tells_its_passes():
     assert case.primal(finer.coef, finer.intercept) - case.dual(finer) <= 1.01e-9 * finer.primal
 
 
-@pytest.mark.parametrize("device", ["extrapolates", "further", "fewest", "share", "second_order", "curved_keep"])
+@pytest.mark.parametrize(
+    "device", ["extrapolates", "further", "fewest", "share", "second_order", "curved_keep"]
+)
 def test_every_device_can_be_switched_off(device):
     off = {"extrapolates": False, "further": 0.0, "fewest": np.inf, "share": 0.0, "second_order": np.inf}
     tuning = replace(Tuning(), **{device: off.get(device, 0.2)})

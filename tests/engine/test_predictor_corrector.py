@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.engine import Tuning
-from nerm.engine.predictor_corrector import Outcome, _central_sides, _quantile, _room
+from nerm.solvers.interior_point import Tuning
+from nerm.solvers.interior_point.predictor_corrector import Outcome, _central_sides, _quantile, _room
 from tests.engine.problems import Case, many
 
 
@@ -25,7 +25,9 @@ def test_an_infinite_value_is_no_success():
 def test_of_two_attempts_the_lower_value_and_the_higher_bound_count():
     nothing = np.zeros(0)
     first = Outcome(nothing, 1.0, nothing, nothing, 2.0, dual=1.5, u=np.ones(1), nu=np.ones(1), iterations=3)
-    second = Outcome(nothing, 2.0, nothing, nothing, 1.6, dual=1.0, u=np.zeros(1), nu=np.zeros(1), iterations=4)
+    second = Outcome(
+        nothing, 2.0, nothing, nothing, 1.6, dual=1.0, u=np.zeros(1), nu=np.zeros(1), iterations=4
+    )
     for both in (first.then(second, 0.1), second.then(first, 0.1)):
         assert (both.intercept, both.primal, both.dual, both.u, both.iterations) == (2.0, 1.6, 1.5, [1.0], 7)
         assert both.converged
@@ -51,7 +53,9 @@ def test_a_run_can_go_on_from_its_state_after_a_restart_too():
     case = case_of(15)
     method = case.method(case.engine(Tuning(patience=-1)))
     first = method.run(method.start(np.zeros(5), 0.0, 1.0), 1e-9, 6)
-    np.testing.assert_allclose(first.state.scores, case.X @ first.state.coef + first.state.intercept, atol=1e-10)
+    np.testing.assert_allclose(
+        first.state.scores, case.X @ first.state.coef + first.state.intercept, atol=1e-10
+    )
     second = method.run(first.state, 1e-6, 100)
     assert second.converged
     assert second.primal == pytest.approx(case.n * case.solve(1e-9).primal, rel=2e-6)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.engine import Engine, Tuning
-from nerm.engine.resting import PathPoint, along, between
-from nerm.multipliers import Multipliers
-from nerm.solution import Answer
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.solution import Answer
+from nerm.solvers.interior_point import Engine, Tuning
+from nerm.solvers.interior_point.resting import PathPoint, along, between
 from tests.engine.problems import Case, Found
 from tests.engine.test_path import points
 
@@ -118,4 +118,6 @@ def test_nothing_is_claimed_that_two_points_do_not_prove():
     assert between(one, other, np.array([1.5]), 1e-9) is not None
     assert between(one, other, np.array([2.5]), 1e-9) is None  # beyond
     moved = solved(3.0, rests_until=2)
-    assert between(one, moved, np.array([2.0]), 1e-9) is None  # P at either hypothesis is above the mixed bound
+    assert (
+        between(one, moved, np.array([2.0]), 1e-9) is None
+    )  # P at either hypothesis is above the mixed bound

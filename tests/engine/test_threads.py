@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from nerm.engine.threads import RowThreads, cores
+from nerm.solvers.interior_point.threads import RowThreads, cores
 
 
 @pytest.mark.parametrize("n", [0, 1, 100, 5_999, 6_000, 40_001])
@@ -35,7 +35,9 @@ def test_fewer_rows_on_the_same_threads():
 def test_sums_over_ranges_are_those_over_all_rows(count):
     X = np.random.default_rng(0).normal(size=(40_000, 3))
     with RowThreads(40_000, 5, count) as workers:
-        np.testing.assert_allclose(workers.add_up(lambda start, stop: X[start:stop].sum(axis=0)), X.sum(axis=0))
+        np.testing.assert_allclose(
+            workers.add_up(lambda start, stop: X[start:stop].sum(axis=0)), X.sum(axis=0)
+        )
 
 
 def test_an_error_in_a_thread_is_seen():
@@ -62,7 +64,7 @@ SEVERAL = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np, scipy.linalg
 from threadpoolctl import threadpool_info
-from nerm.engine import Engine, threads
+from nerm.solvers.interior_point import Engine, threads
 from tests.engine.problems import Case, many
 
 def blas_threads():
@@ -87,7 +89,9 @@ print(blas_threads())
 def test_blas_gets_its_threads_back_from_all_who_held_them():
     """In a process of its own: the tests themselves run BLAS on one thread, which would hide what is not given back."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    ran = subprocess.run([sys.executable, "-c", SEVERAL], capture_output=True, text=True, env=environment, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", SEVERAL], capture_output=True, text=True, env=environment, check=True
+    )
     many = ran.stdout.split("\n")[0]
     if many == "1":
         pytest.skip("BLAS has one thread on one core: there is nothing to give back")

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from nerm.engine import Tuning
+from nerm.solvers.interior_point import Tuning
 
 
 def test_nobody_changes_the_constants():

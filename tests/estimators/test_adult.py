@@ -37,7 +37,9 @@ def held_out(data, eta):
     return np.abs(scores).mean(), np.mean(accuracies)
 
 
-@pytest.mark.filterwarnings("ignore::nerm.NearlyConstantWarning")  # at eta = 1 the rate of men collapses in some folds
+@pytest.mark.filterwarnings(
+    "ignore::nerm.NearlyConstantWarning"
+)  # at eta = 1 the rate of men collapses in some folds
 def test_eta_drives_the_held_out_score_below_a_fifth(adult):
     measured = {eta: held_out(adult, eta) for eta in (0.0, 0.1, 1.0)}
     scores = {eta: score for eta, (score, _) in measured.items()}

@@ -29,45 +29,81 @@ def holed(kind):
 HUGE = 10**400  # an integer that no float can hold
 
 CASES = [
-    (lambda: fit([[HUGE], *[[0]] * 19]), "'X' must be finite. Got an integer that no float can hold. Scale it down."),
-    (lambda: fit().predict([[HUGE, 0, 0, 0]]), "'X' must be finite. Got an integer that no float can hold. Scale it"),
-    (lambda: fit(y=[HUGE, 1] * 10), "'y' must hold classes: words, or integers of at most 64 bits. Got Unknown label"),
+    (
+        lambda: fit([[HUGE], *[[0]] * 19]),
+        "'X' must be finite. Got an integer that no float can hold. Scale it down.",
+    ),
+    (
+        lambda: fit().predict([[HUGE, 0, 0, 0]]),
+        "'X' must be finite. Got an integer that no float can hold. Scale it",
+    ),
+    (
+        lambda: fit(y=[HUGE, 1] * 10),
+        "'y' must hold classes: words, or integers of at most 64 bits. Got Unknown label",
+    ),
     (
         lambda: fit(model=NeutralSVC(class_weight={1: HUGE})),
         "'class_weight' must be finite. Got an integer that no float can hold. Scale it down.",
     ),
-    (lambda: fit(viewpoint=None), "'viewpoint' must be given when eta > 0. Got None. Call fit(X, y, viewpoint=...)"),
-    (lambda: fit(viewpoint=V[:-1]), "'viewpoint' must have one entry for each of the 20 rows. Got shape (19,)."),
+    (
+        lambda: fit(viewpoint=None),
+        "'viewpoint' must be given when eta > 0. Got None. Call fit(X, y, viewpoint=...)",
+    ),
+    (
+        lambda: fit(viewpoint=V[:-1]),
+        "'viewpoint' must have one entry for each of the 20 rows. Got shape (19,).",
+    ),
     (
         lambda: fit(viewpoint=np.ones(20)),
         "'viewpoint' must take at least two values. Got 1 in each of the 20 rows. A constant viewpoint says nothing",
     ),
-    (lambda: fit(viewpoint=["m"] * 20), "'viewpoint' must take at least two values. Got 'm' in each of the 20 rows."),
-    (lambda: fit(viewpoint=np.zeros(20, int)), "'viewpoint' must take at least two values. Got 0 in each of the 20"),
+    (
+        lambda: fit(viewpoint=["m"] * 20),
+        "'viewpoint' must take at least two values. Got 'm' in each of the 20 rows.",
+    ),
+    (
+        lambda: fit(viewpoint=np.zeros(20, int)),
+        "'viewpoint' must take at least two values. Got 0 in each of the 20",
+    ),
     (
         lambda: fit(sample_weight=(V > 0) * 1.0, y=np.arange(20) % 2),
         "'viewpoint' must take at least two values. Got 1 in each of the",
     ),
-    (lambda: fit(viewpoint=lambda X: np.zeros(20)), "'viewpoint' must take at least two values. Got 0 in each"),
+    (
+        lambda: fit(viewpoint=lambda X: np.zeros(20)),
+        "'viewpoint' must take at least two values. Got 0 in each",
+    ),
     (lambda: fit(viewpoint={"sex": V, "age": np.ones(20)}), "'age' must take at least two values."),
     (
         lambda: fit(viewpoint=np.r_[np.nan, V[1:]]),
         "'viewpoint' must be finite. Got nan at index 0. Drop or impute these rows.",
     ),
     (lambda: fit(viewpoint=np.r_[V[:-1], -np.inf]), "'viewpoint' must be finite. Got -inf at index 19."),
-    (lambda: fit(viewpoint=holed(None)), "'viewpoint' must not be missing. Got None at index 3. Drop these rows"),
+    (
+        lambda: fit(viewpoint=holed(None)),
+        "'viewpoint' must not be missing. Got None at index 3. Drop these rows",
+    ),
     (lambda: fit(viewpoint=holed(float("nan"))), "'viewpoint' must not be missing. Got nan at index 3."),
     (lambda: fit(viewpoint=holed(pd.NA)), "'viewpoint' must not be missing. Got <NA> at index 3."),
-    (lambda: fit(viewpoint=holed(7)), "'viewpoint' must hold values of one type. Got mixed types, first 'm'."),
+    (
+        lambda: fit(viewpoint=holed(7)),
+        "'viewpoint' must hold values of one type. Got mixed types, first 'm'.",
+    ),
     (lambda: fit(viewpoint={}), "'viewpoint' must name at least one viewpoint. Got an empty dict."),
     (lambda: fit(viewpoint=True), "'viewpoint' must be an array or a column. Got True."),
     (lambda: fit(FRAME, viewpoint="sex"), "a viewpoint column must be one of 'a', 'b', 'c', 'd'. Got 'sex'."),
-    (lambda: fit(FRAME, viewpoint=Column("sex", drop=True)), "a viewpoint column must be one of 'a', 'b', 'c', 'd'."),
+    (
+        lambda: fit(FRAME, viewpoint=Column("sex", drop=True)),
+        "a viewpoint column must be one of 'a', 'b', 'c', 'd'.",
+    ),
     (
         lambda: fit(viewpoint="sex"),
         "a viewpoint column can be named only if X has column names. Got 'sex' and ndarray.",
     ),
-    (lambda: fit(viewpoint=4), "a viewpoint column must be one of the 4 columns of X. Got position 4. Use 0 to 3."),
+    (
+        lambda: fit(viewpoint=4),
+        "a viewpoint column must be one of the 4 columns of X. Got position 4. Use 0 to 3.",
+    ),
     (
         lambda: fit(FRAME.assign(a=np.nan), viewpoint=Column("a", drop=True)),
         "\"X['a']\" must be finite. Got nan at index 0 (and 19 more).",
@@ -80,7 +116,10 @@ CASES = [
         lambda: fit(viewpoint=LogisticRegression()),
         "'viewpoint' must be a fitted estimator. Got LogisticRegression that is not fitted. Call its fit(",
     ),
-    (lambda: fit(viewpoint=LogisticRegression), "Got the class LogisticRegression. Make an instance and fit it."),
+    (
+        lambda: fit(viewpoint=LogisticRegression),
+        "Got the class LogisticRegression. Make an instance and fit it.",
+    ),
     (
         lambda: fit(viewpoint=Learned(LogisticRegression, X, V)),
         "'estimator' must be an array, a callable or a fitted estimator. Got the class LogisticRegression.",
@@ -102,7 +141,10 @@ CASES = [
         lambda: fit(sample_weight=(Y > 0).astype(float)),
         "'y' must hold at least two classes. Got one class only among the rows of positive weight: 1.0.",
     ),
-    (lambda: fit(sample_weight=-np.ones(20)), "'sample_weight' must be nonnegative. Got -1 at index 0 (and 19 more)."),
+    (
+        lambda: fit(sample_weight=-np.ones(20)),
+        "'sample_weight' must be nonnegative. Got -1 at index 0 (and 19 more).",
+    ),
     (lambda: fit(model=NeutralSVC(lam=0.0)), "'lam' must be a finite positive number. Got 0.0."),
     (lambda: fit(model=NeutralSVC(eta=-1)), "'eta' must be a finite number, at least 0. Got -1."),
     (lambda: fit(model=NeutralSVC(tol=0)), "'tol' must be a finite positive number. Got 0."),
@@ -119,8 +161,14 @@ CASES = [
         lambda: fit(model=NeutralSVC(kernel="precomputed")),
         "a precomputed kernel must be a square matrix. Got shape (20, 4).",
     ),
-    (lambda: fit(model=NeutralSVC(class_weight="fair")), "'class_weight' must be one of 'balanced'. Got 'fair'."),
-    (lambda: fit(model=NeutralSVC(solver="magic")), "'solver' must be one of 'augmented-lagrangian', 'auto', "),
+    (
+        lambda: fit(model=NeutralSVC(class_weight="fair")),
+        "'class_weight' must be one of 'balanced'. Got 'fair'.",
+    ),
+    (
+        lambda: fit(model=NeutralSVC(solver="magic")),
+        "'solver' must be one of 'augmented-lagrangian', 'auto', ",
+    ),
     (lambda: fit(model=NERMClassifier(loss="hing")), "'loss' must be one of 'exponential', 'hinge', "),
     (
         lambda: fit(model=NERMClassifier(loss=3)),
@@ -130,7 +178,10 @@ CASES = [
         lambda: fit(model=NERMClassifier(regularizer=nerm.Hinge())),
         "'regularizer' must be a regularizer or its name. Got Hinge(). Pass nerm.L1(), for instance.",
     ),
-    (lambda: fit(model=NERMClassifier(loss="identity")), "a loss must be bounded below. Got Identity(), which is not."),
+    (
+        lambda: fit(model=NERMClassifier(loss="identity")),
+        "a loss must be bounded below. Got Identity(), which is not.",
+    ),
     (
         lambda: fit(model=NERMClassifier(regularizer="l1", kernel="rbf")),
         "a kernel problem must be regularised by SquaredL2",
@@ -159,7 +210,9 @@ CASES = [
     ),
     (lambda: fit(y=np.arange(20) % 3).fit_facts(), "a guarantee must be about one class. Got 3 classes."),
     (
-        lambda: (nerm.Risk(nerm.Hinge()) + nerm.Neutrality(nerm.Hinge())).on(X, Y, viewpoint=Column(0, drop=True)),
+        lambda: (nerm.Risk(nerm.Hinge()) + nerm.Neutrality(nerm.Hinge())).on(
+            X, Y, viewpoint=Column(0, drop=True)
+        ),
         "a problem must be given the columns that it is to use. Got Column(key=0, drop=True).",
     ),
     (

@@ -104,7 +104,9 @@ def test_any_atoms_are_the_objective_they_name(atoms):
     X, y, v = make_data(5)
     model = NERMClassifier(*atoms, lam=0.03, eta=0.8, tol=1e-7).fit(X, y, viewpoint=v)
     loss, surrogate = nerm.atoms.margin_functions()[atoms[0]](), nerm.atoms.margin_functions()[atoms[2]]()
-    objective = nerm.Risk(loss) + 0.03 * nerm.atoms.regularizers()[atoms[1]]() + 0.8 * nerm.Neutrality(surrogate)
+    objective = (
+        nerm.Risk(loss) + 0.03 * nerm.atoms.regularizers()[atoms[1]]() + 0.8 * nerm.Neutrality(surrogate)
+    )
     problem = objective.on(X, y, viewpoint=v)
     assert model.certificate_.primal == pytest.approx(
         problem.evaluate(model.coef_[0], model.intercept_[0]).total, rel=1e-9
@@ -116,7 +118,9 @@ def test_equal_opportunity_is_the_problem_with_these_weights():
     X, y, v = make_data(15, n=80)
     model = NERMClassifier(lam=0.05, eta=2.0, weights="equal_opportunity", tol=1e-8).fit(X, y, viewpoint=v)
     term = nerm.Neutrality(nerm.Hinge(), weights="equal_opportunity")
-    solution = (nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 2.0 * term).on(X, y, viewpoint=v).solve(tol=1e-8)
+    solution = (
+        (nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 2.0 * term).on(X, y, viewpoint=v).solve(tol=1e-8)
+    )
     np.testing.assert_allclose(model.coef_[0], solution.coef, atol=1e-3)
     assert model.certificate_.primal == pytest.approx(solution.certificate.primal, rel=1e-7)
 
@@ -149,7 +153,9 @@ def test_sparse_and_dense_agree():
     for kernel in ("linear", "rbf"):
         model = NeutralSVC(eta=0.5, kernel=kernel, tol=1e-9)
         dense, sparse = clone(model).fit(X, y, viewpoint=v), clone(model).fit(sp.csr_array(X), y, viewpoint=v)
-        np.testing.assert_allclose(dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-4)
+        np.testing.assert_allclose(
+            dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-4
+        )
 
 
 def test_a_precomputed_kernel_is_the_kernel():
@@ -157,7 +163,9 @@ def test_a_precomputed_kernel_is_the_kernel():
     kernel = nerm.kernels.RBF(0.3)
     s = np.r_[np.zeros(5), np.ones(len(y) - 5)]
     named = NeutralSVC(eta=0.5, kernel=kernel, tol=1e-9).fit(X, y, viewpoint=v, sample_weight=s)
-    gram = NeutralSVC(eta=0.5, kernel="precomputed", tol=1e-9).fit(kernel(X, X), y, viewpoint=v, sample_weight=s)
+    gram = NeutralSVC(eta=0.5, kernel="precomputed", tol=1e-9).fit(
+        kernel(X, X), y, viewpoint=v, sample_weight=s
+    )
     np.testing.assert_allclose(named.decision_function(X), gram.decision_function(kernel(X, X)), atol=1e-4)
     assert set(gram.support_) <= set(range(5, len(y)))
     np.testing.assert_array_equal(named.support_vectors_, X[named.support_])
@@ -249,7 +257,9 @@ def test_no_support_vector_is_dropped_at_the_price_of_the_certificate():
         gone = pruned(replace(solution, certificate=given)).coef[dust > 0] == 0
         assert gone.all() == (share < 1)
         assert gone.any() == (share < 1)
-    edge = replace(solution, certificate=replace(solution.certificate, dual=primal * (1 - 0.999999 * solution.tol)))
+    edge = replace(
+        solution, certificate=replace(solution.certificate, dual=primal * (1 - 0.999999 * solution.tol))
+    )
     kept = pruned(edge)  # there is no room left: whatever it does, optimal must stay optimal
     assert kept.certificate.relative_gap <= max(solution.tol, edge.certificate.relative_gap)
 

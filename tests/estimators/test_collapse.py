@@ -32,7 +32,9 @@ def quiet(model, *data, **more):
 def test_a_constant_that_neutrality_made(tmp_path):
     X, y, v = rare()
     assert quiet(NERMClassifier(weights="balanced"), X, y, viewpoint=v).collapse_ is None
-    with pytest.warns(NearlyConstantWarning, match=r"^The model predicts class 'no' for 100.0 % of rows .*smaller eta"):
+    with pytest.warns(
+        NearlyConstantWarning, match=r"^The model predicts class 'no' for 100.0 % of rows .*smaller eta"
+    ):
         model = NERMClassifier(eta=5.0, weights="balanced").fit(X, y, viewpoint=v)
     assert model.certificate_.relative_gap <= 1e-6  # proven to be optimal, and no use
     said = "The model predicts class 'no' for 100.0 % of rows (labels: 88.0 %): it is nearly constant."
@@ -40,7 +42,9 @@ def test_a_constant_that_neutrality_made(tmp_path):
     for one in (model, nerm.load(tmp_path / "model.nerm")):
         assert one.collapse_ == said
         assert repr(one.explain()).startswith(said)
-        assert one.explain()._repr_html_().startswith("<div><p><b>The model predicts class &#x27;no&#x27; for")
+        assert (
+            one.explain()._repr_html_().startswith("<div><p><b>The model predicts class &#x27;no&#x27; for")
+        )
 
 
 def test_it_is_the_models_place_that_is_warned_of():
@@ -66,17 +70,26 @@ def test_a_positive_rate_that_collapsed():
         model = NERMClassifier(eta=0.3, weights="balanced").fit(X, y, viewpoint=v)
     now, then = (np.mean(one.predict(X)[v > 0] == 1) for one in (model, plain))
     assert 0.01 < now < then / 2
-    assert f"class 1 for {100 * now:.1f} % of the rows with viewpoint +1 (without neutrality: {100 * then:.1f} %)" in (
-        model.collapse_
+    assert (
+        f"class 1 for {100 * now:.1f} % of the rows with viewpoint +1 (without neutrality: {100 * then:.1f} %)"
+        in (model.collapse_)
     )
 
 
-@pytest.mark.parametrize("model", [NeutralSVC(), NERMClassifier(), NERMClassifier(loss="logistic", lam=0.001)])
+@pytest.mark.parametrize(
+    "model", [NeutralSVC(), NERMClassifier(), NERMClassifier(loss="logistic", lam=0.001)]
+)
 def test_ordinary_data_are_not_warned_of(model):
     for seed in range(3):
         X, y, v = make_data(seed, n=200)
         quiet(model.set_params(eta=0.3), X, y, viewpoint=v)
-        quiet(model.set_params(eta=0.3), X[:25], y[:25], viewpoint=v[:25], sample_weight=1e-3 + np.arange(25) % 3)
+        quiet(
+            model.set_params(eta=0.3),
+            X[:25],
+            y[:25],
+            viewpoint=v[:25],
+            sample_weight=1e-3 + np.arange(25) % 3,
+        )
         quiet(model.set_params(eta=0.0), X, y)
 
 

@@ -36,7 +36,13 @@ def test_the_explanation_as_text_and_in_a_notebook():
     frame = pd.DataFrame(X, columns=["age", "<income>", "hours", "debt"])
     explanation = NeutralSVC(eta=0.5).fit(frame, y, viewpoint=v).explain()
     text, html = repr(explanation), explanation._repr_html_()
-    for part in ("class 1.0: minimise sum hinge(y f) + ½‖w‖² + 0.5 max(", "C+ ", "theta ", "relative gap", "<income>"):
+    for part in (
+        "class 1.0: minimise sum hinge(y f) + ½‖w‖² + 0.5 max(",
+        "C+ ",
+        "theta ",
+        "relative gap",
+        "<income>",
+    ):
         assert part in text
     assert "&lt;income&gt;" in html
     assert "<income>" not in html

@@ -61,7 +61,9 @@ def test_the_measure_is_within_the_limit(model):
 def test_measures_weights_and_several_classes():
     X, y, v = data(1)
     s = np.where(np.arange(len(y)) < 200, 2.0, 1.0)
-    model = nerm.NERMClassifier(loss="logistic", lam=1e-3, surrogate="logistic", limit=0.02, measure="neutrality_risk")
+    model = nerm.NERMClassifier(
+        loss="logistic", lam=1e-3, surrogate="logistic", limit=0.02, measure="neutrality_risk"
+    )
     model.fit(X, y, viewpoint=v, sample_weight=s)
     f = model.decision_function(X)
     assert abs(s @ (np.where(f > 0, 1, -1) * v)) / s.sum() <= 0.02
@@ -115,7 +117,13 @@ def coverage(measure, draws, n=300):
     for seed in range(draws):
         X, y, v = data(seed, n=n)
         model = nerm.NERMClassifier(
-            loss="logistic", surrogate="logistic", lam=1e-2, limit=0.6, confidence=0.8, measure=measure, tol=1e-4
+            loss="logistic",
+            surrogate="logistic",
+            lam=1e-2,
+            limit=0.6,
+            confidence=0.8,
+            measure=measure,
+            tol=1e-4,
         )
         try:
             model.fit(X, y, viewpoint=v)
@@ -125,7 +133,9 @@ def coverage(measure, draws, n=300):
         value = {
             "calders_verwer_score": lambda f=f: difference(f, big[2]),
             "neutrality_risk": lambda f=f: np.mean(np.where(f > 0, 1, -1) * big[2]),
-            "equal_opportunity_difference": lambda f=f: difference(f[big[1] == "yes"], big[2][big[1] == "yes"]),
+            "equal_opportunity_difference": lambda f=f: difference(
+                f[big[1] == "yes"], big[2][big[1] == "yes"]
+            ),
         }[measure]()
         broken += abs(value) > model.promise_.bound
     return broken, kept
@@ -170,7 +180,9 @@ def test_more_that_cannot_be():
     with pytest.raises(InvalidInputError, match="a promise must rest on rows that count the same"):
         nerm.NeutralSVC(limit=0.5, confidence=0.9).fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
     with pytest.raises(InvalidInputError, match="a promise must be about a measure that has a bound"):
-        nerm.NeutralSVC(limit=0.5, confidence=0.9, measure="normalized_prejudice_index").fit(X, y, viewpoint=v)
+        nerm.NeutralSVC(limit=0.5, confidence=0.9, measure="normalized_prejudice_index").fit(
+            X, y, viewpoint=v
+        )
 
 
 def test_no_candidate_knows_the_rows_held_out():
@@ -220,7 +232,9 @@ def test_what_a_measure_conditions_on_is_not_cut_by_the_hold_out():
     assert np.array_equal(held("calders_verwer_score"), held("calders_verwer_score", shuffled))
     moved = SimpleNamespace(codes=codes, viewpoints={"v": v[::-1]}, sample_weight=np.ones(400))
     assert np.array_equal(held("neutrality_risk"), held("neutrality_risk", moved))
-    three = SimpleNamespace(codes=codes + (np.arange(400) < 50), viewpoints={"v": v}, sample_weight=np.ones(400))
+    three = SimpleNamespace(
+        codes=codes + (np.arange(400) < 50), viewpoints={"v": v}, sample_weight=np.ones(400)
+    )
     assert np.array_equal(held("equalized_odds_difference", three), held("neutrality_risk"))
 
 
@@ -257,18 +271,23 @@ def test_guarantees_about_one_side_and_about_a_plain_model_say_what_they_are():
 def test_a_hold_out_without_a_group():
     X, y, v = data(n=200)
     v = np.where(np.arange(200) == 7, 1, -1)
-    with pytest.raises(nerm.NoPromiseError, match="among the rows that are held out some row must have viewpoint"):
+    with pytest.raises(
+        nerm.NoPromiseError, match="among the rows that are held out some row must have viewpoint"
+    ):
         nerm.NeutralSVC(limit=0.9, confidence=0.5).fit(X, y, viewpoint=v)
 
 
 def test_how_many_more_rows():
     asked = Asked(0.1, "equalized_odds_difference", 0.9, "auto", "accuracy", 0.5)
-    # Two statements: 0.02 + 0.16 needs 4 times the rows, 0.08 + 0.06 needs 9 times; a candidate beyond the limit none.
+    # Two statements: 0.02 + 0.16 needs 4 times the rows, 0.08 + 0.06 needs 9 times; a candidate beyond the
+    # limit none.
     judged = [np.array([[0.18, 0.02], [0.14, 0.08]]), np.array([[0.2, 0.12], [0.14, 0.08]])]
     error = _no_promise(asked, as_measure(asked.measure), judged, 300)
     assert "about 8000 more rows would have sufficed" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    assert "none is within the limit itself" in str(_no_promise(asked, as_measure(asked.measure), judged[1:], 300))
+    assert "none is within the limit itself" in str(
+        _no_promise(asked, as_measure(asked.measure), judged[1:], 300)
+    )
 
 
 def test_a_refusal_leaves_no_model_behind():
@@ -282,7 +301,9 @@ def test_a_refusal_leaves_no_model_behind():
 
 def test_the_solver_that_is_asked_for():
     X, y, v = data(n=100)
-    model = nerm.NERMClassifier(surrogate="hinge", limit=0.1, solver="clarabel", tol=1e-4).fit(X, y, viewpoint=v)
+    model = nerm.NERMClassifier(surrogate="hinge", limit=0.1, solver="clarabel", tol=1e-4).fit(
+        X, y, viewpoint=v
+    )
     assert model.solutions_[0].stats.solver == "clarabel"
     with pytest.raises(InvalidInputError, match="'solver' must be one of"):
         model.set_params(solver="bogus").fit(X, y, viewpoint=v)

@@ -20,9 +20,15 @@ from tests.conftest import make_data
 
 
 def test_parameters_reach_into_atoms():
-    model = NERMClassifier(loss=nerm.SmoothHinge(0.5), regularizer=nerm.ElasticNet(0.3), kernel=nerm.kernels.RBF(2.0))
+    model = NERMClassifier(
+        loss=nerm.SmoothHinge(0.5), regularizer=nerm.ElasticNet(0.3), kernel=nerm.kernels.RBF(2.0)
+    )
     params = model.get_params()
-    assert (params["loss__width"], params["regularizer__l1_ratio"], params["kernel__gamma"]) == (0.5, 0.3, 2.0)
+    assert (params["loss__width"], params["regularizer__l1_ratio"], params["kernel__gamma"]) == (
+        0.5,
+        0.3,
+        2.0,
+    )
     assert "loss__width" not in model.get_params(deep=False)
     model.set_params(loss__width=0.1, lam=3.0)
     assert model.loss == nerm.SmoothHinge(0.1)
@@ -52,7 +58,9 @@ def test_unknown_parameters_are_named(params, text):
 
 def test_atoms_can_be_searched():
     X, y, _ = make_data(0)
-    search = GridSearchCV(NERMClassifier(loss=nerm.SmoothHinge()), {"loss__width": [0.1, 2.0]}, cv=3).fit(X, y)
+    search = GridSearchCV(NERMClassifier(loss=nerm.SmoothHinge()), {"loss__width": [0.1, 2.0]}, cv=3).fit(
+        X, y
+    )
     assert search.best_params_["loss__width"] in (0.1, 2.0)
 
 
@@ -77,7 +85,8 @@ def test_a_grid_search_in_parallel_carries_the_viewpoint():
     assert len(search.cv_results_["params"]) == 6
     assert not np.isnan(search.cv_results_["mean_test_neutral"]).any()
     by_eta = {
-        p["eta"]: m for p, m in zip(search.cv_results_["params"], search.cv_results_["mean_test_neutral"], strict=True)
+        p["eta"]: m
+        for p, m in zip(search.cv_results_["params"], search.cv_results_["mean_test_neutral"], strict=True)
     }
     assert by_eta[3.0] > by_eta[0.0]
     assert search.best_estimator_.eta == search.best_params_["eta"]
@@ -106,7 +115,9 @@ def test_several_viewpoints_travel_as_a_table():
     X, y, v = make_data(3, n=90)
     table = pd.DataFrame({"sex": np.where(v > 0, "m", "f"), "region": np.arange(90) % 3})
     model = NeutralSVC(eta=0.2).set_fit_request(viewpoint=True)
-    fitted = cross_validate(model, X, y, params={"viewpoint": table}, cv=3, return_estimator=True)["estimator"][0]
+    fitted = cross_validate(model, X, y, params={"viewpoint": table}, cv=3, return_estimator=True)[
+        "estimator"
+    ][0]
     assert list(fitted.solutions_[0].thetas) == ["sex", "region=0", "region=1", "region=2"]
 
 

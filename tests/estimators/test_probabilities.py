@@ -31,7 +31,11 @@ def test_they_agree_with_the_prediction(classes):
     assert np.allclose(found.sum(axis=1), 1)
     assert (model.classes_[found.argmax(axis=1)] == model.predict(X)).all()
     by_hand = 1 / (1 + np.exp(-model.decision_function(X)))
-    by_hand = np.column_stack([1 - by_hand, by_hand]) if classes == 2 else by_hand / by_hand.sum(axis=1, keepdims=True)
+    by_hand = (
+        np.column_stack([1 - by_hand, by_hand])
+        if classes == 2
+        else by_hand / by_hand.sum(axis=1, keepdims=True)
+    )
     assert np.allclose(found, by_hand)
 
 
@@ -43,7 +47,9 @@ def test_far_away_they_stay_numbers():
     assert np.allclose(far.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("model", [nerm.NERMClassifier(), nerm.NERMClassifier(loss="squared"), nerm.NeutralSVC()])
+@pytest.mark.parametrize(
+    "model", [nerm.NERMClassifier(), nerm.NERMClassifier(loss="squared"), nerm.NeutralSVC()]
+)
 def test_other_losses_have_none(model):
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError):

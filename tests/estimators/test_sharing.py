@@ -6,9 +6,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import nerm
-from nerm.bind import bind
 from nerm.errors import InvalidInputError
 from nerm.estimators import design
+from nerm.model.bind import bind
 
 
 @pytest.fixture
@@ -74,7 +74,10 @@ def test_the_oldest_rows_are_forgotten_and_all_of_them_at_the_end(rows, bound):
     assert len(bound) == 3
     model.fit(X, y)
     assert len(bound) == 4
-    with pytest.raises(InvalidInputError, match="'most' must be a finite positive number"), nerm.sharing(most=0):
+    with (
+        pytest.raises(InvalidInputError, match="'most' must be a finite positive number"),
+        nerm.sharing(most=0),
+    ):
         pass
 
 

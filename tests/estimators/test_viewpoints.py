@@ -64,7 +64,9 @@ def test_a_column_by_name(key):
         assert model.coef_[0, 4] == 0
     else:
         kept = fit(np.column_stack([X, V]))
-        np.testing.assert_array_equal(model.decision_function(frame), kept.decision_function(np.column_stack([X, V])))
+        np.testing.assert_array_equal(
+            model.decision_function(frame), kept.decision_function(np.column_stack([X, V]))
+        )
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_array])
@@ -92,7 +94,8 @@ def test_a_fitted_estimator_is_its_decision_function():
     )
     tree = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, V)
     np.testing.assert_array_equal(
-        fit(viewpoint=tree).decision_function(X), fit(viewpoint=lambda X: tree.predict(X)).decision_function(X)
+        fit(viewpoint=tree).decision_function(X),
+        fit(viewpoint=lambda X: tree.predict(X)).decision_function(X),
     )
 
 
@@ -105,7 +108,9 @@ def test_an_unfitted_estimator_is_fitted_on_its_own_sample():
     assert not hasattr(unfitted, "coef_")
     objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
     problem = objective.on(X, Y, viewpoint=Learned(unfitted, Z, U))
-    np.testing.assert_array_equal(problem.viewpoints["viewpoint"], LogisticRegression().fit(Z, U).decision_function(X))
+    np.testing.assert_array_equal(
+        problem.viewpoints["viewpoint"], LogisticRegression().fit(Z, U).decision_function(X)
+    )
 
 
 def test_several_values_are_one_term_each():

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-SMALL = {"datasets": "diabetes", "repetitions": 1, "folds": 3, "lam": 10.0, "etas": {"neutral-svm": [0.0, 0.5, 5.0]}}
+SMALL = {
+    "datasets": "diabetes",
+    "repetitions": 1,
+    "folds": 3,
+    "lam": 10.0,
+    "etas": {"neutral-svm": [0.0, 0.5, 5.0]},
+}
 FOLDER = Path(os.environ.get("NERM_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 

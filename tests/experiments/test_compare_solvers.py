@@ -87,7 +87,10 @@ def test_numbers_that_are_no_hypothesis_are_no_answer(table, name):
     row = table.loc[name, 1e-6]
     assert (row.status, row.claim, row.correct_claim) == ("no answer", "optimal", 0)
     assert math.isnan(row.certified_gap)
-    expected = {"nan": "it returned numbers that are not finite", "crooked": "it returned coefficients of shape (4,)"}
+    expected = {
+        "nan": "it returned numbers that are not finite",
+        "crooked": "it returned coefficients of shape (4,)",
+    }
     assert row.reason == expected[name]
 
 
@@ -150,7 +153,9 @@ def test_a_file_is_resumed_and_extended_and_nothing_is_run_twice(tmp_path):
 def test_a_file_of_another_version_is_refused_and_left_as_it_is(tmp_path):
     results = tmp_path / "solvers.csv"
     compare_solvers([TINY], ["smo"], tols=[1e-3], results=results)
-    with pytest.raises(InvalidInputError, match=r"must be one of time limit 3.0\. Got one of time limit 10.0\."):
+    with pytest.raises(
+        InvalidInputError, match=r"must be one of time limit 3.0\. Got one of time limit 10.0\."
+    ):
         compare_solvers([TINY], ["smo"], tols=[1e-3], results=results, time_limit=3)
     old = results.read_bytes().replace(f'"nerm": "{nerm.__version__}"'.encode(), b'"nerm": "0.0.1"')
     results.write_bytes(old)
@@ -177,7 +182,9 @@ def test_a_killed_comparison_leaves_no_process_and_is_resumed(tmp_path):
                         time_limit=60, results={str(results)!r})
         """
     )
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=os.getcwd(), env={**os.environ, "PYTHONPATH": "."})
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=os.getcwd(), env={**os.environ, "PYTHONPATH": "."}
+    )
     try:
         deadline = time.monotonic() + 60
         while not (results.is_file() and b"counting" in results.read_bytes()):

@@ -15,7 +15,18 @@ from nerm.experiments.compare import Case, exponents, figure, profile, summarize
 from nerm.experiments.compare.comparison import claims_no_optimum, claims_success
 
 matplotlib.use("Agg")
-NAMES = ["problem", "family", "n", "solver", "tol", "seconds", "status", "correct_claim", "certified_gap", "peak_mb"]
+NAMES = [
+    "problem",
+    "family",
+    "n",
+    "solver",
+    "tol",
+    "seconds",
+    "status",
+    "correct_claim",
+    "certified_gap",
+    "peak_mb",
+]
 
 
 def by_hand():
@@ -40,7 +51,9 @@ def test_summary():
     assert (found.claims["slow"], found.correct["slow"]) == (2, 0.5)
     assert math.isnan(found.correct["never"])
     assert found.mean_seconds["fast"] == pytest.approx((2.0 * 3.0 * 5.0) ** (1 / 3) - 1)
-    assert found.mean_seconds["slow"] == pytest.approx((3.0 * 9.0) ** 0.5 - 1)  # a failure counts as the limit
+    assert found.mean_seconds["slow"] == pytest.approx(
+        (3.0 * 9.0) ** 0.5 - 1
+    )  # a failure counts as the limit
     assert found.mean_seconds["never"] == pytest.approx(8.0)
     assert found.times_best["fast"] == pytest.approx(1.0)
     assert found.times_best["slow"] == pytest.approx((3 / 2 * 9 / 3) ** 0.5)
@@ -101,7 +114,9 @@ def test_command(tmp_path, monkeypatch, capsys):
     from nerm.experiments.compare import cases
 
     monkeypatch.setitem(cases.SETS, "quick", lambda: [Case("tiny", "size", n=20, d=2)])
-    monkeypatch.setattr("nerm.solvers.available", lambda: {"smo": __import__("nerm.solvers").solvers.known()["smo"]})
+    monkeypatch.setattr(
+        "nerm.solvers.available", lambda: {"smo": __import__("nerm.solvers").solvers.known()["smo"]}
+    )
     results, picture = tmp_path / "s.csv", tmp_path / "s.png"
     arguments = ["solvers", "--compare", "--quick", "--results", str(results), "--figure", str(picture)]
     with pytest.raises(SystemExit) as ended:

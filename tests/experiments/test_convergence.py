@@ -20,7 +20,9 @@ def test_errors_are_differences_and_risks_are_means():
     assert len(table) == 2 * 3 * 2
     assert (table.status == "ok").all()
     for part in ("risk", "neutrality", "zero_one", "sign_neutrality"):
-        assert table[f"{part}_error"].to_numpy() == pytest.approx(abs(table[f"{part}_test"] - table[f"{part}_train"]))
+        assert table[f"{part}_error"].to_numpy() == pytest.approx(
+            abs(table[f"{part}_test"] - table[f"{part}_train"])
+        )
     assert (table.neutrality_train >= 1 - 1e-9).all()  # C_psi >= psi(0)
     by_eta = table.groupby("eta").neutrality_train.mean()
     assert by_eta[2.0] <= by_eta[0.0] + 1e-9
@@ -63,7 +65,9 @@ def test_bad_input(change, text):
 
 def test_slopes_of_a_foreign_table():
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match=r"'table' must come from nerm.experiments.convergence. Got a table with"):
+    with pytest.raises(
+        ValueError, match=r"'table' must come from nerm.experiments.convergence. Got a table with"
+    ):
         slopes(pandas.DataFrame({"n": [1]}))
 
 

@@ -45,7 +45,9 @@ def test_front_means_by_hand():
         ("d", "a", 1.0, "failed", np.nan, np.nan),
         ("d", "b", np.nan, "ok", 0.1, 0.9),
     ]
-    table = pandas.DataFrame(rows, columns=["dataset", "method", "eta", "status", "auc", "calders_verwer_score"])
+    table = pandas.DataFrame(
+        rows, columns=["dataset", "method", "eta", "status", "auc", "calders_verwer_score"]
+    )
     found = front(table, risk="calders_verwer_score")
     assert found.auc.tolist() == pytest.approx([0.7, 0.5, 0.1])
     assert found.calders_verwer_score.tolist() == pytest.approx([0.3, 0.1, 0.9])

@@ -79,7 +79,10 @@ def test_where_nothing_is_within_the_limit_the_nearest_is_measured(fold):
 def test_chances_are_held_to_the_limit_in_expectation(fold):
     v = fold.viewpoint
     nearly = Fixed(0.04 * v)  # chances 0.54 and 0.46: drawn, the rates differ by 0.08; thresholded, by 1
-    assert [fit.status for fit in chosen(fold, [nearly], (0.1, 0.05), randomised=True)] == ["ok", "not reached"]
+    assert [fit.status for fit in chosen(fold, [nearly], (0.1, 0.05), randomised=True)] == [
+        "ok",
+        "not reached",
+    ]
 
 
 def test_a_method_that_draws_is_measured_by_its_chances():
@@ -113,13 +116,21 @@ def test_every_table_says_what_is_known_of_a_method(small):
     assert "SearchFair's form  (grid)" in labels
     small.update(methods=["cv2nb", "lr"], etas=None)
     ranked = tradeoff(**small)
-    assert ranked.drop_duplicates("method").set_index("method").sees_group.to_dict() == {"cv2nb": True, "lr": False}
+    assert ranked.drop_duplicates("method").set_index("method").sees_group.to_dict() == {
+        "cv2nb": True,
+        "lr": False,
+    }
     assert "CV2NB †" in plots.tradeoff_panel(ranked).get_legend_handles_labels()[1]
     plt.close("all")
 
 
 def test_a_run_that_was_cut_goes_on_to_the_same_bytes(tmp_path):
-    asked = {**FEW, "methods": ["thresholds", "lr"], "limits": 0.05, "measures": ["neutrality_risk", FEW["measures"]]}
+    asked = {
+        **FEW,
+        "methods": ["thresholds", "lr"],
+        "limits": 0.05,
+        "measures": ["neutrality_risk", FEW["measures"]],
+    }
     table = levels(**asked, results=tmp_path / "whole.csv")
     whole = (tmp_path / "whole.csv").read_bytes()
     (tmp_path / "part.csv").write_bytes(whole[: int(0.7 * len(whole))])
@@ -157,7 +168,10 @@ def test_every_method_runs():
         ({"measures": "parity"}, "'measures' must be one of .*Got 'parity'."),
         ({"measures": []}, r"'methods' must name one that knows one of 'measures', \[\]. Got \['lr'\]."),
         ({"methods": "nermm"}, "'methods' must be one of .*Got 'nermm'."),
-        ({"methods": [METHODS["pr"]]}, "each of 'methods' must be one of LEVEL_METHODS or have no grid. Got 'pr' with"),
+        (
+            {"methods": [METHODS["pr"]]},
+            "each of 'methods' must be one of LEVEL_METHODS or have no grid. Got 'pr' with",
+        ),
         (
             {"methods": "exp-gradient", "measures": "neutrality_risk"},
             r"'methods' must name one that knows one of 'measures', \['neutrality_risk'\]. Got 'exp-gradient'.",
@@ -177,7 +191,9 @@ def test_bad_tables_and_panels():
     table = levels(**FEW, methods=["lr"])
     with pytest.raises(ValueError, match=r"'dataset' must be one of 'diabetes'. Got 'german'."):
         plots.level_panel(table, "german")
-    with pytest.raises(ValueError, match=r"'measure' must be one of 'calders_verwer_score'. Got 'neutrality_risk'."):
+    with pytest.raises(
+        ValueError, match=r"'measure' must be one of 'calders_verwer_score'. Got 'neutrality_risk'."
+    ):
         plots.level_panel(table, measure="neutrality_risk")
     with pytest.raises(ValueError, match=r"'quality' must be one of 'accuracy', 'auc'. Got 'loss'."):
         plots.level_panel(table, quality="loss")

@@ -33,10 +33,14 @@ def sample():
 def test_a_sweep_fits_on_some_rows_and_scores_others(sample):
     n = len(sample.y)
     train, test = np.arange(0, n, 2), np.arange(1, n, 2)
-    fits = list(sweep(from_objective("mine", logistic, [0.0, 2.0], tol=1e-9), sample, train, test, 0.1 * len(train)))
+    fits = list(
+        sweep(from_objective("mine", logistic, [0.0, 2.0], tol=1e-9), sample, train, test, 0.1 * len(train))
+    )
     assert sample.asked == ["one-hot"]
     for eta, fit in zip((0.0, 2.0), fits, strict=True):
-        objective = nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + eta * nerm.Neutrality(nerm.Logistic())
+        objective = (
+            nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + eta * nerm.Neutrality(nerm.Logistic())
+        )
         problem = objective.on(sample.X[train], sample.y[train], viewpoint=sample.viewpoint[train])
         expected = problem.solve("clarabel", tol=1e-8).decision_function(sample.X[test])
         assert fit.scores == pytest.approx(expected, abs=1e-3)

@@ -28,7 +28,13 @@ def finished(small, tmp_path):
 def test_a_file_cut_anywhere_is_completed_to_the_same_bytes(small, finished, tmp_path):
     whole = finished.read_bytes()
     lines = whole.splitlines(keepends=True)
-    cuts = [0, 10, len(lines[0]), len(lines[0]) + 5, *(sum(map(len, lines[:k])) for k in (2, 4, len(lines) - 1))]
+    cuts = [
+        0,
+        10,
+        len(lines[0]),
+        len(lines[0]) + 5,
+        *(sum(map(len, lines[:k])) for k in (2, 4, len(lines) - 1)),
+    ]
     for cut in [*cuts, len(whole) - 1, len(whole) - 30, len(whole)]:
         part = tmp_path / "part.csv"
         part.write_bytes(whole[:cut])
@@ -72,14 +78,20 @@ def test_the_file_of_another_experiment_is_refused_and_left_alone(small, finishe
         ({"stratify": False}, "stratify False", "stratify True"),
         ({"etas": None}, "etas {'neutral-svm': [0.0, 0.01,", "etas {'neutral-svm': [0.0, 0.5, 5.0]"),
         ({"lam": 1.0}, "lam [1.0]", "lam [10.0]"),
-        ({"methods": ["lr"], "etas": None}, "methods {'lr': ''}", "methods {'neutral-svm': '', 'cv2nb': '', 'lr': ''}"),
+        (
+            {"methods": ["lr"], "etas": None},
+            "methods {'lr': ''}",
+            "methods {'neutral-svm': '', 'cv2nb': '', 'lr': ''}",
+        ),
     ):
         with pytest.raises(ValueError, match="the results file") as error:
             tradeoff(**{**small, **change}, results=finished)
         assert f"must be one of {ours}" in str(error.value)
         assert f" Got one of {theirs}" in str(error.value)
         assert str(error.value).endswith("Give another file name: this one is left as it is.")
-    with pytest.raises(ValueError, match=r"must be one of experiment convergence. Got one of experiment tradeoff."):
+    with pytest.raises(
+        ValueError, match=r"must be one of experiment convergence. Got one of experiment tradeoff."
+    ):
         convergence([30], repetitions=1, results=finished)
     assert finished.read_bytes() == before
 
@@ -116,7 +128,9 @@ def test_a_broken_line_in_the_middle_is_named(small, finished):
     lines = finished.read_text().splitlines(keepends=True)
     finished.write_text("".join([*lines[:3], "half,a line\n", *lines[3:]]))
     entries = len(lines[1].split(","))
-    with pytest.raises(ValueError, match=rf"must have {entries} entries\. Got 2 on line 4\. Delete that line"):
+    with pytest.raises(
+        ValueError, match=rf"must have {entries} entries\. Got 2 on line 4\. Delete that line"
+    ):
         tradeoff(**small, results=finished)
 
 
@@ -196,7 +210,9 @@ def test_the_bar_shows_what_failed_and_the_time_left(small, capsys):
 
 def test_a_bar_without_rich_is_said_in_one_sentence(small, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingPackageError, match=r"progress=True needs the package 'rich'. It is not installed."):
+    with pytest.raises(
+        MissingPackageError, match=r"progress=True needs the package 'rich'. It is not installed."
+    ):
         tradeoff(**small, progress=True)
 
 
@@ -212,7 +228,13 @@ def test_a_dask_cluster_of_two_processes_gives_the_same_bytes(small, finished, t
     distributed = pytest.importorskip("distributed", reason="needs dask[distributed], the extra [dask]")
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        assert len({worker["pid"] for worker in client.run(lambda: {"pid": os.getpid()}).values()} - {os.getpid()}) == 2
+        assert (
+            len(
+                {worker["pid"] for worker in client.run(lambda: {"pid": os.getpid()}).values()}
+                - {os.getpid()}
+            )
+            == 2
+        )
         tradeoff(**small, results=tmp_path / "dask.csv", backend="dask", client=client)
         address = cluster.scheduler_address
         tradeoff(**small, results=tmp_path / "address.csv", backend="dask", client=address)

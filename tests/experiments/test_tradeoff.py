@@ -25,12 +25,16 @@ def test_numbers_agree_with_scikit_learn_by_hand(small):
     data = load("diabetes", "one-hot")
     train, test = split(data, 0, 1, 3)
     row = table[(table.method == "lr") & (table.fold == 1)].iloc[0]
-    scores = LogisticRegression(C=0.1, tol=1e-8).fit(data.X[train], data.y[train]).decision_function(data.X[test])
+    scores = (
+        LogisticRegression(C=0.1, tol=1e-8).fit(data.X[train], data.y[train]).decision_function(data.X[test])
+    )
     assert row.auc == pytest.approx(roc_auc_score(data.y[test], scores), abs=1e-3)
     assert row.accuracy == pytest.approx(np.mean((scores > 0) == (data.y[test] > 0)), abs=0.02)
     row = table[(table.method == "neutral-svm") & (table.eta == 0) & (table.fold == 1)].iloc[0]
     svc = SVC(kernel="linear", C=0.1, tol=1e-6).fit(data.X[train], data.y[train])
-    assert row.auc == pytest.approx(roc_auc_score(data.y[test], svc.decision_function(data.X[test])), abs=5e-3)
+    assert row.auc == pytest.approx(
+        roc_auc_score(data.y[test], svc.decision_function(data.X[test])), abs=5e-3
+    )
     signs = np.where(svc.decision_function(data.X[test]) > 0, 1, -1)
     assert row.neutrality_risk == pytest.approx(abs(np.mean(signs * data.viewpoint[test])), abs=0.03)
 
@@ -114,12 +118,18 @@ def test_an_estimators_seed_belongs_to_its_fold(small):
         ({"datasets": "moon"}, "'name' must be one of .*'adult', .*Got 'moon'. Use one of these names."),
         ({"datasets": []}, "'datasets' must name at least one data set. Got none."),
         ({"datasets": ["diabetes", "diabetes"]}, "each of 'datasets' must have its own name."),
-        ({"methods": ["neutral-svn"]}, "'methods' must be one of 'cv2nb', .*Got 'neutral-svn'. Use these, or "),
+        (
+            {"methods": ["neutral-svn"]},
+            "'methods' must be one of 'cv2nb', .*Got 'neutral-svn'. Use these, or ",
+        ),
         ({"methods": []}, "'methods' must name at least one method. Got none."),
         ({"methods": ["lr", "lr"]}, "each of 'methods' must have its own name. Got 'lr'."),
         ({"etas": {"pr": [1]}}, "a key of 'etas' must be one of .*Got 'pr'."),
         ({"etas": {"lr": [1]}}, "for a method that takes them. Got .1.0. for 'lr'."),
-        ({"etas": {"neutral-svm": [-1]}}, "at least 0, for a method that takes them. Got .-1.0. for 'neutral-svm'."),
+        (
+            {"etas": {"neutral-svm": [-1]}},
+            "at least 0, for a method that takes them. Got .-1.0. for 'neutral-svm'.",
+        ),
         ({"lam": 0.0}, "'lam' must be a positive number or a nonempty list of them. Got 0.0."),
         ({"repetitions": 0}, "'repetitions' must be a whole number, at least 1. Got 0."),
         ({"folds": 1}, "'folds' must be a whole number, at least 2. Got 1."),
@@ -138,7 +148,9 @@ def test_bad_input(small, change, text):
 
 def test_one_hot_data_and_a_method_that_needs_codes(small):
     small["datasets"] = load("diabetes", "one-hot")
-    with pytest.raises(ValueError, match=r"'diabetes' must be raw or nominal for the methods that need nominal codes."):
+    with pytest.raises(
+        ValueError, match=r"'diabetes' must be raw or nominal for the methods that need nominal codes."
+    ):
         tradeoff(**small)
     small["methods"] = ["neutral-svm", "lr"]
     assert (tradeoff(**small).status == "ok").all()

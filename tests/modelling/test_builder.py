@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
-from nerm.modelling import build
+from nerm.cvxpy_backend import build
 from tests.conftest import make_data
 
 
@@ -59,7 +59,9 @@ def test_a_path_compiles_once():
 def test_path_equals_single_solves(data):
     problem = problem_of(data)
     for eta, solution in zip([0, 0.3, 3], problem.path([0, 0.3, 3]), strict=True):
-        assert solution.objective.total == pytest.approx(problem.with_neutrality(eta).solve().objective.total, rel=1e-6)
+        assert solution.objective.total == pytest.approx(
+            problem.with_neutrality(eta).solve().objective.total, rel=1e-6
+        )
 
 
 def test_sparse_data_stay_sparse_in_the_model():

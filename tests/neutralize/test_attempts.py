@@ -95,8 +95,10 @@ def test_what_is_kept_of_the_positive_rates():
     assert made.objection(at(made, made.plain.scores)) == ""  # as much as is kept is enough
     made.keep = 0.5
     few = made.objection(at(made, scores_with((0.2, 0.7))))
-    assert few == f"{made.trial.rates(scores_with((0.2, 0.7)))[0, 0]:.1%} of the group viewpoint - would get yes, " + (
-        f"{rates[0]:.1%} without neutrality"
+    assert (
+        few
+        == f"{made.trial.rates(scores_with((0.2, 0.7)))[0, 0]:.1%} of the group viewpoint - would get yes, "
+        + (f"{rates[0]:.1%} without neutrality")
     )
     made.keep = 1.0  # the group that is named has lost; the other is as it was
     assert "the group viewpoint + would get yes" in made.objection(at(made, scores_with((rates[0], 0.6))))
@@ -106,7 +108,9 @@ def test_solutions_that_are_none_to_be_used():
     made = study(keep=0.5)
     assert made.objection(made.plain) == ""
     assert made.objection(at(made, np.ones(200))) == "it says the same to everybody"
-    assert made.objection(at(made, -np.ones(200), 0.0)) == "the plain model already says the same to everybody"
+    assert (
+        made.objection(at(made, -np.ones(200), 0.0)) == "the plain model already says the same to everybody"
+    )
     assert made.objection(at(made, -made.plain.scores)) == "it ranks no better than chance"
     doubtful = replace(made.plain.solution, status=nerm.Status.INACCURATE)
     assert made.objection(replace(made.plain, solution=doubtful)) == "its solution was not certified"
@@ -123,10 +127,13 @@ def test_a_refusal_names_the_nearest():
     near, far = replace(made.plain, parts=np.array([0.02])), replace(made.plain, parts=np.array([-0.3]))
     made.nearest = [(nerm.Hinge(), far), (nerm.Logistic(), near)]
     error = made.refusal([nerm.Hinge(), nerm.Logistic()])
-    assert "none with Hinge(), Logistic(): the nearest has 0.0200 with Logistic() at eta 0, and that is beyond" in str(
-        error
+    assert (
+        "none with Hinge(), Logistic(): the nearest has 0.0200 with Logistic() at eta 0, and that is beyond"
+        in str(error)
     )
     assert error.best.value == 0.02
     constant = replace(made.plain, parts=np.array([0.01]), scores=np.ones(200), weights=np.array([2.5]))
     made.nearest.append((nerm.Hinge(), constant))
-    assert "0.0100 with Hinge() at eta 2.5, and it says the same to everybody" in str(made.refusal([nerm.Hinge()]))
+    assert "0.0100 with Hinge() at eta 2.5, and it says the same to everybody" in str(
+        made.refusal([nerm.Hinge()])
+    )

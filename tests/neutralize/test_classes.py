@@ -21,7 +21,8 @@ def made(limit=LIMIT, keep=0.5, seed=0):
     X = rng.normal(size=(300, 3))
     v = np.where(X[:, 0] + 0.7 * rng.normal(size=300) > 0, 1.0, -1.0)
     label = np.argmax(
-        np.column_stack([X[:, 0] + X[:, 2], 1.5 * X[:, 1], -X[:, 2]]) + 0.5 * rng.normal(size=(300, 3)), axis=1
+        np.column_stack([X[:, 0] + X[:, 2], 1.5 * X[:, 1], -X[:, 2]]) + 0.5 * rng.normal(size=(300, 3)),
+        axis=1,
     )
     problems = [PLAIN.on(X, np.where(label == k, 1.0, -1.0), viewpoint=v) for k in range(3)]
     asking = Asking(limit, keep=keep, tol=1e-5)

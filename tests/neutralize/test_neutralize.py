@@ -112,7 +112,9 @@ def test_the_covariance_is_compared_where_its_terms_are_bounded():
     X, y, v = data(3, n=200)
 
     def compared(regularizer, viewpoint, measure):
-        study = Asking(0.01, measure).study((nerm.Risk(nerm.Hinge()) + regularizer).on(X, y, viewpoint=viewpoint))
+        study = Asking(0.01, measure).study(
+            (nerm.Risk(nerm.Hinge()) + regularizer).on(X, y, viewpoint=viewpoint)
+        )
         return nerm.Identity() in candidates_of("auto", study)
 
     squared, two = 0.1 * nerm.SquaredL2(), {"one": v, "other": np.where(X[:, 1] > 0.3, 1.0, -1.0)}
@@ -137,8 +139,12 @@ def test_of_several_surrogates_the_best_on_rows_set_apart_is_chosen():
     found = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Ramp(2.0)], prefer="auc")
     assert found.choice["worth"].iloc[0] == found.choice["worth"].max()
     assert repr(found.surrogate) == found.choice["surrogate"].iloc[0]
-    assert found.trace["eta"].iloc[1] == found.choice["eta"].iloc[0] > 0  # what did on most rows is tried first on all
-    mine = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Hinge()], prefer=lambda y, f: -np.mean(f > 0))
+    assert (
+        found.trace["eta"].iloc[1] == found.choice["eta"].iloc[0] > 0
+    )  # what did on most rows is tried first on all
+    mine = problem.neutralize(
+        0.03, surrogate=[nerm.Logistic(), nerm.Hinge()], prefer=lambda y, f: -np.mean(f > 0)
+    )
     assert len(mine.choice) == 2
     assert repr(found).startswith("calders_verwer_score ")
 
@@ -160,7 +166,9 @@ def test_a_measure_of_ones_own_and_other_rows():
 def test_within_strata_the_own_weights_of_the_term_move_the_measure():
     rng = np.random.default_rng(8)
     stratum = rng.integers(0, 2, size=1500)
-    v = np.where(rng.random(1500) < np.where(stratum == 1, 0.8, 0.2), 1.0, -1.0)  # the groups differ in strata
+    v = np.where(
+        rng.random(1500) < np.where(stratum == 1, 0.8, 0.2), 1.0, -1.0
+    )  # the groups differ in strata
     noise = rng.normal(size=(1500, 3))
     X = np.column_stack([stratum + 0.2 * noise[:, 0], 0.5 * v + noise[:, 1], noise[:, 2]])
     y = np.where(2 * stratum - 1 + X[:, 1] + 0.5 * noise[:, 0] > 0, 1.0, -1.0)
@@ -277,7 +285,11 @@ def test_a_constant_that_is_asked_for():
 @pytest.mark.parametrize("values", [3, 1000])
 def test_the_ranking_is_that_of_scikit_learn(values):
     rng = np.random.default_rng(values)
-    y, scores, weight = rng.choice([-1.0, 1.0], 200), rng.integers(0, values, 200) / 7, rng.integers(0, 3, 200) * 1.0
+    y, scores, weight = (
+        rng.choice([-1.0, 1.0], 200),
+        rng.integers(0, values, 200) / 7,
+        rng.integers(0, 3, 200) * 1.0,
+    )
     assert auc(y, scores, weight) == pytest.approx(roc_auc_score(y, scores, sample_weight=weight), abs=1e-12)
     assert np.isnan(auc(np.ones(3), np.ones(3), np.ones(3)))
 
@@ -349,9 +361,13 @@ def test_too_few_rows_to_compare():
 def test_other_rows_that_do_not_fit():
     X, y, v = data(n=60)
     problem = PLAIN.on(X, y, viewpoint={"sex": v})
-    with pytest.raises(InvalidInputError, match="the viewpoints of 'on' must be named as those of the problem, 'sex'"):
+    with pytest.raises(
+        InvalidInputError, match="the viewpoints of 'on' must be named as those of the problem, 'sex'"
+    ):
         problem.neutralize(0.1, on=(X, y, v))
-    with pytest.raises(InvalidInputError, match=r"'on' must have one label a row. Got 20 rows of X and 60 labels"):
+    with pytest.raises(
+        InvalidInputError, match=r"'on' must have one label a row. Got 20 rows of X and 60 labels"
+    ):
         problem.neutralize(0.1, on=(X[:20], y, {"sex": v}))
     with pytest.raises(InvalidInputError, match=r"must return a finite number. Got nan"):
         problem.neutralize(0.1, lambda y, scores, viewpoint: np.nan)

@@ -80,7 +80,9 @@ def test_no_solve_leaves_the_bracket_of_those_before():
             assert low < p.weights[0] < high
             low, high = (p.weights[0], high) if p.parts[0] > 0.001 else (low, p.weights[0])
         starts = [float(np.max(start)) for _, start in asked]  # from the last one before the limit
-        assert starts == [max([0.0, *(x for x, _ in asked[:i] if curve(x) > 0.001)]) for i in range(len(asked))]
+        assert starts == [
+            max([0.0, *(x for x, _ in asked[:i] if curve(x) > 0.001)]) for i in range(len(asked))
+        ]
 
 
 @pytest.mark.parametrize("at", [0.07, 1.3, 40.0])
@@ -155,10 +157,14 @@ def test_a_straight_line_is_met_in_the_middle_of_what_is_near_enough():
         ends = [(x, float(0.4 - 0.3 * x)) for x in (low, high)]
         x = found._between(*ends, [1.0, 1.0])
         assert 0.4 - 0.3 * x == pytest.approx(0.75 * LIMIT)
-        assert found._between(*ends, [1.0, 0.5]) > x > found._between(*ends, [0.5, 1.0])  # the lighter end is left
+        assert (
+            found._between(*ends, [1.0, 0.5]) > x > found._between(*ends, [0.5, 1.0])
+        )  # the lighter end is left
     inner = [found._between((0.0, 0.4), (1.0, under), [1.0, 1.0]) for under in (0.75 * LIMIT, 0.03749, -1e9)]
     assert all(0.0 < x < 1.0 for x in inner)
-    assert found._between((0.0, 0.03), (1.0, 0.04), [1.0, 1.0]) == 0.5  # of a bracket that says nothing, the middle
+    assert (
+        found._between((0.0, 0.03), (1.0, 0.04), [1.0, 1.0]) == 0.5
+    )  # of a bracket that says nothing, the middle
 
 
 @pytest.mark.parametrize("above", [True, False])

@@ -90,7 +90,9 @@ def test_what_scores_do_to_people(rows):
     np.testing.assert_allclose(made.rates(scores, rows), expected, rtol=1e-12)
     np.testing.assert_allclose(made.measured(scores, rows), np.diff(expected).ravel(), atol=1e-12)
     quality, given = made.quality(scores, rows), {"sample_weight": WEIGHT[some]}
-    assert quality["accuracy"] == pytest.approx(accuracy_score(Y[some] > 0, scores[some] > 0, **given), rel=1e-12)
+    assert quality["accuracy"] == pytest.approx(
+        accuracy_score(Y[some] > 0, scores[some] > 0, **given), rel=1e-12
+    )
     assert quality["auc"] == pytest.approx(roc_auc_score(Y[some] > 0, scores[some], **given), rel=1e-12)
 
 

@@ -25,7 +25,9 @@ def printed_dual(X, y, v, lam, eta):
     a = cp.multiply(y, alpha) + cp.multiply(v, plus - minus)
     w = cp.Variable(X.shape[1])
     value = cp.sum(alpha + plus + minus) - lam / 2 * cp.sum_squares(w)
-    problem = cp.Problem(cp.Maximize(value), [w == X.T @ a / lam, cp.sum(a) == 0, alpha <= 1, plus + minus <= eta])
+    problem = cp.Problem(
+        cp.Maximize(value), [w == X.T @ a / lam, cp.sum(a) == 0, alpha <= 1, plus + minus <= eta]
+    )
     problem.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
     return problem.value, w.value
 

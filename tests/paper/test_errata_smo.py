@@ -58,9 +58,9 @@ def test_sums_run_to_3n():
     X, y, v, _, Q = setting()
     gamma, step = np.random.default_rng(3).random(24), 1e-6
     e = np.eye(24)[3]
-    derivative = (dual_objective(gamma + step * e, X, y, v, 0.0) - dual_objective(gamma - step * e, X, y, v, 0.0)) / (
-        2 * step
-    )
+    derivative = (
+        dual_objective(gamma + step * e, X, y, v, 0.0) - dual_objective(gamma - step * e, X, y, v, 0.0)
+    ) / (2 * step)
     np.testing.assert_allclose(Q[3] @ gamma, derivative, atol=1e-6)
     assert abs(Q[3, :8] @ gamma[:8] - derivative) > 1e-2
 

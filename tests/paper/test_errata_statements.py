@@ -99,8 +99,8 @@ def test_lipschitz_step_before_the_signs_is_false_and_the_theorem_stands():
 def test_section_5_3_needs_the_regularizer():
     """Neutralising can *lower* the empirical risk; with Omega added the paper's chain of inequalities holds.
 
-    Two groups on their own features: v = y on the first, v = -y on the second, whose feature is weak. To undo the
-    first group's correlation the second is pushed harder, which its labels like and its norm pays for.
+    Two groups on their own features: v = y on the first, v = -y on the second, whose feature is weak. To undo
+    the first group's correlation the second is pushed harder, which its labels like and its norm pays for.
     """
     X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.4], [0.0, -0.4]])
     y = np.array([1.0, -1.0, 1.0, -1.0])

@@ -14,5 +14,7 @@ def study():
     rows = [{**row, "job": f"<b>{row['job']}</b> & co" if row["job"] else ""} for row in people()]
     task = make_task(parse_table(as_csv(rows), "<people>.csv"), "income", "sex")
     return run_study(
-        task, Settings(etas=(0.0, 0.2, 0.5, 1.0, 5.0)), command="nerm fit people.csv --target income --viewpoint sex"
+        task,
+        Settings(etas=(0.0, 0.2, 0.5, 1.0, 5.0)),
+        command="nerm fit people.csv --target income --viewpoint sex",
     )

@@ -46,7 +46,9 @@ def test_clicking_a_point_changes_the_numbers(page, study):
 
     expect(page, study, study.chosen)
     for k in (0, len(study.points) - 1):
-        ActionChains(page).move_to_element(point(page, k).find_element("css selector", ".dot")).click().perform()
+        ActionChains(page).move_to_element(
+            point(page, k).find_element("css selector", ".dot")
+        ).click().perform()
         expect(page, study, k)
         assert f"What {study.points[k].label} means" in page.find_element("tag name", "main").text
         assert page.find_element("id", "said").text.startswith(f"{study.points[k].label}: AUC")
@@ -148,7 +150,9 @@ def test_the_table_picks_too(page, study):
 def test_no_errors_and_no_network(page):
     assert page.get_log("browser") == []
     requests = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    addresses = [r["params"]["request"]["url"] for r in requests if r["method"] == "Network.requestWillBeSent"]
+    addresses = [
+        r["params"]["request"]["url"] for r in requests if r["method"] == "Network.requestWillBeSent"
+    ]
     assert addresses
     assert all(address.startswith(("file:", "data:")) for address in addresses)
 
@@ -187,7 +191,8 @@ def test_contrast_in_light_and_dark(page, scheme):
 
 def test_narrow_windows_do_not_scroll_sideways(page):
     page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 380, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 380, "height": 800, "deviceScaleFactor": 1, "mobile": False},
     )
     try:
         assert page.execute_script("return document.documentElement.scrollWidth") <= 380

@@ -65,7 +65,9 @@ def test_calibration_counts_what_came_true(task):
         assert found.came_true == pytest.approx((task.y[among] > 0).mean())
         assert len(found.bins) == BINS
         assert sum(part.rows for part in found.bins) == among.sum()
-        assert sum(part.rows * part.came_true for part in found.bins) == pytest.approx((task.y[among] > 0).sum())
+        assert sum(part.rows * part.came_true for part in found.bins) == pytest.approx(
+            (task.y[among] > 0).sum()
+        )
         assert sorted(part.said for part in found.bins) == [part.said for part in found.bins]
 
 
@@ -88,6 +90,14 @@ def test_the_shift_of_class_weights_is_taken_back():
 
 
 def test_levels_go_from_plain_to_tight():
-    assert [level.label for level in Settings(limits=(0.01, 0.1)).levels] == ["no limit", "limit 0.1", "limit 0.01"]
+    assert [level.label for level in Settings(limits=(0.01, 0.1)).levels] == [
+        "no limit",
+        "limit 0.1",
+        "limit 0.01",
+    ]
     assert [level.key for level in Settings(etas=(2.0,)).levels] == ["eta=0", "eta=2"]
-    assert (Level(0.02).option, Level().option, Level(eta=0.5).option) == ("--limit 0.02", "--eta 0", "--eta 0.5")
+    assert (Level(0.02).option, Level().option, Level(eta=0.5).option) == (
+        "--limit 0.02",
+        "--eta 0",
+        "--eta 0.5",
+    )

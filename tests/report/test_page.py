@@ -99,7 +99,9 @@ def test_people_add_up(study):
 
 def test_the_choice_is_made_on_held_out_rows(study):
     plain, chosen = study.points[0], study.points[study.chosen]
-    affordable = [p for p in study.points if p.measures["auc"] >= plain.measures["auc"] - study.settings.budget]
+    affordable = [
+        p for p in study.points if p.measures["auc"] >= plain.measures["auc"] - study.settings.budget
+    ]
     assert chosen in affordable
     best = min(abs(p.measures["calders_verwer_score"]) for p in affordable if p.collapse is None)
     assert abs(chosen.measures["calders_verwer_score"]) == best
@@ -130,7 +132,9 @@ def test_labels_keep_apart():
     assert labels
     for i, a in enumerate(labels):
         for b in labels[i + 1 :]:
-            apart = a.box[2] <= b.box[0] or b.box[2] <= a.box[0] or a.box[3] <= b.box[1] or b.box[3] <= a.box[1]
+            apart = (
+                a.box[2] <= b.box[0] or b.box[2] <= a.box[0] or a.box[3] <= b.box[1] or b.box[3] <= a.box[1]
+            )
             assert apart
 
 
@@ -163,7 +167,13 @@ def test_an_audit_has_no_choice_and_no_front(three_groups):
     whole(html)
     assert "Do decisions about income follow sex?" in html
     assert "This is the model as given." in html
-    for words in ("without neutrality", "The choice was made", "neutral model", 'class="path"', "Certificate"):
+    for words in (
+        "without neutrality",
+        "The choice was made",
+        "neutral model",
+        'class="path"',
+        "Certificate",
+    ):
         assert words not in html
     keys = re.findall(r'data-key="([^"]+)"', html.split('class="front narrow"')[0])
     assert len(keys) == len(set(keys)) == len(study.points)

@@ -106,7 +106,15 @@ def test_axe_finds_nothing(page, study, width, scheme):
 @pytest.fixture(scope="module")
 def crowded():
     """Return a study of seven groups whose column and values have long names, with probabilities."""
-    names = ["Facharbeiterinnen und Facharbeiter", "Öffentlicher Dienst", "Selbstständige", "x", "y", "z", "Ruhestand"]
+    names = [
+        "Facharbeiterinnen und Facharbeiter",
+        "Öffentlicher Dienst",
+        "Selbstständige",
+        "x",
+        "y",
+        "z",
+        "Ruhestand",
+    ]
     column, rows = "Berufliche Stellung laut Kreditantragsformular", people()
     for k, row in enumerate(rows):
         row[column] = names[k % 7]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.smo import GramCache
-from nerm.smo.fixed_theta import FixedTheta
-from nerm.smo.segments import Segments
+from nerm.solvers.smo import GramCache
+from nerm.solvers.smo.fixed_theta import FixedTheta
+from nerm.solvers.smo.segments import Segments
 from nerm.svm.binding import neutral_svm
 from tests.svm.naive import dual_value, objective, synthetic
 

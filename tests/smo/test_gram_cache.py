@@ -6,13 +6,17 @@ import numpy as np
 
 import nerm
 from nerm.kernels import RBF
-from nerm.smo import GramCache
+from nerm.solvers.smo import GramCache
 from tests.svm.naive import Case, synthetic
 
 
 def bound(kernel, n=200):
     X, y, v = synthetic(n, d=4)
-    return (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, y, kernel=kernel), Case(X, y, v, 1.0, 1.0, "rbf").gram, X
+    return (
+        (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, y, kernel=kernel),
+        Case(X, y, v, 1.0, 1.0, "rbf").gram,
+        X,
+    )
 
 
 def test_it_keeps_to_its_budget_and_gives_up_the_least_recent():
@@ -59,14 +63,14 @@ def test_what_is_there_already_is_not_computed_again():
 
 def test_single_precision_is_left_where_its_scores_drift(monkeypatch):
     """Two answers to one problem, certified in doubles both; a hypothesis with its matrix never needs less."""
-    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
     problem, gram, _ = bound(RBF(0.5))
     cache = GramCache(problem.hypothesis, megabytes=1.0, single=True)
     assert cache.single
     a = np.random.default_rng(0).normal(size=200)
     np.testing.assert_allclose(cache.product(a), gram @ a, atol=1e-4)
     for drift in (0.05, 0.0):
-        monkeypatch.setattr("nerm.solvers.smo.DRIFT", drift)
+        monkeypatch.setattr("nerm.solvers.smo.solver.DRIFT", drift)
         fresh, _, _ = bound(RBF(0.5))
         assert fresh.solve("smo", tol=1e-4).status == "optimal"
         assert ("gram" in vars(fresh.hypothesis)) == (drift == 0.0)

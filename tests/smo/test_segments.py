@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
-from nerm.smo.segments import Segments, theta_range
+from nerm.solvers.smo.segments import Segments, theta_range
 from nerm.svm.published import Shrinkage
 
 Y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
@@ -69,7 +69,9 @@ def test_pinballs_have_multipliers_of_both_signs():
         for i in range(7):
             boxes = [(3 * S[i], 0.5), (0.6 * U[i], 2.0), (1.4 * U[i], 2.0)]
             columns = [
-                (t, 1.0, (-tau * w, w)) for t, (w, tau) in zip((Y[i], V[i], -V[i]), boxes, strict=True) if w * t != 0
+                (t, 1.0, (-tau * w, w))
+                for t, (w, tau) in zip((Y[i], V[i], -V[i]), boxes, strict=True)
+                if w * t != 0
             ]
             idle = sum(w for t, (w, _) in zip((Y[i], V[i], -V[i]), boxes, strict=True) if t == 0)
             rows = segments.multipliers(a).rows[:, i]

@@ -7,7 +7,7 @@ import pytest
 
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
-from nerm.smo import GramCache, solve
+from nerm.solvers.smo import GramCache, solve
 from tests.svm.naive import synthetic
 
 ATOMS = [Hinge(), Pinball(tau=0.5), Identity()]
@@ -38,7 +38,9 @@ def test_several_risks_at_once():
 
 def test_a_covariance_that_only_theta_can_balance():
     """With a constant viewpoint the identity pulls all scores one way: theta is where the risk can hold against it."""
-    problem = (Risk(Hinge()) + 0.1 * SquaredL2() + 50.0 * Neutrality(Identity())).on(X, Y, viewpoint=np.ones(80))
+    problem = (Risk(Hinge()) + 0.1 * SquaredL2() + 50.0 * Neutrality(Identity())).on(
+        X, Y, viewpoint=np.ones(80)
+    )
     solution = problem.solve("smo", tol=1e-7)
     assert solution.status == "optimal"
     assert abs(solution.training_scores().mean()) < 1e-5

@@ -168,7 +168,9 @@ def test_a_path_goes_up_from_neighbour_to_neighbour():
 @pytest.mark.parametrize("regularizer", [nerm.L1(), nerm.ElasticNet(0.5)])
 def test_other_regularizers(regularizer):
     X, y, v = make_data(6, n=80)
-    problem = (nerm.Risk(nerm.Hinge()) + 0.02 * regularizer + nerm.Neutrality(nerm.Ramp())).on(X, y, viewpoint=v)
+    problem = (nerm.Risk(nerm.Hinge()) + 0.02 * regularizer + nerm.Neutrality(nerm.Ramp())).on(
+        X, y, viewpoint=v
+    )
     solution = problem.solve()
     assert solution.status == "stationary"
     assert falls(solution.stats.details["trace"])
@@ -184,7 +186,9 @@ def test_kernels_go_through_the_factor():
     assert {step["solver"] for step in trace} == {"low-rank"}
     linear = objective.on(X, y, viewpoint=v).solve()
     gram = objective.on(X @ X.T, y, viewpoint=v, kernel="precomputed").solve(start=(np.zeros(80), 0.0))
-    assert gram.objective.total == pytest.approx(linear.objective.total, rel=2e-2)  # one of several stationary points
+    assert gram.objective.total == pytest.approx(
+        linear.objective.total, rel=2e-2
+    )  # one of several stationary points
 
 
 def test_a_function_of_ones_own_is_solved_through_cvxpy():
@@ -243,7 +247,9 @@ def test_when_time_is_up_the_best_so_far_is_given():
 
 def test_what_is_said_and_what_is_refused():
     X, y, v = make_data(11, n=60)
-    problem = (nerm.Risk(nerm.Ramp()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())).on(X, y, viewpoint=v)
+    problem = (nerm.Risk(nerm.Ramp()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())).on(
+        X, y, viewpoint=v
+    )
     solution = problem.solve(strict=True)
     assert "stationary by interior-point" in repr(solution)
     assert "need not be optimal" in solution.status.sentence
@@ -285,7 +291,9 @@ def test_classifiers_take_it_without_a_warning(tmp_path):
     X, y, v = make_data(12, n=80)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = nerm.NERMClassifier(loss="logistic", surrogate=nerm.Ramp(0.5), lam=0.02, eta=1.0).fit(X, y, viewpoint=v)
+        model = nerm.NERMClassifier(loss="logistic", surrogate=nerm.Ramp(0.5), lam=0.02, eta=1.0).fit(
+            X, y, viewpoint=v
+        )
         named = nerm.NERMClassifier(loss="ramp", kernel="rbf", lam=0.02).fit(X, y)
     assert model.solutions_[0].status == named.solutions_[0].status == "stationary"
     assert "stationary by interior-point" in repr(model.explain())
@@ -317,7 +325,9 @@ def test_on_real_data_it_falls_at_every_step_and_ends_soon(name, loss, psi):
     data = nerm.datasets.load(name, coding="one-hot", data_home=FOLDER)
     X, y, v = data.X, data.y, data.viewpoint
     u = np.where(v > 0, len(v) / (2 * (v > 0).sum()), len(v) / (2 * (v < 0).sum()))
-    objective = nerm.Risk(ATOMS[loss]) + 1e-3 * nerm.SquaredL2() + nerm.Neutrality(ATOMS[psi], weights="balanced")
+    objective = (
+        nerm.Risk(ATOMS[loss]) + 1e-3 * nerm.SquaredL2() + nerm.Neutrality(ATOMS[psi], weights="balanced")
+    )
     problem = objective.on(X, y, viewpoint=v)
     solution = problem.solve()
     assert solution.status == "stationary"
@@ -334,4 +344,6 @@ def test_on_real_data_it_falls_at_every_step_and_ends_soon(name, loss, psi):
         assert value <= before
         start, before = (one.coef, one.intercept), value
     f = X @ solution.coef + solution.intercept
-    assert loss == "ramp" or 0.005 < (f > 0).mean() < 0.995  # no constant; the ramp loss gives up on a rare class
+    assert (
+        loss == "ramp" or 0.005 < (f > 0).mean() < 0.995
+    )  # no constant; the ramp loss gives up on a rare class

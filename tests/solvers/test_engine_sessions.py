@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import nerm
-from nerm import pivoted_cholesky
-from nerm.engine import Engine
 from nerm.errors import UnknownNameError
+from nerm.solvers.interior_point import Engine
+from nerm.solvers.linalg import pivoted_cholesky
 
 GRID = [0.0, 0.1, 1.0, 10.0, 0.3]
 
@@ -85,7 +85,9 @@ def test_a_limit_on_iterations_holds_at_every_point_of_a_path(name):
         assert solution.status == "optimal"
     session = nerm.solvers.known()[name].open(whole)
     assert session.answer(whole, 1e-9, {"max_iterations": 2}).iterations <= 2
-    with pytest.raises(UnknownNameError, match=rf"an option of '{name}' must be one of 'max_iterations'. Got 'speed'"):
+    with pytest.raises(
+        UnknownNameError, match=rf"an option of '{name}' must be one of 'max_iterations'. Got 'speed'"
+    ):
         session.answer(whole, 1e-6, {"speed": 9})
 
 

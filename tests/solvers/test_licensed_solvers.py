@@ -9,8 +9,9 @@ import cvxpy as cp
 import pytest
 
 import nerm
-from nerm import Hinge, Risk, SquaredL2, clock
-from nerm.cvxpy_driver import DRIVEN
+from nerm import Hinge, Risk, SquaredL2
+from nerm.cvxpy_backend.driver import DRIVEN
+from nerm.solvers import clock
 from tests.conftest import make_data
 
 PACKAGES = {"mosek": "mosek", "gurobi": "gurobipy", "cplex": "cplex", "xpress": "xpress", "copt": "coptpy"}
@@ -25,7 +26,9 @@ def bound(loss=None):
 def test_one_that_is_not_there_is_named(name):
     if name in nerm.solvers.available():
         pytest.skip(f"{name} is installed")
-    with pytest.raises(nerm.MissingPackageError, match=f"solver '{name}' needs the package '{PACKAGES[name]}'"):
+    with pytest.raises(
+        nerm.MissingPackageError, match=f"solver '{name}' needs the package '{PACKAGES[name]}'"
+    ):
         bound().solve(name)
 
 
@@ -52,7 +55,9 @@ def asked(monkeypatch):
         return solve(problem, solver="CLARABEL")
 
     monkeypatch.setattr(cp.Problem, "solve", instead)
-    monkeypatch.setattr(cp.Problem, "get_problem_data", lambda problem, _, *more: data(problem, "CLARABEL", *more))
+    monkeypatch.setattr(
+        cp.Problem, "get_problem_data", lambda problem, _, *more: data(problem, "CLARABEL", *more)
+    )
     return found
 
 
@@ -133,7 +138,7 @@ def test_the_clocks_of_those_that_are_here_are_their_own_options(name):
     """An option that a solver does not know is refused, and this one is not."""
     if name not in nerm.solvers.available():
         pytest.skip(f"{name} is not installed")
-    from nerm.cvxpy_driver import run
+    from nerm.cvxpy_backend.driver import run
 
     problem = bound().to_cvxpy()
     with pytest.raises(nerm.InvalidInputError, match=f"every option must be one of {name}'s own"):

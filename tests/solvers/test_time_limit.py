@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import nerm
-from nerm import Hinge, Neutrality, Risk, SquaredL2, clock
-from nerm.pivoted_cholesky import pivoted_cholesky
-from nerm.solvers import Answer, OwnSolver, outside
+from nerm import Hinge, Neutrality, Risk, SquaredL2
+from nerm.solvers import Answer, OwnSolver, clock, outside
+from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 
@@ -40,7 +40,9 @@ def plain_value(w, b):
 
 def check(solution):
     """Hold a linear solution's certificate against numbers computed otherwise."""
-    assert solution.certificate.primal == pytest.approx(plain_value(solution.coef, solution.intercept), rel=1e-12)
+    assert solution.certificate.primal == pytest.approx(
+        plain_value(solution.coef, solution.intercept), rel=1e-12
+    )
     assert solution.certificate.dual <= OPTIMUM * (1 + 1e-7)
     assert np.isfinite(solution.certificate.dual)
 
@@ -74,7 +76,9 @@ def test_every_solver_keeps_a_limit(name):
     assert again.primal == pytest.approx(solution.certificate.primal)
 
 
-@pytest.mark.parametrize("name", [n for n in nerm.solvers.available() if n not in ("low-rank", "subgradient")])
+@pytest.mark.parametrize(
+    "name", [n for n in nerm.solvers.available() if n not in ("low-rank", "subgradient")]
+)
 def test_a_limit_that_is_long_enough_changes_nothing(name):
     limited, free = (bound().solve(name, tol=1e-3, time_limit=limit) for limit in (600, None))
     assert limited.status is free.status
@@ -104,7 +108,10 @@ def test_the_engine_stops_on_few_rows_too(ticking):
 
 
 def test_norms_and_low_rank_stop_inside(ticking):
-    for name, problem in (("interior-point", bound(regularizer=nerm.L1())), ("low-rank", bound(kernel="rbf"))):
+    for name, problem in (
+        ("interior-point", bound(regularizer=nerm.L1())),
+        ("low-rank", bound(kernel="rbf")),
+    ):
         best = problem.solve("clarabel", tol=1e-7).objective.total
         solution = problem.solve(name, tol=1e-12, time_limit=12)
         assert solution.status is nerm.Status.TIME_LIMIT
@@ -176,7 +183,9 @@ def test_strict_raises():
 
 @pytest.mark.parametrize("limit", [0, -1.0, np.nan, np.inf, "soon", [1, 2]])
 def test_no_limit_at_all(limit):
-    with pytest.raises(nerm.InvalidInputError, match=r"'time_limit' must be a finite positive number\. Got .*\. Use"):
+    with pytest.raises(
+        nerm.InvalidInputError, match=r"'time_limit' must be a finite positive number\. Got .*\. Use"
+    ):
         bound().solve(time_limit=limit)
     with pytest.raises(nerm.InvalidInputError, match="'time_limit' must be"):
         bound().path([1.0], time_limit=limit)
@@ -234,7 +243,9 @@ def test_who_dies_has_failed_and_who_raises_raises():
 
 
 def test_an_interrupt_leaves_no_process():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background may ignore it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # what runs in the background may ignore it
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -60,7 +60,9 @@ def check(seed: int) -> None:
     assert models["smo"].certificate.relative_gap <= 1e-10
     assert models["smo"].status == "optimal"
     n = len(c.y)
-    mean_form = nerm.Risk(nerm.Hinge()) + (c.lam / n) * nerm.SquaredL2() + c.eta * nerm.Neutrality(nerm.Hinge())
+    mean_form = (
+        nerm.Risk(nerm.Hinge()) + (c.lam / n) * nerm.SquaredL2() + c.eta * nerm.Neutrality(nerm.Hinge())
+    )
     built = mean_form.on(c.X, c.y, viewpoint=c.v, kernel=None if c.kernel == "linear" else kernel)
     solution = built.solve(solver="clarabel", tol=1e-9)
     np.testing.assert_allclose(n * solution.certificate.primal, optimum, rtol=1e-6)

@@ -12,7 +12,16 @@ from sklearn.svm import SVC
 from nerm.kernels import RBF, Polynomial
 from nerm.svm import dual_qp, smo
 
-from .naive import Case, assert_dual_feasible, factor, objective, random_case, solve_by_hand, sum_form, synthetic
+from .naive import (
+    Case,
+    assert_dual_feasible,
+    factor,
+    objective,
+    random_case,
+    solve_by_hand,
+    sum_form,
+    synthetic,
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +71,9 @@ def test_weights_against_a_model_written_by_hand(seed):
     rng = np.random.default_rng(seed)
     s, u = rng.uniform(0, 2, len(c.y)), rng.uniform(0, 2, len(c.y))
     s[2], u[3] = 0.0, 0.0
-    model = smo(c.X, c.y, c.v, c.lam, c.eta, kernel=RBF(c.gamma), tol=1e-9, sample_weight=s, neutrality_weight=u)
+    model = smo(
+        c.X, c.y, c.v, c.lam, c.eta, kernel=RBF(c.gamma), tol=1e-9, sample_weight=s, neutrality_weight=u
+    )
     gram = Case(c.X, c.y, c.v, c.lam, c.eta, "rbf").gram
     optimum, _, _ = solve_by_hand(factor(gram), c.y, c.v, c.lam, c.eta, s, u)
     assert model.status == "optimal"
@@ -107,7 +118,12 @@ def test_published_variant_solves_the_shrinkage_problem(kernel, eta):
     qp = dual_qp(X, y, v, 0.7, eta, kernel=k, variant="published").solve("clarabel", tol=1e-11)
     optimum, _, _ = solve_by_hand(factor(gram), y, v, 0.7, eta, variant="published")
     assert model.status == "optimal"
-    bounds = [model.certificate.primal, model.certificate.dual, qp.model.certificate.primal, qp.model.certificate.dual]
+    bounds = [
+        model.certificate.primal,
+        model.certificate.dual,
+        qp.model.certificate.primal,
+        qp.model.certificate.dual,
+    ]
     np.testing.assert_allclose([*(40 * bound for bound in bounds), -qp.value], optimum, rtol=1e-6)
     general = model.problem.solve("clarabel", tol=1e-7)
     np.testing.assert_allclose(40 * general.certificate.primal, optimum, rtol=1e-6)

@@ -40,7 +40,16 @@ def test_common_refusals(method):
     refused("'viewpoint' must have one entry for each of the 12 rows", method, X, Y, V[:5], 1.0, 1.0)
     refused("'y' must hold exactly two classes. Got a single class", method, X, np.ones(12), V, 1.0, 1.0)
     refused("'sample_weight' must be nonnegative", method, X, Y, V, 1.0, 1.0, sample_weight=-np.ones(12))
-    refused("'neutrality_weight' must have a positive entry", method, X, Y, V, 1.0, 1.0, neutrality_weight=np.zeros(12))
+    refused(
+        "'neutrality_weight' must have a positive entry",
+        method,
+        X,
+        Y,
+        V,
+        1.0,
+        1.0,
+        neutrality_weight=np.zeros(12),
+    )
     refused("'X' must be two-dimensional", method, X[:, 0], Y, V, 1.0, 1.0)
 
 
@@ -61,13 +70,38 @@ def test_kernels_that_cannot_be_used(method):
         kernel="precomputed",
     )
     refused(
-        "a Gram matrix must be positive semidefinite", method, X, Y, V, 1.0, 1.0, kernel=Sigmoid(gamma=2.0, coef0=-1.0)
+        "a Gram matrix must be positive semidefinite",
+        method,
+        X,
+        Y,
+        V,
+        1.0,
+        1.0,
+        kernel=Sigmoid(gamma=2.0, coef0=-1.0),
     )
-    refused("'gamma' must be a finite positive number. Got -1", lambda: method(X, Y, V, 1.0, 1.0, kernel=RBF(-1)))
-    refused("a kernel must return one value for each pair", method, X, Y, V, 1.0, 1.0, kernel=lambda A, B: np.ones(3))
+    refused(
+        "'gamma' must be a finite positive number. Got -1", lambda: method(X, Y, V, 1.0, 1.0, kernel=RBF(-1))
+    )
+    refused(
+        "a kernel must return one value for each pair",
+        method,
+        X,
+        Y,
+        V,
+        1.0,
+        1.0,
+        kernel=lambda A, B: np.ones(3),
+    )
     refused("'kernel' must be one of", method, X, Y, V, 1.0, 1.0, kernel="gauss")
     refused(
-        "'variant' must be one of 'exact', 'published'. Got 'printed'", method, X, Y, V, 1.0, 1.0, variant="printed"
+        "'variant' must be one of 'exact', 'published'. Got 'printed'",
+        method,
+        X,
+        Y,
+        V,
+        1.0,
+        1.0,
+        variant="printed",
     )
 
 
@@ -99,4 +133,8 @@ def test_options():
 
 def test_predicting():
     model = smo(X, Y, V, 1.0, 1.0)
-    refused("'X' must have the 2 features seen in training. Got 3 columns", model.decision_function, np.ones((4, 3)))
+    refused(
+        "'X' must have the 2 features seen in training. Got 3 columns",
+        model.decision_function,
+        np.ones((4, 3)),
+    )

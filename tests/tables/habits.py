@@ -104,7 +104,13 @@ def identifiers(path: Path) -> None:
 
 
 def unicode_headers(path: Path) -> None:
-    names = {"pay": "Vergütung (€)", "hours": "часы", "children": "子供の数", "job": "métier", "sex": "Geschlecht"}
+    names = {
+        "pay": "Vergütung (€)",
+        "hours": "часы",
+        "children": "子供の数",
+        "job": "métier",
+        "sex": "Geschlecht",
+    }
     path.write_text(csv_of(frame().rename(columns=names)), encoding="utf-8")
 
 
@@ -171,7 +177,9 @@ def parquet_bytes(write: str) -> Callable[[Path], object]:
 #: The twelve, and some more.
 HABITS = {
     "decimal commas": Habit(decimal_commas, says=("'pay', 'hours' read with a decimal comma",)),
-    "dates": Habit(dates, says=("'joined' read as dates (day.month.year)", "'seen' read as dates"), clean=False),
+    "dates": Habit(
+        dates, says=("'joined' read as dates (day.month.year)", "'seen' read as dates"), clean=False
+    ),
     "identifiers": Habit(identifiers, says=("'number', 'key' left out: another value in nearly every row",)),
     "unicode headers": Habit(unicode_headers, roles=("loan", "Geschlecht")),
     "missing markers": Habit(missing_markers, options=("--missing", "k.A."), clean=False),

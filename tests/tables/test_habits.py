@@ -63,7 +63,9 @@ def test_every_command_with_its_defaults(nerm, name, tmp_path):
     scored = tmp_path / "scored.csv"
     usable(nerm("fit", path, *habit.arguments, "--out", model))
     if model.exists():
-        usable(nerm("predict", model, path, *reading(habit), "--keep", ",".join(habit.roles), "--out", scored))
+        usable(
+            nerm("predict", model, path, *reading(habit), "--keep", ",".join(habit.roles), "--out", scored)
+        )
         roles = ("--target", habit.roles[0], "--viewpoint", habit.roles[1])
         usable(nerm("audit", scored, *roles, "--score", "score"))
     usable(nerm("tradeoff", path, *habit.arguments))

@@ -32,7 +32,10 @@ YES, MALE = frame()["loan"] == "yes", frame()["sex"] == "male"
         ([f"u{i // 2}" if i < 20 else f"u{i}" for i in range(N)], True),  # nearly
         (RNG.normal(size=N).round(6), False),  # measured
         (RNG.integers(0, 90, N), False),
-        (np.where(YES, 40_000, 20_000) + RNG.choice(30_000, N, replace=False), False),  # ordered with the target
+        (
+            np.where(YES, 40_000, 20_000) + RNG.choice(30_000, N, replace=False),
+            False,
+        ),  # ordered with the target
         (RNG.choice(["a", "b", "c"], N), False),
     ],
 )
@@ -91,7 +94,9 @@ def test_leaks(column, role):
 def test_several_leaks_are_one_note():
     copies = {f"copy{j}": np.where(YES, "A", "B") for j in range(7)}
     (note,) = (note for note in surveyed(**copies).notes if "nearly repeat" in note)
-    assert note.startswith("'copy0', 'copy1', 'copy2', 'copy3', 'copy4' and 2 more nearly repeat the target 'loan':")
+    assert note.startswith(
+        "'copy0', 'copy1', 'copy2', 'copy3', 'copy4' and 2 more nearly repeat the target 'loan':"
+    )
 
 
 def test_areas_by_counting_pairs():
@@ -132,7 +137,9 @@ def test_dates_in_a_task():
     assert surveyed({"nominal": ["unclear"]}, unclear=same.strftime("%d/%m/%Y")).kinds["unclear"] == "words"
     spoiled = days.strftime("%Y-%m-%d").to_numpy(object)
     spoiled[3] = "later"
-    with pytest.raises(InvalidInputError, match=r"'day' must hold dates only, or words\. Got 239 dates and 1 other"):
+    with pytest.raises(
+        InvalidInputError, match=r"'day' must hold dates only, or words\. Got 239 dates and 1 other"
+    ):
         surveyed(day=spoiled)
 
 

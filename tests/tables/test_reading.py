@@ -66,7 +66,9 @@ def test_typed_cells_become_the_words_of_a_csv_file():
     import polars as pl
 
     assert columns_of(table_of(pl.DataFrame({"e": ["x", None]}))) == {"e": ["x", ""]}
-    with pytest.raises(InvalidInputError, match=r"must be a DataFrame of pandas, polars or pyarrow\. Got list"):
+    with pytest.raises(
+        InvalidInputError, match=r"must be a DataFrame of pandas, polars or pyarrow\. Got list"
+    ):
         table_of([1, 2])
 
 
@@ -100,10 +102,18 @@ def archive(**members):
         (gzip.compress(b"%PDF"), "a PDF document"),
         (b'{"a": 1}\n{"a": 2', r"JSON lines, one object a line\. Got line 2"),
         (b'{"a": 1}\n[2]', r"hold objects\. Got list in row 2"),
-        (b'{"a": 1, "b": 1}\n' * 1000 + b'{"c": 1}', r"keys in its first 1000 rows\. Got 'c' first in line 1001"),
-        (b"a,b\n\x81,2\n", r"UTF-8 text\. Got byte 0x81 in line 2\. Name its encoding, for instance --encoding cp1252"),
+        (
+            b'{"a": 1, "b": 1}\n' * 1000 + b'{"c": 1}',
+            r"keys in its first 1000 rows\. Got 'c' first in line 1001",
+        ),
+        (
+            b"a,b\n\x81,2\n",
+            r"UTF-8 text\. Got byte 0x81 in line 2\. Name its encoding, for instance --encoding cp1252",
+        ),
     ],
-    ids=lambda part: part if isinstance(part, str) else "file",  # archives hold the time, names of tests must not
+    ids=lambda part: (
+        part if isinstance(part, str) else "file"
+    ),  # archives hold the time, names of tests must not
 )
 def test_what_is_no_table_gets_advice_for_what_it_is(content, words, tmp_path):
     path = tmp_path / "table.csv"
@@ -130,7 +140,14 @@ def test_sheets(tmp_path):
 
 def test_titles_and_empty_rows_of_a_sheet(tmp_path):
     path = tmp_path / "t.xlsx"
-    cells = [["Report", None, None], [None] * 3, ["a", "b", None], [1, None, None], [None, None, None], [2, "x", None]]
+    cells = [
+        ["Report", None, None],
+        [None] * 3,
+        ["a", "b", None],
+        [1, None, None],
+        [None, None, None],
+        [2, "x", None],
+    ]
     pd.DataFrame(cells).to_excel(path, header=False, index=False)
     table = read_table(path, skip_lines=1)
     assert columns_of(table) == {"a": ["1", "2"], "b": ["", "x"]}
@@ -140,7 +157,9 @@ def test_titles_and_empty_rows_of_a_sheet(tmp_path):
 def test_a_package_that_is_not_there(tmp_path, monkeypatch):
     path = HABITS["parquet"].made(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingPackageError, match=r"needs the package 'pyarrow'.*pip install 'nerm-learn\[tables\]'"):
+    with pytest.raises(
+        MissingPackageError, match=r"needs the package 'pyarrow'.*pip install 'nerm-learn\[tables\]'"
+    ):
         read_table(path)
 
 
@@ -181,7 +200,9 @@ def test_lines_of_a_file_with_blank_lines_first(tmp_path):
 def test_a_table_that_would_not_fit_is_refused_before_it_fills_the_memory(tmp_path):
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 200_000))
-    with pytest.raises(InvalidInputError, match=r"must fit into 0\.001 GB of memory\. Got more with row .*--memory"):
+    with pytest.raises(
+        InvalidInputError, match=r"must fit into 0\.001 GB of memory\. Got more with row .*--memory"
+    ):
         read_table(path, memory=0.001)
     assert sum(len(part) for part in read_parts(path, memory=0.1)) == 200_000
     book = tmp_path / "book.xlsx"
@@ -215,7 +236,9 @@ def test_parts_are_the_table(size, tmp_path, monkeypatch):
         return
     parts = list(read_parts(path, skip_bad_rows=True, progress=shares.append))
     for name in ("lines", "places"):
-        assert np.concatenate([getattr(part, name) for part in parts]).tolist() == getattr(whole, name).tolist()
+        assert (
+            np.concatenate([getattr(part, name) for part in parts]).tolist() == getattr(whole, name).tolist()
+        )
     assert [word for part in parts for word in part["pay"]] == whole["pay"].tolist()
     assert sum(part.skipped for part in parts) == whole.skipped == 1
     assert shares == sorted(shares)
@@ -266,7 +289,9 @@ def test_a_column_is_read_as_the_others_are():
     table = parse_table(text, "t")
     assert table.marks == {"a": ",", "b": ",", "c": ","}
     assert table.numbers("b").tolist() == [1234, 980]
-    assert table.notes == ("'a', 'c', 'b' read with a decimal comma ('1,5' is 1.5); --decimal says otherwise",) or (
+    assert table.notes == (
+        "'a', 'c', 'b' read with a decimal comma ('1,5' is 1.5); --decimal says otherwise",
+    ) or (
         table.notes == ("'a', 'b', 'c' read with a decimal comma ('1,5' is 1.5); --decimal says otherwise",)
     )
     mixed = parse_table("a;b\n1,5;1.5\n2,25;2.125\n", "t")

@@ -136,7 +136,9 @@ def test_no_code_in_a_model_file(task, tmp_path):
 
     recipe, _ = learn_recipe(task.table, task.inputs)
     X, _ = recipe.transform(task.table)
-    model = TableModel(recipe, NERMClassifier().fit(X, task.y, viewpoint=task.v), task.target, task.viewpoint, {"a": 1})
+    model = TableModel(
+        recipe, NERMClassifier().fit(X, task.y, viewpoint=task.v), task.target, task.viewpoint, {"a": 1}
+    )
     path = tmp_path / "m.nerm"
     model.save(path)
     again = load_model(path)

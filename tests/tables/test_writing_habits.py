@@ -65,7 +65,10 @@ def test_a_name_that_is_made_up_is_a_new_one():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("Sales of 2023;;;\n;;;\na;b;c;d\n1;2;3;4\n", "no name for 3 of 4. Leave out lines above it with --skip-lines"),
+        (
+            "Sales of 2023;;;\n;;;\na;b;c;d\n1;2;3;4\n",
+            "no name for 3 of 4. Leave out lines above it with --skip-lines",
+        ),
         ("a,b\n1,2,3\n4,5\n6,7\n", "1 of 3 rows (33.3 %) with another number, first 3 in line 2"),
         ("a,b\n1,2,3\n4,5\n6,7,8\n", "2 of 3 rows"),
     ],
@@ -124,7 +127,15 @@ def test_signs_and_units(words, mark):
 
 
 @pytest.mark.parametrize(
-    "words", [["A11", "A12"], ["12", "12a", "14"], ["3 kg", "5 lb"], ["12a", "12b"], ["1st", "2nd"], ["18-25", "26-30"]]
+    "words",
+    [
+        ["A11", "A12"],
+        ["12", "12a", "14"],
+        ["3 kg", "5 lb"],
+        ["12a", "12b"],
+        ["1st", "2nd"],
+        ["18-25", "26-30"],
+    ],
 )
 def test_codes_are_no_numbers(words):
     assert decimal_marks({"x": np.array(words, dtype=object)}, ("",), None, ",") == {}
@@ -146,7 +157,9 @@ def test_times_are_hours():
 
 
 def test_typed_times_and_durations():
-    cells = pd.DataFrame({"a": [datetime.time(8, 30), datetime.time(23, 0)], "b": pd.to_timedelta([36, 12], "h")})
+    cells = pd.DataFrame(
+        {"a": [datetime.time(8, 30), datetime.time(23, 0)], "b": pd.to_timedelta([36, 12], "h")}
+    )
     table = table_of(cells)
     assert table["a"].tolist() == ["08:30:00", "23:00:00"]
     assert table["b"].tolist() == ["1.5", "0.5"]
@@ -187,7 +200,9 @@ def test_dates_as_people_write_them(form, kind):
     assert days.tolist() == [float(d.toordinal() - datetime.date(1970, 1, 1).toordinal()) for d in DAYS]
 
 
-@pytest.mark.parametrize(("form", "kind"), [("%Y-%m", "ym"), ("%m/%Y", "my"), ("%m.%Y", "my"), ("%b %Y", "named")])
+@pytest.mark.parametrize(
+    ("form", "kind"), [("%Y-%m", "ym"), ("%m/%Y", "my"), ("%m.%Y", "my"), ("%b %Y", "named")]
+)
 def test_months_without_a_day(form, kind):
     words = [d.strftime(form) for d in DAYS] * 10
     assert surveyed(words).kinds["day"] == kind

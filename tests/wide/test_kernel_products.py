@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from nerm import kernels
-from nerm.hypothesis import KernelHypothesis
-from nerm.wide import kernel_products, kernel_system
-from nerm.wide.kernel_products import KernelProducts
+from nerm.model.hypothesis import KernelHypothesis
+from nerm.solvers.newton_alm import kernel_products, kernel_system
+from nerm.solvers.newton_alm.kernel_products import KernelProducts
 
 
 @pytest.fixture(params=["kept", "rows held", "nothing held"])
 def hypothesis(request, monkeypatch):
     """Return a kernel on 60 rows: its matrix kept, or 20 rows of it, or 2."""
     if request.param != "kept":
-        monkeypatch.setattr("nerm.hypothesis.GRAM_LIMIT", 9)
+        monkeypatch.setattr("nerm.model.hypothesis.GRAM_LIMIT", 9)
         monkeypatch.setattr(kernel_products, "HELD", 8 * 60 * (20 if request.param == "rows held" else 2))
-    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.kernels.CALLED_TILE", 13)
+    monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.model.kernels.CALLED_TILE", 13)
     return KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
 
 
@@ -59,7 +59,11 @@ def test_systems(hypothesis, intercept, direct, monkeypatch):
 def test_forces_meet_the_kernel_where_they_changed(hypothesis):
     rng = np.random.default_rng(2)
     K = hypothesis.kernel(hypothesis.X, hypothesis.X)
-    products, parts, shares = KernelProducts(hypothesis, intercept=True), rng.normal(size=(3, 60)), rng.random(3)
+    products, parts, shares = (
+        KernelProducts(hypothesis, intercept=True),
+        rng.normal(size=(3, 60)),
+        rng.random(3),
+    )
     for rows in (range(60), range(3), range(40, 50), ()):
         parts = parts.copy()
         parts[:, list(rows)] += 1.0
@@ -70,7 +74,9 @@ def test_forces_meet_the_kernel_where_they_changed(hypothesis):
         assert products.passes - before == pytest.approx(len(rows) / 60)
     one, other = (products.pull(parts, one) for one in np.eye(3)[:2])
     assert products.inner(one, other) == pytest.approx(parts[0] @ K @ parts[1])
-    assert products.dot(one, other) == pytest.approx(parts[0] @ K @ parts[1] + parts[0].sum() * parts[1].sum())
+    assert products.dot(one, other) == pytest.approx(
+        parts[0] @ K @ parts[1] + parts[0].sum() * parts[1].sum()
+    )
     assert products.square(one) == pytest.approx(parts[0] @ K @ parts[0])
 
 
@@ -93,7 +99,7 @@ def test_products_of_a_hypothesis_in_parts(hypothesis):
 @pytest.mark.parametrize("held", [60, 20, 2])
 def test_rows_in_single_precision(monkeypatch, held):
     """The same sums and systems to six digits, wherever the rows come from, and doubles when they are asked for."""
-    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
     monkeypatch.setattr(kernel_products, "HELD", 4 * 60 * held)
     hypothesis = KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
     K, rng = hypothesis.kernel(hypothesis.X, hypothesis.X), np.random.default_rng(1)
@@ -114,8 +120,8 @@ def test_rows_in_single_precision(monkeypatch, held):
 
 
 def test_a_matrix_is_made_for_the_third_product(monkeypatch):
-    monkeypatch.setattr("nerm.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.hypothesis.LONG_LIMIT", 0)
+    monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
+    monkeypatch.setattr("nerm.model.hypothesis.LONG_LIMIT", 0)
     hypothesis = KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
     K = hypothesis.kernel(hypothesis.X, hypothesis.X)
     for i, coef in enumerate(np.random.default_rng(1).normal(size=(4, 60))):
@@ -124,7 +130,7 @@ def test_a_matrix_is_made_for_the_third_product(monkeypatch):
 
 
 def test_products_that_were_foreseen_are_not_computed_again(monkeypatch, hypothesis):
-    monkeypatch.setattr("nerm.hypothesis.LONG_LIMIT", 0)
+    monkeypatch.setattr("nerm.model.hypothesis.LONG_LIMIT", 0)
     K, coefs = hypothesis.kernel(hypothesis.X, hypothesis.X), np.random.default_rng(1).normal(size=(6, 60))
     hypothesis.foresee(list(coefs))
     monkeypatch.setattr(KernelHypothesis, "product", None)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nerm.engine.threads import RowThreads
-from nerm.wide.newton_cg import RowProducts, System
+from nerm.solvers.interior_point.threads import RowThreads
+from nerm.solvers.newton_alm.newton_cg import RowProducts, System
 
 
 @pytest.mark.parametrize("sparse", [True, False])

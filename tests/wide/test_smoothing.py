@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import nerm
-from nerm.blocks import Block
-from nerm.wide import Blocks
+from nerm.model.blocks import Block
+from nerm.solvers.newton_alm import Blocks
 
 ATOMS = [nerm.Hinge(), nerm.Pinball(0.5), nerm.SmoothHinge(0.3), nerm.SquaredHinge(), nerm.Identity()]
 
@@ -45,7 +45,9 @@ def test_multipliers_are_the_derivative_and_curvatures_that_of_them(atom):
 def test_a_row_at_a_kink_moves_on_its_line_beyond_the_ends():
     blocks, centre = one_block(nerm.Hinge(), [0.0, 0.0]), np.array([[-0.5, -1.0]])
     at = blocks.smoothed(np.array([0.0, 0.0]), centre, 0.1, line=True)
-    assert at.beyond[0] == pytest.approx([-10.5, -1.0])  # the first was free and goes on, the second stays at its end
+    assert at.beyond[0] == pytest.approx(
+        [-10.5, -1.0]
+    )  # the first was free and goes on, the second stays at its end
     assert at.curvature[0] == pytest.approx([10.0, 0.0])
     assert at.u[0] == pytest.approx([-1.0, -1.0])
 

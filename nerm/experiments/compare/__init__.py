@@ -1,7 +1,7 @@
 """Which solver for which problem: every solver on seeded problems, each run in a process that may be killed.
 
-`compare_solvers` runs and returns a table, `summarize`, `exponents` and `profile` read it, `performance_profile` and
-`time_against_n` draw it (`figure` both).
+`compare_solvers` runs and returns a table, `summarize`, `exponents` and `profile` read it,
+`performance_profile` and `time_against_n` draw it (`figure` both).
 """
 
 from nerm.experiments.compare.cases import Case as Case

@@ -1,7 +1,8 @@
 """The problems on which solvers are compared: seeded, named, made afresh from a few numbers wherever they are needed.
 
-Every family varies one thing and holds the others: size, shape, density, conditioning, the neutrality weight eta, the
-regularization lambda, the atoms, the kernel. Real data join where the folder in ``NERM_DATA`` has them.
+Every family varies one thing and holds the others: size, shape, density, conditioning, the neutrality weight
+eta, the regularization lambda, the atoms, the kernel. Real data join where the folder in ``NERM_DATA`` has
+them.
 """
 
 import os
@@ -33,7 +34,8 @@ class Case:
     n, d
         Rows and columns (of real data: at most n rows, and d is what the coding gives).
     density, condition
-        Share of nonzero entries (below 1: a sparse matrix), and the ratio of the largest column scale to the smallest.
+        Share of nonzero entries (below 1: a sparse matrix), and the ratio of the largest column scale to the
+        smallest.
     lam, eta
         The weights of regularizer and neutrality term, in mean form.
     loss, surrogate, regularizer, kernel
@@ -66,11 +68,15 @@ class Case:
     def problem(self) -> Any:
         """Draw or load the data and bind the objective to them."""
         from nerm.atoms import GroupL2
-        from nerm.objective import Neutrality, Risk
+        from nerm.model.objective import Neutrality, Risk
 
         X, y, v = self._real() if self.dataset else self._drawn()
-        regularizer = GroupL2(_pairs(X.shape[1])) if self.regularizer == "GroupL2" else _atom(self.regularizer)
-        objective = Risk(_atom(self.loss)) + self.lam * regularizer + self.eta * Neutrality(_atom(self.surrogate))
+        regularizer = (
+            GroupL2(_pairs(X.shape[1])) if self.regularizer == "GroupL2" else _atom(self.regularizer)
+        )
+        objective = (
+            Risk(_atom(self.loss)) + self.lam * regularizer + self.eta * Neutrality(_atom(self.surrogate))
+        )
         return objective.on(X, y, viewpoint=v, kernel=self.kernel or None)
 
     def _drawn(self) -> tuple[Matrix, Floats, Floats]:
@@ -84,7 +90,10 @@ class Case:
         w = rng.standard_normal(self.d) / np.sqrt(self.density * self.d)
         u = 0.5 * w + np.sqrt(0.75) * rng.standard_normal(self.d) / np.sqrt(self.density * self.d)
         noise = np.where(rng.random((2, self.n)) < 0.1, -1.0, 1.0)
-        y, v = (np.where(X @ direction > 0, 1.0, -1.0) * flip for direction, flip in zip((w, u), noise, strict=True))
+        y, v = (
+            np.where(X @ direction > 0, 1.0, -1.0) * flip
+            for direction, flip in zip((w, u), noise, strict=True)
+        )
         for labels in (y, v):  # both classes, however few the rows
             labels[:2] = 1.0, -1.0
         X = X * np.geomspace(1.0, 1.0 / self.condition, self.d)
@@ -112,9 +121,13 @@ def default_cases() -> list[Case]:
         *_cases("condition-{condition:.0e}", condition=[1e1, 1e2, 1e3, 1e4, 1e6]),
         *_cases("eta-{eta:g}", eta=[0.0, 1e-3, 1e-1, 0.5, 2.0, 10.0, 1e3]),
         *_cases("lambda-{lam:g}", lam=[1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1.0, 1e2]),
-        *_cases(pair, n=250, d=10, loss=["SquaredHinge", "HuberizedHinge", "Logistic", "Exponential", "Squared"]),
+        *_cases(
+            pair, n=250, d=10, loss=["SquaredHinge", "HuberizedHinge", "Logistic", "Exponential", "Squared"]
+        ),
         *_cases(pair, n=250, d=10, loss=["Logistic", "Hinge"], surrogate="Logistic"),
-        *_cases(pair, n=250, d=10, loss=["SquaredHinge", "SmoothHinge"], surrogate=["SquaredHinge", "SmoothHinge"]),
+        *_cases(
+            pair, n=250, d=10, loss=["SquaredHinge", "SmoothHinge"], surrogate=["SquaredHinge", "SmoothHinge"]
+        ),
         *_cases("atoms-{loss}-{regularizer}", n=250, regularizer=["L1", "ElasticNet", "GroupL2", "LInf"]),
         *_cases("atoms-{loss}-{regularizer}", n=250, loss=["Logistic"], regularizer="L1"),
         *_cases("kernel-{kernel}-n{n}", n=[60, 120, 240, 480], d=4, kernel="rbf"),
@@ -146,7 +159,9 @@ def quick_cases() -> list[Case]:
 def _cases(name: str, family: str = "", **settings: Any) -> list[Case]:
     """Return cases that differ in the settings that are lists; `name` is a template of their fields."""
     count = next(len(values) for values in settings.values() if isinstance(values, list))
-    columns = {key: values if isinstance(values, list) else [values] * count for key, values in settings.items()}
+    columns = {
+        key: values if isinstance(values, list) else [values] * count for key, values in settings.items()
+    }
     made = [
         Case("", family or name.partition("-")[0], **dict(zip(columns, row, strict=True)))
         for row in zip(*columns.values(), strict=True)
@@ -179,7 +194,9 @@ def chosen(problems: str | Sequence[Case]) -> list[Case]:
         raise InvalidInputError(must, repr(problems)[:60], "Use 'quick'")
     twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
     if twice:
-        raise InvalidInputError("the names of 'problems' must differ", f"{twice[0]!r} twice", "Rename one of them")
+        raise InvalidInputError(
+            "the names of 'problems' must differ", f"{twice[0]!r} twice", "Rename one of them"
+        )
     return cases
 
 

@@ -55,29 +55,31 @@ def compare_solvers(
     tols
         Relative duality gaps that nerm is to certify.
     time_limit
-        Seconds that a solver has for one run, enforced from outside: each run is a process of its own, which is killed.
-        A solver that was killed at one accuracy is not asked for a finer one on that problem: its row says so.
+        Seconds that a solver has for one run, enforced from outside: each run is a process of its own, which
+        is killed. A solver that was killed at one accuracy is not asked for a finer one on that problem: its
+        row says so.
     memory_limit
-        Megabytes of address space that a run may add to what it starts with (Linux only); beyond it allocations fail.
+        Megabytes of address space that a run may add to what it starts with (Linux only); beyond it
+        allocations fail.
     n_jobs
         Runs at a time; each uses one thread.
     results
-        A .csv file: appended to as results come, resumed after an interruption, extended by a later run with other
-        problems, solvers or accuracies. The table then has all its rows. One from another version of nerm or of the
-        problem set, or with other limits, is refused.
+        A .csv file: appended to as results come, resumed after an interruption, extended by a later run with
+        other problems, solvers or accuracies. The table then has all its rows. One from another version of
+        nerm or of the problem set, or with other limits, is refused.
     progress
         A bar with the time left; by default on a terminal only.
 
     Returns
     -------
     DataFrame
-        With the columns problem, family, n, d, solver, version, tol; `seconds` spent by the solver (building its model
-        included, nerm's certificate not); `peak_mb`, by how much the process grew meanwhile; `claim`, the solver's own
-        words; `status`: solved (the only success), inaccurate, no answer, error, crashed, time limit or not taken
-        (not held against a solver); `certified_gap`,
-        recomputed by nerm; `correct_claim`: 1 or 0 where the solver claims success (0 too for "infeasible" or
-        "unbounded", which these problems never are), else nan; `reason` in words; `case`, a fingerprint.
-        ``table.attrs`` has the time limit.
+        With the columns problem, family, n, d, solver, version, tol; `seconds` spent by the solver (building
+        its model included, nerm's certificate not); `peak_mb`, by how much the process grew meanwhile;
+        `claim`, the solver's own words; `status`: solved (the only success), inaccurate, no answer, error,
+        crashed, time limit or not taken (not held against a solver); `certified_gap`, recomputed by nerm;
+        `correct_claim`: 1 or 0 where the solver claims success (0 too for "infeasible" or "unbounded", which
+        these problems never are), else nan; `reason` in words; `case`, a fingerprint. ``table.attrs`` has the
+        time limit.
 
     >>> table = compare_solvers([Case("tiny", "size", n=20, d=2)], ["clarabel"], tols=[1e-5])
     >>> table[["problem", "solver", "status", "correct_claim"]].values.tolist()
@@ -155,11 +157,17 @@ def claims_no_optimum(claim: str) -> bool:
     >>> claims_no_optimum("infeasible_inaccurate"), claims_no_optimum("optimal")
     (True, False)
     """
-    return any(word in claim.lower() for word in ("infeasible", "unbounded")) and not claim.startswith("error")
+    return any(word in claim.lower() for word in ("infeasible", "unbounded")) and not claim.startswith(
+        "error"
+    )
 
 
 def _run_all(
-    series: Sequence[_Series], tols: Sequence[float], records: Records, n_jobs: int, step: Callable[[bool], None]
+    series: Sequence[_Series],
+    tols: Sequence[float],
+    records: Records,
+    n_jobs: int,
+    step: Callable[[bool], None],
 ) -> None:
     """Run and record what is not recorded yet, row by row; every server takes one series after the other."""
     from joblib import effective_n_jobs
@@ -198,7 +206,8 @@ def _run_all(
 
 def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
     """Return names (or objects, where the registry has none of that name) with their versions."""
-    from nerm.solvers import Solver, available
+    from nerm.solvers.base import Solver
+    from nerm.solvers.registry import available
 
     here = available()
     found: list[tuple[Any, str]] = []

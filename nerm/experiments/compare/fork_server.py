@@ -1,10 +1,10 @@
 """A process that has everything imported and compiled, and forks a fresh child for each run.
 
 The child can hang, crash or eat memory: it is killed from here, and costs its own row only. Started as
-``python -m nerm.experiments.compare.fork_server`` by `ForkServer`, which speaks to it through its standard input and
-output. The child makes one problem, and one solver solves it at one accuracy. It says where it is ("solving",
-"judging", "done") so that the server can hold it to its time, and what it has found so far, so that nothing is lost
-when it is killed.
+``python -m nerm.experiments.compare.fork_server`` by `ForkServer`, which speaks to it through its standard
+input and output. The child makes one problem, and one solver solves it at one accuracy. It says where it is
+("solving", "judging", "done") so that the server can hold it to its time, and what it has found so far, so
+that nothing is lost when it is killed.
 """
 
 import contextlib
@@ -30,7 +30,8 @@ from nerm.errors import UnsupportedProblemError
 PREPARING = 120.0  # seconds to make the problem
 JUDGING = 120.0  # seconds for nerm's own certificate
 ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS"),
+    "1",
 )
 LOST = "the process that watches over the runs died (out of memory?)"
 Facts = dict[str, Any]
@@ -154,7 +155,9 @@ def _listen(receiver: Connection, limit: float) -> tuple[Facts, Facts | None]:
 def _lateness(phase: str, limit: float) -> Facts:
     if phase == "solving":
         return {"status": "time limit", "seconds": limit, "reason": f"killed after {limit:g} s"}
-    what, most = ("making the problem", PREPARING) if phase == "preparing" else ("nerm's certificate", JUDGING)
+    what, most = (
+        ("making the problem", PREPARING) if phase == "preparing" else ("nerm's certificate", JUDGING)
+    )
     return {"status": "error", "reason": f"{what} took more than {most:g} s"}
 
 
@@ -209,7 +212,7 @@ def _be_child(payload: bytes, memory: float, sender: Connection) -> None:
 def run(payload: bytes, say: Say) -> None:
     """Make the problem, solve it, judge the answers; everything that is known goes through ``say(phase, **facts)``."""
     reference, case, tol = pickle.loads(payload)
-    from nerm.solvers import known
+    from nerm.solvers.registry import known
 
     problem = case.problem()
     say("preparing", n=problem.n, d=int(problem.hypothesis.X.shape[1]))
@@ -251,7 +254,7 @@ def _solve(solver: Any, problem: Any, tol: float, say: Say) -> None:
 
 def _judged(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
     """Return the relative gap that nerm certifies, recomputed from the numbers alone, and what is wrong with it."""
-    from nerm.certificate import judge
+    from nerm.certify.certificate import judge
 
     if answer.coef is None:
         return math.nan, "it returned no hypothesis"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.figure_style import axes_or_new, finish, grid, style
+from nerm.plots.style import axes_or_new, finish, grid, style
 from nerm.typing import Floats
 
 SHIFT = 0.01  # seconds
@@ -27,19 +27,22 @@ def summarize(table: Any, shift: float = SHIFT) -> Any:
     DataFrame
         With the columns solver, tol;
 
-        taken, solved: on how many problems it ran, and the share of these on which nerm certified the accuracy;
+        taken, solved: on how many problems it ran, and the share of these on which nerm certified the
+        accuracy;
 
-        claims, correct: how often it claimed to have solved (or that there is nothing to solve), and the share of these
-        claims that the certificate bears out; nan without a claim;
+        claims, correct: how often it claimed to have solved (or that there is nothing to solve), and the
+        share of these claims that the certificate bears out; nan without a claim;
 
-        mean_seconds: the shifted geometric mean exp(mean log(t + shift)) - shift over the problems it took, a failure
-        counted at the time limit (``table.attrs["time_limit"]``; for a table without it, at the longest time in it);
+        mean_seconds: the shifted geometric mean exp(mean log(t + shift)) - shift over the problems it took, a
+        failure counted at the time limit (``table.attrs["time_limit"]``; for a table without it, at the
+        longest time in it);
 
-        times_best: the geometric mean of (t + shift) / (best + shift) over the problems that it took and somebody
-        solved, where best is the fastest solver's time there: the number that compares solvers that take different
-        problems;
+        times_best: the geometric mean of (t + shift) / (best + shift) over the problems that it took and
+        somebody solved, where best is the fastest solver's time there: the number that compares solvers that
+        take different problems;
 
-        median_gap, peak_mb: the median of the certified gaps that it reached, and the largest growth of its process.
+        median_gap, peak_mb: the median of the certified gaps that it reached, and the largest growth of its
+        process.
 
     >>> import pandas as pd
     >>> rows = [["p", "a", 1e-3, 1.0, "solved", 1, 1e-4, 2.0], ["p", "b", 1e-3, 4.0, "inaccurate", 0, 1e-1, 2.0]]
@@ -65,15 +68,18 @@ def summarize(table: Any, shift: float = SHIFT) -> Any:
     )
     found["mean_seconds"] = np.exp(found["mean_seconds"]) - shift
     found["times_best"] = np.exp(found["times_best"])
-    return found.sort_values(["tol", "solved", "mean_seconds"], ascending=[False, False, True], ignore_index=True)
+    return found.sort_values(
+        ["tol", "solved", "mean_seconds"], ascending=[False, False, True], ignore_index=True
+    )
 
 
 def profile(table: Any, tol: float) -> dict[str, Floats]:
     """Return the performance profile of each solver (Dolan and Moré, 2002), the best first.
 
-    For each solver the sorted ratios r_1 <= r_2 <= ... of its time to the fastest solver's, one for each problem that
-    it solved; its curve rises by 1 / (number of problems that anybody solved) at each of them. A problem that it failed
-    or cannot take never counts. Solvers stand in the order of the area under their curve.
+    For each solver the sorted ratios r_1 <= r_2 <= ... of its time to the fastest solver's, one for each
+    problem that it solved; its curve rises by 1 / (number of problems that anybody solved) at each of them. A
+    problem that it failed or cannot take never counts. Solvers stand in the order of the area under their
+    curve.
 
     Parameters
     ----------
@@ -91,7 +97,9 @@ def profile(table: Any, tol: float) -> dict[str, Floats]:
     if not own["solved"].any():
         raise InvalidInputError("'table' must have a solved run", "none", "Look at its column 'reason'")
     own = own.assign(ratio=own["seconds"] / own["best"])
-    ratios = {str(name): np.sort(rows["ratio"][rows["solved"]].to_numpy()) for name, rows in own.groupby("solver")}
+    ratios = {
+        str(name): np.sort(rows["ratio"][rows["solved"]].to_numpy()) for name, rows in own.groupby("solver")
+    }
     edge = 2 * float(own["ratio"][own["solved"]].max())
     return dict(sorted(ratios.items(), key=lambda item: -float(np.log(edge / item[1]).sum())))
 
@@ -105,8 +113,9 @@ def share_of_problems(table: Any, tol: float) -> int:
 def exponents(table: Any, tol: float, family: str = "size") -> Any:
     """Return, for each solver, the least-squares fit of log seconds = log c + p log n over its solved runs.
 
-    A family of problems that differ in n only. Fewer than three solved sizes have no exponent: nan. Where times are
-    dominated by what every solve costs (a few hundredths of a second through cvxpy), the exponent says little.
+    A family of problems that differ in n only. Fewer than three solved sizes have no exponent: nan. Where
+    times are dominated by what every solve costs (a few hundredths of a second through cvxpy), the exponent
+    says little.
 
     Parameters
     ----------
@@ -175,8 +184,9 @@ def _ran(table: Any) -> Any:
 def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
     """Draw the performance profile of Dolan and Moré: how often a solver is within a factor of the fastest.
 
-    At factor 1 a curve shows how often its solver was the fastest, at the right edge how often it solved at all. The
-    share is of the problems that some solver solved; a problem that a solver cannot take counts as not solved.
+    At factor 1 a curve shows how often its solver was the fastest, at the right edge how often it solved at
+    all. The share is of the problems that some solver solved; a problem that a solver cannot take counts as
+    not solved.
 
     Parameters
     ----------
@@ -198,8 +208,12 @@ def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
         steps = np.concatenate([[1.0], r, [edge]])
         heights = np.concatenate([[0], np.arange(1, len(r) + 1), [len(r)]]) / total
         last = {"markersize": 4, "markevery": [-1], "clip_on": False}
-        ax.step(steps, heights, where="post", **styles[solver], **last, linewidth=1.3, alpha=0.9, label=solver)
-    ax.set(xscale="log", xlim=(1.0, edge), ylim=(0.0, 1.02), xlabel="time, as a multiple of the fastest solver's")
+        ax.step(
+            steps, heights, where="post", **styles[solver], **last, linewidth=1.3, alpha=0.9, label=solver
+        )
+    ax.set(
+        xscale="log", xlim=(1.0, edge), ylim=(0.0, 1.02), xlabel="time, as a multiple of the fastest solver's"
+    )
     ax.set(ylabel=f"share of {total} problems solved", title=f"tol {tol:g}")
     finish(ax, "outside")
     return ax

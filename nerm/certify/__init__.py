@@ -1,0 +1,1 @@
+"""Certificates: what proves an answer, whoever computed it."""

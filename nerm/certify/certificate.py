@@ -1,0 +1,346 @@
+"""The certificate: a lower bound on the optimum from conjugates alone, and with it the duality gap.
+
+With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, every alpha_i in -dom phi*, beta_i^+- in
+-dom psi* and theta_k in [0, 1] with sum_i c_i = 0 (when the intercept is free) give a bound D <= optimum,
+where
+
+::
+
+    c_i = s_i alpha_i y_i + sum_k eta_k u_ki v_ki (theta_k beta_ki^+ - (1 - theta_k) beta_ki^-),
+    q   = (1/n) sum_i c_i x_i,
+    D   = -(1/n) sum_i s_i phi*(-alpha_i)
+          -(1/n) sum_ki eta_k u_ki [theta_k psi*(-beta_ki^+) + (1 - theta_k) psi*(-beta_ki^-)] - Omega*(q).
+
+So gap = P - D certifies any hypothesis, whoever computed it. This module is numpy only and knows no solver;
+multipliers that come from one are made feasible first (`nerm.certify.feasibility`), up to rounding, and where
+none come they are found from the scores (`nerm.certify.recovery`); Omega* is found in
+`nerm.certify.conjugates`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.certify.attainment import NOT_ATTAINED, attained
+from nerm.certify.conjugates import conjugate_of_sum, conjugate_within, free_directions, parts_of
+from nerm.certify.feasibility import LOST, NO_CENTRE, lost, moved, repaired, separable, towards_centre
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.reach import coefficient_reach
+from nerm.certify.recovery import candidates, with_linear
+from nerm.certify.slack import DualPoint, Slack, doubt
+from nerm.errors import InvalidInputError
+from nerm.model.blocks import forces, given_weights
+from nerm.model.hypothesis import KernelHypothesis
+from nerm.model.value import ObjectiveValue
+from nerm.typing import Floats
+
+if TYPE_CHECKING:
+    from nerm.model.problem import Problem
+
+NOT_CONVEX = "the objective is not convex, so nothing bounds it from below"
+HIDDEN = "rounding may hide {:.1g} of it: centre and scale the columns of X, or regularise more"
+FEW_DIGITS = (
+    "in doubles this kernel keeps too few digits here: centre and scale the columns of X, or regularise more"
+)
+NOTHING = 1e-8  # of the objective of f = 0: an optimum below that counts as that much
+SECOND_LOOK = (
+    20_000_000  # rows times coefficients up to which unconvincing multipliers are replaced by recovered ones
+)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """primal >= optimum >= dual, recomputed by nerm.
+
+    Attributes
+    ----------
+    primal, dual : float
+        The objective at the hypothesis, and the lower bound on every hypothesis' objective.
+    scale : float
+        The objective of the zero hypothesis: what "zero" means for an optimum of 0.
+    reason : str
+        Why there is no bound, or why it may be loose, in words; empty where nothing stood in the way.
+    violation : float
+        By how much the hypothesis misses the worst of its constraints; one that misses any is no answer.
+    slack : float
+        What rounding may hide from primal and dual together, and what an atom of a user's own gets wrong
+        there: part of what is claimed.
+    saved : bool
+        Whether it comes from a file without rows, which nobody can check again.
+
+    For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet;
+    of w = 0 the certificate says that up to 1 could be gained:
+
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()).on([[1.0], [-1.0]], [1, -1], intercept=False)
+    >>> problem.certify([1.0])
+    Certificate(primal=0.25, dual=0.25, scale=1.0)
+    >>> print(problem.certify([0.0]))
+    primal 1, dual bound 0, relative gap 1.00e+00
+
+    """
+
+    primal: float
+    dual: float
+    scale: float = 0.0
+    reason: str = field(default="", repr=False)
+    violation: float = field(default=0.0, repr=False)
+    slack: float = field(default=0.0, repr=False)
+    saved: bool = field(default=False, repr=False, compare=False)
+
+    @property
+    def size(self) -> float:
+        """What the gap is relative to: `|primal|`, where that is not nothing beside `scale`."""
+        return max(abs(self.primal), NOTHING * self.scale)
+
+    @property
+    def gap(self) -> float:
+        """Primal - dual, the most that any hypothesis could gain."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """`(Gap + slack) / |primal|`; infinite if there is no bound, or if the hypothesis misses a constraint.
+
+        A primal below 1e-8 of `scale` counts as that much. A bound *above* the primal by more than 1e-8
+        contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing
+        either.
+        """
+        if (
+            self.violation
+            or not np.isfinite(self.gap)
+            or -self.gap > 1e-8 * max(abs(self.primal), abs(self.dual))
+        ):
+            return np.inf
+        claimed = max(self.gap + self.slack, 0.0)
+        return float(claimed / self.size) if self.size else 0.0 if claimed <= 0 else np.inf
+
+    def times(self, factor: float) -> Certificate:
+        """Return the certificate of the objective multiplied by a positive number."""
+        numbers = ("primal", "dual", "scale", "slack")
+        return replace(self, **{name: factor * getattr(self, name) for name in numbers})
+
+    def __add__(self, other: Certificate) -> Certificate:
+        """Return the certificate of the sum of two problems in variables of their own."""
+        reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
+        total = (self.primal + other.primal, self.dual + other.dual, self.scale + other.scale)
+        worst, slack, saved = (
+            max(self.violation, other.violation),
+            self.slack + other.slack,
+            self.saved or other.saved,
+        )
+        return Certificate(*total, reason, worst, slack, saved)
+
+    def __str__(self) -> str:
+        numbers = (
+            f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
+        )
+        missed = f"a constraint is missed by {self.violation:.2g}" if self.violation else ""
+        words = "; ".join(filter(None, (missed, self.reason, "as saved" if self.saved else "")))
+        return f"{numbers} ({words})" if words else numbers
+
+
+def certify(
+    problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None = None
+) -> Certificate:
+    """Return the certificate of a hypothesis, from multipliers of the given rows or, without any, from its scores."""
+    if multipliers is not None:
+        _check_shape(problem, multipliers)
+        multipliers = multipliers.merged(problem.rows, given_weights(problem))
+    return judge(problem, coef, intercept, multipliers)[1]
+
+
+def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
+    expected = (len(problem.blocks), problem.n), (len(problem.two_sided),)
+    if (multipliers.rows.shape, multipliers.thetas.shape) != expected:
+        must = f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}"
+        got = f"{multipliers.rows.shape} and {multipliers.thetas.shape}"
+        raise InvalidInputError(
+            must, got, "Pass those of a solution of a problem with the same terms and rows"
+        )
+
+
+def judge(
+    problem: Problem,
+    coef: Floats,
+    intercept: float,
+    multipliers: Multipliers | None,
+    tol: float | None = None,
+    *,
+    hasty: bool = False,
+) -> tuple[ObjectiveValue, Certificate, Multipliers | None]:
+    """Return the objective's value, the certificate, and the feasible multipliers behind its bound.
+
+    Everything speaks of the distinct rows. Given multipliers are taken at their word, except that with a
+    `tol` they fail to reach, a moderate problem is looked at once more from its scores: a solver can have
+    found the hypothesis without its multipliers. If this is to be `hasty`, the first bound will do.
+    """
+    value = problem.value(coef, intercept)
+    start = Certificate(value.total, -np.inf, problem.value_at_zero())
+    start = replace(start, violation=problem.violation(coef, intercept))
+    if not problem.is_convex:
+        return value, replace(start, reason=NOT_CONVEX), None
+    best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, hasty)
+    best = replace(best, slack=best.slack + doubt(problem, (coef, intercept), behind))
+    asked = _moderate(problem) and not problem.objective.constraints and not hasty
+    if best.relative_gap <= (tol or 0.0):
+        best = replace(best, reason="")
+    elif asked and not attained(problem, unpunished(problem)):
+        best = replace(best, reason=NOT_ATTAINED)
+    elif tol is not None and best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
+        best = replace(best, reason=HIDDEN.format(best.slack))
+    elif tol is not None and isinstance(problem.hypothesis, KernelHypothesis):
+        mu = sum(weight for weight, atom in parts_of(problem.regularizers) if isinstance(atom, SquaredL2))
+        if problem.hypothesis.blur(mu) > tol:
+            best = replace(best, reason="; ".join(filter(None, (best.reason, FEW_DIGITS))))
+    return value, best, behind
+
+
+def _best_bound(
+    problem: Problem,
+    best: Certificate,
+    hypothesis: tuple[Floats, float],
+    multipliers: Multipliers | None,
+    tol: float | None,
+    hasty: bool,
+) -> tuple[Certificate, Multipliers | None]:
+    """Return the certificate with the best bound from given multipliers or from a hypothesis, and what is behind it."""
+    wanted = np.inf if tol is None else best.primal - tol * best.size
+    behind, hidden, tried = (
+        None,
+        Slack(problem, *hypothesis),
+        [multipliers] if multipliers is not None else [],
+    )
+    if multipliers is not None:
+        if problem.region is not None:
+            multipliers = with_linear(problem, multipliers, hypothesis[0])
+        point = dual_point(problem, multipliers, wanted)
+        behind = point.multipliers
+        best = replace(best, dual=point.bound, reason=point.reason, slack=hidden.of(point))
+        enough = hasty and np.isfinite(point.bound)
+        if tol is None or best.relative_gap <= tol or not _moderate(problem) or enough:
+            return best, behind
+    for candidate in candidates(problem, *hypothesis):
+        point = dual_point(problem, candidate, wanted)
+        slack = hidden.of(point)
+        tried.append(candidate)
+        if point.bound - slack > best.dual - best.slack or not (best.reason or behind):
+            best = replace(best, dual=point.bound, reason=point.reason, slack=slack)
+            behind = point.multipliers
+        if hasty or (tol is not None and best.relative_gap <= tol):
+            return best, behind
+    reach = None if tol is None else coefficient_reach(problem, best.primal)
+    for candidate in tried if reach is not None else ():
+        point = dual_point(problem, candidate, wanted, reach)
+        slack = hidden.of(point)
+        if point.bound - slack > best.dual - best.slack:
+            best, behind = (
+                replace(best, dual=point.bound, reason=point.reason, slack=slack),
+                point.multipliers,
+            )
+    return best, behind
+
+
+def _moderate(problem: Problem) -> bool:
+    return problem.hypothesis.n * problem.hypothesis.size <= SECOND_LOOK
+
+
+def unpunished(problem: Problem) -> Floats:
+    """Return a basis, (d, k), of the directions of w that no regularizer punishes; for a kernel none is looked for."""
+    d = problem.hypothesis.size
+    return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
+
+
+def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
+    """Return the bound D of these multipliers after restoring their feasibility; -inf if that is impossible."""
+    return dual_point(problem, multipliers).bound
+
+
+def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
+    """Return by how much every hypothesis must exceed some limit C_k <= t_k, at least; positive only if none meets all.
+
+    With weights eta_k >= 0 of sum 1, max_k (C_k(f) - t_k) >= sum_k eta_k (C_k(f) - t_k), whose least value
+    over the linear constraints is bounded as that of any objective.
+    """
+    total = float(np.maximum(multipliers.limits, 0.0).sum())
+    if not total > 0:
+        return 0.0
+    shares = replace(multipliers, limits=multipliers.limits / total, linear=multipliers.linear / total)
+    return dual_bound(problem.weightless(), shares)
+
+
+def norms_asked_for(problem: Problem, coef: Floats, multipliers: Multipliers | None) -> list[Floats]:
+    """Return the vectors whose norms a judge will take on a problem without constraints: w, and q = sum c x / n."""
+    if multipliers is None:
+        return [coef]
+    feasible, _ = repaired(problem, multipliers, unpunished(problem))
+    return [coef] if feasible is None else [coef, _dual_vector(problem, feasible)]
+
+
+def _dual_vector(problem: Problem, feasible: Multipliers) -> Floats:
+    """Return sum c x / n."""
+    c = forces(problem, feasible.rows, feasible.thetas)
+    return np.asarray(problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor)
+
+
+def dual_point(
+    problem: Problem, multipliers: Multipliers, wanted: float = np.inf, reach: Floats | None = None
+) -> DualPoint:
+    """Return the bound of these multipliers after restoring their feasibility.
+
+    Where Omega* is infinite at their q they are drawn towards the centre until it is not; and if that does
+    not give the bound that is wanted, shifted until q is where Omega* is finite. A limit C <= t with
+    multiplier eta is a term of weight eta, and -eta t; linear constraints A w <= b with multipliers z make
+    Omega*(q - A'z) + b.z of Omega*(q). Where it is known how far coefficients `reach`, on a problem without
+    constraints, Omega* is taken within that.
+    """
+    if problem.limits:
+        weights = np.maximum(np.nan_to_num(multipliers.limits, posinf=0.0), 0.0)
+        offset = float(weights @ [c.bound for c in problem.limits]) * (1 + LOST)
+        point = dual_point(problem.relaxed(weights), multipliers, wanted + offset)
+        behind = None if point.multipliers is None else replace(point.multipliers, limits=weights)
+        return DualPoint(point.bound - offset, behind, point.reason)
+    parts, free, region = parts_of(problem.regularizers), unpunished(problem), problem.region
+    z = np.zeros(0) if region is None else region.signed(multipliers.linear)
+    pull = np.zeros(problem.hypothesis.size) if region is None else z @ region.matrix
+    feasible, reason = repaired(problem, multipliers, free, pull)
+    if feasible is None:
+        return DualPoint(-np.inf, None, reason)
+    if reason:  # they had to go to the centre, where nothing pulls
+        z, pull = 0.0 * z, 0.0 * pull
+
+    def bound(
+        at: Multipliers, omega: float, z: Floats, q: Floats, missed: float, reason: str = ""
+    ) -> DualPoint:
+        offset = 0.0 if region is None else float(z @ region.bound)
+        value = -separable(problem, at) - omega - offset - lost(problem, at)
+        return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, missed)
+
+    def pulled(at: Multipliers) -> Floats:
+        return _dual_vector(problem, at) - pull
+
+    q = pulled(feasible)
+    if not np.isfinite(q).all():
+        return DualPoint(-np.inf, None, "sum c x overflows")
+    if reach is not None:
+        return bound(feasible, conjugate_within(parts, q, reach), z, q, 0.0)._replace(within=reach)
+    rest = free @ (free.T @ q)  # what is left of it there is rounding
+    q, missed = q - rest, float(np.linalg.norm(rest))
+    omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
+    reason = reason or omega.reason
+    shrunk = towards_centre(problem, feasible, omega.shrink) if omega.shrink < 1 else feasible
+    if shrunk is None:
+        point = DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
+    else:
+        point = bound(shrunk, omega.value, omega.shrink * z, omega.shrink * q, omega.shrink * missed, reason)
+    if point.bound < wanted and omega.nearest is not None:
+        near = moved(problem, feasible, omega.nearest - q)
+        if near is not None:
+            missed = float(np.linalg.norm(pulled(near) - omega.nearest))
+            other = bound(near, omega.nearest_value, z, omega.nearest, missed)
+            point = max(point, other, key=lambda one: one.bound)
+    return point

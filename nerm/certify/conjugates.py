@@ -1,0 +1,245 @@
+"""The conjugate of a weighted sum of regularizers: what the certificate subtracts for Omega.
+
+Any split q = sum_j q_j gives Omega*(q) <= sum_j weight_j Omega_j*(q_j / weight_j), so a split that is not the
+best makes a bound loose and never wrong.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from nerm.atoms.regularizer import Norm, Regularizer, along_axes
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.typing import Floats
+
+Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights
+
+STEPS = 500  # of projected gradients on the split among norms
+ENOUGH, NEARLY = (
+    1e-10,
+    1e-6,
+)  # relative errors of a split that are not worth another look, and of one that is good
+LARGEST = 20_000  # coefficients up to which a split is asked of cvxpy
+MOST_FREE = 2_000  # coefficients up to which multipliers are fitted to directions without a regularizer
+
+
+class ConjugateValue(NamedTuple):
+    """What is known of Omega* at a multiple of q and near q.
+
+    Attributes
+    ----------
+    shrink : float
+        t in [0, 1], the largest one known with Omega*(t q) finite.
+    value : float
+        An upper bound on Omega*(t q).
+    nearest, nearest_value : array or None, and float
+        Where t < 1: a point close to q with a finite Omega*, and an upper bound on that.
+    reason : str
+        Why t < 1.
+
+    """
+
+    shrink: float
+    value: float
+    nearest: Floats | None = None
+    nearest_value: float = 0.0
+    reason: str = ""
+
+
+def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
+    """Return a weighted sum of regularizers as one of their parts, equal ones together, without those of weight 0."""
+    parts: Parts = []
+    for weight, omega in regularizers:
+        for share, atom in omega.parts():
+            known = [i for i, (_, other) in enumerate(parts) if other == atom]
+            if known:
+                parts[known[0]] = (parts[known[0]][0] + weight * share, atom)
+            elif weight * share > 0:
+                parts.append((weight * share, atom))
+    return parts
+
+
+def free_directions(parts: Parts, d: int) -> Floats:
+    """Return an orthonormal basis, (d, k), of the directions that none of the parts punishes; axes where possible."""
+    if not parts:
+        return np.eye(d) if d <= MOST_FREE else np.zeros((d, 0))
+    common = parts[0][1].free(d)
+    for _, atom in parts[1:]:
+        if common.shape[1]:
+            # what a direction of one space loses when it is projected on the other is 0 where both have it
+            other = atom.free(d)
+            _, values, vectors = np.linalg.svd(common - other @ (other.T @ common))
+            common = along_axes(common @ vectors[int((values > 1e-9).sum()) :].T)
+    return common
+
+
+def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], float]) -> ConjugateValue:
+    """Return an upper bound on Omega*(t q), with t = 1 if that can be had.
+
+    Omega is a weighted sum: its squares add up to (mu/2) ||w||^2, and the conjugate of a sum is the best
+    split of q among the parts::
+
+        Omega*(q) = min over q_j of  sum_j weight_j Omega_j*(q_j / weight_j) + ||q - sum_j q_j||^2 / (2 mu)
+
+    where mu = 0 asks for sum_j q_j = q. The norm of the square is given by `squared_norm`: that of a kernel's
+    function space, or the Euclidean one.
+    """
+    mu = sum(weight for weight, atom in parts if isinstance(atom, SquaredL2))
+    others = [(weight, atom) for weight, atom in parts if not isinstance(atom, SquaredL2)]
+    if not others:
+        square = squared_norm(q)
+        if mu > 0 or square == 0:
+            return ConjugateValue(1.0, square / (2 * mu) if mu > 0 else 0.0)
+        return ConjugateValue(
+            0.0, 0.0, np.zeros_like(q), 0.0, "no regularizer punishes anything, and sum c x is not 0"
+        )
+    if mu > 0:
+        return ConjugateValue(1.0, _with_square(others, mu, q))
+    return _without_square(others, q)
+
+
+def conjugate_within(parts: Parts, q: Floats, reach: Floats) -> float:
+    """Return an upper bound on the largest q.w - Omega(w) among all `|w_j| <= reach_j`.
+
+    Whatever is left of q when parts have taken their shares costs `|rest|.reach`, and the square takes what
+    costs less.
+    """
+    mu = sum(weight for weight, atom in parts if isinstance(atom, SquaredL2))
+    others = [(weight, atom) for weight, atom in parts if not isinstance(atom, SquaredL2)]
+    shares = _split(others, mu, q) if others else []
+    pairs = [_inside(part, share) for part, share in zip(others, shares, strict=True)]
+    rest = q - sum((share for share, _ in pairs), start=np.zeros_like(q))
+    square = np.clip(rest, -mu * reach, mu * reach)
+    squared = float(square @ square) / (2 * mu) if mu > 0 else 0.0
+    return sum((value for _, value in pairs), start=squared) + float(np.abs(rest - square) @ reach)
+
+
+def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
+    """Return a share without what its part does not punish and where its conjugate is finite, and that conjugate."""
+    weight, atom = part
+    share = _punished(part, share)
+    share = atom.reach(share / weight) * share
+    return share, weight * atom.conjugate(share / weight)
+
+
+def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
+    """Return a share without what its part does not punish."""
+    free = part[1].free(len(share))
+    return share - free @ (free.T @ share)
+
+
+def _with_square(parts: Parts, mu: float, q: Floats) -> float:
+    """Return an upper bound on the conjugate of (mu/2) ||.||^2 + parts: any shares inside their domains give one."""
+
+    def bound(shares: list[Floats]) -> float:
+        pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
+        rest = q - sum(share for share, _ in pairs)
+        return sum(value for _, value in pairs) + float(rest @ rest) / (2 * mu)
+
+    def reached(shares: list[Floats]) -> float:
+        z = (q - sum(shares)) / mu
+        return float(q @ z) - 0.5 * mu * float(z @ z) - sum(weight * atom.value(z) for weight, atom in parts)
+
+    shares = _split(parts, mu, q)
+    value = bound(shares)
+    if len(parts) > 1 and value - reached(shares) > ENOUGH * value and len(q) <= LARGEST:
+        from nerm.atoms.small_programs import split
+
+        value = min(value, bound(split(parts, q, mu)))
+    return value
+
+
+def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
+    """Return the conjugate of a sum without a square: shares that add up to t q, and those nearest to q."""
+    found = _along(parts, _split(parts, 0.0, q), q)
+    settled = len(parts) == 1 or (
+        found.shrink > 1 - ENOUGH and all(isinstance(atom, Norm) for _, atom in parts)
+    )
+    if settled or len(q) > LARGEST:
+        return found
+    from nerm.atoms.small_programs import split
+
+    exact = _along(parts, split(parts, q), q)
+    if exact.shrink > 1 - NEARLY:
+        return exact
+    # q is out of reach of the parts: what is nearest to it comes from a bit of a square, the longest t q from
+    # the ball
+    near, along = _along(parts, split(parts, q, 1e-3), q), _along(parts, split(parts, q, None), q)
+    best = max(found, exact, near, along, key=lambda one: one.shrink)
+    return best._replace(nearest=near.nearest, nearest_value=near.nearest_value)
+
+
+def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
+    """Return the bound from some shares: brought into their domains they give `nearest`, and with the rest t q."""
+    pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
+    inside = [share for share, _ in pairs]
+    t, best = 0.0, shares
+    outside = [_punished(part, share) for part, share in zip(parts, shares, strict=True)]
+    for full in chain(_completed(parts, inside, q), _completed(parts, outside, q)):
+        reach = min(atom.reach(share / weight) for (weight, atom), share in zip(parts, full, strict=True))
+        if reach > t:
+            t, best = reach, full
+        if t == 1:
+            break
+    if t == 0:
+        value, reason = 0.0, "the regularizers' conjugate is infinite at every multiple of sum c x"
+    else:
+        rows = zip(parts, best, strict=True)
+        value = sum(weight * atom.conjugate(t * share / weight) for (weight, atom), share in rows)
+        reason = (
+            "" if t > 0.5 else f"sum c x had to shrink to {t:.1g} of itself for the regularizers' conjugate"
+        )
+    nearest = sum(inside, start=np.zeros_like(q)) if t < 1 else None
+    return ConjugateValue(t, value, nearest, sum(value for _, value in pairs), reason)
+
+
+def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[Floats]]:
+    """Yield shares that add up to q: what is left goes to one part, or to each in the directions that it punishes."""
+    rest = q - sum(shares)
+    for j in range(len(parts)):
+        yield [share + rest if i == j else share for i, share in enumerate(shares)]
+    free = [atom.free(len(rest)) for _, atom in parts]
+    if sum(basis.shape[1] > 0 for basis in free) > 1:
+        projectors = [np.eye(len(rest)) - basis @ basis.T for basis in free]
+        common = np.linalg.lstsq(sum(projectors), rest, rcond=1e-10)[0]
+        yield [share + projector @ common for share, projector in zip(shares, projectors, strict=True)]
+
+
+def _split(parts: Parts, mu: float, q: Floats) -> list[Floats]:
+    """Return shares of q; for one part the best, for several norms nearly so, else none."""
+    if len(parts) == 1:
+        (weight, atom), scale = parts[0], mu or 1e-3
+        if mu == 0 and np.isfinite(atom.conjugate(q / weight)):
+            return [q]
+        return [q - scale * atom.prox(q / scale, weight / scale)]
+    if any(atom.numeric or not isinstance(atom, Norm) for _, atom in parts):
+        return [np.zeros_like(q) for _ in parts]
+    return _projected([(weight, atom) for weight, atom in parts if isinstance(atom, Norm)], q)
+
+
+def _projected(norms: list[tuple[float, Norm]], q: Floats) -> list[Floats]:
+    """Return the shares of the projection of q on the sum of the balls { weight * dual unit ball }.
+
+    By accelerated projected gradient on 1/2 ||q - sum_j q_j||^2, q_j in its own ball (the projection is v -
+    prox(v)), after a first sweep that is already exact for l1 followed by group l2.
+    """
+    shares, rest = [np.zeros_like(q) for _ in norms], q
+    for j in sorted(range(len(norms)), key=lambda j: norms[j][1].name != "l1"):
+        left = norms[j][1].prox(rest, norms[j][0])
+        shares[j], rest = rest - left, left
+    ahead, momentum, size = shares, 1.0, float(np.linalg.norm(q))
+    for _ in range(STEPS):
+        open_part = (q - sum(ahead)) / len(norms)
+        pushed = [share + open_part for share in ahead]
+        new = [v - norm.prox(v, weight) for v, (weight, norm) in zip(pushed, norms, strict=True)]
+        moves = [n - s for n, s in zip(new, shares, strict=True)]
+        uphill = sum(float(open_part @ move) for move in moves) < 0
+        following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+        push = 0.0 if uphill else (momentum - 1) / following
+        ahead = [n + push * move for n, move in zip(new, moves, strict=True)]
+        shares, momentum = new, following
+        if max(float(np.linalg.norm(move)) for move in moves) <= 1e-15 * size:
+            break
+    return shares

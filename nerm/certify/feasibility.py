@@ -1,0 +1,287 @@
+"""Multipliers made feasible: inside their domains, and with sum c = 0 where the intercept is free.
+
+What a solver returns is only nearly so, and a bound holds for feasible multipliers alone. Nothing here can
+make a bound wrong, only loose: what cannot be brought into place is mixed with the centre (`towards_centre`),
+or there is no bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nerm.certify.multipliers import Multipliers
+from nerm.model.blocks import Block, forces, scaled_weights, shares, weigh
+from nerm.model.hypothesis import LinearHypothesis
+from nerm.typing import Bools, Floats
+
+if TYPE_CHECKING:
+    from nerm.model.problem import Problem
+
+
+STEPS = 40  # of least squares
+MOST_WORK = 2e10  # rows times squared directions up to which multipliers are fitted to those
+PATIENCE = 3  # steps that may fail to bring the conditions nearer
+MOST_MOVED = 2_000_000  # rows times coefficients up to which multipliers are moved to another sum c x
+ROUNDING = 1e-11  # of a sum, relative to the size of its summands: what counts as 0
+LOST = 1e-15  # of the parts of c_i: what adding them up may lose. Forces of 1e20 that cancel leave nothing of a risk's
+NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
+
+
+def repaired(
+    problem: Problem, multipliers: Multipliers, free: Floats, pull: Floats | None = None
+) -> tuple[Multipliers | None, str]:
+    """Return the multipliers in their domains, with sum c = 0 and sum c x = 0 in the free directions; and what failed.
+
+    None if that cannot be had. `free`, (d, k), spans the directions that no regularizer punishes; if linear
+    constraints pull at w there, sum c x / n answers them instead of being 0.
+    """
+    thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
+    inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
+    if problem.hypothesis.n * free.shape[1] ** 2 > MOST_WORK:
+        reason = (
+            f"{problem.hypothesis.n} rows and {free.shape[1]} directions without a regularizer are too many"
+        )
+    elif free.shape[1]:
+        conditions = Conditions.of(problem, free)
+        target = np.zeros(free.shape[1]) if pull is None else problem.divisor * (free.T @ pull)
+        reason = _in_words(free, conditions.settle(problem, inside, target))
+    else:
+        balanced = not problem.intercept or _balance(problem, inside)
+        reason = "" if balanced else _in_words(free, np.array([True]))
+    if not reason:
+        return inside, ""
+    centre = towards_centre(problem, inside, 0.0)
+    return centre, reason if centre else f"{reason}; {NO_CENTRE}"
+
+
+def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
+    """Return multipliers with sum c x / n moved by this, in their domains and with sum c = 0; None if they cannot."""
+    if problem.is_kernel or not by.any() or len(by) * problem.hypothesis.n > MOST_MOVED:
+        return None
+    conditions = Conditions.of(problem, np.eye(len(by)))
+    copy = replace(multipliers, rows=multipliers.rows.copy())
+    c = forces(problem, copy.rows, copy.thetas)
+    target = problem.hypothesis.adjoint(c, balanced=problem.intercept) + problem.divisor * by
+    return None if conditions.settle(problem, copy, target).any() else copy
+
+
+def separable(problem: Problem, multipliers: Multipliers) -> float:
+    """Return the part of -D that is a sum over rows: (1/n) sum of weight * atom*(-multiplier)."""
+    weights = scaled_weights(problem, multipliers.thetas)
+    rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
+    return sum((weigh(w, block.atom.conjugate(-row)) for w, block, row in rows), start=0.0) / problem.divisor
+
+
+def lost(problem: Problem, multipliers: Multipliers) -> float:
+    """Return what rounding may hide from D: a share of those parts of c_i that cancel within their row."""
+    weights = scaled_weights(problem, multipliers.thetas)
+    rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
+    moments = np.stack([w * block.targets * row for w, block, row in rows])
+    return LOST * float(np.sum(np.abs(moments).sum(axis=0) - np.abs(moments.sum(axis=0)))) / problem.divisor
+
+
+def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
+    """Return the multipliers inside their domains, in memory of their own."""
+    rows = zip(problem.blocks, multipliers.rows, strict=True)
+    return replace(multipliers, rows=np.stack([np.clip(row, *block.domain) for block, row in rows]))
+
+
+def _balance(problem: Problem, multipliers: Multipliers) -> bool:
+    """Shift multipliers inside their domains, in place, until sum c = 0 up to rounding; False if there is no room.
+
+    Multipliers away from both ends of their domain move first: they sit at kinks or in smooth pieces, where a
+    shift costs nothing to first order.
+    """
+    blocks, rows = problem.blocks, multipliers.rows
+    weights = scaled_weights(problem, multipliers.thetas)
+    pulls = [w * block.targets for w, block in zip(weights, blocks, strict=True)]
+    for room_of in (_interior_room, _room, _room):
+        excess, size = _excess(pulls, rows)
+        if abs(excess) <= 1e-15 * size:
+            return True
+        # Lower the sum: multipliers with positive coefficient go down, the others up.
+        directions = [-np.sign(excess) * np.sign(a) for a in pulls]
+        rooms = [room_of(block, row, d) for block, row, d in zip(blocks, rows, directions, strict=True)]
+        capacity = sum(weigh(np.abs(a), room) for a, room in zip(pulls, rooms, strict=True))
+        if capacity <= 0:
+            continue
+        share = min(1.0, abs(excess) / capacity)
+        for row, direction, room in zip(rows, directions, rooms, strict=True):
+            row += share * direction * room
+    excess, size = _excess(pulls, rows)
+    return abs(excess) <= ROUNDING * size
+
+
+def _excess(pulls: list[Floats], rows: Floats) -> tuple[float, float]:
+    """Return sum c, and the size that its rounding is relative to."""
+    moments = np.stack(pulls) * rows
+    return float(moments.sum()), float(_sizes(moments).sum())
+
+
+def _room(block: Block, row: Floats, direction: Floats) -> Floats:
+    """Return how far each multiplier can go in its direction; where there is no end, as far as its own size."""
+    low, high = block.domain
+    room = np.where(direction > 0, high - row, row - low)
+    return np.where(np.isfinite(room), np.maximum(room, 0.0), 1.0 + np.abs(row))
+
+
+def _interior_room(block: Block, row: Floats, direction: Floats) -> Floats:
+    """Return the distance to the nearer end of the domain, so that multipliers at an end stay there."""
+    return np.minimum(_room(block, row, direction), _room(block, row, -direction))
+
+
+def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
+    """Return the point at fraction t of the way from the centre (c = 0) to these multipliers, so that c becomes t c.
+
+    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2. The bound is concave in (alpha, theta beta^+,
+    (1 - theta) beta^-, theta), so the products are what is mixed. None if 0 is no multiplier of a block
+    alone.
+    """
+    alone = [block for block in problem.blocks if block.side == 0]
+    if any(not block.domain[0] <= 0 <= block.domain[1] for block in alone):
+        return None
+    thetas = 0.5 + t * (multipliers.thetas - 0.5)
+    old, new = shares(problem.blocks, multipliers.thetas), shares(problem.blocks, thetas)
+    rows = t * multipliers.rows
+    for j, block in enumerate(problem.blocks):
+        if block.side and new[j] > 0:
+            rest = (1 - t) * 0.5 * float(np.clip(0.0, *block.domain))
+            rows[j] = (t * old[j] * multipliers.rows[j] + rest) / new[j]
+        elif block.side:
+            rows[j] = multipliers.rows[j]
+    return _clipped(problem, Multipliers(rows, thetas))  # rounding can take a mixture out of its domain
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """sum_i c_i F_i = target, F_i = N'x_i: what directions N that no regularizer punishes ask for; sum c = 0 besides.
+
+    A sum counts as its target within ROUNDING of the size of its summands before they cancel. Then the
+    multipliers are feasible without any error for rows x_i that differ from the given ones by that fraction
+    of each entry; and what the bound may be wrong by at a hypothesis w is this fraction of sum_ij `|c_i x_ij
+    w_j|` / n.
+    """
+
+    features: Any  # F, (m, k), dense or sparse
+    sizes: Any  # |X| |N|
+    intercept: bool
+
+    @classmethod
+    def of(cls, problem: Problem, directions: Floats) -> Conditions:
+        """Return the conditions of a linear problem in these directions, (d, k), of w."""
+        assert isinstance(problem.hypothesis, LinearHypothesis)
+        X = problem.hypothesis.features(balanced=problem.intercept)
+        axes = np.flatnonzero(directions.any(axis=1))
+        if np.array_equal(directions[axes], np.eye(directions.shape[1])):  # axes, in their order
+            F = X if len(axes) == X.shape[1] else X[:, axes]
+            return cls(F, abs(F), problem.intercept)
+        return cls(X @ directions, abs(X) @ np.abs(directions), problem.intercept)
+
+    def add_up(self, features: Any, c: Floats) -> Floats:
+        """Return sum_i c_i F_i, and sum c after it where the intercept is free."""
+        sums = np.asarray(features.T @ c).ravel()
+        return np.append(sums, c.sum()) if self.intercept else sums
+
+    def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
+        """Shift multipliers inside their domains, in place, until all conditions hold; return which still fail.
+
+        Steps of weighted least squares, short where there is little room: first those move that are away from
+        both ends of their domain, where a shift costs nothing to first order, then all that have room.
+        """
+        weights = scaled_weights(problem, multipliers.thetas)
+        pulls = np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
+        target = np.append(target, 0.0) if self.intercept else target
+        missing, size = self._missing(pulls, multipliers.rows, target)
+        best, least = multipliers.rows.copy(), _worst(missing, size)
+        for at_ends in (False, True):
+            failed = 0
+            while failed < PATIENCE and least > 1e-15:
+                self._step(problem.blocks, pulls, multipliers.rows, missing, at_ends)
+                missing, size = self._missing(pulls, multipliers.rows, target)
+                failed = 0 if _worst(missing, size) < 0.9 * least else failed + 1
+                if _worst(missing, size) < least:
+                    best, least = multipliers.rows.copy(), _worst(missing, size)
+            multipliers.rows[:] = best
+            missing, size = self._missing(pulls, best, target)
+        return np.abs(missing) > ROUNDING * size
+
+    def _missing(self, pulls: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
+        """Return what the sums lack of their targets, and the sizes of their summands."""
+        moments = pulls * rows
+        missing = target - self.add_up(self.features, moments.sum(axis=0))
+        return missing, self.add_up(self.sizes, _sizes(moments)) + np.abs(target)
+
+    def _step(
+        self, blocks: tuple[Block, ...], pulls: Floats, rows: Floats, missing: Floats, at_ends: bool
+    ) -> None:
+        """Move the multipliers by the weighted least squares step to all conditions, as far as there is room."""
+        pairs = list(zip(blocks, rows, strict=True))
+        both = [
+            np.stack([_room(block, row, np.full(len(row), way)) for block, row in pairs])
+            for way in (1.0, -1.0)
+        ]
+        room = np.maximum(*both) if at_ends else np.minimum(*both)
+        for _ in range(
+            STEPS
+        ):  # one that could go less than half of its way stays, and the others do without it
+            shift = self._shift(pulls, room, missing)
+            stuck = np.where(shift > 0, *both) < 0.5 * np.abs(shift)
+            if not stuck.any():
+                break
+            room = np.where(stuck, 0.0, room)
+        room = np.where(shift > 0, *both)
+        shift = np.where(room > 0, shift, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            longest = float(np.nanmax(np.abs(shift) / room, initial=0.0))
+        rows += min(1.0, 0.99 / max(longest, 1e-300)) * shift
+        for block, row in zip(blocks, rows, strict=True):
+            np.clip(row, *block.domain, out=row)
+
+    def _shift(self, pulls: Floats, room: Floats, missing: Floats) -> Floats:
+        """Return the shift that makes up for what is missing and is the shortest in units of the room."""
+        gains = ((pulls * room) ** 2).sum(axis=0)
+        F = self.features
+        weighted = F.multiply(gains[:, None]).tocsr() if hasattr(F, "multiply") else F * gains[:, None]
+        M = F.T @ weighted
+        M = np.asarray(M.toarray() if hasattr(M, "toarray") else M)
+        if self.intercept:
+            edge = self.add_up(F, gains)
+            M = np.block([[M, edge[:-1, None]], [edge[None, :]]])
+        scale = np.sqrt(np.diag(M))
+        scale[scale == 0] = 1.0
+        values, vectors = np.linalg.eigh(M / scale[:, None] / scale)
+        kept = values > 1e-14 * max(values[-1], 1e-300)
+        inverse = vectors[:, kept] @ ((vectors[:, kept].T @ (missing / scale)) / values[kept]) / scale
+        k = F.shape[1]
+        along = np.asarray(F @ inverse[:k]).ravel() + inverse[k:].sum()
+        shift: Floats = pulls * room**2 * along
+        return shift
+
+
+def _sizes(moments: Floats) -> Floats:
+    """Return |c_i|, and of the parts that cancel within a row only what they leave by rounding."""
+    return np.asarray(np.abs(moments.sum(axis=0)) + LOST / ROUNDING * np.abs(moments).sum(axis=0))
+
+
+def _worst(missing: Floats, size: Floats) -> float:
+    """Return the largest sum that is missing, relative to its size."""
+    return float(np.max(np.abs(missing) / np.where(size > 0, size, 1.0), initial=0.0))
+
+
+def _in_words(free: Floats, failing: Bools) -> str:
+    """Say which conditions failed; nothing if none did."""
+    k = free.shape[1]
+    columns = np.flatnonzero(np.abs(free[:, failing[:k]]).max(axis=1, initial=0.0) > 1e-9).tolist()
+    what = []
+    if failing[k:].any():
+        what.append("sum c = 0")
+    if columns:
+        names = ", ".join(map(str, columns[:5])) + (
+            f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+        )
+        which = f"column {names}" if len(columns) == 1 else f"columns {names}"
+        what.append(f"sum c x = 0 in the direction of {which}, which no regularizer punishes")
+    return f"the multipliers cannot be brought to {' and '.join(what)}" if what else ""

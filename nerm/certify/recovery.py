@@ -1,0 +1,232 @@
+"""Multipliers from less: from one force a sample (what a cvxpy model returns), or from the hypothesis alone.
+
+numpy only, like the certificate that uses it. Whatever is found here is made exactly feasible there, so
+nothing in this module can make a bound wrong, only loose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nerm.atoms import numeric
+from nerm.certify.multipliers import Multipliers
+from nerm.model.blocks import Block, forces, shares
+from nerm.model.constraints import nonnegative_least_squares
+from nerm.typing import Floats
+
+if TYPE_CHECKING:
+    from nerm.model.problem import Problem
+
+WIDENINGS = (1e-9, 1e-7, 1e-5, 1e-3)  # how near a kink a margin must be for its multiplier to count as free
+ITERATIONS = 1000
+
+
+def multipliers_from_forces(problem: Problem, c: Floats, thetas: Floats) -> Multipliers:
+    """Split the force c_i of every sample into the multipliers of its terms, in the best way at fixed theta.
+
+    The best split of c_i has all multipliers at one common score: the f_i where the (monotone) total of the
+    subgradients passes c_i. It is found by bisection, and where it jumps over c_i, at a kink, the multipliers
+    are mixed from both sides.
+    """
+    thetas = np.clip(np.nan_to_num(thetas, nan=0.5), 0.0, 1.0)
+    c = np.nan_to_num(c)
+
+    def missing(scores: Floats) -> Floats:
+        return c - forces(problem, multipliers_at(problem.blocks, scores), thetas)
+
+    low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(len(c))))
+    rows_low, rows_high = multipliers_at(problem.blocks, low), multipliers_at(problem.blocks, high)
+    force_low, force_high = forces(problem, rows_low, thetas), forces(problem, rows_high, thetas)
+    span = force_low - force_high
+    share = np.clip(np.divide(c - force_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
+    return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
+
+
+def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
+    """Return the middle of every interval of multipliers at given scores, finite even where a slope overflows."""
+    rows = []
+    for block in blocks:
+        low, high = block.atom.subgradient(block.targets * scores)
+        rows.append(np.nan_to_num(-0.5 * (low + high), nan=1e150, posinf=1e150, neginf=-1e150))
+    return np.stack(rows)
+
+
+def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Multipliers]:
+    """Yield multipliers found from the scores alone, for the certificate to take the best of.
+
+    At smooth points they are the derivatives. Near a kink any point of the subgradient interval will do, and
+    at C+ = C- any theta: that freedom is used to bring q = (1/n) sum c_i x_i to the subgradients of Omega at
+    w and sum c to 0. How near is near depends on how exact the hypothesis is, so a few widths are tried.
+    """
+    scores = problem.hypothesis.scores(coef, intercept)
+    limits = _limits_at(problem, coef, scores)
+    relaxed = problem.relaxed(limits) if problem.limits else problem
+    for width in WIDENINGS:
+        found = _IntervalLeastSquares(relaxed, coef, scores, width).run()
+        yield with_linear(problem, replace(found, limits=limits), coef)
+
+
+def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Multipliers:
+    """Return the multipliers with those of the linear constraints, found from q where they are not known."""
+    region = problem.region
+    if region is None or len(multipliers.linear) == len(region.bound):
+        return multipliers
+    relaxed = problem.relaxed(multipliers.limits) if problem.limits else problem
+    q = problem.hypothesis.adjoint(forces(relaxed, multipliers.rows, multipliers.thetas)) / problem.divisor
+    rest = q - np.clip(q, *_regularizer_interval(replace(problem, region=None), coef))
+    return replace(multipliers, linear=region.multipliers(coef, rest))
+
+
+def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
+    """Return the weights of the limits with which the middle multipliers pull q nearest to the subgradients of Omega.
+
+    Nonnegative least squares in the two sides of every limit that is tight.
+    """
+    if not problem.limits:
+        return np.zeros(0)
+    bounds = np.array([limit.bound for limit in problem.limits])
+    tight = problem.limited(scores) >= bounds - 1e-5 * np.maximum(bounds, 1.0)
+    first, pulls, owners = len(problem.objective.terms), [], []
+    rows = multipliers_at(problem.blocks, scores)
+
+    def pull(c: Floats) -> Floats:
+        return (
+            np.append(problem.hypothesis.adjoint(c), c.sum() if problem.intercept else 0.0) / problem.divisor
+        )
+
+    for block, row in zip(problem.blocks, rows, strict=True):
+        if block.term >= first and tight[block.term - first]:
+            pulls.append(pull(block.weights * block.targets * row))
+            owners.append(block.term - first)
+    weights = np.zeros(len(bounds))
+    if pulls:
+        q = pull(forces(problem, rows, np.full(len(problem.two_sided), 0.5)))
+        low, high = _regularizer_interval(problem, coef)
+        rest = np.append(np.clip(q[:-1], low, high), 0.0) - q
+        np.add.at(weights, owners, nonnegative_least_squares(np.column_stack(pulls), rest))
+    return weights
+
+
+class _IntervalLeastSquares:
+    """Least squares in intervals: q near the subgradients of Omega at w, sum c near 0, multipliers near the scores.
+
+    The unknowns are the multipliers (one row a block) and the thetas of tied terms; c is linear in the first,
+    and in the second at fixed multipliers.
+    """
+
+    def __init__(self, problem: Problem, coef: Floats, scores: Floats, width: float) -> None:
+        self.problem = problem
+        self.thetas, self.tied = _thetas(problem, scores, width)
+        blocks = list(zip(problem.factors, problem.blocks, strict=True))
+        self.force = np.stack(
+            [factor * block.weights * block.targets for factor, block in blocks]
+        )  # without theta
+        self.low, self.high = _intervals(problem.blocks, scores, width)
+        self.target_low, self.target_high = _regularizer_interval(problem, coef)
+        # the mean of c is measured in the units of q
+        self.balance = (
+            max(float(np.mean(problem.hypothesis.squared_row_norms())), 1e-300) if problem.intercept else 0.0
+        )
+
+    def pulls(self, thetas: Floats) -> Floats:
+        """Return what a unit of each multiplier adds to its force."""
+        return shares(self.problem.blocks, thetas)[:, None] * self.force
+
+    def mean(self, c: Floats) -> float:
+        """Return the mean of c over all rows, which is 0 at an optimum with a free intercept."""
+        return float(c.sum()) / self.problem.divisor
+
+    def slope(self, c: Floats) -> Floats:
+        """Return the gradient of the misfit with respect to c."""
+        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+        rest = q - np.clip(q, self.target_low, self.target_high)
+        return (self.problem.hypothesis.scores(rest) + self.balance * self.mean(c)) / self.problem.divisor
+
+    def curvature(self, c: Floats) -> float:
+        """Return the second derivative of the misfit along a direction c, an upper bound where it is clipped."""
+        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+        return self.problem.hypothesis.squared_norm(q) + self.balance * self.mean(c) ** 2
+
+    def run(self) -> Multipliers:
+        """Minimise by accelerated projected gradient, restarted where the momentum points uphill."""
+        rows, thetas = 0.5 * (self.low + self.high), self.thetas
+        a = self.pulls(thetas)
+        free = (self.high > self.low) & (self.force != 0)
+        if not free.any() and not self.tied.any():
+            return Multipliers(rows, thetas)
+        parts = 1 + int(self.tied.sum())
+        curvature = self._largest_curvature(a, free)
+        if curvature <= 1e-200:  # nothing that is free moves q
+            return Multipliers(rows, thetas)
+        step = 1.0 / (parts * curvature)
+        bends = [self.curvature(g) for g in self._theta_forces(rows)]
+        theta_steps = np.array([1.0 / (parts * bend) if bend > 1e-200 else 0.0 for bend in bends])
+        ahead, ahead_thetas, momentum = rows, thetas, 1.0
+        for _ in range(ITERATIONS):
+            a = self.pulls(ahead_thetas)
+            slope = self.slope((a * ahead).sum(axis=0))
+            new = np.where(free, np.clip(ahead - step * a * slope, self.low, self.high), rows)
+            gradient = self._theta_forces(ahead) @ slope
+            new_thetas = np.where(self.tied, np.clip(ahead_thetas - theta_steps * gradient, 0.0, 1.0), thetas)
+            uphill = float(np.vdot(a * slope, new - rows)) + float(gradient @ (new_thetas - thetas)) > 0
+            following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+            push = 0.0 if uphill else (momentum - 1) / following
+            ahead, ahead_thetas = (
+                new + push * (new - rows),
+                np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0),
+            )
+            moved = max(float(np.abs(new - rows).max()), float(np.abs(new_thetas - thetas).max(initial=0.0)))
+            rows, thetas, momentum = new, new_thetas, following
+            if moved <= 1e-13:
+                break
+        return Multipliers(rows, thetas)
+
+    def _theta_forces(self, rows: Floats) -> Floats:
+        """Return the derivative of c with respect to each theta."""
+        sides = Multipliers(self.force * rows, self.thetas)
+        return sides.betas_plus - sides.betas_minus
+
+    def _largest_curvature(self, a: Floats, free: Floats) -> float:
+        """Return an upper estimate of the curvature of the misfit in the multipliers, by power iterations."""
+        direction = np.where(free, a + 0.01 * np.resize([1.0, -1.0, 0.5], a.shape), 0.0)
+        size = 1e-300
+        for _ in range(30):
+            direction = direction / max(float(np.linalg.norm(direction)), 1e-300)
+            c = (a * direction).sum(axis=0)
+            q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+            slope = (self.problem.hypothesis.scores(q) + self.balance * self.mean(c)) / self.problem.divisor
+            direction = np.where(free, a * slope, 0.0)
+            size = max(float(np.linalg.norm(direction)), 1e-300)
+        return 1.1 * size
+
+
+def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Floats]:
+    """Return theta for each term, 1 or 0 where one side is larger, and where the sides tie."""
+    sides = np.array([b.total(scores) / problem.divisor for b in problem.blocks if b.side]).reshape(-1, 2)
+    tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
+    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (problem.two_sided > 0)
+
+
+def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:
+    """Return the box of subgradients of the weighted regularizers at w, and of bounds on single coefficients."""
+    low, high = np.zeros(len(coef)), np.zeros(len(coef))
+    for weight, omega in problem.regularizers:
+        below, above = omega.subgradient(coef)
+        low, high = low + weight * below, high + weight * above
+    return (low, high) if problem.region is None else problem.region.extended(coef, low, high)
+
+
+def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:
+    """Return the multipliers that occur at margins within `width` of the given ones."""
+    low, high = [], []
+    for block in blocks:
+        margins = block.targets * scores
+        below = block.atom.subgradient(margins - width)[0]
+        above = block.atom.subgradient(margins + width)[1]
+        low.append(np.maximum(-above, block.domain[0]))
+        high.append(np.minimum(-below, block.domain[1]))
+    return np.nan_to_num(np.stack(low)), np.nan_to_num(np.stack(high))

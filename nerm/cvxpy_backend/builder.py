@@ -1,0 +1,200 @@
+"""The generic builder: any objective on any data as one cvxpy problem, and its answer read back.
+
+The scores are a variable f tied by the equality f = X w + b. This keeps every atom's argument free of cvxpy's
+interval propagation, which from 1.9.0 on turns inf - inf into 0, and with it come wrong bounds and wrong
+"optimal" answers from solvers that take variable bounds; and the equality's dual is the force c_i of every
+sample, from which all multipliers follow. All weights are Parameters and the problem is DPP: a path over eta
+compiles once.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from nerm.atoms.regularizer import Regularizer
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.recovery import multipliers_from_forces
+from nerm.model.blocks import Block
+from nerm.model.constraints import Polyhedron
+from nerm.model.hypothesis import KernelHypothesis, far_offset
+from nerm.model.objective import Risk
+from nerm.model.problem import Problem
+from nerm.rounding import unshifted
+from nerm.typing import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A cvxpy problem together with the pieces by which it is steered and read.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+    coef, intercept : cvxpy.Variable
+        The intercept is None where there is none.
+    tie : cvxpy.Constraint
+        f == X w + b, whose dual holds the forces on the scores.
+    weights : tuple of cvxpy.Parameter
+        The weight of each term of the objective, in its order.
+    sides : list of pairs of cvxpy.Constraint
+        C+ <= t and C- <= t of each neutrality term of two sides, those of limits last.
+    limits : list of tuples of cvxpy.Constraint
+        Each limit as one or two of them.
+    linear : tuple of cvxpy.Constraint
+        A w <= b and E w == e, as far as there are some.
+    recover : array or None
+        What turns the variable into kernel coefficients.
+    offset : array
+        By how much the columns were shifted.
+
+    """
+
+    problem: cp.Problem
+    coef: cp.Variable
+    intercept: cp.Variable | None
+    tie: cp.Constraint
+    weights: tuple[cp.Parameter, ...]
+    sides: list[tuple[cp.Constraint, ...]]
+    limits: list[tuple[cp.Constraint, ...]]
+    linear: tuple[cp.Constraint, ...]
+    recover: Floats | None
+    offset: Floats
+
+    def set_weights(self, problem: Problem, scale: float = 1.0) -> None:
+        """Take the weights of a problem with the same terms and data, times a positive number."""
+        for parameter, weighted in zip(self.weights, problem.objective.terms, strict=True):
+            parameter.value = scale * weighted.weight
+
+    def hypothesis(self) -> tuple[Floats, float] | None:
+        """Return (coef, intercept) as they stand in the variables; None if the solver left nothing finite."""
+        if self.coef.value is None or (self.intercept is not None and self.intercept.value is None):
+            return None
+        w = np.atleast_1d(np.asarray(self.coef.value, dtype=float))
+        b = 0.0 if self.intercept is None else float(np.asarray(self.intercept.value).reshape(()))
+        if not (np.isfinite(w).all() and np.isfinite(b)):
+            return None
+        if self.offset.any():
+            return unshifted(w, b, self.offset)
+        return (w if self.recover is None else self.recover @ w), b
+
+    def multipliers(self, problem: Problem, scale: float = 1.0) -> Multipliers | None:
+        """Return the multipliers behind the duals of the solved model, as scaled; None if the solver gave none."""
+        forces = self.tie.dual_value
+        if forces is None or not np.isfinite(forces).all():
+            return None
+        thetas = np.array([_share(plus.dual_value, minus.dual_value) for plus, minus in self.sides])
+        weights = (
+            np.array([sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits]) / scale
+        )
+        # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
+        c = problem.divisor * np.asarray(forces, dtype=float).ravel() / scale
+        found = multipliers_from_forces(problem.relaxed(weights), c, thetas)
+        return replace(found, limits=weights, linear=self._linear(problem) / scale)
+
+    def _linear(self, problem: Problem) -> Floats:
+        """Return the duals of the linear constraints, in the order of the problem's region."""
+        if problem.region is None or any(c.dual_value is None for c in self.linear):
+            return np.zeros(0)
+        z = np.zeros(len(problem.region.bound))
+        for rows, constraint in zip(_rows_of(problem.region), self.linear, strict=True):
+            z[rows] = np.nan_to_num(np.asarray(constraint.dual_value, dtype=float).ravel())
+        return z
+
+
+def _share(plus: Any, minus: Any) -> float:
+    """Return theta from the multipliers of C+ <= t and C- <= t; 1/2 where both vanish (eta = 0)."""
+    if plus is None or minus is None:
+        return 0.5
+    a, b = _nonnegative(plus), _nonnegative(minus)
+    return a / (a + b) if a + b > 0 else 0.5
+
+
+def _nonnegative(dual: Any) -> float:
+    """Return the dual of a scalar inequality, 0 where there is none."""
+    return 0.0 if dual is None else max(0.0, float(np.nan_to_num(np.asarray(dual, dtype=float).reshape(()))))
+
+
+def _rows_of(region: Polyhedron) -> list[Ints]:
+    """Return the inequalities and the equations of a region, without what is empty."""
+    return [rows for rows in (np.flatnonzero(~region.equal), np.flatnonzero(region.equal)) if len(rows)]
+
+
+def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model:
+    """Return the cvxpy model: minimise sum of weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints.
+
+    With `slack` the least slack is minimised instead with which all limits can be met: C_k <= t_k + slack.
+    With `near` columns far from 0 are shifted, and the model's intercept with them.
+    """
+    X, recover = _features(problem)
+    offset = far_offset(X) if near and problem.intercept and recover is None else np.zeros(X.shape[1])
+    X = X - offset if offset.any() else X
+    w = cp.Variable(X.shape[1], name="coef")
+    b = cp.Variable(name="intercept") if problem.intercept else None
+    f = cp.Variable(problem.hypothesis.n, name="scores")
+    tie = f == (X @ w if b is None else X @ w + b)
+    means = {(block.term, block.side): _mean(block, f, problem.divisor) for block in problem.blocks}
+    weights, values = [], []
+    sides: list[tuple[cp.Constraint, ...]] = []
+    for number, (name, weighted) in enumerate(zip(_names(problem), problem.objective.terms, strict=True)):
+        if isinstance(weighted.term, Regularizer):
+            value = weighted.term.expression(w)
+        elif (number, 0) in means:
+            value = means[number, 0]
+        else:
+            value = cp.Variable(name=f"larger_{len(sides)}")
+            sides.append((means[number, 1] <= value, means[number, -1] <= value))
+        weights.append(cp.Parameter(nonneg=True, name=name))
+        values.append(weights[-1] * value)
+    first = len(problem.objective.terms)
+    room = cp.Variable(name="slack") if slack else 0.0
+    limits = [
+        tuple(mean <= limit.bound + room for (term, _), mean in means.items() if term == first + k)
+        for k, limit in enumerate(problem.limits)
+    ]
+    linear = () if problem.region is None else _linear_constraints(problem.region, w)
+    constraints = [tie, *chain.from_iterable(sides), *chain.from_iterable(limits), *linear]
+    minimise = cp.Problem(cp.Minimize(room if slack else cp.sum(values)), constraints)
+    sides += [limit for limit in limits if len(limit) == 2]
+    model = Model(minimise, w, b, tie, tuple(weights), sides, limits, linear, recover, offset)
+    model.set_weights(problem)
+    return model
+
+
+def _linear_constraints(region: Polyhedron, w: cp.Variable) -> tuple[cp.Constraint, ...]:
+    """Return A w <= b and E w == e."""
+    return tuple(
+        region.matrix[rows] @ w == region.bound[rows]
+        if region.equal[rows[0]]
+        else region.matrix[rows] @ w <= region.bound[rows]
+        for rows in _rows_of(region)
+    )
+
+
+def _names(problem: Problem) -> list[str]:
+    """Return a name for the weight of each term: its kind and its number among those of its kind."""
+    kinds = [
+        "regularizer" if isinstance(t.term, Regularizer) else "risk" if isinstance(t.term, Risk) else "eta"
+        for t in problem.objective.terms
+    ]
+    return [f"{kind}_{kinds[:i].count(kind)}" for i, kind in enumerate(kinds)]
+
+
+def _features(problem: Problem) -> tuple[Any, Floats | None]:
+    """Return the matrix X of the model, and for kernels the map from its w back to kernel coefficients.
+
+    With K = L L', f = K c and c' K c become f = L w and ||w||^2: a kernel problem is a linear one on L.
+    """
+    if isinstance(problem.hypothesis, KernelHypothesis):
+        return problem.hypothesis.factor
+    return problem.hypothesis.X, None
+
+
+def _mean(block: Block, f: cp.Variable, divisor: float) -> cp.Expression:
+    """Return (1/n) sum_i weights_i atom(targets_i f_i); rows of weight 0 do not enter."""
+    rows = np.flatnonzero(block.weights)
+    part = slice(None) if len(rows) == len(block.weights) else rows
+    scores = f if len(rows) == len(block.weights) else f[rows]
+    return (block.weights[part] / divisor) @ block.atom.expression(cp.multiply(block.targets[part], scores))

@@ -1,0 +1,170 @@
+"""Every solver that cvxpy drives."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from nerm.certify.attainment import attained
+from nerm.certify.certificate import unpunished
+from nerm.certify.solution import Answer
+from nerm.cvxpy_backend.driver import DRIVEN, Driven, run
+from nerm.errors import UnsupportedProblemError
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.base import Session, Solver
+from nerm.typing import Floats
+
+if TYPE_CHECKING:
+    from nerm.cvxpy_backend.builder import Model
+
+
+SMALLEST = 1e-15  # objective that is still a number, and not rounding
+
+
+class CvxpySolver(Solver):
+    """A solver behind cvxpy, as `nerm.cvxpy_backend.driver` knows it."""
+
+    takes_constraints: ClassVar[bool] = True
+
+    def __init__(self, driven: Driven) -> None:
+        self.driven = driven
+        self.name, self.package, self.keeps_time = driven.name, driven.package, bool(driven.clock)
+
+    def needs(self) -> str:
+        """One phrase: what a problem must be like for this solver."""
+        return self.driven.cones
+
+    def obstacle(self, problem: Problem) -> str | None:
+        """Only cvxpy can tell, when it compiles."""
+        return None
+
+    def open(self, problem: Problem) -> Session:
+        """Build the cvxpy model."""
+        return _CvxpySession(self, problem)
+
+    def accuracies(self, tol: float) -> tuple[float, ...]:
+        """Return the fractions of the tolerance, bounded below by what the solver's arithmetic can do.
+
+        Then come the same once more, for which the session brings the objective to a size of 1.
+        """
+        asked = dict.fromkeys(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten)
+        return (*asked, *asked)
+
+
+class _LastSolve(NamedTuple):
+    """What was asked for last: a problem, the accuracy, the objective that came out, and what it was multiplied by."""
+
+    problem: Problem
+    accuracy: float
+    size: float
+    scale: float
+
+
+class _CvxpySession(Session):
+    """One compiled model, solved again and again with other weights."""
+
+    def __init__(self, solver: CvxpySolver, problem: Problem) -> None:
+        from nerm.cvxpy_backend import build
+
+        started = time.perf_counter()
+        self.solver = solver
+        self.model = build(problem, near=True)
+        self.compiled, self.compilation = False, 0.0
+        self.inside: tuple[Floats, float] | None = None
+        self.last: _LastSolve | None = None
+        self.unbilled = time.perf_counter() - started
+
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
+        """Set the weights, solve, read the answer; a solver's failure is an answer too."""
+        model, name = self.model, self.solver.name.upper()
+        scale = self._scale(problem, accuracy)
+        model.set_weights(problem, scale)
+        if not self.compiled:
+            self._compile(name)
+        build_seconds, self.unbilled = self.unbilled, 0.0
+        if clock.is_up(until):
+            return Answer(None, 0.0, claim="stopped: time is up", build_seconds=build_seconds, timed_out=True)
+        started = time.perf_counter()
+        claim = run(model.problem, self.solver.name, accuracy, options, until, afresh=scale != 1.0)
+        seconds = time.perf_counter() - started
+        # cvxpy's own figure: what it spent on compiling for this solve, the first time included
+        compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
+        found = None if claim.startswith("error") else model.hypothesis()
+        size = 0.0 if found is None else abs(float(problem.value(*found).total))
+        self.last = _LastSolve(problem, accuracy, size, scale)
+        infeasible = bool(problem.limits) and claim.startswith("infeasible")
+        if infeasible:
+            model = self._with_slack(problem, accuracy, until)
+            found = model.hypothesis()
+        elif problem.limits and self.inside is None:
+            self.inside = self._inside(problem, accuracy, until)
+        stats, asked = model.problem.solver_stats, problem.weightless() if infeasible else problem
+        return Answer(
+            coef=None if found is None else found[0],
+            intercept=0.0 if found is None else found[1],
+            multipliers=None if found is None else model.multipliers(asked, 1.0 if infeasible else scale),
+            claim=claim,
+            iterations=None if stats is None or stats.num_iters is None else int(stats.num_iters),
+            build_seconds=build_seconds,
+            solve_seconds=seconds,
+            details={"accuracy": accuracy, "compilation_seconds": compilation},
+            inside=self.inside,
+            infeasible=infeasible,
+            timed_out=clock.is_up(until),
+        )
+
+    def _scale(self, problem: Problem, accuracy: float) -> float:
+        """Return what to multiply the objective by: about 1 / optimum, where a problem is asked for once more.
+
+        Solvers measure gaps below 1 as they are, so that an optimum of 1e-8 is never asked for in any digits.
+        """
+        last = self.last
+        if last is None or last.problem is not problem:
+            return 1.0
+        if accuracy < last.accuracy or not SMALLEST < last.size < np.inf:
+            return last.scale
+        if not problem.objective.constraints and not attained(problem, unpunished(problem)):
+            return last.scale  # the infimum is 0 and nobody has it: smaller would only be farther out
+        return 1.0 / last.size
+
+    def _with_slack(self, problem: Problem, accuracy: float, until: float) -> Model:
+        """Return the model of the least slack that the limits need, solved."""
+        from nerm.cvxpy_backend import build
+
+        model = build(problem, slack=True, near=True)
+        run(model.problem, self.solver.name, accuracy, {}, until)
+        return model
+
+    def _inside(self, problem: Problem, accuracy: float, until: float) -> tuple[Floats, float] | None:
+        """Return a hypothesis with room in all limits, where f = 0 has none or is forbidden by linear constraints."""
+        if not problem.violation(np.zeros(problem.hypothesis.size), 0.0):
+            return None
+        found = self._with_slack(problem, accuracy, until).hypothesis()
+        return (
+            found if found is None or problem.region is None else (problem.region.project(found[0]), found[1])
+        )
+
+    def _compile(self, name: str) -> None:
+        """Compile for this solver (once: cvxpy keeps the result); refuse what it cannot take."""
+        import cvxpy as cp
+
+        started = time.perf_counter()
+        try:
+            self.model.problem.get_problem_data(name)
+        except (cp.error.SolverError, cp.error.DCPError) as error:
+            must = f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.needs()})"
+            got = f"one that needs more ({str(error).strip().splitlines()[0]})"
+            raise UnsupportedProblemError(
+                must, got, "Use 'clarabel', which takes every built-in atom"
+            ) from error
+        self.compiled = True
+        self.compilation = self.model.problem.compilation_time
+        self.unbilled += time.perf_counter() - started
+
+
+SOLVERS = tuple(CvxpySolver(driven) for driven in DRIVEN.values())

@@ -1,0 +1,400 @@
+"""Saved solutions and models: one zip file of a JSON header and plain arrays. Loading never runs code from the file.
+
+The header is a tree of numbers, strings and lists. Everything else in it carries a tag: arrays by number,
+atoms and kernels by their names in nerm's registries, and a fixed list of nerm's own records by class name.
+What has no tag cannot be saved, in particular a user's own kernel: it is code, and code does not travel in
+data. Of an atom of a user's own its name is saved, with its values at some points; who loads brings the atom,
+which is held against all numbers that are there.
+"""
+
+import dataclasses
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from nerm import atoms
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Regularizer
+from nerm.certify.certificate import Certificate
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.solution import Solution, Stats, Status
+from nerm.errors import InvalidInputError
+from nerm.estimators import NERMClassifier, NeutralSVC
+from nerm.estimators.limits import Promise
+from nerm.files import write_atomically
+from nerm.model import kernels
+from nerm.model.algebra import Limit, Objective, WeightedTerm
+from nerm.model.blocks import make_blocks
+from nerm.model.constraints import LinearConstraint, Polyhedron
+from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
+from nerm.model.objective import Neutrality, Risk
+from nerm.model.problem import Problem
+from nerm.model.rows import Rows
+from nerm.model.value import ObjectiveValue, TermValue
+from nerm.rounding import LongFloat, rest_of
+from nerm.validation import as_positive
+
+FORMAT = "nerm"
+VERSION = 2  # 1: problems were saved with their rows as given, and not merged
+HEADER = "header.json"
+LARGEST, GROWTH = 100_000_000, 20  # bytes that any file may unpack to, and how many times its own size
+HEADER_SHARE = 0.05  # of those: what is read from JSON takes many times its room
+
+
+class UnreadableFileError(InvalidInputError):
+    """A file that is not a whole, valid nerm file."""
+
+
+class UnknownAtomError(InvalidInputError):
+    """Atoms of a user's own that a file needs were not given, or are others than those it was saved with."""
+
+
+def save(thing: Any, path: Any) -> None:
+    """Write a `nerm.Solution` or a fitted estimator to `path`; all of it or nothing.
+
+    A crash leaves an older file as it was. Of atoms of your own the name is written; `load` asks for them.
+    """
+    solutions = getattr(thing, "solutions_", (thing,))
+    writer = _Writer(max(1, len(getattr(solutions[0], "coef", ()))))
+    content = writer.encode(thing)
+    header = {"format": FORMAT, "version": VERSION, "atoms": sorted(writer.own), "content": content}
+    with write_atomically(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(HEADER, json.dumps(header, allow_nan=False))
+        for number, array in enumerate(writer.arrays):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, array, allow_pickle=False)
+            archive.writestr(_member(number), buffer.getvalue())
+
+
+def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float | None = None) -> Any:
+    """Read what `save` wrote: a `nerm.Solution`, a fitted estimator, or the model of a table that `nerm fit` wrote.
+
+    Numbers that are not finite are refused. A solution is certified again from its rows; the certificate of a
+    model, which has none, says that it is as saved.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    atoms : dict, optional
+        Atoms of your own by name, if the file was saved with some. Their values are held against those in the
+        file, and so is what a solution says of its own value.
+    max_bytes : float, optional
+        The most that the file may unpack to: by default 100 MB, or 20 times its size if that is more. It is
+        held against the sizes that the file states, before anything is unpacked.
+
+    Returns
+    -------
+    Solution, classifier or TableModel
+
+    >>> import tempfile, nerm
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nerm.NeutralSVC().fit(X, y).save(f"{folder}/model.nerm")
+    ...     nerm.load(f"{folder}/model.nerm").predict([[5.0]])
+    array([1])
+    """
+    with open(path, "rb") as stream:
+        limit = max(LARGEST, GROWTH * os.fstat(stream.fileno()).st_size)
+        limit = (
+            limit if max_bytes is None else int(as_positive(max_bytes, "max_bytes", "Use a number of bytes"))
+        )
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                _check_size(path, archive, limit)
+                found = _content(path, archive, {} if atoms is None else atoms)
+        except (UnreadableFileError, UnknownAtomError):
+            raise
+        except zipfile.BadZipFile:
+            raise _unreadable(path, "a file that is truncated, damaged or no nerm file") from None
+        except (
+            Exception
+        ) as error:  # one flipped bit can make zipfile, zlib, json or numpy raise anything, OSError too
+            raise _unreadable(path, f"a file without valid nerm content ({type(error).__name__})") from None
+    if isinstance(found, dict) and found.get("kind") == "table model":
+        from nerm.tables.table_model import model_of
+
+        return model_of(found, path)
+    if not isinstance(found, Solution | NeutralSVC | NERMClassifier):
+        raise _unreadable(path, "a file without a solution or a model in it")
+    return found
+
+
+def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
+    """Refuse a file that would unpack to more; no member yields more than the size that is stated for it."""
+    sizes = {member.filename: member.file_size for member in archive.infolist()}
+    if sum(sizes.values()) > limit or sizes.get(HEADER, 0) > HEADER_SHARE * limit:
+        must = (
+            f"{str(path)!r} must unpack to at most {limit:,} bytes, its header to {HEADER_SHARE * limit:,.0f}"
+        )
+        got = f"{sum(sizes.values()):,} and {sizes.get(HEADER, 0):,}"
+        raise UnreadableFileError(must, got, "If you trust it, pass a larger nerm.load(path, max_bytes=...)")
+
+
+def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Any:
+    header = json.loads(archive.read(HEADER))
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise KeyError(HEADER)
+    if header["version"] != VERSION:
+        raise _unreadable(path, f"version {header['version']!r} of the format, and this nerm reads {VERSION}")
+    needed = [str(name) for name in header.get("atoms", ())]
+    if not isinstance(given, Mapping) or not set(needed) <= set(given):
+        got = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
+        raise UnknownAtomError(
+            f"'atoms' must hold the atoms that {str(path)!r} was saved with: {', '.join(map(repr, needed)) or 'none'}",
+            got or "none",
+            "Make them as before saving and pass them by name: nerm.load(path, atoms={name: atom})",
+        )
+    return _Reader(archive, {name: given[name] for name in needed}).decode(header["content"])
+
+
+def _unreadable(path: Any, got: str) -> UnreadableFileError:
+    return UnreadableFileError(
+        f"{str(path)!r} must be a file written by save() of this nerm",
+        got,
+        "Save it again, or copy it again whole",
+    )
+
+
+def _values(atom: Any, size: int) -> np.ndarray:
+    """Return the values that tell an atom from others: at margins, or at vectors of so many coefficients."""
+    if isinstance(atom, MarginFunction):
+        return np.asarray(atom.value(np.linspace(-4.0, 4.0, 17)), dtype=float)
+    points = np.sin(np.outer([1.0, 2.0, 3.0], np.arange(1, size + 1)))
+    return np.array([atom.value(point) for point in points] if isinstance(atom, Regularizer) else [])
+
+
+def _alike(values: Any, saved: Any) -> bool:
+    return np.allclose(values, saved, rtol=1e-6, atol=1e-9, equal_nan=True)
+
+
+def _another(*names: str) -> UnknownAtomError:
+    return UnknownAtomError(
+        f"'atoms' must hold the same functions as when the file was saved: {', '.join(map(repr, names))}",
+        "one with other values",
+        "Pass the atoms that it was saved with",
+    )
+
+
+def _is_plain(thing: Any) -> bool:
+    """Whether a thing is made of numbers and words only."""
+    if isinstance(thing, Mapping):
+        return all(_is_plain(x) for pair in thing.items() for x in pair)
+    if isinstance(thing, tuple | list):
+        return all(map(_is_plain, thing))
+    return isinstance(thing, str | int | float)
+
+
+def _member(number: int) -> str:
+    return f"arrays/{number}.npy"
+
+
+@cache
+def _classes() -> dict[str, Mapping[str, Any]]:
+    """Return what a file names, kind by kind: built-in atoms and kernels, nerm's own records, and classifiers."""
+    records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
+    values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
+    constraints = (Limit, LinearConstraint, Polyhedron, Promise)
+    return {
+        "margin": {**atoms.margin_functions(), **atoms.dc_functions()},
+        "regularizer": atoms.regularizers(),
+        "kernel": kernels.names(),
+        "record": {cls.__name__: cls for cls in (*records, *values, *constraints)},
+        "estimator": {cls.__name__: cls for cls in (NeutralSVC, NERMClassifier)},
+    }
+
+
+class _Writer:
+    """Turns a thing into JSON and a list of arrays; `own` are the atoms that are nobody else's, by name."""
+
+    def __init__(self, size: int) -> None:
+        self.arrays: list[np.ndarray] = []
+        self.own: dict[str, Any] = {}
+        self.size = size  # of what regularizers take
+        self._numbers: dict[int, int] = {}
+
+    def encode(self, thing: Any) -> Any:
+        """Return the JSON of a thing."""
+        if thing is None or isinstance(thing, bool | int):
+            return thing
+        if isinstance(thing, LongFloat):
+            return {"$longfloat": [float(thing), thing.rest]}
+        if isinstance(thing, float | np.floating):
+            return float(thing) if np.isfinite(thing) else {"$float": repr(float(thing))}
+        if isinstance(thing, np.generic):
+            return self.encode(thing.item())
+        if isinstance(thing, str):
+            return {"$status": thing.value} if isinstance(thing, Status) else str(thing)
+        if isinstance(thing, np.ndarray):
+            return self._array(thing)
+        if sp.issparse(thing):
+            csr = thing.tocsr()
+            return {
+                "$csr": [self._array(a) for a in (csr.data, csr.indices, csr.indptr)],
+                "shape": list(csr.shape),
+            }
+        if isinstance(thing, pd.DataFrame):
+            return {"$frame": self.encode(thing.to_dict("list"))}
+        if isinstance(thing, tuple):
+            return {"$tuple": [self.encode(x) for x in thing]}
+        if isinstance(thing, list):
+            return [self.encode(x) for x in thing]
+        if isinstance(thing, Mapping):
+            return {"$dict": [[self.encode(key), self.encode(value)] for key, value in thing.items()]}
+        return self._object(thing)
+
+    def _array(self, array: np.ndarray) -> Any:
+        if array.dtype.kind == "O":  # labels and column names; no pickle, so entry by entry
+            return {"$objects": [self.encode(x) for x in array.ravel().tolist()], "shape": list(array.shape)}
+        if id(array) not in self._numbers:
+            self._numbers[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return {"$array": self._numbers[id(array)]}
+
+    def _object(self, thing: Any) -> Any:
+        cls = type(thing)
+        for kind, known in _classes().items():
+            for name in (getattr(cls, "name", ""), cls.__name__):
+                if known.get(name) is cls:
+                    content = self._estimator(thing) if kind == "estimator" else self._record(thing)
+                    return {f"${kind}": name, **content}
+        if isinstance(thing, MarginFunction | Regularizer):
+            return self._own_atom(thing)
+        what = getattr(thing, "__name__", None) or repr(thing)
+        must = "what is saved must be made of arrays, atoms and nerm's own kernels"
+        got = f"{what!r} ({cls.__name__}), which is code"
+        raise InvalidInputError(
+            must, got, "Keep the code that made it, and save its coefficients with numpy.savez"
+        )
+
+    def _own_atom(self, atom: MarginFunction | Regularizer) -> Any:
+        name = str(getattr(atom, "label", "") or vars(type(atom)).get("name") or type(atom).__name__)
+        if self.own.setdefault(name, atom) != atom:
+            must = "atoms of one's own that are saved together must have names of their own"
+            raise InvalidInputError(must, f"two that are called {name!r}", "Give one of them another name")
+        return {"$own": name, "size": self.size, "values": self.encode(_values(atom, self.size))}
+
+    def _record(self, record: Any) -> dict[str, Any]:
+        values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+        if isinstance(record, Problem):
+            del values["blocks"]  # they follow from the rest
+        if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
+            values["details"] = {k: v for k, v in values["details"].items() if _is_plain(v)}
+        return {"fields": self._all(values)}
+
+    def _estimator(self, model: Any) -> dict[str, Any]:
+        params = model.get_params(deep=False)
+        fitted = {k: v for k, v in vars(model).items() if k not in params and not k.startswith("_")}
+        return {"params": self._all(params), "fitted": self._all(fitted)}
+
+    def _all(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.encode(value) for name, value in values.items()}
+
+
+class _Reader:
+    """Turns JSON and arrays back into things."""
+
+    def __init__(self, archive: zipfile.ZipFile, own: Mapping[str, Any]) -> None:
+        self._archive, self._own = archive, own
+        self._arrays: dict[int, np.ndarray] = {}
+        self._tags: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+            "$float": lambda body, _: float(body),
+            "$longfloat": lambda body, _: LongFloat(*body),
+            "$status": lambda body, _: Status(body),
+            "$array": lambda body, _: self._array(body),
+            "$objects": lambda body, rest: self._objects(body, rest["shape"]),
+            "$csr": lambda body, rest: self._csr([self.decode(a) for a in body], tuple(rest["shape"])),
+            "$frame": lambda body, _: pd.DataFrame(self.decode(body)),
+            "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
+            "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
+            "$own": lambda body, rest: self._own_atom(body, rest["size"], rest["values"]["$array"]),
+        }
+        for kind, known in _classes().items():
+            self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
+
+    def decode(self, tree: Any) -> Any:
+        """Return the thing behind some JSON."""
+        if isinstance(tree, list):
+            return [self.decode(x) for x in tree]
+        if not isinstance(tree, dict):
+            return tree
+        (tag,) = (key for key in tree if key.startswith("$"))
+        return self._tags[tag](tree[tag], tree)
+
+    def _record(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
+        fields = self._all(rest["fields"])
+        if known[name] is Problem:
+            names = ("objective", "rows", "y", "viewpoints", "sample_weight")
+            fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
+        made = known[name](**fields)
+        if isinstance(made, Certificate):
+            return dataclasses.replace(made, saved=True)
+        return self._recertified(made) if isinstance(made, Solution) else made
+
+    def _own_atom(self, name: str, size: int, number: int) -> Any:
+        """Return the atom that was given under a name, if it has the values that it had."""
+        values, saved = _values(self._own[name], size), self._array(number, finite=False)
+        if values.shape != saved.shape or not _alike(values, saved):
+            raise _another(name)
+        return self._own[name]
+
+    def _recertified(self, solution: Solution) -> Solution:
+        """Return a solution whose value and certificate are computed again, if its rows are here."""
+        problem, place = solution.problem, (solution.coef, solution.intercept)
+        if not np.isfinite([solution.intercept, rest_of(solution.intercept)]).all():
+            raise ValueError(solution.intercept)
+        if not len(problem.y):
+            return solution
+        value, another = (
+            problem.evaluate(*place),
+            _another(*self._own) if self._own else ValueError("objective"),
+        )
+        if not _alike(*([term.value for term in v.terms] for v in (value, solution.objective))):
+            raise another
+        if solution.status not in (Status.OPTIMAL, Status.INACCURATE, Status.TIME_LIMIT):
+            return solution
+        again = problem.certify(*place, solution.multipliers)
+        if solution.status is Status.OPTIMAL and not again.relative_gap <= 1.01 * solution.tol:
+            raise another
+        return dataclasses.replace(solution, certificate=again)
+
+    def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.decode(value) for name, value in fields.items()}
+
+    def _array(self, number: int, *, finite: bool = True) -> np.ndarray:
+        if number not in self._arrays:
+            with self._archive.open(_member(number)) as stream:
+                array = np.lib.format.read_array(stream, allow_pickle=False)
+                stream.read()  # to its end, where the checksum is compared
+            if finite and array.dtype.kind in "fc" and not np.isfinite(array).all():
+                raise ValueError(number)
+            self._arrays[number] = array
+        return self._arrays[number]
+
+    def _csr(self, parts: list[Any], shape: tuple[int, ...]) -> Any:
+        matrix = sp.csr_matrix(tuple(parts), shape=shape)
+        matrix.check_format(full_check=True)  # an index out of range would read anybody's memory
+        return matrix
+
+    def _objects(self, items: list[Any], shape: list[int]) -> np.ndarray:
+        array = np.empty(len(items), dtype=object)
+        array[:] = [self.decode(item) for item in items]
+        return array.reshape(shape)
+
+    def _estimator(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
+        model = known[name](**self._all(rest["params"]))
+        for fitted, value in self._all(rest["fitted"]).items():
+            if fitted.startswith("_") or not fitted.endswith("_"):
+                raise KeyError(fitted)
+            setattr(model, fitted, value)
+        if not all(isinstance(solution, Solution) for solution in model.solutions_):
+            raise KeyError("solutions_")
+        return model

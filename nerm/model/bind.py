@@ -1,0 +1,157 @@
+"""Where data meet mathematics: everything is checked, owned and merged here, once (the work behind `Objective.on`)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nerm.atoms.difference import DCFunction
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.errors import InvalidInputError
+from nerm.lazily import is_lazy
+from nerm.model import hypothesis as hypotheses
+from nerm.model import kernels
+from nerm.model import viewpoint as viewpoints_room
+from nerm.model.algebra import Limit, Objective
+from nerm.model.blocks import make_blocks
+from nerm.model.constraints import Polyhedron, polyhedron
+from nerm.model.objective import Neutrality, Risk
+from nerm.model.problem import Problem
+from nerm.model.rows import as_given, distinct_rows
+from nerm.typing import Floats
+from nerm.validation import as_labels, as_matrix, as_weights, own
+
+
+def on(
+    objective: Objective, X: Any, y: Any = None, *, kernel: Any = None, intercept: bool = True, **given: Any
+) -> Any:
+    """Bind an objective to rows in memory, or to chunks of rows."""
+    if not is_lazy(X):
+        return bind(objective, X, y, kernel=kernel, intercept=intercept, **given)
+    from nerm.chunks.chunked_problem import bind_chunks
+    from nerm.chunks.source import Chunks
+
+    if kernel is not None:
+        must = "a problem on chunks must be linear"
+        raise InvalidInputError(must, f"kernel={kernel!r}", "Drop the kernel, or map the features first")
+    if isinstance(X, Chunks):
+        if y is not None or any(value is not None for value in given.values()):
+            must = "chunks must bring y, viewpoint and sample_weight themselves"
+            raise InvalidInputError(must, "these beside chunks", "Leave them out")
+        return bind_chunks(objective, X, intercept=_flag(intercept))
+    source = {"X": X, "y": y, **{name: value for name, value in given.items() if value is not None}}
+    return bind_chunks(objective, Chunks(source), intercept=_flag(intercept))
+
+
+def bind(
+    objective: Objective,
+    X: Any,
+    y: Any,
+    *,
+    viewpoint: Any = None,
+    kernel: Any = None,
+    intercept: bool = True,
+    sample_weight: Any = None,
+    divisor: float | None = None,
+    apart: Any = None,
+    checked: bool = False,
+) -> Problem:
+    """Check everything once, own it, merge equal rows, and return the problem (the work behind `Objective.on`).
+
+    What the estimators ask for beyond that: sums are divided by `divisor` instead of the number of rows; rows
+    are merged by (x, apart, v), where `apart`, an array (n,), tells more classes apart than y, and the
+    distinct rows are put into an order of their own, so that the given order leaves no trace; X and y are
+    `checked`, known to be a finite float matrix, dense or CSR, and a vector of both -1 and +1.
+    """
+    _check_terms(objective)
+    matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
+    n = matrix.shape[0]
+    resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
+    labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
+    views = {name: own(v) for name, v in viewpoints_room.resolve(viewpoint, X, n).items()}
+    _check_viewpoints(objective, views)
+    weight = own(as_weights(sample_weight, n, "sample_weight"))
+    if resolved is not None and resolved.name == "precomputed":
+        rows = as_given(n)
+    else:
+        keys = [labels if apart is None else apart, *views.values()]
+        rows = distinct_rows(matrix, np.stack(keys), canonical=apart is not None)
+    problem = Problem(
+        objective=objective,
+        hypothesis=hypotheses.make(matrix, resolved, rows),
+        rows=rows,
+        y=own(labels),
+        classes=classes,
+        viewpoints=views,
+        sample_weight=weight,
+        intercept=_flag(intercept),
+        divisor=float(n if divisor is None else divisor),
+        blocks=make_blocks(objective, rows, labels, views, weight),
+    )
+    problem = replace(problem, region=_region(problem, X))
+    _check_regularizers(problem)
+    _check_limits(problem)
+    return problem
+
+
+def _flag(intercept: Any) -> bool:
+    if not isinstance(intercept, bool | np.bool_):
+        raise InvalidInputError("'intercept' must be True or False", repr(intercept), "Pass one of the two")
+    return bool(intercept)
+
+
+def _check_terms(objective: Objective) -> None:
+    if not any(isinstance(t.term, Risk) for t in objective.terms):
+        raise InvalidInputError(
+            "an objective must contain a risk", repr(objective), "Add Risk(Hinge()), for instance"
+        )
+
+
+def _check_viewpoints(objective: Objective, viewpoints: Mapping[str, Floats]) -> None:
+    limits = [c for c in objective.constraints if isinstance(c, Limit)]
+    if not viewpoints and (limits or any(isinstance(t.term, Neutrality) for t in objective.terms)):
+        must = "'viewpoint' must be given when the objective has a neutrality term"
+        raise InvalidInputError(must, "None", "Pass viewpoint=..., or drop the term")
+
+
+def _region(problem: Problem, X: Any) -> Polyhedron | None:
+    """Return the linear constraints on w, by the names of X's columns if it has some."""
+    columns = getattr(X, "columns", None)
+    names = None if columns is None else [str(name) for name in columns]
+    if problem.is_kernel and len(problem.limits) < len(problem.objective.constraints):
+        must = "coefficients can be constrained on a linear problem only"
+        raise InvalidInputError(must, "a kernel", "Pass kernel=None, or drop them")
+    return polyhedron(problem.objective, problem.hypothesis.size, names)
+
+
+def _check_limits(problem: Problem) -> None:
+    """Refuse a limit below what any hypothesis reaches: psi(0) mean u for two sides, by convexity, inf psi for one."""
+    first = len(problem.objective.terms)
+    for block in problem.blocks:
+        if block.term >= first:
+            limit, facts = problem.limits[block.term - first], block.atom.facts
+            if isinstance(block.atom, DCFunction):
+                must = "a limit must be convex"
+                raise InvalidInputError(
+                    must, f"{limit!r}", "Add the term to the objective with a weight instead"
+                )
+            least = (
+                (facts.at_zero if block.side else facts.minimum)
+                * float(block.weights.sum())
+                / problem.divisor
+            )
+            if limit.bound < least:
+                must = (
+                    f"{limit.term!r} can be limited to {least:g} or more, the least that any hypothesis has"
+                )
+                raise InvalidInputError(must, f"<= {limit.bound:g}", "Raise the limit")
+
+
+def _check_regularizers(problem: Problem) -> None:
+    for _, omega in problem.regularizers:
+        if problem.is_kernel and not isinstance(omega, SquaredL2):
+            must = "a kernel problem must be regularised by SquaredL2, the norm of its function space"
+            do = "For a norm of the coefficients c, pass the Gram matrix as X with kernel=None"
+            raise InvalidInputError(must, repr(omega), do)
+        omega.check(problem.hypothesis.size)

@@ -1,0 +1,320 @@
+"""Constraints on an objective: limits on neutrality, and linear ones on the coefficients.
+
+::
+
+    minimise  R_n(f) + Omega(f)   subject to   C_psi(f) <= t,   A w <= b,   E w = e
+
+A limit is written ``Neutrality(...) <= t``; ``Coefficients()`` is w, with ``>=``, ``<=`` and ``==``. All of
+them are convex, and their multipliers enter the certificate (`nerm.certify.certificate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.model.algebra import Constraint, Objective
+from nerm.typing import Bools, Floats
+from nerm.validation import as_floats
+
+ROUNDING = 1e-12  # of the size of its summands before they cancel: what a constraint may miss by computing it
+TINY = 1e-20  # coefficients below are 0
+Sense = Literal["<=", ">=", "=="]
+SENSES: tuple[Sense, ...] = ("<=", ">=", "==")
+
+
+class Coefficients:
+    """The coefficients w of a linear hypothesis, all of them or those of some columns; the intercept is none of them.
+
+    Parameters
+    ----------
+    columns : str or int
+        Names of columns (where X is a DataFrame) or their numbers; none for all.
+
+    Compared with a number or an array it gives a constraint:
+
+    >>> import nerm
+    >>> nerm.Coefficients() >= 0
+    Coefficients() >= 0
+    >>> nerm.Coefficients("age", 3).apply([[1.0, -1.0]]) == 0  # both weigh the same
+    Coefficients('age', 3).apply(A) == 0
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()
+    >>> problem = objective.subject_to(nerm.Coefficients() <= 0.25).on([[1.0], [-1.0]], [1, -1])
+    >>> problem.solve().coef.round(6)
+    array([0.25])
+    """
+
+    def __init__(self, *columns: str | int) -> None:
+        for column in columns:
+            if isinstance(column, bool) or not isinstance(column, str | int | np.integer):
+                must = "a column must be given by its name or its number"
+                raise InvalidInputError(must, repr(column), 'Write Coefficients("age", 3)')
+        self.columns = columns
+        self.matrix: Floats | None = None
+
+    def apply(self, matrix: Any) -> Coefficients:
+        """Return A w: one row of A, or a vector, for each linear combination of these coefficients."""
+        if self.matrix is not None:
+            raise InvalidInputError(
+                "'apply' must be called once", "a second matrix", "Multiply the matrices first"
+            )
+        A = np.atleast_2d(as_floats(matrix, "A", "Pass a matrix of numbers"))
+        _check_bound(A, "A", allowed=0.0)
+        if A.ndim != 2 or 0 in A.shape:
+            must = "'A' must be a matrix with one column for each coefficient"
+            raise InvalidInputError(must, f"shape {A.shape}", "Pass an (m, d) matrix")
+        applied = Coefficients(*self.columns)
+        applied.matrix = A
+        return applied
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(repr, self.columns))
+        return f"Coefficients({names})" + ("" if self.matrix is None else ".apply(A)")
+
+    def _compare(self, sense: Sense, bound: Any) -> LinearConstraint:
+        values = as_floats(bound, "bound", "Compare with numbers; for a difference write apply([[1, -1]])")
+        _check_bound(values, "bound", allowed=dict(zip(SENSES, (1.0, -1.0, 0.0), strict=True))[sense])
+        if values.ndim > 1:
+            must = "'bound' must be a number or a vector"
+            raise InvalidInputError(must, f"shape {values.shape}", "Pass one number a row of A")
+        return LinearConstraint(self.columns, self.matrix, sense, values.copy())
+
+    def __le__(self, bound: Any) -> LinearConstraint:
+        return self._compare("<=", bound)
+
+    def __ge__(self, bound: Any) -> LinearConstraint:
+        return self._compare(">=", bound)
+
+    def __eq__(self, bound: object) -> LinearConstraint:  # type: ignore[override]
+        return self._compare("==", bound)
+
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # numpy arrays leave comparisons to this class
+
+
+def _check_bound(values: Floats, name: str, allowed: float) -> None:
+    """Refuse nan, and infinities but those of the sign `allowed`, which bind nothing."""
+    bad = np.isnan(values) | (np.isinf(values) & (np.sign(values) != allowed))
+    if bad.any():
+        raise InvalidInputError(f"{name!r} must be finite", f"{values[bad][0]}", "Pass finite numbers")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearConstraint(Constraint):
+    """A w <= b, A w >= b or A w = b for coefficients w (see `Coefficients`)."""
+
+    columns: tuple[str | int, ...]
+    matrix: Floats | None
+    sense: Sense
+    bound: Floats
+
+    @property
+    def _left(self) -> str:
+        return f"Coefficients({', '.join(map(repr, self.columns))})" + (
+            "" if self.matrix is None else ".apply(A)"
+        )
+
+    @property
+    def _right(self) -> str:
+        return f"{self.bound:g}" if self.bound.ndim == 0 else "b"
+
+    def __repr__(self) -> str:
+        return f"{self._left} {self.sense} {self._right}"
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the constraint as text."""
+        names = ", ".join(map(str, self.columns))
+        w = ("" if self.matrix is None else "A ") + (f"w[{names}]" if names else "w")
+        return f"{w} {dict(zip(SENSES, '≤≥=', strict=True))[self.sense]} {self._right}"
+
+    def latex_formula(self) -> str:
+        """Return the constraint as LaTeX."""
+        names = ", ".join(r"\mathrm{" + str(c).replace("_", r"\_") + "}" for c in self.columns)
+        w = ("" if self.matrix is None else "A ") + (f"w_{{{names}}}" if names else "w")
+        sense = dict(zip(SENSES, (r"\le", r"\ge", "="), strict=True))[self.sense]
+        return f"{w} {sense} {self._right}"
+
+    def rows(self, d: int, names: Sequence[str] | None) -> tuple[Floats, Floats]:
+        """Return (A, b) of A w <= b, or of A w = b, over all d coefficients."""
+        columns = [_column(c, d, names) for c in self.columns] or list(range(d))
+        A = np.eye(len(columns)) if self.matrix is None else self.matrix
+        if A.shape[1] != len(columns):
+            must = f"'A' must have one column for each of the {len(columns)} coefficients"
+            got = f"shape {A.shape}"
+            raise InvalidInputError(
+                must, got, "Transpose it, or choose the coefficients with Coefficients(...)"
+            )
+        if self.bound.ndim and len(self.bound) != len(A):
+            must = f"'bound' must have one entry for each of the {len(A)} rows of {self._left}"
+            raise InvalidInputError(
+                must, f"{len(self.bound)} entries", "Pass a number, or a vector of that length"
+            )
+        matrix, bound = np.zeros((len(A), d)), np.broadcast_to(self.bound, len(A))
+        np.add.at(matrix.T, columns, A.T)
+        sign = -1.0 if self.sense == ">=" else 1.0
+        binding = np.isfinite(bound)
+        return sign * matrix[binding], sign * bound[binding]
+
+
+def _column(column: str | int, d: int, names: Sequence[str] | None) -> int:
+    """Return the number of a column that is given by name or number."""
+    if isinstance(column, str):
+        if names is None:
+            must = "coefficients can be named only where X has column names"
+            got = f"{column!r} and an X without"
+            raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the number of the column")
+        if column not in names:
+            raise UnknownNameError("a column of X", column, names, "Name a column that X has")
+        return list(names).index(column)
+    if not -d <= column < d:
+        raise InvalidInputError(f"a column must be one of 0 to {d - 1}", f"{column}", "Count from 0")
+    return int(column) % d
+
+
+@dataclass(frozen=True, eq=False)
+class Polyhedron:
+    """{ w : A w <= b, with equality in the rows where `equal` }: the linear constraints of a problem together.
+
+    Attributes
+    ----------
+    matrix, bound : (m, d) and (m,) arrays
+        A and b.
+    equal : (m,) array of bool
+        Rows that must hold with equality; their multipliers have any sign.
+
+    """
+
+    matrix: Floats
+    bound: Floats
+    equal: Bools
+
+    @cached_property
+    def size(self) -> Floats:
+        """The norm of each row."""
+        return np.asarray(np.linalg.norm(self.matrix, axis=1))
+
+    def signed(self, z: Floats) -> Floats:
+        """Return multipliers with the signs that they must have."""
+        z = np.nan_to_num(z)
+        return np.where(self.equal, z, np.maximum(z, 0.0))
+
+    def violation(self, w: Floats) -> float:
+        """Return by how much the worst row is missed, in units of the row's norm; 0 if by rounding only."""
+        excess = self.matrix @ w - self.bound
+        excess = np.where(self.equal, np.abs(excess), np.maximum(excess, 0.0))
+        rounding = ROUNDING * (self.size * (np.linalg.norm(w) + TINY) + np.abs(self.bound))
+        return float(
+            np.max(np.where(excess <= rounding, 0.0, excess / np.maximum(self.size, 1e-300)), initial=0.0)
+        )
+
+    def project(self, w: Floats) -> Floats:
+        """Return the nearest point to w.
+
+        Bounds on single coefficients are clipped; else by the least distance programme of Lawson and Hanson,
+        which nonnegative least squares solve: x = w - A'z, z >= 0.
+        """
+        if not self.violation(w):
+            return w
+        if not self.equal.any() and (np.count_nonzero(self.matrix, axis=1) <= 1).all():
+            return self._clipped(w)
+        for _ in range(3):  # the second and third time only rounding is left
+            G, h = -self.matrix / self.size[:, None], (self.matrix @ w - self.bound) / self.size
+            G, h = np.vstack([G, -G[self.equal]]), np.concatenate([h, -h[self.equal]])
+            unit = max(float(np.abs(h).max()), 1e-300)
+            system, target = np.vstack([G.T, h / unit]), np.append(np.zeros(len(w)), 1.0)
+            rest = system @ nonnegative_least_squares(system, target) - target
+            if not abs(rest[-1]) > 0:
+                break
+            w = w - unit * rest[:-1] / rest[-1]
+            if not self.violation(w):
+                break
+        return w
+
+    def _clipped(self, w: Floats) -> Floats:
+        rows, columns = np.nonzero(self.matrix)
+        values = self.bound[rows] / self.matrix[rows, columns]
+        low, high = np.full(len(w), -np.inf), np.full(len(w), np.inf)
+        for j, value, positive in zip(columns, values, self.matrix[rows, columns] > 0, strict=True):
+            low[j], high[j] = (low[j], min(high[j], value)) if positive else (max(low[j], value), high[j])
+        return np.clip(w, low, high)
+
+    def _tight(self, w: Floats) -> Bools:
+        """Return which rows hold with equality at w, nearly."""
+        near = 1e-6 * (np.abs(self.matrix) @ np.abs(w) + np.abs(self.bound) + 1e-300)
+        return self.equal | (self.bound - self.matrix @ w <= near)
+
+    def extended(self, w: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return a box of subgradients at w extended by those rows that bound a single coefficient and are tight."""
+        low, high = low.copy(), high.copy()
+        single = self._tight(w) & (np.count_nonzero(self.matrix, axis=1) == 1)
+        for row, equal in zip(self.matrix[single], self.equal[single], strict=True):
+            j = int(np.flatnonzero(row)[0])
+            high[j] = np.inf if row[j] > 0 or equal else high[j]
+            low[j] = -np.inf if row[j] < 0 or equal else low[j]
+        return low, high
+
+    def multipliers(self, w: Floats, rest: Floats) -> Floats:
+        """Return z, of the right signs and 0 on rows that are not tight at w, with A'z near `rest`."""
+        tight = np.flatnonzero(self._tight(w))
+        both = tight[self.equal[tight]]
+        system = np.hstack([self.matrix[tight].T, -self.matrix[both].T])
+        z = np.zeros(len(self.bound))
+        if system.size:
+            found = nonnegative_least_squares(system, rest)
+            z[tight] = found[: len(tight)]
+            z[both] -= found[len(tight) :]
+        return z
+
+
+def nonnegative_least_squares(system: Floats, target: Floats) -> Floats:
+    """Return the z >= 0 with the least ||system z - target||."""
+    from scipy.optimize import nnls
+
+    return np.asarray(nnls(system, target, maxiter=30 * system.shape[1])[0])
+
+
+def polyhedron(objective: Objective, d: int, names: Sequence[str] | None) -> Polyhedron | None:
+    """Return the linear constraints of an objective on d coefficients, None if it has none; refuse an empty set."""
+    linear = [c for c in objective.constraints if isinstance(c, LinearConstraint)]
+    if not linear:
+        return None
+    parts = [(*c.rows(d, names), c.sense == "==") for c in linear]
+    matrix, bound = np.vstack([A for A, _, _ in parts]), np.concatenate([b for _, b, _ in parts])
+    equal = np.concatenate([np.full(len(b), e) for _, b, e in parts])
+    kept = _of_any_use(matrix, bound, equal)
+    found = Polyhedron(matrix[kept], bound[kept], equal[kept])
+    _check_nonempty(found, linear)
+    return found
+
+
+def _of_any_use(matrix: Floats, bound: Floats, equal: Bools) -> Bools:
+    """Return which rows say something: one that is 0 = 0 or 0 <= b says nothing, and 0 = 1 is left for the check."""
+    empty = ~matrix.any(axis=1)
+    return ~(empty & np.where(equal, bound == 0, bound >= 0))
+
+
+def _check_nonempty(region: Polyhedron, constraints: Sequence[LinearConstraint]) -> None:
+    """Refuse constraints that no coefficients satisfy, by a linear programme."""
+    from scipy.optimize import linprog
+
+    if not region.violation(region.project(np.zeros(region.matrix.shape[1]))):
+        return
+    equal, d = region.equal, region.matrix.shape[1]
+    found = linprog(
+        np.zeros(d),
+        A_ub=region.matrix[~equal],
+        b_ub=region.bound[~equal],
+        A_eq=region.matrix[equal],
+        b_eq=region.bound[equal],
+        bounds=(None, None),
+    )
+    if found.status == 2:
+        got = f"{', '.join(map(repr, constraints))}, which contradict each other"
+        raise InvalidInputError(
+            "some coefficients must satisfy all constraints", got, "Drop or loosen one of them"
+        )

@@ -1,0 +1,380 @@
+"""Linear and kernel hypotheses: how coefficients become scores, and forces on scores become dual vectors.
+
+A problem's hypothesis lives on its distinct rows (`nerm.model.rows`), in memory of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.errors import InvalidInputError
+from nerm.model import kernels
+from nerm.model.rows import Rows
+from nerm.rounding import EPS, LONG_EPS, exact_dot, rest_of, unit
+from nerm.typing import Floats, Ints, Matrix
+from nerm.validation import as_matrix, check_finite
+
+FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
+BLOCK = 1_000_000  # entries of X that are scaled at once
+LONG_LIMIT = 50_000  # entries of X or of K up to which scores are judged in long doubles
+GRAM_LIMIT = (
+    8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
+)
+AT_ONCE = (
+    2000  # rows up to which it is made as soon as it is asked for; beyond, when a third product with it is
+)
+REMEMBERED = 4  # products K c
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHypothesis:
+    """f = X w + b; coefficients w of length d."""
+
+    X: Matrix
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def _near(self) -> tuple[Matrix, Floats]:
+        """(X - 1 offset', offset): X without what its columns have in common where that would drown the rest."""
+        offset = far_offset(self.X)
+        return (self.X - offset if offset.any() else self.X), offset
+
+    @cached_property
+    def _long(self) -> Any:
+        """The same matrix in long doubles, where that is cheap, for scores and sums that cancel; else None."""
+        near = self._near[0]
+        if LONG_EPS == EPS or self.n * self.size > LONG_LIMIT:
+            return None
+        return (near.toarray() if sp.issparse(near) else near).astype(np.longdouble)
+
+    def features(self, *, balanced: bool) -> Matrix:
+        """Return X, for `balanced` forces, which add up to 0, without what its columns have in common."""
+        return self._near[0] if balanced else self.X
+
+    def level(self, coef: Floats, intercept: float) -> float:
+        """Return offset.w + b, the part of the scores that all rows share."""
+        offset = self._near[1]
+        return exact_dot(offset, coef, intercept) if offset.any() else float(intercept)
+
+    def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
+        """Return X w + b."""
+        near = self._near[0] if self._long is None else self._long
+        return np.asarray(near @ coef, dtype=float).ravel() + self.level(coef, intercept)
+
+    def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
+        """Return sum_i c_i x_i, the dual vector of forces c on the scores; `balanced` ones are known to add up to 0."""
+        near, offset = self._near if self._long is None else (self._long, self._near[1])
+        q = (near.T @ c).ravel()
+        return np.asarray(q if balanced or not offset.any() else q + offset * math.fsum(c), dtype=float)
+
+    def squared_norm(self, coef: Floats) -> float:
+        """Return ||w||^2."""
+        return float(coef @ coef)
+
+    def extent(self, coef: Floats) -> float:
+        """Return ||w|| in columns of size 1: no score is farther from the level than this times its row's length."""
+        return float(np.linalg.norm(self._sizes * coef))
+
+    def norm_error(self, coef: Floats) -> float:
+        """Return by how much rounding may change `squared_norm`."""
+        return unit(self.size) * self.squared_norm(coef)
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may do to a score, relative to the row's length times `extent`."""
+        return unit(self.size) * (1.0 if self._long is None else LONG_EPS / EPS)
+
+    def score_errors(self, extent: float, level: float) -> Floats:
+        """Return by how much rounding may change the scores of a hypothesis, (n,)."""
+        return self.rounding * extent * self._lengths + EPS * abs(level)
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        """The lengths of rows in columns of size 1."""
+        near, inverse = (
+            self._near[0],
+            np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size)),
+        )
+        if sp.issparse(near):
+            shares = near.data * inverse[near.indices]
+            squares = sp.csr_array((shares * shares, near.indices, near.indptr), shape=near.shape)
+            return np.sqrt(squares @ np.ones(self.size))
+        step = max(1, BLOCK // max(1, self.size))  # without a second X
+        blocks = (near[i : i + step] * inverse for i in range(0, self.n, step))
+        return np.sqrt(np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks]))
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        """The largest size in each column, near 0."""
+        near = self._near[0]
+        if not sp.issparse(near):
+            return np.maximum(np.abs(near.max(axis=0)), np.abs(near.min(axis=0)))
+        sizes = np.zeros(self.size)
+        np.maximum.at(sizes, near.indices, np.abs(near.data))
+        return sizes
+
+    def squared_row_norms(self) -> Floats:
+        """Return ||x_i||^2 for every row."""
+        return kernels.Linear().diagonal(self.X)
+
+    def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
+        """Return f at new rows."""
+        matrix = as_matrix(X)
+        _check_columns(matrix, self.size, "features")
+        return linear_scores(matrix, coef[None, :], [intercept])[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelHypothesis:
+    """f = K c + b; one coefficient a row, norm c' K c."""
+
+    kernel: kernels.Kernel
+    X: Matrix
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients: one a row."""
+        return self.n
+
+    @cached_property
+    def gram(self) -> Floats:
+        """The Gram matrix K, checked; of a kernel that is semidefinite by its formula only for overflow."""
+        K: Any = self.kernel(self.X, self.X)
+        if not self.kernel.always_psd:
+            return kernels.check_gram(K, psd=True)
+        K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=float)
+        check_finite(K, "gram", "Check the kernel for overflow")
+        return K
+
+    @cached_property
+    def _long(self) -> Any:
+        """K in long doubles, for scores and norms, which are where digits are lost; None if it is not had cheaply.
+
+        With little regularization coefficients are huge and cancel: the last digits of K are then what
+        matters.
+        """
+        cheap = LONG_EPS < EPS and self.n**2 * max(1, self.X.shape[1] / 100) <= LONG_LIMIT
+        return self.kernel.long_gram(self.X) if cheap else None
+
+    @cached_property
+    def factor(self) -> tuple[Floats, Floats]:
+        """(L, R) with K = L L' and c = R w recovering the kernel coefficients of f = L w.
+
+        From the eigenvalues above rounding, so a kernel problem is the linear problem with X = L, exactly up
+        to the eigenvalues left out (relative 1e-13).
+        """
+        values, vectors = np.linalg.eigh(self.gram)
+        kept = values > 1e-13 * max(values[-1], np.finfo(float).tiny)
+        if not kept.any():  # K = 0: one column of zeros, since a solver wants a variable
+            return np.zeros((self.n, 1)), np.zeros((self.n, 1))
+        roots = np.sqrt(values[kept])
+        return vectors[:, kept] * roots, vectors[:, kept] / roots
+
+    def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
+        """Return K c + b."""
+        return self._times(coef) + intercept
+
+    def _times(self, coef: Floats) -> Floats:
+        """Return K c; the last few products are kept, since a judge asks for the same ones again."""
+        for known, product in (*self._products, *self._foreseen):
+            if np.array_equal(known, coef):
+                return product
+        if self._long is not None:
+            product = np.asarray(self._long @ coef, dtype=float)
+        elif self.has_gram or (self.keeps_gram and len(self._products) >= 2):
+            product = np.asarray(self.gram @ coef)
+        else:
+            support = np.flatnonzero(coef)
+            support = (
+                np.arange(self.n) if 2 * len(support) > self.n else support
+            )  # a whole K costs half of one
+            product = self.product(support, coef[support, None])[:, 0]
+        product.flags.writeable = False
+        self._products[:] = [*self._products[1 - REMEMBERED :], (coef.copy(), product)]
+        return product
+
+    @cached_property
+    def _products(self) -> list[tuple[Floats, Floats]]:
+        return []
+
+    @cached_property
+    def _foreseen(self) -> list[tuple[Floats, Floats]]:
+        return []
+
+    def foresee(self, coefs: Sequence[Floats]) -> None:
+        """Take K c of several c in one pass over K, and keep them, until the next time, for those who ask."""
+        self._foreseen.clear()
+        if len(coefs) and self._long is None:
+            columns = np.column_stack(coefs)
+            products = np.ascontiguousarray(self.product(np.arange(self.n), columns).T)
+            products.flags.writeable = False
+            self._foreseen.extend(zip(columns.T.copy(), products, strict=True))
+
+    def some(self, which: Ints) -> KernelHypothesis:
+        """Return the hypothesis on some of the rows."""
+        precomputed = self.kernel.name == "precomputed"
+        return KernelHypothesis(self.kernel, self.X[np.ix_(which, which)] if precomputed else self.X[which])
+
+    @property
+    def keeps_gram(self) -> bool:
+        """Whether K is kept as a whole: it was given, it had to be checked, or it is small enough."""
+        return self.n <= GRAM_LIMIT or "gram" in vars(self) or self.kernel.name == "precomputed"
+
+    @property
+    def has_gram(self) -> bool:
+        """Whether K is there, or so small that it may as well be."""
+        return self.n <= AT_ONCE or "gram" in vars(self) or self.kernel.name == "precomputed"
+
+    def gram_of(self, rows: Ints, columns: Ints | slice = slice(None)) -> Floats:
+        """Return K[rows, columns], computed where K is not there."""
+        if self.has_gram:
+            return self.gram[rows if isinstance(columns, slice) else np.ix_(rows, columns)]
+        return self.kernel(self.X[rows], self.X[columns])
+
+    def product(self, columns: Ints, weights: Floats) -> Floats:
+        """Return K[:, columns] weights for weights of shape (columns, k), a part of K at a time; half of a whole K."""
+        if self.has_gram:
+            return np.asarray((self.gram if len(columns) == self.n else self.gram[:, columns]) @ weights)
+        return self.kernel.product(self.X, self.X if len(columns) == self.n else self.X[columns], weights)
+
+    def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
+        """Return c itself: sum_i c_i k(x_i, .) has the kernel coefficients c."""
+        return c
+
+    def level(self, coef: Floats, intercept: float) -> float:
+        """Return b, the part of the scores that all rows share."""
+        return float(intercept)
+
+    def extent(self, coef: Floats) -> float:
+        """Return sum_j `|c_j|` sqrt k(x_j, x_j): no score differs from b by more than this times sqrt k(x_i, x_i)."""
+        return float(np.abs(coef) @ self._lengths)
+
+    def norm_error(self, coef: Floats) -> float:
+        """Return by how much rounding may change `squared_norm`."""
+        return self.rounding * self.extent(coef) ** 2 + EPS * self.squared_norm(coef)
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may do to a score, the kernel's own included, relative to sqrt k(x_i, x_i) times `extent`."""
+        return self.rounding_in_doubles * (1.0 if self._long is None else LONG_EPS / EPS)
+
+    @cached_property
+    def rounding_in_doubles(self) -> float:
+        """The same for those who compute in doubles, as solvers do."""
+        return unit(self.n) + self.kernel.rounding(self.X)
+
+    def blur(self, mu: float) -> float:
+        """Return by how much doubles may miss scores of coefficients that forces of size 1 make: c / (n mu)."""
+        return self.rounding_in_doubles * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
+
+    def score_errors(self, extent: float, level: float) -> Floats:
+        """Return by how much rounding may change the scores of a hypothesis, (n,)."""
+        return self.rounding * extent * self._lengths + EPS * abs(level)
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        return np.sqrt(np.maximum(self.squared_row_norms(), 0.0))
+
+    def squared_norm(self, coef: Floats) -> float:
+        """Return c' K c."""
+        product = self._times(coef) if self._long is None else self._long @ coef
+        return max(0.0, float(coef @ product))
+
+    def squared_row_norms(self) -> Floats:
+        """Return k(x_i, x_i) for every row."""
+        return np.diag(self.gram).copy() if "gram" in vars(self) else self.kernel.diagonal(self.X)
+
+    def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
+        """Return f at new rows (for a precomputed kernel, at rows of k(x_new, x_train))."""
+        matrix = as_matrix(X)
+        precomputed = self.kernel.name == "precomputed"
+        _check_columns(matrix, int(self.X.shape[1]), "kernel values" if precomputed else "features")
+        support = np.flatnonzero(coef)
+        if precomputed:
+            return np.asarray(matrix[:, support] @ coef[support]).ravel() + intercept
+        if not len(support):
+            return np.full(matrix.shape[0], float(intercept))
+        return np.asarray(self.kernel(matrix, self.X[support]) @ coef[support]).ravel() + intercept
+
+
+Hypothesis = LinearHypothesis | KernelHypothesis
+
+
+def linear_scores(X: Matrix, coefs: Floats, intercepts: Sequence[float]) -> Floats:
+    """Return X W' + b at new rows for k hypotheses, (m, k), with all digits of each b (`nerm.rounding.LongFloat`)."""
+    if not any(map(rest_of, intercepts)):
+        return np.asarray(X @ coefs.T) + np.asarray(intercepts, dtype=float)
+    offset = far_offset(X)
+    levels = [exact_dot(offset, coef, b) for coef, b in zip(coefs, intercepts, strict=True)]
+    return np.asarray((X - offset if offset.any() else X) @ coefs.T) + np.array(levels)
+
+
+def far_offset(X: Any) -> Floats:
+    """Return the means of columns so far from 0 that what tells rows apart would drown in them, 0 elsewhere.
+
+    >>> far_offset(np.array([[1e9 - 1.0, 1.0], [1e9 + 1.0, 2.0]])).tolist()
+    [1000000000.0, 0.0]
+    """
+    if sp.issparse(X) or not len(X):
+        return np.zeros(X.shape[1])
+    sample = X[:: max(1, len(X) // 2000)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = sample.mean(axis=0), sample.std(axis=0)
+        far = np.abs(mean) > FAR * np.where(spread > 0, spread, 1.0)
+    return np.where(far & np.isfinite(mean), mean, 0.0)
+
+
+def _check_columns(X: Matrix, expected: int, what: str) -> None:
+    if X.shape[1] != expected:
+        must = f"'X' must have the {expected} {what} seen in training"
+        raise InvalidInputError(must, f"{X.shape[1]} columns", "Use the same columns in the same order")
+
+
+def own(X: Matrix, rows: Rows) -> Matrix:
+    """Return the distinct rows of X in memory of their own: what was validated stays what is solved."""
+    if rows.merged or (rows.first[1:] < rows.first[:-1]).any():
+        return X[rows.first]
+    return X.copy()
+
+
+def sorted_csr(X: Matrix) -> Matrix:
+    """Return a sparse matrix with sorted indices, no duplicates and no explicit zeros; a dense one as it is."""
+    if not sp.issparse(X) or (X.has_canonical_format and X.data.all()):
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def make(X: Matrix, kernel: kernels.Kernel | None, rows: Rows) -> Hypothesis:
+    """Return the hypothesis on the distinct rows of X: linear for kernel None, else with that kernel."""
+    if kernel is None:
+        return LinearHypothesis(own(X, rows))
+    if kernel.name == "precomputed":
+        return KernelHypothesis(kernel, kernels.check_gram(X.toarray() if sp.issparse(X) else X, psd=True))
+    hypothesis = KernelHypothesis(kernel, own(X, rows))
+    if not kernel.always_psd:
+        _ = hypothesis.gram  # checks it now, where the user can see which line asked for it
+    return hypothesis

@@ -1,0 +1,279 @@
+"""An objective bound to data: everything that can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nerm.model.bound_objective import BoundObjective
+from nerm.model.value import ObjectiveValue
+
+if TYPE_CHECKING:
+    from nerm.certify.certificate import Certificate
+    from nerm.certify.multipliers import Multipliers
+    from nerm.certify.solution import Solution
+    from nerm.neutralize import Neutralized
+    from nerm.solvers.base import Solver
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(BoundObjective):
+    """An `Objective` on validated data, in mean form. Made by ``objective.on(X, y, ...)``.
+
+    ::
+
+        min over f   (1/n) sum_i s_i phi(y_i f_i) + Omega(f) + sum_k eta_k max(C_k^+, C_k^-)
+        C_k^+-  =    (1/n) sum_i u_ki psi_k(+-v_ki f_i)
+
+    with f = X w + b, or f = K c + b on a kernel problem (the paper, section 4.4).
+
+    Attributes
+    ----------
+    objective : Objective
+        The weighted terms.
+    hypothesis : LinearHypothesis or KernelHypothesis
+        f on the distinct rows.
+    rows : Rows
+        Which distinct row stands for each given one.
+    blocks : tuple of Block
+        The separable part of the objective on the distinct rows, and that of its limits, which count as terms
+        after the others; built once, shared by all weights of the terms.
+    y, classes : (n,) and (2,) arrays
+        The labels as -1/+1, and the two labels behind them.
+    viewpoints : dict of (n,) arrays
+        By name.
+    sample_weight : (n,) array
+        s, the weights of the risk.
+    intercept : bool
+        Whether b is free.
+    divisor : float
+        What all sums are divided by: n.
+    region : Polyhedron or None
+        The linear constraints on w.
+
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> problem = objective.on(X, y, viewpoint=v)
+    >>> problem.evaluate([0.5])
+    Risk(Hinge())               1 × 0.25
+    SquaredL2()               0.5 × 0.125
+    Neutrality(Hinge())         1 × 1              (C+ 1, C- 1)
+    total                           1.3125
+    >>> problem.certify([0.5]).relative_gap < 1e-9  # nothing is better
+    True
+    >>> [round(solution.objective.total, 4) for solution in problem.path([0, 1, 2])]
+    [0.25, 1.3125, 2.3125]
+    >>> problem.to_cvxpy().is_dpp()
+    True
+
+    """
+
+    def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
+        """Return the objective at (coef, intercept), in total and by term; numpy only.
+
+        Parameters
+        ----------
+        coef : array
+            (d,) the weights w of a linear hypothesis, or (n,) the coefficients c of a kernel one.
+        intercept : float
+            b.
+
+        Returns
+        -------
+        ObjectiveValue
+
+        """
+        return self.value(*self.checked(coef, intercept))
+
+    # The doors: each imports its room when called, so that nerm imports neither cvxpy nor a solver by itself.
+
+    def certify(
+        self, coef: Any, intercept: float = 0.0, multipliers: Multipliers | None = None
+    ) -> Certificate:
+        """Return the certificate of any hypothesis, whoever computed it.
+
+        Parameters
+        ----------
+        coef : array
+            (d,) for a linear hypothesis, (n,) for a kernel one.
+        intercept : float
+            b.
+        multipliers : Multipliers, optional
+            Those that bound the optimum from below, after they are made feasible; without any they are found
+            from the hypothesis' own scores.
+
+        Returns
+        -------
+        Certificate
+
+        """
+        from nerm.certify.certificate import certify
+
+        return certify(self, *self.checked(coef, intercept), multipliers)
+
+    def convexified(self, coef: Any = None, intercept: float = 0.0) -> Problem:
+        """Return the convex problem that touches this one at a hypothesis from above; without one at f = 0.
+
+        It is the problem itself but for differences of convex functions (`nerm.Ramp`, `nerm.dc_function`),
+        whose subtracted part becomes its tangent: one step of the convex-concave procedure, and at f = 0 the
+        relaxation.
+
+        >>> import nerm
+        >>> objective = nerm.Risk(nerm.Ramp()) + 0.1 * nerm.SquaredL2()
+        >>> step = objective.on([[0.0], [1.0], [9.0]], [-1, 1, -1]).convexified([1.0], -0.5)
+        >>> str(step.solve().status), step.to_cvxpy().is_dcp()
+        ('optimal', True)
+        """
+        from nerm.solvers.convexify import convexified
+
+        zero = np.zeros(self.n if self.is_kernel else self.hypothesis.size)
+        return convexified(self, *self.checked(zero if coef is None else coef, intercept))
+
+    def to_cvxpy(self) -> Any:
+        """Return the problem as a `cvxpy.Problem`, with the weight of each term as a nonnegative Parameter (DPP).
+
+        The scores are a variable of their own, one a distinct row in the order in which rows were first seen,
+        tied to X w + b by an equality.
+        """
+        from nerm.cvxpy_backend import build
+
+        return build(self).problem
+
+    def solve(
+        self,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        strict: bool = False,
+        time_limit: float | None = None,
+        **options: Any,
+    ) -> Solution:
+        """Solve and return a `Solution` that is called optimal only if its certified relative gap is at most `tol`.
+
+        Parameters
+        ----------
+        solver : str or Solver
+            ``"auto"``, a name from `nerm.solvers.available()`, or a `nerm.solvers.Solver` of your own.
+        tol : float
+            The relative duality gap that nerm itself certifies.
+        strict : bool
+            Raise `NotSolvedError` instead of returning a solution that is not optimal.
+        time_limit : float, optional
+            Seconds, for any solver. When they are over, the best hypothesis so far is certified and returned
+            with `Status.TIME_LIMIT` (or as optimal, if it is). A solver is stopped after the iteration in
+            which it is; what prepares and certifies is not stopped.
+        options
+            Passed to the solver. Where the objective is not convex, also ``start=(coef, intercept)``, from
+            which the convex-concave procedure sets out instead of the convex relaxation, and ``max_steps``.
+
+        Returns
+        -------
+        Solution
+
+        """
+        from nerm.solvers.registry import solve
+
+        return solve(self, solver, tol, strict=strict, time_limit=time_limit, **options)
+
+    def neutralize(
+        self,
+        limit: float,
+        measure: Any = "calders_verwer_score",
+        *,
+        tol: float = 1e-6,
+        on: Any = None,
+        surrogate: Any = "auto",
+        prefer: Any = "accuracy",
+        keep: float = 0.5,
+        random_state: int = 0,
+    ) -> Neutralized:
+        """Return the solution whose *measured* neutrality is within a limit, as good as it gets.
+
+        The risk and the regularizers stay; neutrality terms are replaced by one-sided ones whose weights are
+        searched: as eta grows the signed measure passes from that of the plain model through 0. Every solve
+        is certified (a stationary point with a ramp) and starts from the last. See `nerm.Neutralized` for an
+        example.
+
+        Parameters
+        ----------
+        limit : float
+            The largest size of the measure that is allowed; each row counts once, since sample weights weigh
+            the risk.
+        measure : str or callable
+            A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk",
+            "equal_opportunity_difference", "predictive_equality_difference", "equalized_odds_difference",
+            "normalized_prejudice_index") or a function ``(y, scores, viewpoint) -> signed float``. What moves
+            the latter is a term with balanced weights or, where the problem's own neutrality term has an
+            array of weights (`nerm.weights.within`), with these.
+        tol : float
+            The relative gap of every solve.
+        on : (X, y, viewpoint), optional
+            Other rows to measure on.
+        surrogate : "auto", MarginFunction, or a list of these
+            psi. Of several, that is chosen which does best on rows that are set apart from the search; "auto"
+            compares `Logistic`, `Hinge`, ramps of width 1 and 2, and `Identity` where its terms are bounded
+            below.
+        prefer : "accuracy", "auc" or callable
+            What "best" means; a callable takes (y, scores).
+        keep : float
+            In every group at least this share of the plain model's positive rate must be left.
+        random_state : int
+            Which rows are set apart.
+
+        Returns
+        -------
+        Neutralized
+
+        Raises
+        ------
+        NotNeutralError
+            Where nothing within the limit ranks better than chance and keeps positive rates; its `best` is
+            the nearest.
+
+        """
+        from nerm.neutralize import neutralize
+
+        chosen = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
+        return neutralize(self, limit, measure, tol=tol, on=on, **chosen)
+
+    def path(
+        self,
+        eta: Sequence[float],
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        time_limit: float | None = None,
+        **options: Any,
+    ) -> list[Solution]:
+        """Solve for every neutrality weight in `eta`, a list, and return one `Solution` each; the model is built once.
+
+        Several neutrality terms keep their ratios and their weights add up to eta. `time_limit` is that of
+        the whole path, in seconds; the other options are those of `solve`.
+        """
+        from nerm.solvers.registry import path
+
+        return path(self, eta, solver, tol, time_limit=time_limit, **options)
+
+    def grid(
+        self,
+        lam: Sequence[float] | None = None,
+        eta: Sequence[float] | None = None,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        time_limit: float | None = None,
+        **options: Any,
+    ) -> list[list[Solution]]:
+        """Solve for every pair of a regularization weight and a neutrality weight; ``found[i][j]`` is (lam[i], eta[j]).
+
+        `lam` is in mean form, as in ``0.05 * SquaredL2()``; several regularizers keep their ratios. Without
+        `lam`, or without `eta`, that weight stays as it is. Every solve starts from a neighbour; the rest is
+        as in `path`.
+        """
+        from nerm.solvers.registry import grid
+
+        return grid(self, lam, eta, solver, tol, time_limit=time_limit, **options)

@@ -1,0 +1,325 @@
+"""Where the viewpoint v_i = g(x_i) comes from, and how groups become numbers.
+
+A viewpoint is an array; a column of X (its name, its position, or `Column`, which can also drop it from X); a
+callable g; a fitted estimator (its decision function); or `Learned`, an estimator together with the separate
+sample to fit it on.
+
+`resolve` wants numbers, as the mathematics does. `resolve_terms`, for the estimators, also takes groups: two
+values become -1 and +1, more than two become one viewpoint a value (that value against the rest).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.errors import InvalidInputError
+from nerm.typing import Array, Floats
+from nerm.validation import as_pandas, as_vector, check_present, flat
+
+__all__ = ["Column", "Learned", "resolve", "resolve_terms"]
+
+DEFAULT = "viewpoint"
+MOST_VALUES = 50  # beyond this many, integers are measurements rather than groups
+
+
+@dataclass(frozen=True)
+class Column:
+    """The viewpoint is a column of X, by name (for a DataFrame) or by position.
+
+    Parameters
+    ----------
+    key : str or int
+        The name of the column, or its position.
+    drop : bool
+        Leave the column out of the features, in `fit` and in `predict` alike, where a DataFrame need not have
+        it. Only estimators can do that. A column of words is left out anyway.
+
+    Examples
+    --------
+    >>> Column(1).values(np.array([[0.5, 1.0], [0.7, -1.0]]))
+    array([ 1., -1.])
+    """
+
+    key: str | int
+    drop: bool = False
+
+    def position(self, X: Any) -> int:
+        """Return the position of the column in X."""
+        X = as_pandas(X)
+        if isinstance(self.key, str):
+            return _position_of_name(X, self.key)
+        count = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
+        if not -count <= self.key < count:
+            must = f"a viewpoint column must be one of the {count} columns of X"
+            raise InvalidInputError(must, f"position {self.key}", f"Use 0 to {count - 1}")
+        return int(self.key) % count
+
+    def values(self, X: Any) -> Array:
+        """Return the column of X (n, d), as it is: (n,)."""
+        X = as_pandas(X)
+        position = self.position(X)
+        if hasattr(X, "iloc"):
+            return np.asarray(X.iloc[:, position])
+        if sp.issparse(X):
+            return X.tocsc()[:, [position]].toarray().ravel()
+        return np.asarray(X)[:, position]
+
+
+def _position_of_name(X: Any, name: str) -> int:
+    names = [str(c) for c in getattr(X, "columns", ())]
+    if not names:
+        must = "a viewpoint column can be named only if X has column names"
+        got = f"{name!r} and {type(X).__name__}"
+        raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the position of the column")
+    if name not in names:
+        known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+        raise InvalidInputError(
+            f"a viewpoint column must be one of {known}", repr(name), "Check its spelling"
+        )
+    return names.index(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The viewpoint is learned: an estimator and the labelled sample to fit it on, which need not be the training data.
+
+    The paper's applications are of this kind: the party that a reader's clicks betray, learned from readers
+    who told theirs. A clone of the estimator is fitted on (X, labels); g is its decision function.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Not fitted.
+    X, labels : array-like
+        The sample.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> readers, party = np.array([[0.0], [1.0], [2.0], [3.0]]), ["left", "left", "right", "right"]
+    >>> Learned(LogisticRegression(), readers, party).fitted().predict([[5.0]]).tolist()
+    ['right']
+    """
+
+    estimator: Any
+    X: Any
+    labels: Any
+
+    def fitted(self) -> Any:
+        """Return a fitted clone of the estimator."""
+        from sklearn.base import clone
+
+        _check_instance(self.estimator, "estimator")
+        if len(np.unique(np.asarray(self.labels))) < 2:
+            must = "the labels of a learned viewpoint must take at least two values"
+            got = f"{np.asarray(self.labels).ravel()[:1].tolist()} only"
+            raise InvalidInputError(must, got, "Label rows of both kinds")
+        return clone(self.estimator).fit(self.X, self.labels)
+
+
+def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
+    """Return every viewpoint by name as a float vector of length n; a single one is called "viewpoint".
+
+    Parameters
+    ----------
+    viewpoint : array, dict, callable, fitted estimator, Column, Learned, str or int
+        What was given.
+    X : array, DataFrame or sparse matrix of shape (n, d)
+        The rows, for viewpoints that are functions of them.
+    n : int
+        How many rows.
+
+    Examples
+    --------
+    >>> resolve(lambda X: X[:, 0], np.array([[2.0], [-1.0]]), 2)
+    {'viewpoint': array([ 2., -1.])}
+    """
+    resolved = {}
+    for name, given, label in _by_name(viewpoint):
+        if isinstance(given, Column) and given.drop:
+            do = "Drop the column from X yourself and pass it as an array; estimators can do it for you"
+            raise InvalidInputError("a problem must be given the columns that it is to use", f"{given!r}", do)
+        values, of = _evaluate(given, X, label)
+        if _is_hypothesis(given) and np.ndim(values) == 2 and not callable(given):
+            got = f"an estimator with {np.shape(values)[1]} classes"
+            raise InvalidInputError(f"{label!r} must predict two classes", got, "Pass one viewpoint a class")
+        resolved[name] = as_vector(values, n, of)
+    return resolved
+
+
+def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> dict[str, Floats]:
+    """Return the viewpoints of an estimator's neutrality terms by name, each a float vector of length n.
+
+    Strings, booleans, categories and integers are groups; so is any array of two different values. Two groups
+    become
+    -1 and +1 (the larger value is +1), more become one viewpoint a value. Other real numbers, and whatever a
+    callable or an estimator returns, are used as they are. A DataFrame or a two-dimensional array holds one
+    viewpoint a column.
+
+    Parameters
+    ----------
+    viewpoint, X, n
+        As for `resolve`.
+    among : index
+        The rows that count: values seen only elsewhere are no groups.
+
+    Examples
+    --------
+    >>> resolve_terms(["a", "b", "c"], None, 3)
+    {'viewpoint=a': array([ 1., -1., -1.]), 'viewpoint=b': array([-1.,  1., -1.]),
+     'viewpoint=c': array([-1., -1.,  1.])}
+    >>> resolve_terms([0, 1, 1], None, 3), resolve_terms([0.5, -1.5, 2.0], None, 3)
+    ({'viewpoint': array([-1.,  1.,  1.])}, {'viewpoint': array([ 0.5, -1.5,  2. ])})
+    """
+    terms: dict[str, Floats] = {}
+    for name, given, label in _by_name(_columns_by_name(viewpoint)):
+        values, of = _evaluate(given, X, label)
+        if _is_hypothesis(given):
+            found = _numbers(name, values, given, n, of)
+        else:
+            found = _groups(name, np.asarray(values), n, of, among)
+        if twice := sorted(found.keys() & terms.keys()):
+            must = "neutrality terms must have different names"
+            raise InvalidInputError(must, f"{twice[0]!r} twice", "Rename a viewpoint")
+        terms.update(found)
+    for name, v in terms.items():
+        _check_varies(name, v[among])
+    return terms
+
+
+def _check_varies(name: str, values: Array) -> None:
+    if (values == values[0]).all():
+        shown = f"{values[0]:g}" if values.dtype.kind == "f" else repr(values[:1].tolist()[0])
+        must = f"{name!r} must take at least two values"
+        do = "A constant viewpoint says nothing about neutrality: choose another or fit without one"
+        raise InvalidInputError(must, f"{shown} in each of the {len(values)} rows", do)
+
+
+def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
+    """Return the positions of the columns of X that the viewpoint asks to leave out, or that hold words."""
+    given = viewpoint.values() if isinstance(viewpoint, Mapping) else [viewpoint]
+    keys = [g for g in given if isinstance(g, Column | str | int | np.integer) and not isinstance(g, bool)]
+    columns = [g if isinstance(g, Column) else Column(g if isinstance(g, str) else int(g)) for g in keys]
+    return tuple(sorted({c.position(X) for c in columns if c.drop or _holds_words(c.values(X))}))
+
+
+def _holds_words(values: Array) -> bool:
+    return values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values))
+
+
+def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
+    """Return (name, what was given, how to call it in a message) for each viewpoint."""
+    if viewpoint is None:
+        return []
+    if isinstance(viewpoint, Mapping):
+        if not viewpoint:
+            must = "'viewpoint' must name at least one viewpoint"
+            raise InvalidInputError(must, "an empty dict", "Pass None instead")
+        return [(str(name), given, f"viewpoint[{name!r}]") for name, given in viewpoint.items()]
+    key = viewpoint.key if isinstance(viewpoint, Column) else viewpoint
+    return [(key if isinstance(key, str) else DEFAULT, viewpoint, DEFAULT)]
+
+
+def _columns_by_name(viewpoint: Any) -> Any:
+    """Return a table of viewpoints as a dict; a table of one column counts as a vector."""
+    if _is_hypothesis(viewpoint) or isinstance(viewpoint, Mapping | str | Column) or np.ndim(viewpoint) != 2:
+        return viewpoint
+    if np.shape(viewpoint)[1] == 1:
+        return np.asarray(viewpoint).ravel()
+    if hasattr(viewpoint, "iloc"):
+        names = [str(name) for name in viewpoint.columns]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            must = "the columns of 'viewpoint' must have different names"
+            raise InvalidInputError(must, f"{twice!r} twice", "Rename one")
+        return {name: viewpoint.iloc[:, j] for j, name in enumerate(names)}
+    return {f"{DEFAULT} {j}": column for j, column in enumerate(np.asarray(viewpoint).T)}
+
+
+def _is_hypothesis(given: Any) -> bool:
+    """Whether the viewpoint is a function of x rather than data."""
+    return isinstance(given, Learned) or callable(given) or hasattr(given, "predict")
+
+
+def _evaluate(given: Any, X: Any, name: str) -> tuple[Any, str]:
+    """Return the values of one viewpoint, of any type, and what to call them in a message."""
+    _check_instance(given, name)
+    if isinstance(given, bool):
+        raise InvalidInputError(f"{name!r} must be an array or a column", repr(given), "Pass one value a row")
+    if isinstance(given, str | int | np.integer):
+        given = Column(given if isinstance(given, str) else int(given))
+    if isinstance(given, Column):
+        return given.values(X), f"X[{given.key!r}]"
+    if isinstance(given, Learned):
+        return _estimated(given.fitted(), X, name), name
+    if hasattr(given, "predict"):
+        return _estimated(given, X, name), name
+    if callable(given):
+        return given(X), f"{name}(X)"
+    return given, name
+
+
+def _check_instance(given: Any, name: str) -> None:
+    if isinstance(given, type):
+        must = f"{name!r} must be an array, a callable or a fitted estimator"
+        raise InvalidInputError(must, f"the class {given.__name__}", "Make an instance and fit it")
+
+
+def _estimated(estimator: Any, X: Any, name: str) -> Floats:
+    """Return g(x) of a fitted scikit-learn estimator: its decision function, else 2 P(+1) - 1, else its prediction."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        must = f"{name!r} must be a fitted estimator"
+        do = "Call its fit(X, viewpoint_labels) first, or pass nerm.viewpoint.Learned(estimator, X, labels)"
+        raise InvalidInputError(must, f"{type(estimator).__name__} that is not fitted", do) from None
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(X))
+    if hasattr(estimator, "predict_proba"):
+        probabilities = np.asarray(estimator.predict_proba(X))
+        return 2 * (probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities) - 1
+    return np.asarray(estimator.predict(X))
+
+
+def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, Floats]:
+    """Return the real values of a hypothesis g; an estimator of several classes gives one viewpoint a class."""
+    if np.ndim(values) == 2 and np.shape(values)[1] > 1 and not callable(given):
+        classes = getattr(given, "classes_", range(np.shape(values)[1]))
+        if isinstance(given, Learned):
+            classes = np.unique(np.asarray(given.labels))
+        columns = zip(classes, np.asarray(values).T, strict=True)
+        return {f"{name}={label}": as_vector(column, n, of) for label, column in columns}
+    return {name: as_vector(values, n, of)}
+
+
+def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, Floats]:
+    """Return the viewpoints of an array: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
+    values = flat(values, n, of, f"entry for each of the {n} rows")
+    check_present(values, of)
+    if values.dtype.kind == "f":
+        values = as_vector(values, n, of)
+    try:
+        seen = np.unique(values[among])
+    except TypeError:
+        raise InvalidInputError(
+            f"{of!r} must hold values of one type", f"mixed types, first {values[0]!r}", "Convert them"
+        ) from None
+    if len(seen) == 1:
+        _check_varies(name, values[among])
+    if len(seen) == 2:
+        return {name: np.where(values == seen[1], 1.0, -1.0)}
+    if values.dtype.kind == "f":
+        return {name: values}
+    if len(seen) > MOST_VALUES:
+        must = f"{of!r} must have at most {MOST_VALUES} different values to be read as groups"
+        got = f"{len(seen)}"
+        raise InvalidInputError(
+            must, got, "Convert it to float to use it as a real-valued viewpoint, or merge values"
+        )
+    return {f"{name}={value}": np.where(values == value, 1.0, -1.0) for value in seen.tolist()}

@@ -1,0 +1,73 @@
+"""The look that all figures share: colours, markers and dashes, axes and legends.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and dashes differ too,
+so nothing is lost in grey.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.typing import Array
+
+#: Okabe and Ito's colours without the yellow, which is too pale for lines on white.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: One marker a colour, so that nothing is lost in grey.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: One dash pattern a colour, likewise.
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)), (0, (1, 1)))
+
+
+def style(k: int) -> dict[str, Any]:
+    """Return colour, marker and dashes of the k-th curve: no two alike, in colour as in grey."""
+    count = len(OKABE_ITO)
+    turn = k // count  # colours repeat, dashes and markers move on
+    dashes, marker = DASHES[(k + turn) % len(DASHES)], MARKERS[(k + turn) % len(MARKERS)]
+    return {"color": OKABE_ITO[k % count], "marker": marker, "linestyle": dashes}
+
+
+def pyplot() -> Any:
+    """Return matplotlib.pyplot, which an extra brings."""
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError:
+        raise MissingPackageError(
+            "Drawing figures needs the package 'matplotlib'. It is not installed. "
+            "Install it with: pip install 'nerm-learn[plots]'."
+        ) from None
+
+
+def axes_or_new(ax: Any) -> Any:
+    """Return the Axes given, or new ones."""
+    return grid(ax, 1, 1, (4.2, 3.4))[0]
+
+
+def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Array:
+    """Return `count` Axes as a flat array: those given, or new ones."""
+    if axes is None:
+        rows = -(-count // columns)
+        figure, made = pyplot().subplots(
+            rows, columns, figsize=(size[0] * columns, size[1] * rows), layout="constrained", squeeze=False
+        )
+        for spare in made.ravel()[count:]:
+            figure.delaxes(spare)
+        axes = made.ravel()[:count]
+    flat: Array = np.asarray(axes, dtype=object).ravel()
+    if len(flat) != count:
+        raise InvalidInputError(
+            f"'axes' must hold {count} Axes", f"{len(flat)}", f"Make plt.subplots(1, {count})"
+        )
+    return flat
+
+
+def finish(ax: Any, legend: str = "inside", show_legend: bool = True) -> None:
+    """Give Axes the look that all figures share."""
+    ax.grid(alpha=0.25, linewidth=0.6)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(labelsize=8)
+    if show_legend:
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "outside" else {}
+        ax.legend(frameon=False, fontsize=8, handlelength=2.6, **place)

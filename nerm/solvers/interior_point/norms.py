@@ -1,0 +1,351 @@
+"""Norms of groups of coefficients as a saddle of their own beside the rows: a few unknowns a group, next to nothing.
+
+::
+
+    omega ||w_g||_2   =  max over ||u||_2 <= 1  of  omega u'w_g
+    omega max_j |w_j| =  max over ||u||_1 <= 1  of  omega u'w_g
+
+Smoothed by a barrier like the rows (`nerm.solvers.interior_point.predictor_corrector`), each u has
+multipliers of its own:
+
+::
+
+    Balls      w = t u,                      t (1 - ||u||^2) = barrier
+    Diamonds   u = a - b,  sum a + b = 1,    a_j (t - w_j) = barrier = b_j (t + w_j)
+
+Linearised, du = K dw + k with a positive semidefinite K: omega K joins the Newton system of w, omega u its
+gradient and omega k the right-hand side. Like a row, a group stops short of its bounds on its own and holds
+up nobody else; what that spoils, the next Newton step repairs. u stays feasible, so that it proves a bound at
+any time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nerm.atoms.linf import project_l1_ball
+from nerm.atoms.regularizer import Norms
+from nerm.typing import Floats, Ints
+
+TINY = 1e-18  # the least distance to a bound, as for rows
+LEAST = 1e-300  # a length to divide by
+
+
+class Pull(ABC):
+    """Norms of one kind, of groups of one size k: where they stand, and one direction.
+
+    Attributes
+    ----------
+    groups
+        (G, k), the coefficients of each group.
+    omega
+        (G,), the weights.
+    goal
+        (G, 1), the product of each group at barrier 1: the scale of its w, as far as the data tell.
+    u, du
+        (G, k), where they stand, and the direction.
+    """
+
+    u: Floats
+    du: Floats
+
+    def __init__(self, groups: Ints, omega: Floats, goal: Floats, w: Floats, barrier: float) -> None:
+        self.groups, self.omega, self.goal = groups, omega, goal[:, None]
+        self.start(w[groups], barrier * self.goal)
+
+    @abstractmethod
+    def start(self, w: Floats, barrier: Floats) -> None:
+        """Stand on the central path of w, (G, k), with a barrier for each group, (G, 1)."""
+
+    @abstractmethod
+    def curvature(self) -> Floats:
+        """Return K of each group, (G, k, k)."""
+
+    @abstractmethod
+    def aim(self, w: Floats, target: float, limit: float) -> Floats:
+        """Return k of each group, (G, k), towards a barrier.
+
+        Second-order terms of the last direction are taken in as far as this limit, in units of the barrier.
+        """
+
+    @abstractmethod
+    def follow(self, dw: Floats) -> None:
+        """Set the direction along dw, (G, k)."""
+
+    @abstractmethod
+    def advance(self, step: float, keep: float) -> None:
+        """Move along the direction; where a group comes near a bound, this share of its distance remains."""
+
+    @staticmethod
+    @abstractmethod
+    def nearest(u: Floats) -> Floats:
+        """Return the nearest feasible u, (G, k)."""
+
+    @property
+    @abstractmethod
+    def products(self) -> Floats:
+        """The sum of the products of each group, (G,): omega times it is what the norm adds to the gap."""
+
+
+class Balls(Pull):
+    """Euclidean norms; those of single coefficients make l1."""
+
+    def start(self, w: Floats, barrier: Floats) -> None:
+        """Solve w = t u, t (1 - r^2) = barrier: |u| = r = 2 |w| / (barrier + sqrt(barrier^2 + 4 |w|^2))."""
+        size = np.linalg.norm(w, axis=1, keepdims=True)
+        r = 2 * size / (barrier + np.hypot(barrier, 2 * size))
+        self._stand(np.divide(r * w, size, out=np.zeros_like(w), where=size > 0))
+        self.t = np.hypot(0.5 * barrier, size) + 0.5 * barrier
+        self.du, self.dt = np.zeros_like(w), np.zeros_like(self.t)
+
+    def _stand(self, u: Floats) -> None:
+        """Take u and its room 1 - |u|^2, (G, 1), which every step asks for many times."""
+        self.u, self._room = u, np.maximum(1 - _dot(u, u), TINY)
+
+    def curvature(self) -> Floats:
+        """Return K = (I - 2 u u' / (1 + |u|^2)) / t."""
+        shares = 2 / (2 - self._room)[:, :, None]
+        outer = self.u[:, :, None] * self.u[:, None, :]
+        return np.asarray((np.eye(self.u.shape[1]) - shares * outer) / self.t[:, :, None])
+
+    def _times(self, x: Floats) -> Floats:
+        """Return K x."""
+        return np.asarray((x - self.u * (2 * _dot(self.u, x) / (2 - self._room))) / self.t)
+
+    def aim(self, w: Floats, target: float, limit: float) -> Floats:
+        """Return k = K (w - s) - u (barrier - s') / (t (1 + |u|^2)), s and s' the equations' second-order terms."""
+        most = limit * self.goal
+        along, curve = self._curve()
+        turn = self.dt * self.du
+        length = np.linalg.norm(turn, axis=1, keepdims=True)
+        turn = turn * np.divide(most, length, out=np.ones_like(length), where=length > most)
+        self._target = target * self.goal - np.clip(-2 * self.dt * along - self.t * curve, -most, most)
+        self._aim = self._times(w - turn) - self.u * (self._target / (self.t * (2 - self._room)))
+        return self._aim
+
+    def _curve(self) -> tuple[Floats, Floats]:
+        """Return u'du, and what 1 - |u|^2 loses in second order, of which a turn along the sphere is no part."""
+        along, room = _dot(self.u, self.du), self._room
+        radial = along**2 / np.maximum(1 - room, TINY)
+        return along, radial + room * np.maximum(_dot(self.du, self.du) - radial, 0.0)
+
+    def follow(self, dw: Floats) -> None:
+        """Set du = K dw + k, and dt by the second equation."""
+        self.du = self._times(dw) + self._aim
+        self.dt = (self._target + 2 * self.t * _dot(self.u, self.du)) / self._room - self.t
+
+    def advance(self, step: float, keep: float) -> None:
+        """Turn u, and give it the length that its room allows."""
+        along, curve = self._curve()
+        left = np.clip(self._room - 2 * step * along - step**2 * curve, keep * self._room, 1.0)
+        turned = self.u + step * self.du
+        length = np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), LEAST)
+        self._stand(turned * np.minimum(np.sqrt(1 - left) / length, 1.0))
+        self.t = np.maximum(self.t + step * self.dt, keep * self.t)
+
+    @staticmethod
+    def nearest(u: Floats) -> Floats:
+        """Return u, at most of length 1."""
+        return np.asarray(u / np.maximum(np.linalg.norm(u, axis=1, keepdims=True), 1.0))
+
+    @property
+    def products(self) -> Floats:
+        """The products t (1 - |u|^2)."""
+        return (self.t * self._room)[:, 0]
+
+
+class Diamonds(Pull):
+    """l-infinity norms."""
+
+    def start(self, w: Floats, barrier: Floats) -> None:
+        """Find the t with sum_j barrier / (t - w_j) + barrier / (t + w_j) = 1 by bisection."""
+        most, each = np.abs(w).max(axis=1, keepdims=True), barrier / (2 * w.shape[1])
+        low, high = np.log(each), np.log(barrier)  # of t - most
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            above = np.exp(middle)
+            many = (each / (above + (most - w)) + each / (above + (most + w))).sum(axis=1, keepdims=True) > 1
+            low, high = np.where(many, middle, low), np.where(many, high, middle)
+        above = np.exp(0.5 * (low + high))
+        self.t, self.over, self.under = most + above, above + (most - w), above + (most + w)
+        self._set(each / self.over, each / self.under)
+        self.da, self.db, self.d_over, self.d_under, self.du = (np.zeros_like(w) for _ in range(5))
+
+    def _set(self, a: Floats, b: Floats) -> None:
+        """Take a, b and u = a - b, shrunk where they add up to more than 1: u must prove something."""
+        total = np.maximum((a + b).sum(axis=1, keepdims=True), 1.0)
+        self.a, self.b = a / total, b / total
+        self.u = self.a - self.b
+
+    def curvature(self) -> Floats:
+        """Return K = diag(p + q) - (p - q)(p - q)' / sum (p + q), with p = a / (t - w), q = b / (t + w)."""
+        p, q = self.a / self.over, self.b / self.under
+        v, total = p - q, (p + q).sum(axis=1)[:, None, None]
+        K: Floats = -v[:, :, None] * v[:, None, :] / total
+        diagonal = np.arange(K.shape[1])
+        K[:, diagonal, diagonal] += p + q
+        return K
+
+    def aim(self, w: Floats, target: float, limit: float) -> Floats:
+        """Return k; what own steps have spoiled of t - w and t + w is made up for."""
+        k = 2 * self.u.shape[1]
+        each, most = target * self.goal / k, limit * self.goal / k
+        self._lack = self.t - w - self.over, self.t + w - self.under
+        first = np.clip(self.da * self.d_over, -most, most) + self.a * self._lack[0]
+        second = np.clip(self.db * self.d_under, -most, most) + self.b * self._lack[1]
+        self._aims = (each - first) / self.over - self.a, (each - second) / self.under - self.b
+        v = self.a / self.over - self.b / self.under
+        return self._aims[0] - self._aims[1] - v * self._shift(np.zeros_like(v))
+
+    def _shift(self, dw: Floats) -> Floats:
+        """Return dt, with which sum a + b = 1 after a full step."""
+        p, q = self.a / self.over, self.b / self.under
+        missing = 1 - (self.a + self.b).sum(axis=1, keepdims=True)
+        more = (self._aims[0] + self._aims[1] + (p - q) * dw).sum(axis=1, keepdims=True) - missing
+        return np.asarray(more / (p + q).sum(axis=1, keepdims=True))
+
+    def follow(self, dw: Floats) -> None:
+        """Set all directions."""
+        self.dt = self._shift(dw)
+        self.da = self._aims[0] - self.a / self.over * (self.dt - dw)
+        self.db = self._aims[1] - self.b / self.under * (self.dt + dw)
+        self.d_over, self.d_under = self.dt - dw + self._lack[0], self.dt + dw + self._lack[1]
+        self.du = self.da - self.db
+
+    def advance(self, step: float, keep: float) -> None:
+        """Move every number as far as it can go."""
+
+        def moved(x: Floats, dx: Floats) -> Floats:
+            return np.maximum(x + step * dx, keep * x)
+
+        self._set(moved(self.a, self.da), moved(self.b, self.db))
+        self.t = self.t + step * self.dt
+        self.over, self.under = moved(self.over, self.d_over), moved(self.under, self.d_under)
+
+    @staticmethod
+    def nearest(u: Floats) -> Floats:
+        """Return the projection on the l1 ball."""
+        return np.stack([project_l1_ball(one, 1.0) for one in u])
+
+    @property
+    def products(self) -> Floats:
+        """The sum of a (t - w) and b (t + w)."""
+        return np.asarray((self.a * self.over + self.b * self.under).sum(axis=1))
+
+
+KINDS: dict[float, type[Pull]] = {2: Balls, np.inf: Diamonds}
+
+
+def _dot(x: Floats, y: Floats) -> Floats:
+    """Return x'y of each group, (G, 1)."""
+    return np.einsum("gk,gk->g", x, y)[:, None]
+
+
+class Pulls:
+    """All norms of a problem at a state.
+
+    Parameters
+    ----------
+    penalty
+        The regularizer.
+    w, barrier
+        On whose central path they start.
+    """
+
+    def __init__(self, penalty: Penalty, w: Floats, barrier: float) -> None:
+        self._d = len(w)
+        goals = [1 / np.sqrt(penalty.squares[n.groups].mean(axis=1)) for n in penalty.norms]
+        self._pulls = [
+            KINDS[n.order](n.groups, n.weights, goal, w, barrier)
+            for n, goal in zip(penalty.norms, goals, strict=True)
+        ]
+        self.unit = float(sum(pull.omega @ pull.goal[:, 0] for pull in self._pulls))
+
+    def _spread(self, values: Sequence[Floats]) -> Floats:
+        """Return sum omega x of some x of each norm, on w."""
+        out = np.zeros(self._d)
+        for pull, x in zip(self._pulls, values, strict=True):
+            out[pull.groups] += pull.omega[:, None] * x
+        return out
+
+    @property
+    def force(self) -> Floats:
+        """Sum omega u, (d,)."""
+        return self._spread([pull.u for pull in self._pulls])
+
+    @property
+    def ahead(self) -> Floats:
+        """Sum omega (u + du), (d,), at the end of the direction."""
+        return self._spread([pull.u + pull.du for pull in self._pulls])
+
+    @property
+    def products(self) -> float:
+        """Sum omega times the products: what the norms add to the gap; `unit` at barrier 1."""
+        return float(sum(pull.omega @ pull.products for pull in self._pulls))
+
+    def add_to(self, matrix: Floats) -> None:
+        """Add omega K to a matrix whose first d unknowns are w."""
+        for pull in self._pulls:
+            rows, columns = pull.groups[:, :, None], pull.groups[:, None, :]
+            matrix[rows, columns] += pull.omega[:, None, None] * pull.curvature()
+
+    def aim(self, w: Floats, target: float = 0.0, limit: float = 0.0) -> Floats:
+        """Return sum omega k, (d,)."""
+        return self._spread([pull.aim(w[pull.groups], target, limit) for pull in self._pulls])
+
+    def follow(self, dw: Floats) -> None:
+        """Set the direction along dw."""
+        for pull in self._pulls:
+            pull.follow(dw[pull.groups])
+
+    def advance(self, step: float, keep: float) -> None:
+        """Move along the direction."""
+        for pull in self._pulls:
+            pull.advance(step, keep)
+
+    def answer(self, g: Floats) -> Floats:
+        """Return sum omega u, (d,), for feasible u near these that leave little of g + sum omega u."""
+        force = self.force
+        for pull in self._pulls:
+            rest = (g + force)[pull.groups] / pull.omega[:, None]
+            force[pull.groups] += pull.omega[:, None] * (pull.nearest(pull.u - rest) - pull.u)
+        return force
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """n Omega(w) = (lam/2) ||w||^2 and a sum of norms, whose weights are n times those of the mean form.
+
+    Attributes
+    ----------
+    squares
+        (d,), the mean square of each column: w_g of length 1 / sqrt(their mean) moves scores by about 1.
+    lent
+        Whether lam is no part of the problem, but only helps to solve it.
+    """
+
+    lam: float
+    norms: tuple[Norms, ...] = ()
+    squares: Floats = field(default_factory=lambda: np.zeros(0))
+    lent: bool = False
+
+    def value(self, w: Floats) -> float:
+        """Return n Omega(w)."""
+        norms = (n.weights @ np.linalg.norm(w[n.groups], n.order, axis=1) for n in self.norms)
+        return float(0.5 * self.lam * (w @ w) + sum(norms))
+
+    def taken(self, g: Floats, bound: float) -> float:
+        """Return what a bound loses to g = X'c + sum omega u: ||g||^2 / (2 lam).
+
+        Where lam is lent, all multipliers have to shrink until nothing is left of g, and the bound with them.
+        """
+        if not self.lent:
+            return float(g @ g) / (2 * self.lam)
+        sizes = (
+            np.linalg.norm(g[n.groups], 2 if n.order == 2 else 1, axis=1) / n.weights for n in self.norms
+        )
+        return float(max(size.max() for size in sizes)) * abs(bound)

@@ -1,0 +1,306 @@
+"""Compiled passes over the rows of all blocks.
+
+A *block* is one margin function along all rows: a risk, or one side of a neutrality term. Row i of block j
+has the margin m = t f, the weight B, the effective weight omega = nu B (nu the factor of a risk, the
+multiplier of a side) and, if phi* is quadratic, the point u of [low, high] with its bound multipliers p^+,
+p^- >= 0:
+
+    m - linear - quadratic u = p^+ - p^- ,      p^+ (high - u) = barrier = p^- (u - low)   on the central path.
+
+The first equation holds from the start and is kept. Linearised, with A = high - u and C = u - low,
+
+    du = kappa (t df + rho),     1/kappa = quadratic + p^+/A + p^-/C,     rho = p^+ - p^- - over + under,
+    over = (target + s^+)/A,     under = (target + s^-)/C,
+
+s^+- the second-order terms of Mehrotra; over = under = 0 is the affine direction. A side without a bound has
+p = 0 throughout. An affine function has u fixed and kappa = 0, a smooth one u = phi'(m) and kappa = phi''(m).
+
+Every pass takes `data` = (t, B, table), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under), arrays
+(J, n) and a table of the blocks, (J, 7), as plain tuples: what is compiled is kept on disk, and must not name
+a class that a later version moves. It goes over the rows from `start` to `stop`, a chunk at a time: what all
+blocks share stays in cache.
+"""
+
+from math import isfinite
+
+import numba
+import numpy as np
+
+TINY = 1e-18  # the least distance to a bound: keeps p / A finite after the last digits of u are used up
+BINS = 64
+CHUNK = 1024
+MOVING, AFFINE, SMOOTH = 0, 1, 2  # kinds of blocks
+LINEAR, QUADRATIC, LOW, HIGH, KIND, SIGN, LINE = range(7)  # columns of the table
+
+options = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+    "error_model": "numpy",
+}
+
+
+@numba.njit(**options)
+def _ends(table, j):  # type: ignore[no-untyped-def]
+    """Return linear, quadratic, low, high, and whether a barrier keeps u from low and from high."""
+    lo, hi, moves = table[j, LOW], table[j, HIGH], table[j, KIND] == MOVING
+    return table[j, LINEAR], table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
+
+
+@numba.njit(**options)
+def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
+    """Return t, B, u, p^+, p^-, kappa, du, over and under of some rows of a block."""
+    targets, weights, _ = data
+    u, upper, lower = duals
+    kappa, du, over, under = move
+    point = targets[j, part], weights[j, part], u[j, part], upper[j, part], lower[j, part]
+    return *point, kappa[j, part], du[j, part], over[j, part], under[j, part]
+
+
+@numba.njit(**options)
+def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  # type: ignore[no-untyped-def]
+    """Set kappa and the Newton system's row vectors; return sums for each block, (J, 5).
+
+    density = sum omega t^2 kappa, and the lines of `vectors` are c = sum omega t u, h = sum omega t kappa
+    (p^+ - p^-) and e_k = sum +-B t u; the sums are those of B times p^+ A + p^- C, u m, phi(m), phi*(u) and
+    kappa (p^+ - p^-)^2. Those of phi and phi* are left to the caller where the block is smooth.
+    """
+    table = data[2]
+    count = table.shape[0]
+    sums = np.zeros((count, 5))
+    for first in range(start, stop, CHUNK):
+        part = slice(first, min(first + CHUNK, stop))
+        vectors[:, part] = 0.0
+        densities[part] = 0.0
+        f, density, c, h = scores[part], densities[part], vectors[0, part], vectors[1, part]
+        for j in range(count):
+            a, q, lo, hi, has_lo, has_hi = _ends(table, j)
+            kind, sign = table[j, KIND], table[j, SIGN]
+            t, B, u, pp, pm, kappa, _, _, _ = _rows(data, duals, move, j, part)
+            if kind == MOVING:
+                for i in range(len(f)):
+                    A = max(hi - u[i], TINY) if has_hi else 1.0
+                    C = max(u[i] - lo, TINY) if has_lo else 1.0
+                    kappa[i] = 1.0 / (q + pp[i] / A + pm[i] / C)
+            for i in range(len(f)):
+                density[i] += nu[j] * B[i] * t[i] * t[i] * kappa[i]
+            for i in range(len(f)):
+                c[i] += nu[j] * B[i] * t[i] * u[i]
+            for i in range(len(f)):
+                h[i] += nu[j] * B[i] * t[i] * kappa[i] * (pp[i] - pm[i])
+            if sign != 0:
+                e = vectors[int(table[j, LINE]), part]
+                for i in range(len(f)):
+                    e[i] += sign * B[i] * t[i] * u[i]
+            comp = power = conj = curve = 0.0
+            for i in range(len(f)):
+                above = pp[i] * max(hi - u[i], TINY) if has_hi else 0.0
+                below = pm[i] * max(u[i] - lo, TINY) if has_lo else 0.0
+                comp += B[i] * (above + below)
+                power += B[i] * u[i] * t[i] * f[i]
+                conj += B[i] * (a + 0.5 * q * u[i]) * u[i]
+                curve += B[i] * kappa[i] * (pp[i] - pm[i]) ** 2
+            primal = _value(t, B, f, a, q, lo, hi) if kind != SMOOTH else 0.0
+            for k, term in enumerate(
+                (comp, power, primal, conj, curve)
+            ):  # an array's sum takes long to compile
+                sums[j, k] += term
+    return sums
+
+
+@numba.njit(**options)
+def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
+    """Return sum B phi(m), phi the support of a quadratic on [low, high]."""
+    total = 0.0
+    inverse = 1.0 / q if q > 0 else 0.0
+    for i in range(len(t)):
+        z = t[i] * f[i] - a
+        u = z * inverse if q > 0 else (hi if z > 0 else lo)
+        u = min(max(u, lo), hi)
+        total += B[i] * (u * z - 0.5 * q * u * u)
+    return total
+
+
+@numba.njit(**options)
+def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
+    """Return sum B phi(m) of every block; those of smooth ones are left to the caller."""
+    table = data[2]
+    sums, part = np.zeros(table.shape[0]), slice(start, stop)
+    for j in range(len(sums)):
+        a, q, lo, hi, _, _ = _ends(table, j)
+        sums[j] = _value(data[0][j, part], data[1][j, part], scores[part], a, q, lo, hi)
+    return sums
+
+
+@numba.njit(**options)
+def direct(data, duals, move, nu, change, corrected, start, stop):  # type: ignore[no-untyped-def]
+    """Set du, affine or corrected; return the weight of rows by the longest step in [0, 1) that they allow."""
+    table = data[2]
+    histogram = np.zeros(BINS)
+    for first in range(start, stop, CHUNK):
+        part = slice(first, min(first + CHUNK, stop))
+        df = change[part]
+        for j in range(table.shape[0]):
+            _, _, lo, hi, _, _ = _ends(table, j)
+            t, B, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
+            for i in range(len(df)):
+                more = under[i] - over[i] if corrected else 0.0
+                du[i] = kappa[i] * (t[i] * df[i] + pp[i] - pm[i] + more)
+            if table[j, KIND] == MOVING:
+                for i in range(len(df)):
+                    room = hi - u[i] if du[i] > 0 else u[i] - lo
+                    length = abs(du[i])
+                    if room < length:
+                        histogram[min(int(BINS * max(room, 0.0) / length), BINS - 1)] += nu[j] * B[i]
+    return histogram
+
+
+@numba.njit(**options)
+def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # type: ignore[no-untyped-def]
+    """From the affine du set over, under and h = sum B t (nu kappa rho + dnu du); return changes of value, (J,).
+
+    Second-order terms are held to [-limit, limit].
+    """
+    table = data[2]
+    changes = np.zeros(table.shape[0])
+    for first in range(start, stop, CHUNK):
+        part = slice(first, min(first + CHUNK, stop))
+        h = out[part]
+        h[:] = 0.0
+        for j in range(len(changes)):
+            _, _, lo, hi, has_lo, has_hi = _ends(table, j)
+            t, B, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
+            if has_hi:
+                for i in range(len(h)):
+                    A = max(hi - u[i], TINY)
+                    over[i] = (target + min(max(pp[i] * (du[i] / A - 1.0) * du[i], -limit), limit)) / A
+            if has_lo:
+                for i in range(len(h)):
+                    C = max(u[i] - lo, TINY)
+                    under[i] = (target + min(max(pm[i] * (du[i] / C + 1.0) * du[i], -limit), limit)) / C
+            for i in range(len(h)):
+                rho = pp[i] - over[i] - pm[i] + under[i]
+                h[i] += B[i] * t[i] * (nu[j] * kappa[i] * rho + dnu[j] * du[i])
+            change = 0.0
+            for i in range(len(h)):
+                rise, fall = pp[i] - over[i], pm[i] - under[i]
+                above = rise * max(hi - u[i], TINY) if has_hi else 0.0
+                below = fall * max(u[i] - lo, TINY) if has_lo else 0.0
+                change += B[i] * ((pp[i] - pm[i]) * kappa[i] * (rise - fall) - above - below)
+            changes[j] += change
+    return changes
+
+
+@numba.njit(**options)
+def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped-def]
+    """Return the longest common step that keeps u, p^+ and p^- of all rows of positive weight inside."""
+    table = data[2]
+    step = np.inf
+    for j in range(table.shape[0]):
+        _, _, lo, hi, has_lo, has_hi = _ends(table, j)
+        t, B, u, pp, pm, _, du, over, under = _rows(data, duals, move, j, slice(start, stop))
+        for i in range(len(t)):
+            if nu[j] * B[i] == 0.0:
+                continue
+            if has_hi:
+                A = max(hi - u[i], TINY)
+                dp = over[i] - pp[i] + pp[i] * du[i] / A
+                step = min(step, A / du[i] if du[i] > 0 else np.inf, -pp[i] / dp if dp < 0 else np.inf)
+            if has_lo:
+                C = max(u[i] - lo, TINY)
+                dm = under[i] - pm[i] - pm[i] * du[i] / C
+                step = min(step, -C / du[i] if du[i] < 0 else np.inf, -pm[i] / dm if dm < 0 else np.inf)
+    return step
+
+
+@numba.njit(**options)
+def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignore[no-untyped-def]
+    """Move (u, p^+, p^-) by `step`, each row held so that a share of its distance to a bound remains: `keeps`, (J,).
+
+    The scores are the new ones; p^+ or p^- then grows by what is missing in m - linear - quadratic u = p^+ -
+    p^-.
+    """
+    table = data[2]
+    for first in range(start, stop, CHUNK):
+        part = slice(first, min(first + CHUNK, stop))
+        f = scores[part]
+        for j in range(table.shape[0]):
+            if table[j, KIND] != MOVING:
+                continue
+            a, q, lo, hi, has_lo, has_hi = _ends(table, j)
+            t, _, u, pp, pm, _, du, up, down = _rows(data, duals, move, j, part)
+            if has_hi:
+                for i in range(len(f)):
+                    rise = up[i] - pp[i] + pp[i] * du[i] / max(hi - u[i], TINY)
+                    up[i] = max(pp[i] + step * rise, keeps[j] * pp[i])
+            if has_lo:
+                for i in range(len(f)):
+                    rise = down[i] - pm[i] - pm[i] * du[i] / max(u[i] - lo, TINY)
+                    down[i] = max(pm[i] + step * rise, keeps[j] * pm[i])
+            for i in range(len(f)):
+                highest = hi - keeps[j] * max(hi - u[i], TINY) if has_hi else np.inf
+                lowest = lo + keeps[j] * max(u[i] - lo, TINY) if has_lo else -np.inf
+                u[i] = max(min(u[i] + step * du[i], highest), lowest)
+            _fit(t, f, u, pp, pm, up, down, a, q, keeps[j], has_lo, has_hi)
+
+
+@numba.njit(**options)
+def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore[no-untyped-def]
+    """Set p^+ and p^- to `up` and `down`, and what is missing in the first equation; where one is absent, u gives."""
+    if has_hi and has_lo:
+        for i in range(len(f)):
+            pp[i] = up[i] + max(t[i] * f[i] - a - q * u[i] - up[i] + down[i], 0.0)
+        for i in range(len(f)):
+            pm[i] = down[i] + max(q * u[i] + a - t[i] * f[i] + up[i] - down[i], 0.0)
+        return
+    for i in range(len(f)):
+        z = t[i] * f[i] - a
+        if has_hi:
+            pp[i] = max(z - q * u[i], keep * pp[i])
+        if has_lo:
+            pm[i] = max(q * u[i] - z, keep * pm[i])
+        u[i] = (z - pp[i] + pm[i]) / q
+
+
+@numba.njit(**options)
+def _share(z, m):  # type: ignore[no-untyped-def]
+    """Return x in (0, 1) with z + m/x - m/(1 - x) = 0, in a form without cancellation."""
+    small = 2.0 * m / (abs(z) + 2.0 * m + np.sqrt(z * z + 4.0 * m * m))
+    return 1.0 - small if z > 0 else small
+
+
+@numba.njit(**options)
+def distance(k, q, barrier):  # type: ignore[no-untyped-def]
+    """Return the positive root s of q s^2 + k s = barrier."""
+    root = np.sqrt(k * k + 4.0 * q * barrier)
+    return 2.0 * barrier / (k + root) if k > 0 else (root - k) / (2.0 * q)
+
+
+@numba.njit(**options)
+def centre(data, duals, scores, barrier, start, stop, give=0.0):  # type: ignore[no-untyped-def]
+    """Put every row on the central path of its score: z - q u - barrier/(high - u) + barrier/(u - low) = 0.
+
+    With give > 0, near the u that it has: z - q u - give (u - u_before) - ... = 0. Of two bounds of a curved
+    block only the nearer one counts, which is right up to a factor of two.
+    """
+    table = data[2]
+    f = scores[start:stop]
+    for j in range(table.shape[0]):
+        if table[j, KIND] != MOVING:
+            continue
+        a, q, lo, hi, has_lo, has_hi = _ends(table, j)
+        t, u = data[0][j, start:stop], duals[0][j, start:stop]
+        pp, pm = duals[1][j, start:stop], duals[2][j, start:stop]
+        half = 0.5 * (hi - lo)  # infinite without one of them
+        r = q + give
+        for i in range(len(f)):
+            z = t[i] * f[i] - a + give * u[i]
+            if r == 0:
+                u[i] = lo + 2.0 * half * _share(z, 0.5 * barrier / half)
+            elif has_hi and (not has_lo or z > r * (lo + half)):
+                u[i] = hi - min(distance(z - r * hi, r, barrier), half)
+            elif has_lo:
+                u[i] = lo + min(distance(r * lo - z, r, barrier), half)
+            pp[i] = barrier / (hi - u[i]) if has_hi else 0.0
+            pm[i] = barrier / (u[i] - lo) if has_lo else 0.0
+        _fit(t, f, u, pp, pm, pp, pm, a, q, 0.0, has_lo, has_hi)

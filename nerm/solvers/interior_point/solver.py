@@ -1,0 +1,172 @@
+"""nerm's own engine as a solver: the blocks of a linear problem and its regularizers, handed to `nerm.solvers.interior_point`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.regularizer import Norms, Regularizer
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.certify.conjugates import parts_of
+from nerm.certify.solution import Answer
+from nerm.errors import UnknownNameError
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.base import NermSolver, Session
+from nerm.typing import Matrix
+from nerm.validation import as_positive
+
+OPTIONS = ("max_iterations",)
+LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide: 200 MB at this size
+ITERATIONS = 10  # of a solve, about
+PRODUCT = 0.05  # what a multiplication within a product of dense matrices costs, beside that of an entry and a vector
+OVERHEAD = 2e6  # the same of the rest of an iteration, however few rows there are
+ATOMS = "hinge-like (facts.quadratic) or smooth (curvature)"
+
+
+@dataclass(frozen=True)
+class InteriorPoint(NermSolver):
+    """The engine: a primal-dual interior-point method on n scalars and a Newton system as wide as the data."""
+
+    name: str = "interior-point"
+    keeps_time = True
+    is_bounded: ClassVar[bool] = True
+    rank: ClassVar[int | None] = 1
+
+    def needs(self) -> str:
+        """One phrase: what a problem must be like."""
+        return (
+            f"a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, atoms that are {ATOMS}, "
+            f"and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer (with squared l2 alone), or columns"
+        )
+
+    def obstacle(self, problem: Problem) -> str | None:
+        """Name the first thing that the engine does not take."""
+        if problem.is_kernel:
+            return "a kernel"
+        for _, omega in problem.regularizers:
+            if any(not _is_taken(part, problem.hypothesis.size) for _, part in omega.parts()):
+                return repr(omega)
+        if not parts_of(problem.regularizers):
+            return "no regularizer of positive weight"
+        rows, columns = problem.hypothesis.n, problem.hypothesis.size
+        if (columns if norms_of(problem) else min(rows, columns)) > LARGEST_SYSTEM:
+            return f"{rows} rows and {columns} columns"
+        return obstacle_in_atoms(problem)
+
+    def open(self, problem: Problem) -> Session:
+        """Prepare the engine."""
+        return EngineSession(problem)
+
+
+class EngineSession(Session):
+    """The engine on one problem and its relatives with other weights: prepared once, every solve from the last."""
+
+    def __init__(self, problem: Problem) -> None:
+        from nerm.solvers.interior_point import Engine
+
+        started = time.perf_counter()
+        X = problem.hypothesis.X
+        self._axes = bool(norms_of(problem))
+        self._engine = Engine(
+            X, problem.blocks, problem.divisor, intercept=problem.intercept, axes=self._axes
+        )
+        self._build_seconds = time.perf_counter() - started
+
+    def renewed(self, problem: Problem) -> bool:
+        """Take other blocks; features and the last solutions stay, unless coefficients must be unknowns now."""
+        if norms_of(problem) and not self._axes:
+            return False
+        self._engine.blocks = problem.blocks
+        return True
+
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
+        """Solve one problem."""
+        return next(self.answers([problem], accuracy, options, until))
+
+    def answers(
+        self,
+        problems: Sequence[Problem],
+        accuracy: float,
+        options: dict[str, Any],
+        until: float = clock.NEVER,
+    ) -> Iterator[Answer]:
+        """Solve relatives, each from the last."""
+        limit = iteration_limit(options, "interior-point")
+        points = [(problem.factors, squared_norm(problem), norms_of(problem)) for problem in problems]
+        answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, until=until)
+        share, self._build_seconds = self._build_seconds / len(problems), 0.0
+        return (replace(answer, build_seconds=share) for answer in answers)
+
+
+def work_on(X: Matrix) -> float:
+    """Return about how long a solve with squared l2 takes, in entries of X that can be multiplied in the meantime.
+
+    A Newton system is k = min(n, d) wide. To factor it are k^3 / 3 multiplications; to form it n k^2 where X
+    is dense, or wide and so replaced by its coordinates in the row space, else the squares of the entries of
+    each sparse row.
+    """
+    (n, d), k = X.shape, min(X.shape)
+    if sp.issparse(X) and d <= n:
+        formed = float(np.square(np.diff(X.indptr), dtype=float).sum()) / 2
+    else:
+        formed = PRODUCT * n * k**2
+    return ITERATIONS * (formed + PRODUCT * k**3 / 3 + OVERHEAD)
+
+
+def squared_norm(problem: Problem) -> float:
+    """Return the total weight of 1/2 ||w||^2."""
+    return float(
+        sum(weight for weight, part in parts_of(problem.regularizers) if isinstance(part, SquaredL2))
+    )
+
+
+def norms_of(problem: Problem) -> list[Norms]:
+    """Return the other norms of a linear problem."""
+    d = problem.hypothesis.size
+    parts = [(weight, part.norms(d)) for weight, part in parts_of(problem.regularizers)]
+    return [n._replace(weights=weight * n.weights) for weight, norms in parts for n in norms or ()]
+
+
+def _is_taken(part: Regularizer, d: int) -> bool:
+    """Tell whether the engine takes a regularizer."""
+    return isinstance(part, SquaredL2) or part.norms(d) is not None
+
+
+def obstacle_in_terms(problem: Problem) -> str | None:
+    """Name the first regularizer or atom that the engine does not take."""
+    for _, omega in problem.regularizers:
+        if not isinstance(omega, SquaredL2):
+            return repr(omega)
+    if not squared_norm(problem) > 0:
+        return "no squared l2 regularizer of positive weight"
+    return obstacle_in_atoms(problem)
+
+
+def obstacle_in_atoms(problem: Problem) -> str | None:
+    """Name the first atom that the engine does not take."""
+    return next((repr(block.atom) for block in problem.blocks if not is_known(block.atom)), None)
+
+
+def is_known(atom: MarginFunction) -> bool:
+    """Tell whether the engine takes an atom: its conjugate is quadratic, or it has a curvature."""
+    return atom.facts.quadratic is not None or atom.curvature(0.0) is not None
+
+
+def iteration_limit(options: dict[str, Any], solver: str) -> int | None:
+    """Return the option 'max_iterations', checked, the only one there is."""
+    for name in options:
+        if name not in OPTIONS:
+            raise UnknownNameError(f"an option of {solver!r}", name, OPTIONS)
+    return int(as_positive(options["max_iterations"], "max_iterations")) if options else None
+
+
+SOLVERS = (InteriorPoint(),)

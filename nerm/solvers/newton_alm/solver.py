@@ -1,0 +1,303 @@
+"""The augmented Lagrangian as a solver: `nerm.solvers.newton_alm`, for kernels and for data too wide for a dense Newton system."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.certify.certificate import norms_asked_for
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.solution import Answer
+from nerm.errors import UnknownNameError
+from nerm.model.blocks import Block
+from nerm.model.hypothesis import KernelHypothesis
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.base import NermSolver, Session
+from nerm.solvers.interior_point.solver import ATOMS, LARGEST_SYSTEM, obstacle_in_terms, squared_norm, work_on
+from nerm.typing import Ints
+
+if TYPE_CHECKING:
+    from nerm.solvers.newton_alm import AugmentedLagrangian, Iterate, KernelProducts, RowProducts
+
+WIDE, TALL = (
+    300,
+    1500,
+)  # rows of wide data, and columns of tall data, beyond which it is faster than the interior point
+FEWEST = 100  # passes over dense rows that it takes at the least
+FAR = 3.0  # standard deviations of a column from 0
+MANY, LONG = (
+    1000,
+    3000,
+)  # rows from which on the rank of a kernel is asked for, and paths are not left to pair steps
+KINKS = 0.3  # share of the rows at kinks from which on pair steps are faster
+SINGLE = 1e-5  # accuracies from which on a search in single precision is enough
+TOGETHER = 24  # points of a path that are judged by one pass over K: 96 vectors are kept for them
+SAMPLE, FINENESS, FULL = (
+    500,
+    1e-5,
+    0.85,
+)  # rows that are asked, entries of a residual by lambda, and the share of them
+
+
+@dataclass(frozen=True)
+class AugmentedLagrangianSolver(NermSolver):
+    """Proximal points on the dual, each by Newton steps on the rows at kinks; the cost follows the nonzeros."""
+
+    name: str = "augmented-lagrangian"
+    patient: bool = True
+    keeps_time = True
+    rank: ClassVar[int | None] = 5
+
+    def needs(self) -> str:
+        """One phrase: what a problem must be like."""
+        return f"squared l2 of positive weight and atoms that are {ATOMS}"
+
+    def obstacle(self, problem: Problem) -> str | None:
+        """Name the first thing in the way."""
+        return obstacle_in_terms(problem)
+
+    def hasty(self) -> AugmentedLagrangianSolver:
+        """Return one that leaves kernel problems with many rows at kinks to pair steps.
+
+        Linear ones it leaves to the interior point when it has worked as long as that would: so both together
+        take about twice as long as the better of them at the most.
+        """
+        return replace(self, patient=False)
+
+    def prefers(self, problem: Problem, *, several: bool = False) -> bool:
+        """Whether others would be slower (docs/decisions/0011-wide.md, 0018-kernels.md).
+
+        On linear data that is where the interior point's Newton system would be large beside them; rows that
+        are dense and much wider than they are many are left to it, and dense columns far from 0 where it
+        takes them, since they look alike to conjugate gradients.
+        """
+        rows, columns, X = problem.hypothesis.n, problem.hypothesis.size, problem.hypothesis.X
+        if isinstance(problem.hypothesis, KernelHypothesis):
+            if not problem.hypothesis.keeps_gram:
+                return True
+            return (
+                (several and rows >= LONG)
+                if _pair_steps(problem)
+                else (rows >= MANY and _of_full_rank(problem))
+            )
+        if min(rows, columns) > LARGEST_SYSTEM:
+            return True
+        if min(rows, columns) <= (WIDE if columns >= rows else TALL):
+            return False
+        if sp.issparse(X):
+            return True
+        return work_on(X) > FEWEST * X.size and bool(np.all(np.abs(X.mean(axis=0)) <= FAR * X.std(axis=0)))
+
+    def open(self, problem: Problem) -> Session:
+        """Start a session."""
+        return AugmentedLagrangianSession(problem, patient=self.patient)
+
+    def accuracies(self, tol: float) -> tuple[float, ...]:
+        """Return a second, finer accuracy as well: the method's own bound is an estimate."""
+        return tol, 0.1 * tol
+
+
+def _pair_steps(problem: Problem) -> bool:
+    """Tell whether the SMO takes the problem: while K is in memory, nothing is faster."""
+    from nerm.solvers.smo.solver import SMO
+
+    return SMO().obstacle(problem) is None
+
+
+def _of_full_rank(problem: Problem) -> bool:
+    """Tell whether K has no factor of low rank, from that of some of its rows."""
+    from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
+
+    assert isinstance(problem.hypothesis, KernelHypothesis)
+    few = problem.hypothesis.some(np.linspace(0, problem.hypothesis.n - 1, SAMPLE).astype(int))
+    diagonal = np.maximum(few.squared_row_norms(), np.finfo(float).tiny)
+    fineness = FINENESS * squared_norm(problem) * problem.divisor / float(diagonal.max())
+    factor = pivoted_cholesky(lambda i: few.gram_of(i).T, diagonal, fineness)
+    return len(factor.pivots) > FULL * SAMPLE
+
+
+class _Left(NamedTuple):
+    """Where a problem was left: multipliers of all blocks and thetas of all terms, tau, and the accuracy there."""
+
+    at: Iterate
+    tau: float
+    accuracy: float
+
+
+class AugmentedLagrangianSession(Session):
+    """One problem and its relatives: each starts from the hypothesis and the multipliers of the last.
+
+    A problem that is asked for again, since its answer was refused, starts from its own.
+    """
+
+    def __init__(self, problem: Problem, *, patient: bool = True) -> None:
+        from nerm.solvers.interior_point.threads import RowThreads
+        from nerm.solvers.newton_alm import KernelProducts, RowProducts
+
+        hypothesis, intercept = problem.hypothesis, problem.intercept
+        self._rows: RowProducts | KernelProducts
+        if isinstance(hypothesis, KernelHypothesis):
+            self._workers = RowThreads(
+                hypothesis.n, 0, count=1
+            )  # threads of BLAS wait for each other, tile by tile
+            most = np.inf if patient or not _pair_steps(problem) else KINKS * hypothesis.n
+            self._rows = KernelProducts(hypothesis, intercept=intercept, most=most, single=True)
+        else:
+            self._workers = RowThreads(hypothesis.n, 0)
+            waits = not patient and min(hypothesis.X.shape) <= LARGEST_SYSTEM
+            most = work_on(hypothesis.X) if waits else np.inf
+            self._rows = RowProducts(hypothesis.X, self._workers, intercept=intercept, most=most)
+        self._blocks: tuple[Block, ...] = ()
+        self._last: Iterate | None = None  # multipliers of all blocks, thetas of all terms
+        self._ends, self._given_up = dict[bytes, _Left](), ""  # by weights, the last ones
+
+    def renewed(self, problem: Problem) -> bool:
+        """Take other blocks: the last hypothesis stays, and its scores say what the multipliers are.
+
+        Which rows are at kinks depends on blocks; that X is hard for conjugate gradients does not.
+        """
+        self._given_up = "" if problem.is_kernel else self._given_up
+        return True
+
+    def answers(
+        self,
+        problems: Sequence[Problem],
+        accuracy: float,
+        options: dict[str, Any],
+        until: float = clock.NEVER,
+    ) -> Iterator[Answer]:
+        """Solve relatives; what the judge will ask the kernel about them is foreseen, and costs one pass over K."""
+        hypothesis, count = problems[0].hypothesis, len(problems)
+        if not isinstance(hypothesis, KernelHypothesis):
+            yield from super().answers(problems, accuracy, options, until)
+            return
+        for first in range(0, count, TOGETHER):
+            group = problems[first : first + TOGETHER]
+            times = [count - first - i for i in range(len(group))]
+            found = [
+                self.answer(problem, accuracy, options, clock.share(until, left))
+                for problem, left in zip(group, times, strict=True)
+            ]
+            pairs, last, started = zip(group, found, strict=True), list(self._ends)[-1:], time.perf_counter()
+            asked = [norms_asked_for(p, a.coef, a.multipliers) for p, a in pairs if a.coef is not None]
+            hypothesis.foresee([vector for of_point in asked for vector in of_point])
+            spent = (time.perf_counter() - started) / len(group)
+            yield from (replace(one, solve_seconds=one.solve_seconds + spent) for one in found)
+            for weights in last:  # the next group goes on from there, whatever was asked for once more
+                self._last = self._ends[weights].at
+        hypothesis.foresee([])
+
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
+        """Solve one problem from where the last one ended."""
+        from nerm.solvers.newton_alm import AugmentedLagrangian, GaveUpError
+
+        for name in options:
+            raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
+        started = time.perf_counter()
+        factors, lam = problem.factors, squared_norm(problem) * problem.divisor
+        weights = np.append(factors, lam).tobytes()
+        end = self._ends.get(weights) if self._blocks == problem.blocks else None
+        if end is not None:
+            self._last = end.at
+        if (end is not None and accuracy < end.accuracy) or accuracy < SINGLE:
+            self._in_doubles()
+        self._rows.count_anew()
+        acting = np.flatnonzero(factors * [block.weights.sum() for block in problem.blocks] > 0)
+        if not len(acting):
+            acting = np.array([0])
+        method = AugmentedLagrangian([problem.blocks[j] for j in acting], factors[acting], self._rows, lam)
+        try:
+            if self._given_up:
+                raise GaveUpError(self._given_up)
+            with self._workers:
+                start, tau = self._start(problem, method, acting, until)
+                found, tau = method.run(start, tau if end is None else end.tau, 0.9 * accuracy, until)
+        except GaveUpError as reason:
+            self._given_up = str(reason)
+            return Answer(None, 0.0, None, f"gave up: {reason}", solve_seconds=time.perf_counter() - started)
+        self._last = self._kept(problem, found, acting)
+        if self._blocks != problem.blocks:
+            self._blocks = problem.blocks
+            self._ends.clear()
+        self._ends[weights] = _Left(self._last, tau, accuracy)
+        for old in list(self._ends)[:-TOGETHER]:
+            del self._ends[old]
+        return self._answer(found, start, started, until)
+
+    def _in_doubles(self) -> None:
+        """Give up single precision, where rows are in it: hypotheses stay what they were, and K meets them again."""
+        from nerm.solvers.newton_alm import KernelProducts
+
+        if not isinstance(self._rows, KernelProducts) or not self._rows.held.single:
+            return
+        self._rows = rows = self._rows.in_doubles()
+        known = [left.at for left in self._ends.values()]
+        if self._last is not None:
+            known.append(self._last)
+            products = rows.product(
+                np.arange(rows.shape[0]), np.column_stack([rows.coef(one.h) for one in known])
+            ).T
+            hs = [
+                np.concatenate([rows.coef(one.h), k, one.h[-1:]])
+                for one, k in zip(known, products, strict=True)
+            ]
+            known = [replace(one, h=h, scores=rows.times(h)) for one, h in zip(known, hs, strict=True)]
+            self._last = known.pop()
+            lefts = zip(self._ends.items(), known, strict=True)
+            self._ends = {weights: left._replace(at=one) for (weights, left), one in lefts}
+
+    def _start(
+        self, problem: Problem, method: AugmentedLagrangian, acting: Ints, until: float
+    ) -> tuple[Iterate, float]:
+        """Return the last point, in terms of the blocks that act now, and tau there."""
+        from nerm.solvers.newton_alm import CONSTANTS, from_few_rows
+
+        if self._last is None:
+            return from_few_rows(method, until) if problem.is_kernel else (method.nothing(), CONSTANTS.cold)
+        if self._blocks != problem.blocks:
+            return method.at(self._last.h, self._last.scores), CONSTANTS.warm
+        sides = [j for j, block in enumerate(problem.blocks) if block.side > 0]
+        thetas = self._last.thetas[np.isin(sides, acting)]
+        return replace(self._last, u=self._last.u[acting], thetas=thetas), CONSTANTS.warm
+
+    def _kept(self, problem: Problem, found: Iterate, acting: Ints) -> Iterate:
+        """Return a point with multipliers of all blocks: of those that do not act, what its scores say."""
+        from nerm.solvers.newton_alm import Blocks
+
+        u = Blocks(problem.blocks).multipliers(found.scores)
+        for j, of_block in zip(acting, found.u, strict=True):
+            u[j] = np.where(problem.blocks[j].weights > 0, of_block, u[j])
+        sides = [j for j, block in enumerate(problem.blocks) if block.side > 0]
+        thetas = np.full(len(sides), 0.5)
+        thetas[np.isin(sides, acting)] = found.thetas
+        return replace(found, u=u, thetas=thetas)
+
+    def _answer(self, found: Iterate, start: Iterate, started: float, until: float) -> Answer:
+        """Return the last point as an answer, with the work since the start."""
+        assert self._last is not None
+        late = clock.is_up(until) and not found.converged
+        return Answer(
+            coef=self._rows.coef(found.h),
+            intercept=float(found.h[-1]),
+            multipliers=Multipliers(-self._last.u, self._last.thetas),
+            claim="converged" if found.converged else "stopped: time is up" if late else "stopped early",
+            iterations=found.steps - start.steps,
+            solve_seconds=time.perf_counter() - started,
+            details={
+                "centres": found.centres - start.centres,
+                "products": found.products - start.products,
+                "passes": self._rows.passes,
+            },
+            timed_out=late,
+        )
+
+
+SOLVERS = (AugmentedLagrangianSolver(),)

@@ -1,0 +1,142 @@
+"""The SMO as a solver: `nerm.solvers.smo`, with a session that keeps the rows of the kernel and the last multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.solution import Answer, Solution
+from nerm.errors import InvalidInputError
+from nerm.model.blocks import forces, given_weights
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.base import NermSolver, Session, check_options
+from nerm.typing import Floats
+from nerm.validation import as_positive
+
+if TYPE_CHECKING:
+    from nerm.solvers.smo import GramCache
+
+SINGLE = 9e-6  # accuracies from which on a search in single precision is enough
+DRIFT = 0.05  # share of the accuracy by which its scores may be wrong in the mean
+
+
+@dataclass(frozen=True)
+class SMO(NermSolver):
+    """Pair steps on the exact dual inside a search over theta (`nerm.solvers.smo`)."""
+
+    name: str = "smo"
+    keeps_time = True
+    rank: ClassVar[int | None] = 3
+
+    def needs(self) -> str:
+        """One phrase: what a problem must be like."""
+        return (
+            "a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared l2, at most one neutrality "
+            "term, a free intercept"
+        )
+
+    def obstacle(self, problem: Problem) -> str | None:
+        """Name the first thing in the way."""
+        for block in problem.blocks:
+            alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
+            if block.atom.facts.bend is None or alone_unbounded:
+                return repr(block.atom)
+        if not problem.value_at_zero() > 0:
+            return "no risk of positive weight"
+        if len(problem.two_sided) > 1:
+            return f"{len(problem.two_sided)} neutrality terms"
+        for _, omega in problem.regularizers:
+            if not isinstance(omega, SquaredL2):
+                return repr(omega)
+        if not sum(weight for weight, _ in problem.regularizers) > 0:
+            return "no squared l2 regularizer of positive weight"
+        return None if problem.intercept else "no intercept"
+
+    def open(self, problem: Problem) -> Session:
+        """Start a session; rows of the kernel are computed when they are asked for."""
+        return SMOSession()
+
+
+class SMOSession(Session):
+    """A problem and its relatives: they share the rows of the kernel, and each starts where the last ones point."""
+
+    def __init__(self) -> None:
+        self._cache: GramCache | None = None
+        self._last: tuple[Multipliers, Floats] | None = None
+        self._line: list[tuple[float, Floats]] = []  # the last two points: eta, and (a, nu^+)
+
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
+        """Run the SMO to this relative gap."""
+        check_options("smo", options, self._solve, {"problem", "tol", "until"})
+        return self._solve(problem, 0.9 * accuracy, **options, until=until)
+
+    def _solve(
+        self,
+        problem: Problem,
+        tol: float,
+        *,
+        callback: Callable[[dict[str, float]], object] | None = None,
+        cache_mb: float = 500.0,
+        warm_start: Solution | None = None,
+        max_iter: int | None = None,
+        until: float = clock.NEVER,
+    ) -> Answer:
+        from nerm.solvers.smo import GramCache, solve  # compiled: only those who solve pay for numba
+
+        megabytes = as_positive(cache_mb, "cache_mb", "Use a number of megabytes such as 500")
+        limit = None if max_iter is None else int(as_positive(max_iter, "max_iter"))
+        if self._cache is None or (self._cache.single and tol < SINGLE):
+            self._cache = GramCache(problem.hypothesis, megabytes, single=tol >= SINGLE)
+        if self._last is None and warm_start is not None:
+            self._last = _where_it_ended(warm_start, problem)
+        start = self._start(problem)
+        answer = solve(problem, self._cache, tol, start=start, max_iter=limit, callback=callback, until=until)
+        if self._cache.single and answer.details["drift"] > DRIFT * tol:
+            self._cache = GramCache(problem.hypothesis, megabytes)
+            answer = solve(
+                problem, self._cache, tol, start=start, max_iter=limit, callback=callback, until=until
+            )
+        assert answer.coef is not None
+        assert answer.multipliers is not None
+        self._last = answer.multipliers, problem.hypothesis.scores(answer.coef, answer.intercept)
+        eta, m = float(problem.etas.sum()), answer.multipliers
+        point = np.append(forces(problem, m.rows, m.thetas), eta * m.thetas.sum())
+        self._line = [*self._line[-1:], (eta, point)]
+        return answer
+
+    def _start(self, problem: Problem) -> tuple[Multipliers, Floats] | None:
+        """Return where to start: on the line through the last two points, else at the last one.
+
+        Until the active set changes, a and nu^+ = theta eta are linear in eta.
+        """
+        from nerm.solvers.smo.segments import Segments
+
+        eta = float(problem.etas.sum())
+        if self._last is None or len(self._line) < 2 or self._line[0][0] == self._line[1][0] or eta == 0:
+            return self._last
+        (first, x), (second, y) = self._line
+        *a, nu = y + (eta - second) / (second - first) * (y - x)
+        scores, segments = self._last[1], Segments(problem, float(np.clip(nu / eta, 0.0, 1.0)))
+        return segments.multipliers(segments.balanced(np.array(a), scores), scores), scores
+
+
+def _where_it_ended(solution: Solution, problem: Problem) -> tuple[Multipliers, Floats] | None:
+    """Return the multipliers and scores of an earlier solution on the distinct rows; None where it has other terms."""
+    if solution.problem.n != problem.n:
+        must = f"'warm_start' must belong to the same {problem.n} rows"
+        raise InvalidInputError(must, f"a result on {solution.problem.n} rows", "Start cold instead")
+    found = solution.multipliers
+    if found is None or found.rows.shape[0] != len(problem.blocks):
+        return None
+    return found.merged(problem.rows, given_weights(problem)), solution.training_scores()[problem.rows.first]
+
+
+SOLVERS = (SMO(),)

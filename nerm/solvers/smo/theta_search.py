@@ -1,0 +1,185 @@
+"""The search over theta around the SMO's pair steps.
+
+D(theta), the best dual value at fixed theta, is concave with derivative eta (C+ - C-): its maximum is
+bracketed and the bracket is cut by interpolation. Between two solved points the levels a and the scores are
+interpolated as well: a(theta) is piecewise linear (a parametric quadratic programme), so the warm start is
+exact until the active set changes, and it costs no kernel value at all.
+
+Pair steps go on only while they own a fair share of the true gap; the rest belongs to theta. A point solved
+up to an inner gap e still says D(theta') <= D(theta) + e + slope (theta' - theta), so its word "further to
+the right" can be wrong by at most `e / |slope|`. That is its doubt. When the bracket keeps closing on one end
+and is no wider than that end's doubt, the end is dropped and the search looks beyond it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nerm.certify.multipliers import Multipliers
+from nerm.model.blocks import forces
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.linalg.gram_cache import GramCache
+from nerm.solvers.smo.fixed_theta import FixedTheta, Standing
+from nerm.solvers.smo.segments import Segments, theta_range
+from nerm.typing import Floats
+
+MAX_OUTER = 200
+INNER_SHARE = (
+    0.1  # pair steps stop once their share of the true gap is below this (less, once that misled the search)
+)
+STALE = 2  # an end of the bracket is looked at with suspicion after this many steps on the other side
+
+OPTIMAL = "optimal: the duality gap is within the tolerance"
+STOPPED = "stopped: the callback asked for it"
+TIME_IS_UP = "stopped: time is up"
+STUCK = "not converged: no further progress in floating point"
+
+
+class _End(NamedTuple):
+    """An end of the bracket: a solved point, the slope of the dual there, and its doubt."""
+
+    state: FixedTheta
+    slope: float
+    doubt: float
+
+    @property
+    def theta(self) -> float:
+        return self.state.theta
+
+
+class ThetaSearch:
+    """The search and its bookkeeping: a bracket (two ends or fewer), counters, history.
+
+    Attributes
+    ----------
+    iterations, outer : int
+        Pair steps, and thetas.
+    history : list of dict
+        iterations, outer_iterations, primal, dual, gap and violation now and then, in mean form.
+
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        cache: GramCache,
+        tol: float,
+        max_iter: int,
+        callback: Callable[..., Any] | None = None,
+        until: float = clock.NEVER,
+    ) -> None:
+        self.problem, self.cache, self.tol, self.max_iter, self.callback = (
+            problem,
+            cache,
+            tol,
+            max_iter,
+            callback,
+        )
+        self.until = until
+        self.first, self.last = theta_range(problem)
+        self.iterations = self.outer = 0
+        self.history: list[dict[str, float]] = []
+        self.stopped = False
+        # ends[+1]: the dual still rises there (the maximum is to the right); ends[-1]: it falls.
+        self.ends: dict[int, _End] = {}
+        self.damp = {1: 1.0, -1: 1.0}
+        self.last_side = self.repeats = 0
+        self.stride, self.share = 0.1, INNER_SHARE
+
+    def run(self, start: Multipliers, scores: Floats) -> tuple[FixedTheta, str]:
+        """Run the whole search from multipliers and scores; return the last state and a sentence about it."""
+        state = self._at(float(start.thetas[0]) if len(start.thetas) else 0.5, start, scores)
+        while True:
+            self.outer += 1
+            standing, exhausted = self._inner(state)
+            if standing.gap <= self.tol * abs(standing.primal):
+                return state, OPTIMAL
+            if self.stopped:
+                return state, STOPPED
+            if clock.is_up(self.until):
+                return state, TIME_IS_UP
+            if self.iterations >= self.max_iter:
+                return state, f"not converged: the limit of {self.max_iter} pair steps was reached"
+            if self.outer >= MAX_OUTER:
+                return state, f"not converged: the limit of {MAX_OUTER} values of theta was reached"
+            # At an end with the slope pointing outward only pair steps are left.
+            at_end = state.theta >= self.last if standing.slope > 0 else state.theta <= self.first
+            if at_end and not exhausted:
+                continue
+            moved = None if at_end or standing.slope == 0.0 else self._next(state, standing)
+            if moved is None:
+                return state, STUCK
+            state = moved
+
+    def _next(self, state: FixedTheta, standing: Standing) -> FixedTheta | None:
+        """Enter the solved point into the bracket and return the next, or None if nothing is left to cut."""
+        theta, side = state.theta, 1 if standing.slope > 0 else -1
+        self.ends[side] = _End(state, standing.slope, max(0.0, standing.inner_gap) / abs(standing.slope))
+        self.repeats = self.repeats + 1 if side == self.last_side else 0
+        other = self.ends.get(-side)
+        if other is not None and self.repeats >= STALE and abs(other.theta - theta) <= other.doubt:
+            # The far end was probably on the wrong side: forget it, look beyond it as far as its doubt
+            # reaches, and be stricter with the pair steps from now on, or the same would happen at the next
+            # end.
+            self.stride = max(2.0 * abs(other.theta - theta), other.doubt, 1e-12)
+            self.share = max(1e-4, 0.2 * self.share)
+            del self.ends[-side]
+            self.last_side, other = 0, None
+        if other is None:
+            theta += side * self.stride
+            self.stride *= 2.5
+            self.last_side = side
+            return self._at(theta, state.segments.multipliers(state.at.a, state.at.G), state.at.G)
+        left, right = self.ends[1], self.ends[-1]
+        if abs(right.theta - left.theta) <= 4e-16:
+            return None
+        # Illinois: an end that stays twice counts half, so the bracket closes from both sides.
+        self.damp[side], self.damp[-side] = 1.0, 0.5 * self.damp[-side] if side == self.last_side else 1.0
+        self.last_side = side
+        rising, falling = left.slope * self.damp[1], -right.slope * self.damp[-1]
+        share = float(np.clip(rising / (rising + falling), 0.02, 0.98))
+        theta = (1 - share) * left.theta + share * right.theta
+        here, there = left.state.at, right.state.at
+        a, G = (1 - share) * here.a + share * there.a, (1 - share) * here.G + share * there.G
+        return FixedTheta(self.problem, theta, self.cache, a, G)
+
+    def _inner(self, state: FixedTheta) -> tuple[Standing, bool]:
+        """Take pair steps until they no longer own the gap; return the standing and whether none are left."""
+        chunk, exhausted = 100, False
+        while True:
+            standing = state.standing()
+            target = self.tol * abs(standing.primal)
+            if exhausted or standing.inner_gap <= max(target, self.share * standing.gap):
+                standing = state.standing(best=True)
+            self._report(standing)
+            fair = standing.inner_gap <= self.share * standing.gap
+            stop = self.stopped or self.iterations >= self.max_iter or clock.is_up(self.until)
+            if exhausted or fair or stop or standing.gap <= target:
+                return standing, exhausted
+            done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations), self.until)
+            self.iterations += done
+            chunk = min(2 * chunk, 1000)
+
+    def _at(self, theta: float, multipliers: Multipliers, scores: Floats) -> FixedTheta:
+        """Carry multipliers over to another theta: they stay what fraction of their domain they are."""
+        theta = float(np.clip(theta, self.first, self.last))
+        a: Floats = forces(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
+        a = Segments(self.problem, theta).balanced(a, scores)
+        return FixedTheta(self.problem, theta, self.cache, a)
+
+    def _report(self, standing: Standing) -> None:
+        n = self.problem.divisor
+        self.history.append(
+            {
+                "iterations": self.iterations,
+                "outer_iterations": self.outer,
+                "primal": standing.primal / n,
+                "dual": standing.dual / n,
+                "gap": standing.gap / n,
+                "violation": standing.violation,
+            }
+        )
+        if self.callback is not None and self.callback(dict(self.history[-1])) is False:
+            self.stopped = True
