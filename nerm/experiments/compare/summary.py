@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.plots.style import axes_or_new, finish, grid, style
 from nerm.typing import Floats
 
 SHIFT = 0.01  # seconds
@@ -201,6 +200,8 @@ def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
     -------
     Axes
     """
+    from nerm.plots.style import axes_or_new, finish  # nerm.plots imports nerm.experiments
+
     ratios, total, styles = profile(table, tol), share_of_problems(table, tol), _styles(table)
     edge = max(float(r[-1]) for r in ratios.values() if len(r)) * 1.3
     ax = axes_or_new(ax)
@@ -233,6 +234,8 @@ def time_against_n(table: Any, tol: float, family: str = "size", ax: Any = None)
     -------
     Axes
     """
+    from nerm.plots.style import axes_or_new, finish  # nerm.plots imports nerm.experiments
+
     fits, styles = exponents(table, tol, family).set_index("solver"), _styles(table)
     own = at(table, tol)
     own = own[(own["family"] == family) & own["solved"]]
@@ -260,6 +263,8 @@ def figure(table: Any, tol: float, axes: Any = None) -> Any:
     -------
     ndarray of two Axes
     """
+    from nerm.plots.style import grid  # nerm.plots imports nerm.experiments
+
     axes = grid(axes, 2, 2, (5.75, 4.2))
     performance_profile(table, tol, axes[0])
     time_against_n(table, tol, ax=axes[1])
@@ -268,4 +273,6 @@ def figure(table: Any, tol: float, axes: Any = None) -> Any:
 
 def _styles(table: Any) -> dict[str, dict[str, Any]]:
     """Return the look of every solver, the same in every figure of a table."""
+    from nerm.plots.style import style  # nerm.plots imports nerm.experiments
+
     return {name: style(k) for k, name in enumerate(sorted(set(labelled(table)["solver"])))}
