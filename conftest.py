@@ -1,8 +1,8 @@
-"""What holds for all tests: which are quick, how hypothesis draws, and what pytest must not collect.
+"""Settings of all tests: which are quick, how hypothesis draws, and which files pytest must not collect.
 
-pytest -m quick -n 2     while working: no test marked `long` or `slow`, no page of documentation, no whole commands
+pytest -m quick -n 2     while working: no test marked `long` or `slow`, no page of documentation
 pytest -n 2              the gate: all but `slow`; hypothesis draws the same examples every time
-pytest -m slow -n 2      exhaustive checks, and every property of hypothesis once more, on examples drawn afresh
+pytest -m slow -n 2      exhaustive checks, and every property of hypothesis on freshly drawn examples
 """
 
 import pytest
@@ -13,28 +13,12 @@ collect_ignore_glob = ["docs/figures/*.py"]
 settings.register_profile("gate", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("explore", deadline=None, max_examples=250, print_blob=True)
 
-# Examples in docstrings and pages cannot be marked: these belong to the gate, not to the quick set.
+# Examples in docstrings and pages cannot be marked one by one.
 LONG_DOCTESTS = ("nerm/experiments/", "nerm/report/", "docs/", "README.md")
-# Rooms whose tests put whole things together, commands, experiments, every solver beside every other: the
-# gate's too.
-WHOLE = tuple(
-    f"tests/{room}/"
-    for room in (
-        "agreement",
-        "baselines",
-        "chunks",
-        "cli",
-        "contracts",
-        "experiments",
-        "report",
-        "solvers",
-        "svm",
-    )
-)
 
 
 def explores(config: pytest.Config) -> bool:
-    """Whether this is the slow set."""
+    """Return whether this is the slow set."""
     return config.option.markexpr == "slow"
 
 
@@ -45,10 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark properties as `slow` too while exploring, and as `quick` what nobody called long or slow."""
+    """Mark hypothesis tests as `slow` in the slow set, and as `quick` every test that is neither long nor slow."""
     for item in items:
         if explores(config) and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("slow")
-        long = item.nodeid.startswith(LONG_DOCTESTS if isinstance(item, pytest.DoctestItem) else WHOLE)
+        long = isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(LONG_DOCTESTS)
         if not long and not any(item.get_closest_marker(name) for name in ("long", "slow")):
             item.add_marker("quick")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +16,8 @@ def rooms() -> list[ModuleType]:
     >>> [room.__name__ for room in rooms()][:2]
     ['nerm', 'nerm.atoms']
     """
-    return [nerm, *(import_module(f"nerm.{room}") for room in nerm._ROOMS)]
+    public = [getattr(nerm, name) for name in nerm.__all__]
+    return [nerm, *(thing for thing in public if inspect.ismodule(thing))]
 
 
 def names(room: ModuleType) -> list[str]:

@@ -12,45 +12,25 @@ certificate of optimality.
 ('optimal', True)
 """
 
-import ast
 from importlib import import_module
-from pathlib import Path
 from typing import Any
+
+import lazy_loader
 
 __version__ = "0.2.0"
 
-# Names are found when first asked for, so that `import nerm` costs nothing and `nerm --help` is quick. Which
-# there are, and where each lives, is written once, in the imports of __init__.pyi; losses and regularizers
-# come from nerm.atoms.
-_STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
-_HOMES = {
-    alias.name: str(node.module)
-    for node in _STUB.body
-    if isinstance(node, ast.ImportFrom)
-    for alias in node.names
-}
-_ROOMS = tuple(name for name, home in _HOMES.items() if home == __name__)
-_LAZY = {name: home for name, home in _HOMES.items() if home.startswith(f"{__name__}.")}
-
-
-def _atoms() -> dict[str, Any]:
-    atoms = import_module("nerm.atoms")
-    found = (atoms.margin_functions(), atoms.dc_functions(), atoms.regularizers())
-    return {cls.__name__: cls for classes in found for cls in classes.values()}
+# Names are imported when they are first used, so that `import nerm` and `nerm --help` are quick.
+# __init__.pyi lists them.
+_from_stub, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"{__name__}.{name}")
-    if name in _LAZY:
-        value = getattr(import_module(_LAZY[name]), name)
-    elif name == "__all__":
-        value = sorted({*_ROOMS, *_LAZY, *_atoms()})
-    elif name.startswith("_") or (value := _atoms().get(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, *_LAZY, *_atoms()})
+    try:
+        return _from_stub(name)
+    except AttributeError:
+        if name.startswith("_"):
+            raise
+        atoms = import_module("nerm.atoms")  # a new atom needs no line in the stub
+        if name not in atoms.__all__:
+            raise
+        return getattr(atoms, name)

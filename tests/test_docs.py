@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -22,6 +23,7 @@ pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+MODULES = ["nerm", *(f"nerm.{name}" for name in nerm.__all__ if inspect.ismodule(getattr(nerm, name)))]
 
 
 #: In a page: how many formulas it has, how many were drawn, how many failed, and TeX that a reader would see.
@@ -73,7 +75,7 @@ def missing_pages(site: Path) -> Iterator[str]:
     """Yield the pages, notebooks and rooms that the site should have and has not."""
     sources = [path.relative_to(DOCS) for path in DOCS.rglob("*.md")]
     sources += [Path("notebooks", path.name) for path in (ROOT / "notebooks").glob("*.ipynb")]
-    sources += [Path("api", f"{room}.html") for room in ("nerm", *(f"nerm.{room}" for room in nerm._ROOMS))]
+    sources += [Path("api", f"{module}.html") for module in MODULES]
     for source in sources:
         if not (site / source.with_suffix(".html")).exists():
             yield str(source)
@@ -85,7 +87,7 @@ def missing_names(site: Path) -> Iterator[str]:
 
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
     entries = {name for kind, names in inventory.data.items() if kind.startswith("py:") for name in names}
-    for room in (nerm, *(import_module(f"nerm.{room}") for room in nerm._ROOMS)):
+    for room in map(import_module, MODULES):
         for name in room.__all__:
             short = f"nerm.{name}" if getattr(nerm, name, None) is getattr(room, name) else ""
             found = entries & {f"{room.__name__}.{name}", short}

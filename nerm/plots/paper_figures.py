@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.experiments import METHODS, front, slopes
+from nerm.experiments.convergence import slopes
+from nerm.experiments.methods import METHODS
+from nerm.experiments.tradeoff import front
 from nerm.plots.style import axes_or_new, finish, grid, style
 from nerm.validation import check_known
 
