@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from tasks import correlated, gaussian, mixed, one_hot
 
 import nerm
-from nerm.certify.certificate import judge
+from nerm.certify.certificate import best_certificate
 from nerm.solvers.interior_point import Engine, Tuning, arrays
 
 TOL = 1e-6
@@ -99,7 +99,7 @@ def run(problems: list[Any], tuning: Tuning) -> tuple[float, float, float, bool]
         answers = engine.path(points, 0.9 * TOL)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     certified = all(
-        judge(problem, answer.coef, answer.intercept, answer.multipliers)[1].relative_gap <= TOL
+        best_certificate(problem, answer.coef, answer.intercept, answer.multipliers)[1].relative_gap <= TOL
         for problem, answer in zip(problems, answers, strict=True)
     )
     return cpu, wall, work.rows / first.hypothesis.n, certified

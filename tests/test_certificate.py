@@ -258,10 +258,10 @@ def test_nothing_is_returned_that_is_worse_than_nothing(data):
     class Wild(nerm.solvers.OwnSolver):
         name = "wild"
 
-        def needs(self):
+        def requirements(self):
             return "anything"
 
-        def obstacle(self, problem):
+        def why_unsupported(self, problem):
             return None
 
         def answer(self, problem, accuracy, options):

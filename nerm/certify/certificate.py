@@ -151,7 +151,7 @@ def certify(
     if multipliers is not None:
         _check_shape(problem, multipliers)
         multipliers = multipliers.merged(problem.rows, given_weights(problem))
-    return judge(problem, coef, intercept, multipliers)[1]
+    return best_certificate(problem, coef, intercept, multipliers)[1]
 
 
 def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
@@ -164,29 +164,29 @@ def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
         )
 
 
-def judge(
+def best_certificate(
     problem: Problem,
     coef: Floats,
     intercept: float,
     multipliers: Multipliers | None,
     tol: float | None = None,
     *,
-    hasty: bool = False,
+    early_exit: bool = False,
 ) -> tuple[ObjectiveValue, Certificate, Multipliers | None]:
     """Return the objective's value, the certificate, and the feasible multipliers behind its bound.
 
     Everything speaks of the distinct rows. Given multipliers are taken at their word, except that with a
     `tol` they fail to reach, a moderate problem is looked at once more from its scores: a solver can have
-    found the hypothesis without its multipliers. If this is to be `hasty`, the first bound will do.
+    found the hypothesis without its multipliers. If this is to be `early_exit`, the first bound will do.
     """
     value = problem.value(coef, intercept)
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
     start = replace(start, violation=problem.violation(coef, intercept))
     if not problem.is_convex:
         return value, replace(start, reason=NOT_CONVEX), None
-    best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, hasty)
+    best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, early_exit)
     best = replace(best, slack=best.slack + doubt(problem, (coef, intercept), behind))
-    asked = _moderate(problem) and not problem.objective.constraints and not hasty
+    asked = _moderate(problem) and not problem.objective.constraints and not early_exit
     if best.relative_gap <= (tol or 0.0):
         best = replace(best, reason="")
     elif asked and not attained(problem, unpunished(problem)):
@@ -206,7 +206,7 @@ def _best_bound(
     hypothesis: tuple[Floats, float],
     multipliers: Multipliers | None,
     tol: float | None,
-    hasty: bool,
+    early_exit: bool,
 ) -> tuple[Certificate, Multipliers | None]:
     """Return the certificate with the best bound from given multipliers or from a hypothesis, and what is behind it."""
     wanted = np.inf if tol is None else best.primal - tol * best.size
@@ -221,7 +221,7 @@ def _best_bound(
         point = dual_point(problem, multipliers, wanted)
         behind = point.multipliers
         best = replace(best, dual=point.bound, reason=point.reason, slack=hidden.of(point))
-        enough = hasty and np.isfinite(point.bound)
+        enough = early_exit and np.isfinite(point.bound)
         if tol is None or best.relative_gap <= tol or not _moderate(problem) or enough:
             return best, behind
     for candidate in candidates(problem, *hypothesis):
@@ -231,7 +231,7 @@ def _best_bound(
         if point.bound - slack > best.dual - best.slack or not (best.reason or behind):
             best = replace(best, dual=point.bound, reason=point.reason, slack=slack)
             behind = point.multipliers
-        if hasty or (tol is not None and best.relative_gap <= tol):
+        if early_exit or (tol is not None and best.relative_gap <= tol):
             return best, behind
     reach = None if tol is None else coefficient_reach(problem, best.primal)
     for candidate in tried if reach is not None else ():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import Certificate, infeasibility, judge
+from nerm.certify.certificate import Certificate, best_certificate, infeasibility
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.restoring import restored
 from nerm.lazily import is_lazy, lazily
@@ -59,8 +59,8 @@ class Answer:
     >>> from nerm.solvers import Answer, OwnSolver
     >>> class Liar(OwnSolver):
     ...     name = "liar"
-    ...     def needs(self): return "anything"
-    ...     def obstacle(self, problem): return None
+    ...     def requirements(self): return "anything"
+    ...     def why_unsupported(self, problem): return None
     ...     def answer(self, problem, accuracy, options):
     ...         return Answer(np.zeros(problem.hypothesis.size), 0.0, claim="optimal")
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -282,7 +282,7 @@ def _zero(problem: Problem, answer: Answer) -> Answer:
     return replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=multipliers)
 
 
-def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
+def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
     """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
     started = time.perf_counter()
     multipliers = None
@@ -296,15 +296,17 @@ def judged(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Soluti
         coef, intercept = answer.coef, answer.intercept
         if problem.objective.constraints:
             coef, intercept = restored(problem, coef, intercept, answer.inside)
-        given, hasty = (
+        given, early_exit = (
             answer.multipliers,
             answer.timed_out,
         )  # who ran out of time does not want to wait for the judge
-        value, certificate, multipliers = judge(problem, coef, intercept, given, tol, hasty=hasty)
+        value, certificate, multipliers = best_certificate(
+            problem, coef, intercept, given, tol, early_exit=early_exit
+        )
         if value.total > certificate.scale and not problem.violation(np.zeros_like(coef), 0.0):
             coef, intercept = np.zeros_like(coef), 0.0  # worse than nothing
-            value, found, multipliers = judge(
-                problem, coef, intercept, multipliers or given, tol, hasty=hasty
+            value, found, multipliers = best_certificate(
+                problem, coef, intercept, multipliers or given, tol, early_exit=early_exit
             )
             certificate = replace(found, reason="; ".join(filter(None, (WORSE, found.reason))))
         missed = Status.TIME_LIMIT if answer.timed_out else Status.INACCURATE

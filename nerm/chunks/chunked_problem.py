@@ -238,11 +238,11 @@ class ChunkedProblem:
             kept.
 
         """
-        started, until, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
+        started, deadline, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
         mark = fingerprint(self, tol)
         state = resume(checkpoint, mark) or self._begin(start, tol)
         while state.best is None or not (
-            self._done(state, tol) or state.passes >= max_passes or clock.is_up(until)
+            self._done(state, tol) or state.passes >= max_passes or clock.is_up(deadline)
         ):
             found = self.method.pass_over(self, state)
             value = self.value(found.values, state.at[0])
@@ -255,7 +255,7 @@ class ChunkedProblem:
                 state = self.method.next_state(self, state, found, tol)
             if checkpoint is not None:
                 save(checkpoint, state, mark)
-        solution = self._solution(state, tol, time.perf_counter() - started, timed_out=clock.is_up(until))
+        solution = self._solution(state, tol, time.perf_counter() - started, timed_out=clock.is_up(deadline))
         if strict and not solution.status.success:
             raise NotSolvedError(f"{solution.status.sentence} {solution.certificate}.")
         return solution

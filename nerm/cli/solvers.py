@@ -60,7 +60,7 @@ def solvers(
             "package": s.package,
             "installed": s.installed(),
             "version": s.version() if s.installed() else "",
-            "takes": s.needs(),
+            "takes": s.requirements(),
         }
         for s in registry.known().values()
     ]

@@ -51,11 +51,11 @@ class Driven:
     tighten: tuple[float, ...] = INTERIOR
     finest: float = 1e-12
 
-    def options(self, accuracy: float, until: float, given: dict[str, Any]) -> dict[str, Any]:
+    def options(self, accuracy: float, deadline: float, given: dict[str, Any]) -> dict[str, Any]:
         """Return the options for an accuracy and a moment at which to stop; those that were given come first."""
         asked = {**dict.fromkeys(self.accuracy, max(accuracy, self.finest)), **self.fixed}
-        if self.clock and until < clock.NEVER:
-            asked[self.clock] = clock.left(until)
+        if self.clock and deadline < clock.NEVER:
+            asked[self.clock] = clock.left(deadline)
         options: dict[str, Any] = {}
         for name, value in asked.items():
             outer, _, inner = name.rpartition("/")
@@ -127,7 +127,7 @@ def run(
     solver: str,
     accuracy: float,
     options: dict[str, Any],
-    until: float = clock.NEVER,
+    deadline: float = clock.NEVER,
     *,
     afresh: bool = False,
 ) -> str:
@@ -143,7 +143,7 @@ def run(
         In the solver's own terms, by DRIVEN.
     options : dict
         The solver's own; one that it does not know is refused.
-    until : float
+    deadline : float
         When to stop (`nerm.solvers.clock`); only where the solver has a clock.
     afresh : bool
         Whether the solver forgets what it knows of the last solve, how it scaled that problem among others.
@@ -156,7 +156,7 @@ def run(
     """
     import cvxpy as cp
 
-    settings = DRIVEN.get(solver, Driven(solver, "", "")).options(accuracy, until, options)
+    settings = DRIVEN.get(solver, Driven(solver, "", "")).options(accuracy, deadline, options)
     with warnings.catch_warnings():
         # cvxpy's doubts about accuracy: the certificate gives the verdict, the claim is kept.
         warnings.filterwarnings("ignore", message=".*[Ss]olution may be inaccurate.*")

@@ -33,11 +33,11 @@ class CvxpySolver(Solver):
         self.driven = driven
         self.name, self.package, self.keeps_time = driven.name, driven.package, bool(driven.clock)
 
-    def needs(self) -> str:
+    def requirements(self) -> str:
         """One phrase: what a problem must be like for this solver."""
         return self.driven.cones
 
-    def obstacle(self, problem: Problem) -> str | None:
+    def why_unsupported(self, problem: Problem) -> str | None:
         """Only cvxpy can tell, when it compiles."""
         return None
 
@@ -78,7 +78,7 @@ class _CvxpySession(Session):
         self.unbilled = time.perf_counter() - started
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Set the weights, solve, read the answer; a solver's failure is an answer too."""
         model, name = self.model, self.solver.name.upper()
@@ -87,10 +87,10 @@ class _CvxpySession(Session):
         if not self.compiled:
             self._compile(name)
         build_seconds, self.unbilled = self.unbilled, 0.0
-        if clock.is_up(until):
+        if clock.is_up(deadline):
             return Answer(None, 0.0, claim="stopped: time is up", build_seconds=build_seconds, timed_out=True)
         started = time.perf_counter()
-        claim = run(model.problem, self.solver.name, accuracy, options, until, afresh=scale != 1.0)
+        claim = run(model.problem, self.solver.name, accuracy, options, deadline, afresh=scale != 1.0)
         seconds = time.perf_counter() - started
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
@@ -99,10 +99,10 @@ class _CvxpySession(Session):
         self.last = _LastSolve(problem, accuracy, size, scale)
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:
-            model = self._with_slack(problem, accuracy, until)
+            model = self._with_slack(problem, accuracy, deadline)
             found = model.hypothesis()
         elif problem.limits and self.inside is None:
-            self.inside = self._inside(problem, accuracy, until)
+            self.inside = self._inside(problem, accuracy, deadline)
         stats, asked = model.problem.solver_stats, problem.weightless() if infeasible else problem
         return Answer(
             coef=None if found is None else found[0],
@@ -115,7 +115,7 @@ class _CvxpySession(Session):
             details={"accuracy": accuracy, "compilation_seconds": compilation},
             inside=self.inside,
             infeasible=infeasible,
-            timed_out=clock.is_up(until),
+            timed_out=clock.is_up(deadline),
         )
 
     def _scale(self, problem: Problem, accuracy: float) -> float:
@@ -132,19 +132,19 @@ class _CvxpySession(Session):
             return last.scale  # the infimum is 0 and nobody has it: smaller would only be farther out
         return 1.0 / last.size
 
-    def _with_slack(self, problem: Problem, accuracy: float, until: float) -> Model:
+    def _with_slack(self, problem: Problem, accuracy: float, deadline: float) -> Model:
         """Return the model of the least slack that the limits need, solved."""
         from nerm.cvxpy_backend import build
 
         model = build(problem, slack=True, near=True)
-        run(model.problem, self.solver.name, accuracy, {}, until)
+        run(model.problem, self.solver.name, accuracy, {}, deadline)
         return model
 
-    def _inside(self, problem: Problem, accuracy: float, until: float) -> tuple[Floats, float] | None:
+    def _inside(self, problem: Problem, accuracy: float, deadline: float) -> tuple[Floats, float] | None:
         """Return a hypothesis with room in all limits, where f = 0 has none or is forbidden by linear constraints."""
         if not problem.violation(np.zeros(problem.hypothesis.size), 0.0):
             return None
-        found = self._with_slack(problem, accuracy, until).hypothesis()
+        found = self._with_slack(problem, accuracy, deadline).hypothesis()
         return (
             found if found is None or problem.region is None else (problem.region.project(found[0]), found[1])
         )
@@ -157,7 +157,7 @@ class _CvxpySession(Session):
         try:
             self.model.problem.get_problem_data(name)
         except (cp.error.SolverError, cp.error.DCPError) as error:
-            must = f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.needs()})"
+            must = f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.requirements()})"
             got = f"one that needs more ({str(error).strip().splitlines()[0]})"
             raise UnsupportedProblemError(
                 must, got, "Use 'clarabel', which takes every built-in atom"

@@ -31,7 +31,7 @@ from nerm.model.objective import Neutrality, Risk
 from nerm.model.problem import Problem
 from nerm.model.value import ObjectiveValue
 from nerm.model.viewpoint import DEFAULT
-from nerm.solvers.registry import Relatives
+from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats, Ints, Matrix
 
 PRUNING = (
@@ -117,7 +117,7 @@ class TrainingRows:
         )
 
 
-def solved(problem: Problem, design: Design, relatives: Relatives) -> Solution:
+def solved(problem: Problem, design: Design, relatives: SolverPool) -> Solution:
     """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
     terms = problem.objective.terms
     acting = Objective(tuple(t for t in terms if t.weight or isinstance(t.term, Risk)))

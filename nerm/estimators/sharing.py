@@ -12,7 +12,7 @@ import joblib
 
 from nerm.estimators.design import Design, TrainingRows
 from nerm.model.problem import Problem
-from nerm.solvers.registry import Relatives
+from nerm.solvers.registry import SolverPool
 from nerm.validation import as_positive
 
 
@@ -20,7 +20,7 @@ from nerm.validation import as_positive
 class SharedRows:
     """Rows on which several problems are solved: other classes, other weights of the terms, other atoms."""
 
-    relatives: Relatives
+    relatives: SolverPool
     like: Problem | None = field(default=None)
 
     def problem(self, design: Design, rows: TrainingRows, positive: int) -> Problem:
@@ -65,7 +65,7 @@ def sharing(most: int = 12) -> Iterator[None]:
 
 def shared_rows(design: Design, rows: TrainingRows) -> SharedRows:
     """Return what earlier fits on equal rows have left, within `sharing`; else a beginning."""
-    fresh, held = SharedRows(Relatives(design.solver)), _open.get()
+    fresh, held = SharedRows(SolverPool(design.solver)), _open.get()
     if held is None:
         return fresh
     known, most = held

@@ -19,7 +19,7 @@ from nerm.neutralize.result import Neutralized
 from nerm.neutralize.search import Attempt
 from nerm.neutralize.surrogates import Prefer, candidates_of, compared, judge_of
 from nerm.neutralize.trial import Trial
-from nerm.solvers.registry import Relatives
+from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive, as_weights
 
@@ -52,7 +52,7 @@ class Asking:
         if self.moved_by is not None:
             measured = replace(measured, weights=(self.moved_by,))
         everybody = np.ones(problem.n, dtype=bool)
-        trial = Trial(problem, measured, views, weight, everybody, tol, Relatives(self.solver))
+        trial = Trial(problem, measured, views, weight, everybody, tol, SolverPool(self.solver))
         return Attempts(trial, limit, keep, _elsewhere(trial, on), self.first, among_classes)
 
     def answers(self, studies: Sequence[Attempts], surrogates: Sequence[Any]) -> list[Neutralized]:

@@ -19,7 +19,7 @@ from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.boundedness import largest_weight
 from nerm.neutralize.trial import Trial
 from nerm.signs import sign
-from nerm.solvers.registry import Relatives
+from nerm.solvers.registry import SolverPool
 from nerm.splitting import hold_out
 from nerm.typing import Bools, Floats
 
@@ -45,7 +45,7 @@ def compared(
     if len(np.unique(p.y[apart])) < 2:  # too few rows to compare anything: the order in which they were given
         return pd.DataFrame({"surrogate": [repr(c) for c in candidates], "worth": np.nan})
     inner = replace(
-        trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=Relatives(trial.relatives.solver)
+        trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=SolverPool(trial.relatives.solver)
     )
     study = Attempts(inner, limit, keep)
     worths: dict[int, Floats] = {}

@@ -14,7 +14,7 @@ from nerm.model.objective import Neutrality
 from nerm.model.problem import Problem
 from nerm.neutralize.measures import Measure
 from nerm.signs import sign
-from nerm.solvers.registry import Relatives
+from nerm.solvers.registry import SolverPool
 from nerm.typing import Bools, Floats
 
 AGREEMENT, DISAGREEMENT = "agreement", "disagreement"
@@ -44,7 +44,7 @@ class Trial:
     used : (n,) array of bool
         The rows to learn from; the others have the weight 0.
     tol : float
-    relatives : Relatives
+    relatives : SolverPool
         Solves one after the other in one session.
 
     """
@@ -55,7 +55,7 @@ class Trial:
     row_weight: Floats
     used: Bools
     tol: float
-    relatives: Relatives = field(default_factory=Relatives)
+    relatives: SolverPool = field(default_factory=SolverPool)
 
     @property
     def parts(self) -> list[Part]:

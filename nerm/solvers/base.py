@@ -30,7 +30,7 @@ class Session(ABC):
 
     @abstractmethod
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve to about this relative accuracy; a session of a solver that keeps time also takes `until`."""
+        """Solve to about this relative accuracy; a session of a solver that keeps time also takes `deadline`."""
 
     def renewed(self, problem: Problem) -> bool:
         """Take a problem with other terms on the same rows, and keep what it leaves valid; False: it needs another."""
@@ -41,14 +41,14 @@ class Session(ABC):
         problems: Sequence[Problem],
         accuracy: float,
         options: dict[str, Any],
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
         """Solve relatives that differ in their weights only, one answer each, in their order: each is next to the last.
 
         Each may take an equal share of the time that is left.
         """
         for i, problem in enumerate(problems):
-            yield self.answer(problem, accuracy, options, **limit(clock.share(until, len(problems) - i)))
+            yield self.answer(problem, accuracy, options, **limit(clock.share(deadline, len(problems) - i)))
 
 
 class Solver(ABC):
@@ -59,11 +59,11 @@ class Solver(ABC):
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on([[0.0], [1.0]], [-1, 1])
-    >>> nerm.solvers.known()["smo"].needs()
+    >>> nerm.solvers.known()["smo"].requirements()
     'a neutral SVM: ...'
-    >>> nerm.solvers.known()["smo"].obstacle(problem)
+    >>> nerm.solvers.known()["smo"].why_unsupported(problem)
     'L1()'
-    >>> print(nerm.solvers.known()["clarabel"].obstacle(problem))
+    >>> print(nerm.solvers.known()["clarabel"].why_unsupported(problem))
     None
     """
 
@@ -74,9 +74,7 @@ class Solver(ABC):
     is_bounded: ClassVar[bool] = (
         False  # its time follows from the size of a problem, whatever is hard about it
     )
-    keeps_time: bool = (
-        False  # its sessions take the moment `until` (`nerm.solvers.clock`); others are stopped from outside
-    )
+    keeps_time: bool = False  # its sessions take the moment `deadline` (`nerm.solvers.clock`); others are stopped from outside
 
     def installed(self) -> bool:
         """Whether its package is here, found without importing it."""
@@ -99,11 +97,11 @@ class Solver(ABC):
             return ""
 
     @abstractmethod
-    def needs(self) -> str:
+    def requirements(self) -> str:
         """One phrase: what a problem must be like for this solver."""
 
     @abstractmethod
-    def obstacle(self, problem: Problem) -> str | None:
+    def why_unsupported(self, problem: Problem) -> str | None:
         """Return what of this problem the solver cannot take; None if nothing is known to be in the way."""
 
     def prefers(self, problem: Problem, *, several: bool = False) -> bool:
@@ -113,7 +111,7 @@ class Solver(ABC):
         """
         return False
 
-    def hasty(self) -> Solver:
+    def early_exit(self) -> Solver:
         """Return the solver as "auto" asks it where others wait: one that may give up early."""
         return self
 
@@ -156,7 +154,7 @@ class OwnSolver(NermSolver, Session):
         return self
 
 
-def in_a_row(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
+def path_order(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
     """Return an order in which each of several relatives is next to the one before.
 
     From the strongest regularization to the weakest, and through the neutrality weights up and down in turn,
@@ -170,9 +168,9 @@ def in_a_row(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
     return order
 
 
-def limit(until: float) -> dict[str, Any]:
+def limit(deadline: float) -> dict[str, Any]:
     """Return the keyword for a session: none without a limit, so that one that does not keep time need not know it."""
-    return {} if until == clock.NEVER else {"until": until}
+    return {} if deadline == clock.NEVER else {"deadline": deadline}
 
 
 def check_options(

@@ -1,4 +1,4 @@
-"""Time limits: a solver is told the moment `until` at which it has to stop, on the clock of `time.perf_counter`."""
+"""Time limits: a solver is told the moment `deadline` at which it has to stop, on the clock of `time.perf_counter`."""
 
 import math
 from time import perf_counter
@@ -11,21 +11,21 @@ def after(seconds: float | None) -> float:
     return NEVER if seconds is None else perf_counter() + seconds
 
 
-def is_up(until: float) -> bool:
+def is_up(deadline: float) -> bool:
     """Tell whether a moment has come."""
-    return perf_counter() >= until
+    return perf_counter() >= deadline
 
 
-def left(until: float) -> float:
+def left(deadline: float) -> float:
     """Return the seconds up to a moment, at least a thousandth: to some solvers 0 means that there is no limit."""
-    return max(until - perf_counter(), 1e-3)
+    return max(deadline - perf_counter(), 1e-3)
 
 
-def share(until: float, among: int) -> float:
+def share(deadline: float, among: int) -> float:
     """Return the moment at which the first of so many equal shares of the time that is left ends.
 
     >>> share(NEVER, 2)
     inf
     """
     now = perf_counter()
-    return now + (until - now) / among
+    return now + (deadline - now) / among

@@ -19,7 +19,7 @@ from nerm.certify.solution import Solution, Status
 from nerm.errors import InvalidInputError
 from nerm.model.problem import Problem
 from nerm.solvers import clock
-from nerm.solvers.base import in_a_row
+from nerm.solvers.base import path_order
 from nerm.solvers.convexify import convexified, differences
 from nerm.typing import Floats
 from nerm.validation import as_positive
@@ -37,7 +37,7 @@ def stationary_points(
     problems: list[Problem],
     solve: Solve,
     tol: float,
-    until: float,
+    deadline: float,
     *,
     start: Any = None,
     max_steps: int = 100,
@@ -50,8 +50,8 @@ def stationary_points(
     if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise InvalidInputError("'start' must be a hypothesis", repr(start), "Pass (coef, intercept)")
     found, most = dict[int, Solution](), int(as_positive(max_steps, "max_steps"))
-    for done, i in enumerate(in_a_row(problems, turning=False)):
-        own = clock.share(until, len(problems) - done)
+    for done, i in enumerate(path_order(problems, turning=False)):
+        own = clock.share(deadline, len(problems) - done)
         at = None if start is None else problems[i].checked(*start)
         found[i] = _Procedure(problems[i], solve, tol, most, own).run(at)
         if found[i].status is Status.STATIONARY:
@@ -67,7 +67,7 @@ class _Procedure:
     solve: Solve
     tol: float
     max_steps: int
-    until: float
+    deadline: float
 
     def __post_init__(self) -> None:
         self.steps: list[Solution] = []
@@ -78,7 +78,7 @@ class _Procedure:
         best = (np.zeros(self.problem.hypothesis.size), 0.0) if start is None else start
         lowest, beyond, settled = np.inf if start is None else self._height(best), 1.0, False
         while len(self.steps) < self.max_steps and not settled:
-            step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.until)
+            step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.deadline)
             found = self.problem.checked(step.coef, step.intercept)
             found, value = (
                 self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
@@ -90,7 +90,7 @@ class _Procedure:
             if step.status in NOTHING or step.stats.timed_out or self._is_convex():
                 break
             settled, beyond = not falls and beyond > 1, 1.0 if falls else BEYOND
-            if clock.is_up(self.until):
+            if clock.is_up(self.deadline):
                 break
         return self._solution(best, settled=settled)
 
@@ -137,7 +137,7 @@ class _Procedure:
         value = problem.value(*best).with_thetas(last.objective.thetas)
         status, certificate = last.status, last.certificate
         if not self._is_convex() and (last.status not in NOTHING or len(self.steps) > 1):
-            late = Status.TIME_LIMIT if clock.is_up(self.until) else Status.INACCURATE
+            late = Status.TIME_LIMIT if clock.is_up(self.deadline) else Status.INACCURATE
             status = Status.STATIONARY if settled and certified else late
             reason = self._reason(settled=settled, certified=certified)
             certificate = Certificate(value.total, -np.inf, problem.value_at_zero(), reason)

@@ -51,11 +51,11 @@ class LimitedSession(Session):
         self._session = solver.open(problem.relaxed([1.0]))
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Search for the weight of the limit; the session remembers the last solutions."""
         try:
-            return _Search(self._session, problem, accuracy, options, until).run()
+            return _Search(self._session, problem, accuracy, options, deadline).run()
         except _NothingFoundError as nothing:
             return nothing.answer
 
@@ -77,10 +77,10 @@ class _Search:
     """The bracket [low, high] of eta, C > t at its low end and C <= t at its high end, and the best bounds."""
 
     def __init__(
-        self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any], until: float
+        self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float
     ) -> None:
         self.session, self.problem, self.accuracy, self.options = session, problem, accuracy, options
-        self.until, self.late, self.gap = until, False, np.inf
+        self.deadline, self.late, self.gap = deadline, False, np.inf
         (self.limit,) = (limit.bound for limit in problem.limits)
         self.iterations = self.solves = self.side = 0  # side: which end moved last, +1 the low one
         self.build_seconds = self.solve_seconds = 0.0
@@ -98,7 +98,7 @@ class _Search:
             return self._answer(self._at(0.0))
         high: Solved | None = None
         eta = first = self._first(low)
-        while self.solves < MOST_SOLVES and eta <= LARGEST * first and not clock.is_up(self.until):
+        while self.solves < MOST_SOLVES and eta <= LARGEST * first and not clock.is_up(self.deadline):
             point = self._at(eta)
             low, high = (point, high) if point.limited > self.limit else (low, point)
             best = low if high is None else self._mixture(low, high)
@@ -114,7 +114,7 @@ class _Search:
     def _at(self, eta: float) -> Solved:
         """Solve for one eta, in half of the time that is left."""
         relaxed = self.problem.relaxed([eta])
-        half = limit(clock.share(self.until, 2))
+        half = limit(clock.share(self.deadline, 2))
         accuracy = INNER * self.accuracy if np.isfinite(self.gap) else max(INNER * self.accuracy, ROUGH)
         answer = self.session.answer(relaxed, accuracy, self.options, **half)
         self.late = self.late or answer.timed_out
@@ -193,7 +193,7 @@ class _Search:
             build_seconds=self.build_seconds,
             solve_seconds=self.solve_seconds,
             details={"solves": self.solves, "eta": point.eta},
-            timed_out=not met and (self.late or clock.is_up(self.until)),
+            timed_out=not met and (self.late or clock.is_up(self.deadline)),
         )
 
 

@@ -18,7 +18,7 @@ from nerm.model.hypothesis import GRAM_LIMIT, KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import NermSolver, Session
-from nerm.solvers.interior_point.solver import iteration_limit, obstacle_in_terms, squared_norm
+from nerm.solvers.interior_point.solver import iteration_limit, squared_norm, unsupported_term
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class LowRank(NermSolver):
     keeps_time = True
     rank: ClassVar[int | None] = 4
 
-    def needs(self) -> str:
+    def requirements(self) -> str:
         """One phrase: what a problem must be like."""
         return f"a kernel problem of at most {GRAM_LIMIT} rows with the atoms and weights of 'interior-point'"
 
-    def obstacle(self, problem: Problem) -> str | None:
+    def why_unsupported(self, problem: Problem) -> str | None:
         """Name the first thing in the way: no kernel, too many rows, or what the engine does not take."""
         if not problem.is_kernel:
             return "no kernel"
         if problem.hypothesis.n > GRAM_LIMIT:
             return f"{problem.hypothesis.n} rows"
-        return obstacle_in_terms(problem)
+        return unsupported_term(problem)
 
     def open(self, problem: Problem) -> Session:
         """Start a session, which factors when it is asked."""
@@ -57,7 +57,7 @@ class LowRankSession(Session):
         assert isinstance(problem.hypothesis, KernelHypothesis)
         self._problem, self._gram, self._fineness = problem, problem.hypothesis.gram, np.inf
 
-    def _prepare(self, fineness: float, until: float) -> None:
+    def _prepare(self, fineness: float, deadline: float) -> None:
         """Factor so that every diagonal entry of E is at most `fineness`, or rounding, or until time is up."""
         from nerm.solvers.interior_point import Engine
         from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
@@ -66,10 +66,12 @@ class LowRankSession(Session):
             return
         diagonal = np.diag(self._gram)
         least = max(fineness / max(float(diagonal.max()), np.finfo(float).tiny), 1e-13)
-        self._factor = pivoted_cholesky(lambda columns: self._gram[:, columns], diagonal, least, until=until)
+        self._factor = pivoted_cholesky(
+            lambda columns: self._gram[:, columns], diagonal, least, deadline=deadline
+        )
         problem = self._problem
         self._engine = Engine(self._factor.Z, problem.blocks, problem.divisor, intercept=problem.intercept)
-        self._fineness = np.inf if clock.is_up(until) else fineness
+        self._fineness = np.inf if clock.is_up(deadline) else fineness
 
     def renewed(self, problem: Problem) -> bool:
         """Take other blocks; the factor, the engine and the last solutions stay."""
@@ -79,26 +81,26 @@ class LowRankSession(Session):
         return True
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Solve one problem."""
-        return next(self.answers([problem], accuracy, options, until))
+        return next(self.answers([problem], accuracy, options, deadline))
 
     def answers(
         self,
         problems: Sequence[Problem],
         accuracy: float,
         options: dict[str, Any],
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
         """Factor, in half of the time at most, solve the linear problems, and go back to the kernel."""
         limit = iteration_limit(options, "low-rank")
         started = time.perf_counter()
         fineness = 0.1 * accuracy * self._problem.divisor * min(map(squared_norm, problems))
-        self._prepare(fineness, clock.share(until, 2))
+        self._prepare(fineness, clock.share(deadline, 2))
         share = (time.perf_counter() - started) / len(problems)
         points = [(problem.factors, squared_norm(problem)) for problem in problems]
-        answers = self._engine.path(points, 0.3 * accuracy, max_iterations=limit, until=until)
+        answers = self._engine.path(points, 0.3 * accuracy, max_iterations=limit, deadline=deadline)
         return (self._expanded(answer, share) for answer in answers)
 
     def _expanded(self, answer: Answer, build_seconds: float) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerm.certify.solution import Answer, Solution, Stats, Status, judged
+from nerm.certify.solution import Answer, Solution, Stats, Status, certify_answer
 from nerm.errors import (
     InvalidInputError,
     MissingPackageError,
@@ -20,10 +20,10 @@ from nerm.errors import (
 )
 from nerm.model.problem import Problem
 from nerm.solvers import clock
-from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, in_a_row, limit
+from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, limit, path_order
 from nerm.solvers.convex_concave import stationary_points
 from nerm.solvers.limited import open_session
-from nerm.solvers.outside import OutsideSession
+from nerm.solvers.process import ProcessSession
 from nerm.validation import as_nonnegative, as_positive
 
 __all__ = [
@@ -63,7 +63,7 @@ def available() -> dict[str, Solver]:
 
     >>> "clarabel" in available()
     True
-    >>> available()["osqp"].needs()
+    >>> available()["osqp"].requirements()
     'quadratic programs: ...'
     """
     return {name: solver for name, solver in known().items() if solver.installed()}
@@ -80,19 +80,19 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
             f"solver {name!r} needs the package {solver.package!r}. It is not installed. "
             f"Install it, or use one of {', '.join(map(repr, available()))}."
         )
-    obstacle = obstacle_of(solver, problem)
+    obstacle = unsupported_part(solver, problem)
     if obstacle is not None:
-        must = f"solver {name!r} must be given {solver.needs()}"
+        must = f"solver {name!r} must be given {solver.requirements()}"
         raise UnsupportedProblemError(
             must, f"a problem with {obstacle}", "Use solver='auto' or another solver"
         )
     return solver
 
 
-def obstacle_of(solver: Solver, problem: Problem) -> str | None:
+def unsupported_part(solver: Solver, problem: Problem) -> str | None:
     """Return what of a problem, its constraints included, a solver cannot take."""
     if not problem.objective.constraints or solver.takes_constraints:
-        return solver.obstacle(problem)
+        return solver.why_unsupported(problem)
     if problem.region is not None:
         return "constraints on coefficients"
     if solver.rank is None:  # the search asks for some ten answers, exact ones
@@ -100,7 +100,7 @@ def obstacle_of(solver: Solver, problem: Problem) -> str | None:
     return (
         f"{len(problem.limits)} limits"
         if len(problem.limits) > 1
-        else solver.obstacle(problem.relaxed([1.0]))
+        else solver.why_unsupported(problem.relaxed([1.0]))
     )
 
 
@@ -126,14 +126,14 @@ def choose(problem: Problem, *, several: bool = False) -> list[Choice]:
     """
     general = known()["clarabel"]
     ranked = sorted((s for s in known().values() if s.rank is not None), key=lambda s: s.rank or 0)
-    obstacles = {solver.name: obstacle_of(solver, problem) for solver in ranked}
+    obstacles = {solver.name: unsupported_part(solver, problem) for solver in ranked}
     own = [solver for solver in ranked if obstacles[solver.name] is None]
     if own:
         first = next((solver for solver in own if solver.prefers(problem, several=several)), own[0])
         moderate = problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION
         waits = first is not own[0] and (moderate or problem.is_kernel or own[0].is_bounded)
         others = ([own[0]] if waits else []) + ([general] if moderate else [])
-        asked = first.hasty() if waits else first
+        asked = first.early_exit() if waits else first
         plan = [Choice(asked, "the fastest of nerm's own solvers that take this problem")]
         return plan + [Choice(other, f"a second opinion: {first.name} was not certified") for other in others]
     missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
@@ -234,12 +234,12 @@ def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
     return [as_nonnegative(value, name) for value in values]
 
 
-class Relatives:
+class SolverPool:
     """Solves problems on the same rows one after the other; sessions, and what they keep, serve them all.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
-    >>> Relatives().solve(problem, 1e-6).status.value
+    >>> SolverPool().solve(problem, 1e-6).status.value
     'optimal'
     """
 
@@ -262,30 +262,30 @@ def _solve_all(
 ) -> list[Solution]:
     """Solve relatives; those that are not convex by convex steps."""
     tol, sessions = as_positive(tol, "tol"), {} if sessions is None else sessions
-    until = clock.after(
+    deadline = clock.after(
         None if time_limit is None else as_positive(time_limit, "time_limit", "Use a number of seconds")
     )
     if problems[0].is_convex:
-        done = _certified(problems, reference, tol, options, until, sessions)
+        done = _solve_convex(problems, reference, tol, options, deadline, sessions)
     else:
         own = {name: options.pop(name) for name in ("start", "max_steps") if name in options}
 
-        def step(problem: Problem, until: float) -> Solution:
-            return _certified([problem], reference, tol, options, until, sessions)[0]
+        def step(problem: Problem, deadline: float) -> Solution:
+            return _solve_convex([problem], reference, tol, options, deadline, sessions)[0]
 
-        done = stationary_points(problems, step, tol, until, **own)
+        done = stationary_points(problems, step, tol, deadline, **own)
     if strict:
         for solution in done:
             _insist(solution)
     return done
 
 
-def _certified(
+def _solve_convex(
     problems: list[Problem],
     reference: str | Solver,
     tol: float,
     options: dict[str, Any],
-    until: float,
+    deadline: float,
     sessions: dict[str, Session],
 ) -> list[Solution]:
     """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
@@ -305,18 +305,18 @@ def _certified(
             ]
         if not open_ones:
             break
-        if clock.is_up(until) and solver is not plan[0][0]:
+        if clock.is_up(deadline) and solver is not plan[0][0]:
             solutions = [s and _late(s) for s in solutions]
             break
-        open_ones = [open_ones[k] for k in in_a_row([problems[i] for i in open_ones])]
+        open_ones = [open_ones[k] for k in path_order([problems[i] for i in open_ones])]
         asked = [problems[i] for i in open_ones]
         session = sessions.get(solver.name)
         if session is None or not session.renewed(asked[0]):
-            stoppable = solver.keeps_time or until == clock.NEVER
-            session = open_session(solver, asked[0]) if stoppable else OutsideSession(solver)
+            stoppable = solver.keeps_time or deadline == clock.NEVER
+            session = open_session(solver, asked[0]) if stoppable else ProcessSession(solver)
             sessions[solver.name] = session
         for i, new in zip(
-            open_ones, _judged(solver, session, asked, tol, reason, options, until), strict=True
+            open_ones, _refined(solver, session, asked, tol, reason, options, deadline), strict=True
         ):
             solutions[i] = _better(solutions[i], new)
     return [solution for solution in solutions if solution is not None]
@@ -366,21 +366,21 @@ def _insist(solution: Solution) -> None:
         )
 
 
-def _judged(
+def _refined(
     solver: Solver,
     session: Session,
     problems: list[Problem],
     tol: float,
     reason: str,
     options: dict[str, Any],
-    until: float,
+    deadline: float,
 ) -> Iterator[Solution]:
     """Certify an answer to each problem; ask for finer ones until the certificate is content or time is up."""
     first, *finer = solver.accuracies(tol)
-    answers = session.answers(problems, first, options, **limit(until))
+    answers = session.answers(problems, first, options, **limit(deadline))
     for number, (problem, answer) in enumerate(zip(problems, answers, strict=True)):
-        own = clock.share(until, len(problems) - number)
-        best = judged(
+        own = clock.share(deadline, len(problems) - number)
+        best = certify_answer(
             problem, answer, tol, Stats(solver=solver.name, version=solver.version(), reason=reason)
         )
         for accuracy in finer:
@@ -389,7 +389,9 @@ def _judged(
             if clock.is_up(own):
                 best = _late(best)
                 break
-            again = judged(problem, session.answer(problem, accuracy, options, **limit(own)), tol, best.stats)
+            again = certify_answer(
+                problem, session.answer(problem, accuracy, options, **limit(own)), tol, best.stats
+            )
             spent = {
                 name: getattr(again.stats, name)
                 for name in ("build_seconds", "solve_seconds", "certify_seconds")

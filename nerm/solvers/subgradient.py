@@ -20,16 +20,16 @@ class Subgradient(NeutralSVMSolver):
     keeps_time = True
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Run until the gap or the number of steps is reached, or time is up."""
         from nerm.svm.subgradient import descend
 
-        check_options("subgradient", options, descend, {"problem", "tol", "until"})
+        check_options("subgradient", options, descend, {"problem", "tol", "deadline"})
         if "max_iter" in options:
             options = {**options, "max_iter": int(as_positive(options["max_iter"], "max_iter"))}
         started = time.perf_counter()
-        answer = descend(problem, 0.9 * accuracy, **options, until=until)
+        answer = descend(problem, 0.9 * accuracy, **options, deadline=deadline)
         return replace(answer, solve_seconds=time.perf_counter() - started)
 
 

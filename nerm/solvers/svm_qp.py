@@ -22,12 +22,12 @@ class NeutralSVMSolver(OwnSolver):
 
     takes_kernels: ClassVar[bool] = False
 
-    def needs(self) -> str:
+    def requirements(self) -> str:
         """One phrase: what a problem must be like."""
         kind = "a" if self.takes_kernels else "a linear"
         return f"{kind} neutral SVM: one hinge risk, squared l2, at most one hinge neutrality term"
 
-    def obstacle(self, problem: Problem) -> str | None:
+    def why_unsupported(self, problem: Problem) -> str | None:
         """Name the first thing that a neutral SVM does not have."""
         if problem.one_sided:
             return "a neutrality term of one side"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.certify.solution import Answer, Solution, Stats, judged
+from nerm.certify.solution import Answer, Solution, Stats, certify_answer
 from nerm.cvxpy_backend.driver import run
 from nerm.errors import UnknownNameError
 from nerm.model.problem import Problem
@@ -117,7 +117,9 @@ class QP:
 
     def recover(self, x: Floats, z: Floats, status: str = "recovered") -> Solution:
         """Return the certified solution behind a point and row multipliers."""
-        return judged(self.problem, self.answer(x, z, status), GRANTED, Stats("qp", reason="recovered"))
+        return certify_answer(
+            self.problem, self.answer(x, z, status), GRANTED, Stats("qp", reason="recovered")
+        )
 
     def solve(self, solver: str = "osqp", tol: float = 1e-8, **options: Any) -> QPSolution:
         """Solve with any QP solver that cvxpy offers, by its name.

@@ -87,7 +87,7 @@ def descend(
     *,
     max_iter: int = 2000,
     callback: Callable[[dict[str, float]], object] | None = None,
-    until: float = clock.NEVER,
+    deadline: float = clock.NEVER,
 ) -> Answer:
     """Run the method on a linear neutral SVM until its own relative gap is at most `tol`, or time is up."""
     form = sum_form(problem)
@@ -103,7 +103,7 @@ def descend(
         mean = (1 - rate) * mean + rate * w
         w = (1 - rate) * w + rate * problem.hypothesis.adjoint(a) / form.lam
         a_mean, nu_mean = (1 - rate) * a_mean + rate * a, (1 - rate) * nu_mean + rate * nu
-        late = clock.is_up(until)
+        late = clock.is_up(deadline)
         if steps < next_check and steps < max_iter and not late:
             continue
         next_check = steps + max(1, steps // 10)
@@ -125,7 +125,7 @@ def descend(
         else f"not converged: a relative gap of {left:.1e} is left after {steps} steps",
         iterations=steps,
         details={"history": tuple(history)},
-        timed_out=left > tol and clock.is_up(until),
+        timed_out=left > tol and clock.is_up(deadline),
     )
 
 

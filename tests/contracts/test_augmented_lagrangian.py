@@ -89,7 +89,7 @@ def test_a_path_is_warm_and_certified_in_its_own_order():
 
 
 def test_relatives_with_other_terms_start_from_the_hypothesis():
-    relatives = nerm.solvers.Relatives(NAME)
+    relatives = nerm.solvers.SolverPool(NAME)
     for objective in (neutral(1.0), neutral(0.5, side="disagreement"), neutral(1.0, nerm.Logistic())):
         assert relatives.solve(on_wide(objective), 1e-6).status == "optimal"
 

@@ -78,7 +78,7 @@ def test_solves_what_it_can(name):
         for seed in range(3):
             X, y, v = make_data(seed, n=30, d=3)
             problem = objective.on(X, y, viewpoint=v, kernel=kernel)
-            if solver.obstacle(problem) is None and kind not in BEYOND.get(name, ()):
+            if solver.why_unsupported(problem) is None and kind not in BEYOND.get(name, ()):
                 taken += 1
                 solution = problem.solve(name, tol=1e-3 if name == "subgradient" else 1e-4)
                 assert solution.status == "optimal", (kind, seed, solution)
@@ -121,7 +121,7 @@ def test_available_imports_no_solver():
 
 def test_every_solver_says_what_it_needs():
     for solver in nerm.solvers.known().values():
-        assert solver.needs()
+        assert solver.requirements()
         assert solver.package
 
 
@@ -142,10 +142,10 @@ class Fake(Solver):
     def __init__(self, answer):
         self.given = answer
 
-    def needs(self):
+    def requirements(self):
         return "anything"
 
-    def obstacle(self, problem):
+    def why_unsupported(self, problem):
         return None
 
     def open(self, problem):

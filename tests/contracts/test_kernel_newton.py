@@ -127,8 +127,8 @@ def test_points_that_the_judge_refuses_start_from_their_own(monkeypatch):
     monkeypatch.setattr(augmented_lagrangian, "TOGETHER", 4)
     true_run = AugmentedLagrangian.run
 
-    def careless(self, start, tau, tol, until):
-        return true_run(self, start, tau, 100 * tol if tol > 5e-5 else tol, until)
+    def careless(self, start, tau, tol, deadline):
+        return true_run(self, start, tau, 100 * tol if tol > 5e-5 else tol, deadline)
 
     monkeypatch.setattr(AugmentedLagrangian, "run", careless)
     path = problem.path(ETAS, NAME, tol=1e-4)

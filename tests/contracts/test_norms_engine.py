@@ -121,8 +121,10 @@ def test_more_columns_than_rows():
 def test_the_norm_of_a_kernel_is_the_square_alone_and_an_own_regularizer_is_not_taken():
     X, y, _ = make_data(3)
     solver = nerm.solvers.known()["interior-point"]
-    assert solver.obstacle((Risk(Hinge()) + L1()).on(X, y)) is None
-    assert solver.obstacle((Risk(Hinge()) + 0.0 * L1()).on(X, y)) == "no regularizer of positive weight"
+    assert solver.why_unsupported((Risk(Hinge()) + L1()).on(X, y)) is None
+    assert (
+        solver.why_unsupported((Risk(Hinge()) + 0.0 * L1()).on(X, y)) == "no regularizer of positive weight"
+    )
     own = nerm.regularizer(lambda w: cp.norm2(w), name="own")
     with pytest.raises(
         nerm.UnsupportedProblemError, match="must be given a linear problem with squared l2, l1, group"

@@ -151,7 +151,7 @@ def test_a_solver(copied):
     (package / "solvers" / "l_bfgs.py").write_text(f"{code}\nSOLVERS = (LBFGS(),)\n")
     said = run(
         "import nerm, sys\n"
-        "assert nerm.solvers.available()['l-bfgs'].needs()\n"
+        "assert nerm.solvers.available()['l-bfgs'].requirements()\n"
         "problem = (nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0], [3.0]], [-1, 1, 1])\n"
         "assert problem.solve('l-bfgs').status == 'optimal'\n"
         "from tests.contracts.test_every_solver import NAMES\n"

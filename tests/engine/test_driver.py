@@ -272,7 +272,7 @@ def test_what_stops_early_says_so_and_blames_no_clock():
     case = Case(X, y, [("hinge", one)], 0.01, [("hinge", 1.0, v, one)])
     short = case.engine().solve(case.factors(), case.mu, max_iterations=1)
     assert (short.claim, short.timed_out) == ("stopped early", False)
-    late = case.engine().solve(case.factors(), case.mu, until=0.0)
+    late = case.engine().solve(case.factors(), case.mu, deadline=0.0)
     assert (late.claim, late.timed_out) == ("stopped: time is up", True)
     done = case.engine().solve(case.factors(), case.mu)
     assert (done.claim, done.timed_out) == ("converged", False)

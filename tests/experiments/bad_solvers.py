@@ -21,10 +21,10 @@ class Bad(Solver, Session):
     name: str
     package: str = "numpy"
 
-    def needs(self) -> str:
+    def requirements(self) -> str:
         return "anything"
 
-    def obstacle(self, problem: Any) -> str | None:
+    def why_unsupported(self, problem: Any) -> str | None:
         return None
 
     def open(self, problem: Any) -> Session:

@@ -89,6 +89,6 @@ def test_a_callback_sees_values_in_mean_form_and_can_stop():
 
 def test_what_it_does_not_take_is_named():
     two = (Risk(Hinge()) + SquaredL2() + Neutrality(Hinge()) + Neutrality(Identity())).on(X, Y, viewpoint=V)
-    assert nerm.solvers.known()["smo"].obstacle(two) == "2 neutrality terms"
+    assert nerm.solvers.known()["smo"].why_unsupported(two) == "2 neutrality terms"
     curved = (Risk(nerm.SmoothHinge()) + SquaredL2()).on(X, Y)
-    assert nerm.solvers.known()["smo"].obstacle(curved) == "SmoothHinge(width=1.0)"
+    assert nerm.solvers.known()["smo"].why_unsupported(curved) == "SmoothHinge(width=1.0)"

@@ -5,7 +5,7 @@ import pytest
 
 import nerm
 from nerm.errors import InvalidInputError
-from nerm.solvers.base import in_a_row
+from nerm.solvers.base import path_order
 from tests.oracle import hinge_optimum
 
 LAMS, ETAS = (0.1, 1.0, 0.01), (3.0, 0.0, 0.3)
@@ -65,7 +65,7 @@ def test_neighbours_follow_each_other(rows):
     problems = [problem.with_regularization(lam).with_neutrality(eta) for lam in LAMS for eta in ETAS]
 
     def places(**how):
-        return [(LAMS[i // 3], ETAS[i % 3]) for i in in_a_row(problems, **how)]
+        return [(LAMS[i // 3], ETAS[i % 3]) for i in path_order(problems, **how)]
 
     up, down = [0.0, 0.3, 3.0], [3.0, 0.3, 0.0]
     rounds = [(1.0, up), (0.1, down), (0.01, up)]

@@ -14,7 +14,7 @@ import pytest
 
 import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
-from nerm.solvers import Answer, OwnSolver, clock, outside
+from nerm.solvers import Answer, OwnSolver, clock, process
 from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
@@ -121,7 +121,7 @@ def test_norms_and_low_rank_stop_inside(ticking):
 def test_a_factor_that_was_cut_short_is_still_one(ticking):
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
     K = np.kron(K, np.eye(3))
-    factor = pivoted_cholesky(lambda i: K[:, i], np.diag(K), 1e-13, until=clock.after(1.5))
+    factor = pivoted_cholesky(lambda i: K[:, i], np.diag(K), 1e-13, deadline=clock.after(1.5))
     assert 0 < len(factor.pivots) < len(K)
     np.testing.assert_allclose((factor.Z @ factor.Z.T)[:, factor.pivots], K[:, factor.pivots], atol=1e-12)
 
@@ -201,10 +201,10 @@ class Foreign(OwnSolver):
     how: str
     name: str = "foreign"
 
-    def needs(self):
+    def requirements(self):
         return "anything"
 
-    def obstacle(self, problem):
+    def why_unsupported(self, problem):
         return None
 
     def answer(self, problem, accuracy, options):
@@ -255,14 +255,14 @@ def test_an_interrupt_leaves_no_process():
 
 
 def test_where_nothing_can_be_forked_what_does_not_pickle_is_named(monkeypatch):
-    monkeypatch.setattr(outside, "METHOD", "spawn")
+    monkeypatch.setattr(process, "START_METHOD", "spawn")
     with pytest.raises(nerm.InvalidInputError, match="solver that has no clock must be given"):
         bound().solve(Foreign("sleeps"), time_limit=600, callback=lambda: None)
 
 
 @pytest.mark.long
 def test_a_process_that_is_not_forked_solves_as_well(monkeypatch):
-    monkeypatch.setattr(outside, "METHOD", "spawn")
+    monkeypatch.setattr(process, "START_METHOD", "spawn")
     solution = bound().solve("dual-qp", time_limit=600, tol=1e-5)
     assert solution.status is nerm.Status.OPTIMAL
     check(solution)

@@ -218,7 +218,7 @@ def run(payload: bytes, say: Say) -> None:
     say("preparing", n=problem.n, d=int(problem.hypothesis.X.shape[1]))
     try:
         solver = known()[reference] if isinstance(reference, str) else reference
-        obstacle = solver.obstacle(problem)
+        obstacle = solver.why_unsupported(problem)
         if obstacle is not None:
             say("done", status="not taken", reason=obstacle)
             return
@@ -254,7 +254,7 @@ def _solve(solver: Any, problem: Any, tol: float, say: Say) -> None:
 
 def _judged(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
     """Return the relative gap that nerm certifies, recomputed from the numbers alone, and what is wrong with it."""
-    from nerm.certify.certificate import judge
+    from nerm.certify.certificate import best_certificate
 
     if answer.coef is None:
         return math.nan, "it returned no hypothesis"
@@ -263,7 +263,7 @@ def _judged(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
         return math.nan, f"it returned coefficients of shape {coef.shape}"
     if not (np.isfinite(coef).all() and math.isfinite(answer.intercept)):
         return math.nan, "it returned numbers that are not finite"
-    _, certificate, _ = judge(problem, coef, float(answer.intercept), answer.multipliers, tol)
+    _, certificate, _ = best_certificate(problem, coef, float(answer.intercept), answer.multipliers, tol)
     gap = certificate.relative_gap
     return gap, f"nerm certifies a relative gap of {gap:.1e} only"
 

@@ -81,7 +81,7 @@ class Engine:
 
     def solve(
         self, factors: Floats, mu: float, tol: float = 1e-6, norms: Sequence[Norms] = (), *,
-        start: tuple[Floats, float] | None = None, max_iterations: int | None = None, until: float = clock.NEVER,
+        start: tuple[Floats, float] | None = None, max_iterations: int | None = None, deadline: float = clock.NEVER,
     ) -> Answer:  # fmt: skip
         """Minimise P to the relative gap tol.
 
@@ -95,8 +95,8 @@ class Engine:
             Others, weights included; `axes` must have been asked for.
         start
             (coef, intercept) of a neighbouring problem; by default the last solutions serve.
-        max_iterations, until
-            When to stop at the latest, `until` by `nerm.solvers.clock`.
+        max_iterations, deadline
+            When to stop at the latest, `deadline` by `nerm.solvers.clock`.
 
         Returns
         -------
@@ -110,7 +110,7 @@ class Engine:
         started, self.features.passes, self._memory.spent = time.perf_counter(), self._memory.spent, 0
         with self.workers:
             method = self._method(
-                np.asarray(factors, dtype=float), self._penalty(factors, mu, norms, tol), until
+                np.asarray(factors, dtype=float), self._penalty(factors, mu, norms, tol), deadline
             )
             if start is not None:
                 self._memory.begin(
@@ -147,7 +147,7 @@ class Engine:
         mean = float(squares.mean()) or 1.0
         return np.where(squares > 1e-12 * mean, squares, mean)
 
-    def _method(self, factors: Floats, penalty: Penalty, until: float = clock.NEVER) -> PredictorCorrector:
+    def _method(self, factors: Floats, penalty: Penalty, deadline: float = clock.NEVER) -> PredictorCorrector:
         """Return the method for these weights, without terms whose weight is 0 to floating-point numbers."""
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         alone = np.array([block.side == 0 for block in self.blocks])
@@ -155,7 +155,7 @@ class Engine:
         acting = np.flatnonzero((masses > least) | (alone & (masses == least)))  # both are 0: one must act
         if (blocks := [self.blocks[j] for j in acting]) != self._acting:
             self._arrays, self._acting = Arrays(blocks, self.features), blocks
-        tuning = replace(self.tuning, until=until)
+        tuning = replace(self.tuning, deadline=deadline)
         return PredictorCorrector(self._arrays, factors[acting], penalty, tuning, intercept=self.intercept)
 
     def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
@@ -171,7 +171,7 @@ class Engine:
             )
             near, others = memory.near(method), memory.last.scores
             outcome = rest.then(foretold(method, guess, miss, tol, most - rest.iterations, near, others), tol)
-        if not outcome.converged and not (is_known(guess) and clock.is_up(method.tuning.until)):
+        if not outcome.converged and not (is_known(guess) and clock.is_up(method.tuning.deadline)):
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
         memory.keep(method, self.blocks, outcome, guess)
@@ -223,7 +223,7 @@ class Engine:
             if block.side > 0:
                 thetas.append(next(shares) if block in u else 0.5)
         coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
-        late, seconds = clock.is_up(method.tuning.until), time.perf_counter() - started
+        late, seconds = clock.is_up(method.tuning.deadline), time.perf_counter() - started
         claim = "converged" if outcome.converged else "stopped: time is up" if late else "stopped early"
         details = {
             "primal": outcome.primal / self.n,
@@ -241,7 +241,7 @@ class Engine:
 
         A long path is cut into stretches that share the cores, each with a cold start of its own: two
         problems at a time keep two cores busier than one problem on both. So answers depend on the number of
-        cores, within the tolerance. The limits are those of `solve`, max_iterations of each point and `until`
+        cores, within the tolerance. The limits are those of `solve`, max_iterations of each point and `deadline`
         of all: where time is up, a point keeps the hypothesis that its neighbours foretell.
         """
         fewest, most = self.tuning.stretch_rows
@@ -286,13 +286,13 @@ class Engine:
         tol: float,
         *,
         max_iterations: int | None = None,
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> Answer | None:
         """Solve if the last hypothesis rests; else return None, and remember that it does not."""
         started, memory, self.features.passes = time.perf_counter(), self._memory, self._memory.spent
         with self.workers:
             method = self._method(
-                np.asarray(factors, dtype=float), self._penalty(factors, mu, (), tol), until
+                np.asarray(factors, dtype=float), self._penalty(factors, mu, (), tol), deadline
             )
             outcome = self._resting(method, tol, -(-(max_iterations or self.tuning.max_iterations) // 2))
             memory.spent = 0 if outcome.converged else self.features.passes

@@ -182,7 +182,7 @@ class PredictorCorrector:
                 break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)
-            if best.iterations == limit or since > tuning.safe_patience or clock.is_up(tuning.until):
+            if best.iterations == limit or since > tuning.safe_patience or clock.is_up(tuning.deadline):
                 break
             if since > tuning.patience and bold:
                 bold, record, since = False, np.inf, 0

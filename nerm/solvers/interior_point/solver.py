@@ -39,14 +39,14 @@ class InteriorPoint(NermSolver):
     is_bounded: ClassVar[bool] = True
     rank: ClassVar[int | None] = 1
 
-    def needs(self) -> str:
+    def requirements(self) -> str:
         """One phrase: what a problem must be like."""
         return (
             f"a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, atoms that are {ATOMS}, "
             f"and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer (with squared l2 alone), or columns"
         )
 
-    def obstacle(self, problem: Problem) -> str | None:
+    def why_unsupported(self, problem: Problem) -> str | None:
         """Name the first thing that the engine does not take."""
         if problem.is_kernel:
             return "a kernel"
@@ -58,7 +58,7 @@ class InteriorPoint(NermSolver):
         rows, columns = problem.hypothesis.n, problem.hypothesis.size
         if (columns if norms_of(problem) else min(rows, columns)) > LARGEST_SYSTEM:
             return f"{rows} rows and {columns} columns"
-        return obstacle_in_atoms(problem)
+        return unsupported_atom(problem)
 
     def open(self, problem: Problem) -> Session:
         """Prepare the engine."""
@@ -87,22 +87,22 @@ class EngineSession(Session):
         return True
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Solve one problem."""
-        return next(self.answers([problem], accuracy, options, until))
+        return next(self.answers([problem], accuracy, options, deadline))
 
     def answers(
         self,
         problems: Sequence[Problem],
         accuracy: float,
         options: dict[str, Any],
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
         """Solve relatives, each from the last."""
         limit = iteration_limit(options, "interior-point")
         points = [(problem.factors, squared_norm(problem), norms_of(problem)) for problem in problems]
-        answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, until=until)
+        answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, deadline=deadline)
         share, self._build_seconds = self._build_seconds / len(problems), 0.0
         return (replace(answer, build_seconds=share) for answer in answers)
 
@@ -141,17 +141,17 @@ def _is_taken(part: Regularizer, d: int) -> bool:
     return isinstance(part, SquaredL2) or part.norms(d) is not None
 
 
-def obstacle_in_terms(problem: Problem) -> str | None:
+def unsupported_term(problem: Problem) -> str | None:
     """Name the first regularizer or atom that the engine does not take."""
     for _, omega in problem.regularizers:
         if not isinstance(omega, SquaredL2):
             return repr(omega)
     if not squared_norm(problem) > 0:
         return "no squared l2 regularizer of positive weight"
-    return obstacle_in_atoms(problem)
+    return unsupported_atom(problem)
 
 
-def obstacle_in_atoms(problem: Problem) -> str | None:
+def unsupported_atom(problem: Problem) -> str | None:
     """Name the first atom that the engine does not take."""
     return next((repr(block.atom) for block in problem.blocks if not is_known(block.atom)), None)
 

@@ -32,7 +32,7 @@ class Tuning:
         Share of the first objective below which the optimum is 0 and no relative accuracy can be had.
     max_iterations
         Of a solve.
-    until
+    deadline
         When a solve has to stop (`nerm.solvers.clock`), looked at once an iteration.
     fewest
         Rows below which all of them are as quick as some; infinity never condenses.
@@ -93,7 +93,7 @@ class Tuning:
     halvings: int = 6
     vanished: float = 1e-100
     max_iterations: int = 200
-    until: float = float("inf")
+    deadline: float = float("inf")
     fewest: float = 2000
     settling: float = 0.1
     further: float = 0.5

@@ -45,7 +45,7 @@ class Factor:
 
 
 def pivoted_cholesky(
-    columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None, until: float = clock.NEVER
+    columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None, deadline: float = clock.NEVER
 ) -> Factor:
     """Factor until no diagonal entry of E exceeds tol times the largest of K (or until max_rank, or until time is up).
 
@@ -73,7 +73,7 @@ def pivoted_cholesky(
     rest = np.array(diagonal, dtype=float)
     floor = tol * max(float(rest.max()), 1e-300)
     room, pivots = np.empty((n, min(limit, 4 * BLOCK)), order="F"), np.zeros(0, dtype=int)
-    while len(pivots) < limit and rest.max() > floor and not (len(pivots) and clock.is_up(until)):
+    while len(pivots) < limit and rest.max() > floor and not (len(pivots) and clock.is_up(deadline)):
         rank = len(pivots)
         Z, count = room[:, :rank], min(BLOCK, limit - rank)
         block = np.argpartition(-rest, count - 1)[:count]

@@ -23,7 +23,7 @@ TAU = 0.1  # the width of kinks for a start from there
 SETTLED = 0.5  # of the rows at kinks as many leave them as four times as many are looked at
 
 
-def from_few_rows(method: AugmentedLagrangian, until: float = clock.NEVER) -> tuple[Iterate, float]:
+def from_few_rows(method: AugmentedLagrangian, deadline: float = clock.NEVER) -> tuple[Iterate, float]:
     """Return where to start on a kernel problem, and tau there."""
     rows = method.rows
     assert isinstance(rows, KernelProducts)
@@ -39,7 +39,7 @@ def from_few_rows(method: AugmentedLagrangian, until: float = clock.NEVER) -> tu
     ]
     products = KernelProducts(rows.hypothesis.some(which), intercept=rows.intercept, single=rows.held.single)
     smaller = AugmentedLagrangian(blocks, method.factors, products, method.lam)
-    found, _ = smaller.run(*from_few_rows(smaller, until), ACCURACY, until)
+    found, _ = smaller.run(*from_few_rows(smaller, deadline), ACCURACY, deadline)
     h = rows.expansion(which, products.coef(found.h), float(found.h[-1]))
     scores = rows.times(h)
     u = _near_kinks(method.blocks, scores, [SETTLED * _share_at_kinks(u) for u in found.u])

@@ -156,19 +156,19 @@ class AugmentedLagrangian:
         return replace(self.nothing(), h=h, scores=scores, u=self.blocks.multipliers(scores))
 
     def run(
-        self, start: Iterate, tau: float, tol: float, until: float = clock.NEVER
+        self, start: Iterate, tau: float, tol: float, deadline: float = clock.NEVER
     ) -> tuple[Iterate, float]:
         """Climb until the gap is at most tol of the value; return the best point and the last tau."""
         now, best, smallest, patience = start, replace(start, primal=np.inf, dual=-np.inf), np.inf, 0
         for _ in range(self.constants.centres):
-            now, best = self._centre(now, best, tau, tol, until)
+            now, best = self._centre(now, best, tau, tol, deadline)
             best = replace(best, centres=best.centres + 1)
             patience, slow = (
                 0 if best.gap < 0.9 * smallest else patience + 1,
                 best.gap > self.constants.fair * smallest,
             )
             smallest = min(smallest, best.gap)
-            if best.converged or patience >= self.constants.patience or clock.is_up(until):
+            if best.converged or patience >= self.constants.patience or clock.is_up(deadline):
                 break
             tau = (
                 self.constants.shrink * tau
@@ -183,7 +183,7 @@ class AugmentedLagrangian:
         return float(curvature @ self.rows.norms) / (self.lam * len(curvature)) or 1.0
 
     def _centre(
-        self, centre: Iterate, best: Iterate, tau: float, tol: float, until: float
+        self, centre: Iterate, best: Iterate, tau: float, tol: float, deadline: float
     ) -> tuple[Iterate, Iterate]:
         """Minimise the smoothed problem around one centre."""
         h, scores, width = centre.h, centre.scores, None
@@ -195,7 +195,7 @@ class AugmentedLagrangian:
             best = self._better(best, h, scores, point, tol)
             left = self.rows.dot(point.gradient, point.gradient / self.ridge) / 2
             enough = step > 0 and left <= self.constants.inner * max(best.gap, tol * abs(best.primal))
-            if best.converged or enough or clock.is_up(until):
+            if best.converged or enough or clock.is_up(deadline):
                 break
             move, products = self._direction(point, h, scores, centre, tau, width, line)
             moved = self.rows.times(move)

@@ -19,7 +19,7 @@ from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import NermSolver, Session
-from nerm.solvers.interior_point.solver import ATOMS, LARGEST_SYSTEM, obstacle_in_terms, squared_norm, work_on
+from nerm.solvers.interior_point.solver import ATOMS, LARGEST_SYSTEM, squared_norm, unsupported_term, work_on
 from nerm.typing import Ints
 
 if TYPE_CHECKING:
@@ -54,15 +54,15 @@ class AugmentedLagrangianSolver(NermSolver):
     keeps_time = True
     rank: ClassVar[int | None] = 5
 
-    def needs(self) -> str:
+    def requirements(self) -> str:
         """One phrase: what a problem must be like."""
         return f"squared l2 of positive weight and atoms that are {ATOMS}"
 
-    def obstacle(self, problem: Problem) -> str | None:
+    def why_unsupported(self, problem: Problem) -> str | None:
         """Name the first thing in the way."""
-        return obstacle_in_terms(problem)
+        return unsupported_term(problem)
 
-    def hasty(self) -> AugmentedLagrangianSolver:
+    def early_exit(self) -> AugmentedLagrangianSolver:
         """Return one that leaves kernel problems with many rows at kinks to pair steps.
 
         Linear ones it leaves to the interior point when it has worked as long as that would: so both together
@@ -107,7 +107,7 @@ def _pair_steps(problem: Problem) -> bool:
     """Tell whether the SMO takes the problem: while K is in memory, nothing is faster."""
     from nerm.solvers.smo.solver import SMO
 
-    return SMO().obstacle(problem) is None
+    return SMO().why_unsupported(problem) is None
 
 
 def _of_full_rank(problem: Problem) -> bool:
@@ -170,18 +170,18 @@ class AugmentedLagrangianSession(Session):
         problems: Sequence[Problem],
         accuracy: float,
         options: dict[str, Any],
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
         """Solve relatives; what the judge will ask the kernel about them is foreseen, and costs one pass over K."""
         hypothesis, count = problems[0].hypothesis, len(problems)
         if not isinstance(hypothesis, KernelHypothesis):
-            yield from super().answers(problems, accuracy, options, until)
+            yield from super().answers(problems, accuracy, options, deadline)
             return
         for first in range(0, count, TOGETHER):
             group = problems[first : first + TOGETHER]
             times = [count - first - i for i in range(len(group))]
             found = [
-                self.answer(problem, accuracy, options, clock.share(until, left))
+                self.answer(problem, accuracy, options, clock.share(deadline, left))
                 for problem, left in zip(group, times, strict=True)
             ]
             pairs, last, started = zip(group, found, strict=True), list(self._ends)[-1:], time.perf_counter()
@@ -194,7 +194,7 @@ class AugmentedLagrangianSession(Session):
         hypothesis.foresee([])
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Solve one problem from where the last one ended."""
         from nerm.solvers.newton_alm import AugmentedLagrangian, GaveUpError
@@ -218,8 +218,8 @@ class AugmentedLagrangianSession(Session):
             if self._given_up:
                 raise GaveUpError(self._given_up)
             with self._workers:
-                start, tau = self._start(problem, method, acting, until)
-                found, tau = method.run(start, tau if end is None else end.tau, 0.9 * accuracy, until)
+                start, tau = self._start(problem, method, acting, deadline)
+                found, tau = method.run(start, tau if end is None else end.tau, 0.9 * accuracy, deadline)
         except GaveUpError as reason:
             self._given_up = str(reason)
             return Answer(None, 0.0, None, f"gave up: {reason}", solve_seconds=time.perf_counter() - started)
@@ -230,7 +230,7 @@ class AugmentedLagrangianSession(Session):
         self._ends[weights] = _Left(self._last, tau, accuracy)
         for old in list(self._ends)[:-TOGETHER]:
             del self._ends[old]
-        return self._answer(found, start, started, until)
+        return self._answer(found, start, started, deadline)
 
     def _in_doubles(self) -> None:
         """Give up single precision, where rows are in it: hypotheses stay what they were, and K meets them again."""
@@ -255,13 +255,15 @@ class AugmentedLagrangianSession(Session):
             self._ends = {weights: left._replace(at=one) for (weights, left), one in lefts}
 
     def _start(
-        self, problem: Problem, method: AugmentedLagrangian, acting: Ints, until: float
+        self, problem: Problem, method: AugmentedLagrangian, acting: Ints, deadline: float
     ) -> tuple[Iterate, float]:
         """Return the last point, in terms of the blocks that act now, and tau there."""
         from nerm.solvers.newton_alm import CONSTANTS, from_few_rows
 
         if self._last is None:
-            return from_few_rows(method, until) if problem.is_kernel else (method.nothing(), CONSTANTS.cold)
+            return (
+                from_few_rows(method, deadline) if problem.is_kernel else (method.nothing(), CONSTANTS.cold)
+            )
         if self._blocks != problem.blocks:
             return method.at(self._last.h, self._last.scores), CONSTANTS.warm
         sides = [j for j, block in enumerate(problem.blocks) if block.side > 0]
@@ -280,10 +282,10 @@ class AugmentedLagrangianSession(Session):
         thetas[np.isin(sides, acting)] = found.thetas
         return replace(found, u=u, thetas=thetas)
 
-    def _answer(self, found: Iterate, start: Iterate, started: float, until: float) -> Answer:
+    def _answer(self, found: Iterate, start: Iterate, started: float, deadline: float) -> Answer:
         """Return the last point as an answer, with the work since the start."""
         assert self._last is not None
-        late = clock.is_up(until) and not found.converged
+        late = clock.is_up(deadline) and not found.converged
         return Answer(
             coef=self._rows.coef(found.h),
             intercept=float(found.h[-1]),

@@ -30,7 +30,7 @@ def solve(
     start: tuple[Multipliers, Floats] | None = None,
     max_iter: int | None = None,
     callback: Callable[[dict[str, float]], object] | None = None,
-    until: float = clock.NEVER,
+    deadline: float = clock.NEVER,
 ) -> Answer:
     """Solve the dual by pair steps until the true relative gap is at most `tol`.
 
@@ -48,7 +48,7 @@ def solve(
         The limit of pair steps.
     callback : callable, optional
         Gets a dict (see `ThetaSearch.history`) now and then; returning False stops the search.
-    until : float
+    deadline : float
         When to stop (`nerm.solvers.clock`).
 
     Returns
@@ -61,7 +61,7 @@ def solve(
     started = time.perf_counter()
     n = problem.hypothesis.n
     most = max(1_000_000, 200 * n) if max_iter is None else max_iter
-    search = ThetaSearch(problem, cache, tol, most, callback, until)
+    search = ThetaSearch(problem, cache, tol, most, callback, deadline)
     state, claim = search.run(*(start or (_cold(problem), np.zeros(n))))
     c = state.at.a / state.lam
     G = problem.hypothesis.scores(c) if cache.single else cache.product(c)

@@ -100,14 +100,14 @@ class FixedTheta:
         k = min(count, len(up)) - 1
         return np.stack([np.argpartition(-up, k)[:count], np.argpartition(down, k)[:count]], axis=1).ravel()
 
-    def advance(self, steps: int, until: float = clock.NEVER) -> tuple[int, bool]:
+    def advance(self, steps: int, deadline: float = clock.NEVER) -> tuple[int, bool]:
         """Do up to `steps` pair steps, or until time is up; return how many, and whether no violation is left."""
         at, done, n = self.at, 0, len(self.at.a)
         epsilon = 1e-14 * (1.0 + float(np.abs(at.G).max()))
         up, down = self._violations()
         # A shrunken set is left as soon as its own violation is small beside that of all rows.
         shrunken = max(epsilon, 0.2 * float(up.max() - down.min()))
-        while done < steps and not clock.is_up(until):
+        while done < steps and not clock.is_up(deadline):
             whole = len(self.active) == n
             limit = epsilon if whole else shrunken
             status, taken, wanted = pair_steps.run(

@@ -34,14 +34,14 @@ class SMO(NermSolver):
     keeps_time = True
     rank: ClassVar[int | None] = 3
 
-    def needs(self) -> str:
+    def requirements(self) -> str:
         """One phrase: what a problem must be like."""
         return (
             "a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared l2, at most one neutrality "
             "term, a free intercept"
         )
 
-    def obstacle(self, problem: Problem) -> str | None:
+    def why_unsupported(self, problem: Problem) -> str | None:
         """Name the first thing in the way."""
         for block in problem.blocks:
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
@@ -72,11 +72,11 @@ class SMOSession(Session):
         self._line: list[tuple[float, Floats]] = []  # the last two points: eta, and (a, nu^+)
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Run the SMO to this relative gap."""
-        check_options("smo", options, self._solve, {"problem", "tol", "until"})
-        return self._solve(problem, 0.9 * accuracy, **options, until=until)
+        check_options("smo", options, self._solve, {"problem", "tol", "deadline"})
+        return self._solve(problem, 0.9 * accuracy, **options, deadline=deadline)
 
     def _solve(
         self,
@@ -87,7 +87,7 @@ class SMOSession(Session):
         cache_mb: float = 500.0,
         warm_start: Solution | None = None,
         max_iter: int | None = None,
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> Answer:
         from nerm.solvers.smo import GramCache, solve  # compiled: only those who solve pay for numba
 
@@ -98,11 +98,13 @@ class SMOSession(Session):
         if self._last is None and warm_start is not None:
             self._last = _where_it_ended(warm_start, problem)
         start = self._start(problem)
-        answer = solve(problem, self._cache, tol, start=start, max_iter=limit, callback=callback, until=until)
+        answer = solve(
+            problem, self._cache, tol, start=start, max_iter=limit, callback=callback, deadline=deadline
+        )
         if self._cache.single and answer.details["drift"] > DRIFT * tol:
             self._cache = GramCache(problem.hypothesis, megabytes)
             answer = solve(
-                problem, self._cache, tol, start=start, max_iter=limit, callback=callback, until=until
+                problem, self._cache, tol, start=start, max_iter=limit, callback=callback, deadline=deadline
             )
         assert answer.coef is not None
         assert answer.multipliers is not None

@@ -68,7 +68,7 @@ class ThetaSearch:
         tol: float,
         max_iter: int,
         callback: Callable[..., Any] | None = None,
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> None:
         self.problem, self.cache, self.tol, self.max_iter, self.callback = (
             problem,
@@ -77,7 +77,7 @@ class ThetaSearch:
             max_iter,
             callback,
         )
-        self.until = until
+        self.deadline = deadline
         self.first, self.last = theta_range(problem)
         self.iterations = self.outer = 0
         self.history: list[dict[str, float]] = []
@@ -98,7 +98,7 @@ class ThetaSearch:
                 return state, OPTIMAL
             if self.stopped:
                 return state, STOPPED
-            if clock.is_up(self.until):
+            if clock.is_up(self.deadline):
                 return state, TIME_IS_UP
             if self.iterations >= self.max_iter:
                 return state, f"not converged: the limit of {self.max_iter} pair steps was reached"
@@ -155,10 +155,10 @@ class ThetaSearch:
                 standing = state.standing(best=True)
             self._report(standing)
             fair = standing.inner_gap <= self.share * standing.gap
-            stop = self.stopped or self.iterations >= self.max_iter or clock.is_up(self.until)
+            stop = self.stopped or self.iterations >= self.max_iter or clock.is_up(self.deadline)
             if exhausted or fair or stop or standing.gap <= target:
                 return standing, exhausted
-            done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations), self.until)
+            done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations), self.deadline)
             self.iterations += done
             chunk = min(2 * chunk, 1000)
 

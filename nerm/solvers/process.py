@@ -1,0 +1,198 @@
+"""Run a function with a deadline, in a process that can be killed; a solver without a clock is run so."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nerm.certify.solution import Answer
+from nerm.errors import InvalidInputError
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.base import Session, Solver
+from nerm.solvers.limited import open_session
+
+# A fork needs neither a second import of everything nor arguments that pickle, but is only safe on Linux.
+# A child that hangs because another thread held a lock at the fork is killed at the deadline.
+START_METHOD = "fork" if sys.platform == "linux" else "spawn"
+
+
+@dataclass
+class Outcome:
+    """How a run in a process ended.
+
+    Attributes
+    ----------
+    result : object
+        The value that the function returned; None if it was killed, raised or died.
+    error : Exception or None
+        The exception that the function raised.
+    timed_out : bool
+        Whether it was killed at its deadline.
+    exit_code : int or None
+        That of a process that died without a result: minus the number of the signal that killed it.
+    reports : list
+        Everything that the function reported before it ended.
+    seconds : float
+        How long it ran.
+
+    """
+
+    result: Any = None
+    error: Exception | None = None
+    timed_out: bool = False
+    exit_code: int | None = None
+    reports: list[Any] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def run_with_deadline(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    seconds: float,
+    *,
+    reports: bool = False,
+    memory: float | None = None,
+) -> Outcome:
+    """Call function(*arguments) in a process, and kill that with its children after so many seconds.
+
+    Parameters
+    ----------
+    function, arguments
+        Must pickle where the platform does not fork.
+    seconds : float
+        May be infinite.
+    reports : bool
+        Whether function takes one more argument, last: a callable that sends an object to `Outcome.reports`.
+    memory : float, optional
+        Megabytes of address space that the process may add to that of its parent (Linux).
+
+    Returns
+    -------
+    Outcome
+
+    >>> run_with_deadline(divmod, (7, 2), 60.0).result
+    (3, 1)
+    """
+    started = time.perf_counter()
+    deadline = clock.after(seconds)
+    context: Any = multiprocessing.get_context(START_METHOD)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(sender, function, arguments, reports, memory), daemon=True)
+    outcome = Outcome()
+    try:
+        _start(process)
+        sender.close()
+        _receive(receiver, outcome, deadline)
+        if outcome.exit_code is not None:
+            process.join()
+            outcome.exit_code = process.exitcode
+    finally:  # also after an interrupt from the keyboard
+        if process.pid is not None:
+            _kill(process)
+        receiver.close()
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def _receive(receiver: Any, outcome: Outcome, deadline: float) -> None:
+    """Collect the messages of a process up to its result, its error, its end or the deadline."""
+    while True:
+        if not receiver.poll(None if deadline == clock.NEVER else clock.left(deadline)):
+            outcome.timed_out = True
+            return
+        try:
+            kind, content = receiver.recv()
+        except EOFError:
+            outcome.exit_code = 0  # the caller reads it when the process is joined
+            return
+        if kind == "report":
+            outcome.reports.append(content)
+        else:
+            setattr(outcome, kind, content)
+            return
+
+
+def _start(process: Any) -> None:
+    """Start a process; raise an `InvalidInputError` if its arguments do not pickle."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+            process.start()
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        must = (
+            "'time_limit' with a solver that has no clock must be given solver, atoms and options that pickle"
+        )
+        raise InvalidInputError(must, str(error), "Define them in a module, or use another solver") from error
+
+
+def _kill(process: Any) -> None:
+    """Kill a process and, where it leads a group of its own, the processes that it started."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.join()
+
+
+def _work(
+    sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...], reports: bool, memory: float | None
+) -> None:
+    """Call the function, in the process, and send its result or its exception."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # an interrupt from the keyboard goes to the caller only
+    else:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        _limit_memory(memory)
+        if reports:
+            arguments = (*arguments, lambda content: sender.send(("report", content)))
+        sender.send(("result", function(*arguments)))
+    except Exception as error:
+        sender.send(("error", error))
+
+
+def _limit_memory(megabytes: float | None) -> None:
+    """Let allocations fail beyond so many megabytes more than the process has."""
+    if megabytes is not None and sys.platform == "linux":
+        import resource
+
+        with open("/proc/self/statm") as file:
+            size = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + int(megabytes * 2**20),) * 2)
+
+
+class ProcessSession(Session):
+    """A session of a solver without a clock: each solve runs in a process, and nothing is kept between them."""
+
+    def __init__(self, solver: Solver) -> None:
+        self._solver = solver
+
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
+    ) -> Answer:
+        """Solve in a process; without a hypothesis if that takes too long, or if the process dies."""
+        seconds = clock.left(deadline)
+        outcome = run_with_deadline(_answer, (self._solver, problem, accuracy, options), seconds)
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.result is not None:
+            answer: Answer = outcome.result
+            return answer
+        claim = f"error: its process ended with code {outcome.exit_code}"
+        if outcome.timed_out:
+            claim = "stopped: time is up"
+        return Answer(None, 0.0, claim=claim, solve_seconds=outcome.seconds, timed_out=outcome.timed_out)
+
+
+def _answer(solver: Solver, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
+    return open_session(solver, problem).answer(problem, accuracy, options)
