@@ -46,7 +46,6 @@ OFF: dict[str, dict[str, Any]] = {
     "condensing again": {"further": 0.0},
     "extrapolation": {"extrapolates": False},
     "stretches": {"stretch": 10**9},
-    "resting": {"astray": 0.0},
 }
 
 

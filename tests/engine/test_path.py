@@ -161,13 +161,6 @@ def test_a_path_without_any_weight():
         assert found.primal == 0
 
 
-def test_a_point_that_did_not_move_says_nothing_of_the_next(rounds):
-    X, y, v = many(3000, 18)
-    one = np.ones(len(y))
-    check_path(Case(X, y, [("hinge", one)], 1e-3, [("hinge", 1.0, v, one)]), [1.0, 1.0, 1.0, 1.3])
-    assert None not in rounds
-
-
 def test_lambda_may_change_along_a_path():
     X, y, v = many(1000, 19)
     one = np.ones(len(y))

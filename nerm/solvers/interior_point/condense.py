@@ -62,11 +62,6 @@ def condense(
     return Condensed(arrays.fewer(rows, pull, sums), rows, u)
 
 
-def share_near(arrays: Arrays, scores: Floats, distance: float) -> float:
-    """Return the share of the rows that are within `distance` of a kink."""
-    return float(_settled(arrays, scores, distance, None)[1].mean())
-
-
 def _settled(
     arrays: Arrays, scores: Floats, distance: float, other: Floats | None
 ) -> tuple[Floats, Bools, Floats, Floats]:

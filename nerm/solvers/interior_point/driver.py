@@ -21,10 +21,9 @@ from nerm.solvers.interior_point.arrays import Arrays
 from nerm.solvers.interior_point.condense import foretold, optimum
 from nerm.solvers.interior_point.coordinates import choose
 from nerm.solvers.interior_point.matrices import Features
-from nerm.solvers.interior_point.memory import Memory, is_known, nothing, place
+from nerm.solvers.interior_point.memory import Memory, is_known, nothing
 from nerm.solvers.interior_point.norms import Penalty
 from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector
-from nerm.solvers.interior_point.resting import PathPoint, along, at_rest, is_on_kinks
 from nerm.solvers.interior_point.threads import RowThreads, blas
 from nerm.solvers.interior_point.tuning import Tuning
 from nerm.typing import Floats, Matrix
@@ -107,7 +106,8 @@ class Engine:
         if not mu > 0 and not norms:
             stated = "the weight of the squared l2 norm must be positive where there is no other"
             raise InvalidInputError(stated, f"mu = {mu}", "Use mu > 0, or another solver")
-        started, self.features.passes, self._memory.spent = time.perf_counter(), self._memory.spent, 0
+        started = time.perf_counter()
+        self.features.passes = 0
         with self.workers:
             method = self._method(
                 np.asarray(factors, dtype=float), self._penalty(factors, mu, norms, tol), deadline
@@ -159,46 +159,18 @@ class Engine:
         return PredictorCorrector(self._arrays, factors[acting], penalty, tuning, intercept=self.intercept)
 
     def _outcome(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
-        """Solve as if nothing moved, where there is reason to, else from the last solutions, and then from nothing."""
-        most, memory = -(-limit // 2), self._memory  # a start from nothing may have to take over
-        outcome = rest = self._resting(method, tol, most)
-        guess = memory.last if rest.converged else memory.guess(method, self.blocks)
-        if not rest.converged and is_known(guess):
-            miss = (
-                memory.miss
-                if rest.primal == np.inf
-                else max(memory.miss, rest.miss or self.tuning.first_miss)
-            )
-            near, others = memory.near(method), memory.last.scores
-            outcome = rest.then(foretold(method, guess, miss, tol, most - rest.iterations, near, others), tol)
+        """Try a warm start from the last solutions, then a cold start."""
+        outcome = nothing()
+        guess = self._memory.guess(method, self.blocks)
+        if is_known(guess):
+            half = -(-limit // 2)  # a cold start may have to take over
+            near, others = self._memory.near(method), self._memory.last.scores
+            outcome = foretold(method, guess, self._memory.miss, tol, half, near, others)
         if not outcome.converged and not (is_known(guess) and clock.is_up(method.tuning.deadline)):
             cold = method.start(np.zeros(self.features.shape[1]), 0.0, self.tuning.cold)
             outcome = outcome.then(optimum(method, cold, tol, limit - outcome.iterations), tol)
-        memory.keep(method, self.blocks, outcome, guess)
+        self._memory.keep(method, self.blocks, outcome, guess)
         return outcome
-
-    def _resting(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
-        """Solve as if the last hypothesis still were the optimum; nothing if there is no reason to believe that.
-
-        There is one where it was the optimum twice, and where new terms come to rows that lie on a kink.
-        """
-        memory = self._memory
-        if not memory or not memory.is_of(self.blocks) or method.arrays.smooth or not self.tuning.astray:
-            return nothing()
-        if np.array_equal(place(method), memory.moved[0]):
-            return memory.moved[1]
-        last, near = memory.last, memory.near(method)
-        if (
-            near is None and last.u is not None and len(last.u) == method.arrays.singles
-        ):  # terms come to risks alone
-            if not is_on_kinks(method, last.scores):
-                return nothing()
-            at = method.start(last.coef, last.intercept, self.tuning.first_miss)
-            at.duals.u[: len(last.u)] = last.u
-            near = at.duals.u, at.nu
-        elif near is None or not memory.rests:
-            return nothing()
-        return at_rest(method, method.evaluate(last.coef, last.intercept, last.scores), near, tol, limit)
 
     def _answer(self, method: PredictorCorrector, outcome: Outcome, started: float) -> Answer:
         """Return an outcome on the features as they were given, with multipliers of all blocks."""
@@ -247,7 +219,7 @@ class Engine:
         fewest, most = self.tuning.stretch_rows
         count = min(self.workers.count, len(points) // self.tuning.stretch)
         if count <= 1 or not fewest <= self.features.shape[0] <= most:
-            return self._stretch(points, tol, limits)
+            return [self.solve(*point[:2], tol, *point[2:], **limits) for point in points]
         edges, engines = (
             [len(points) * i // count for i in range(count + 1)],
             [copy(self) for _ in range(count)],
@@ -261,50 +233,3 @@ class Engine:
             answers = list(chain.from_iterable(pool.map(stretch, engines, edges, edges[1:])))
         self._memory = engines[-1]._memory
         return answers
-
-    def _stretch(self, points: Sequence[Point], tol: float, limits: dict[str, Any]) -> list[Answer]:
-        """Solve points in their order, but for those between two at which the hypothesis rests."""
-
-        def solve(point: Point) -> PathPoint:
-            return self._solved(point, self.solve(*point[:2], tol, *point[2:], **limits))
-
-        def still(point: Point) -> PathPoint | None:
-            answer = self._still(*point[:2], tol, **limits) if self._memory.rests else None
-            return None if answer is None else self._solved(point, answer)
-
-        one_line = len({point[1] for point in points}) == 1 and not any(
-            len(point) > 2 and point[2] for point in points
-        )
-        if len(points) == 1 or not one_line:
-            return [self.solve(*point[:2], tol, *point[2:], **limits) for point in points]
-        return along(points, solve, still, tol)
-
-    def _still(
-        self,
-        factors: Floats,
-        mu: float,
-        tol: float,
-        *,
-        max_iterations: int | None = None,
-        deadline: float = clock.NEVER,
-    ) -> Answer | None:
-        """Solve if the last hypothesis rests; else return None, and remember that it does not."""
-        started, memory, self.features.passes = time.perf_counter(), self._memory, self._memory.spent
-        with self.workers:
-            method = self._method(
-                np.asarray(factors, dtype=float), self._penalty(factors, mu, (), tol), deadline
-            )
-            outcome = self._resting(method, tol, -(-(max_iterations or self.tuning.max_iterations) // 2))
-            memory.spent = 0 if outcome.converged else self.features.passes
-            if not outcome.converged:
-                memory.moved = place(method), outcome
-                return None
-            memory.keep(method, self.blocks, outcome, memory.last)
-            return self._answer(method, outcome, started)
-
-    def _solved(self, point: Point, answer: Answer) -> PathPoint:
-        """Return the last solution with what its value for other weights is made of."""
-        last, factors = self._memory.last, np.asarray(point[0], dtype=float)
-        return PathPoint(
-            factors, answer, self.blocks, last.scores, 0.5 * point[1] * float(last.coef @ last.coef), self.n
-        )

@@ -19,21 +19,11 @@ class Memory:
     ----------
     miss
         The mean error of the scores that is expected of a guess: that of the last one.
-    rests
-        Whether the last hypothesis was also the one before.
-    moved
-        Where it was asked in vain whether the last hypothesis still is the optimum, and what came of that.
-    spent
-        Passes over the data on that, which the next answer tells.
     """
 
     def __init__(self, tuning: Tuning, blocks: Sequence[Block]) -> None:
         self._tuning, self._blocks, self._solutions = tuning, tuple(blocks), list[tuple[Floats, Outcome]]()
-        self.miss, self.rests, self.spent = tuning.first_miss, False, 0
-        self._forget_moved()
-
-    def _forget_moved(self) -> None:
-        self.moved = np.empty(0), nothing()
+        self.miss = tuning.first_miss
 
     def __bool__(self) -> bool:
         return bool(self._solutions)
@@ -50,7 +40,7 @@ class Memory:
     def begin(self, method: PredictorCorrector, coef: Floats, intercept: float) -> None:
         """Take a hypothesis for the last solution, and know of no other."""
         self._solutions = [(place(method), method.evaluate(coef, intercept))]
-        self.miss, self.rests = self._tuning.first_miss, False
+        self.miss = self._tuning.first_miss
 
     def keep(
         self, method: PredictorCorrector, blocks: Sequence[Block], outcome: Outcome, guess: Outcome
@@ -63,10 +53,6 @@ class Memory:
         self.miss = max(
             miss, tuning.least_miss
         )  # a point that did not move foretells nothing of one that does
-        way = np.abs(found.scores - self.last.scores).mean() if self else np.inf
-        self.rests = bool(way <= tuning.least_miss and tuning.astray > 0)
-        if not self.rests:
-            self._forget_moved()
         self._solutions, self._blocks = [*self._solutions[-1:], (place(method), found)], tuple(blocks)
 
     def near(self, method: PredictorCorrector) -> Near | None:

@@ -150,9 +150,8 @@ class PredictorCorrector:
         return Outcome(coef, intercept, scores, values, primal)
 
     def run(
-        self, state: State, tol: float, limit: int, *, until: float = 0.0, expected: float = np.inf,
-        astray: float = np.inf,
-    ) -> Outcome:  # fmt: skip
+        self, state: State, tol: float, limit: int, *, until: float = 0.0, expected: float = np.inf
+    ) -> Outcome:
         """Iterate until the relative gap is at most tol, or nothing moves any more.
 
         Parameters
@@ -164,9 +163,6 @@ class PredictorCorrector:
             than that in the mean.
         expected
             Also stop if the first direction is far longer than that: `miss` is then its length.
-        astray
-            Also stop as soon as a direction is longer than that, or the gap does not fall quickly: what was
-            known is no longer so.
         """
         tuning = self.tuning
         best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
@@ -177,8 +173,6 @@ class PredictorCorrector:
             gap = self._keep(state, lin, nu, best, tol)
             first_value = max(first_value, best.primal)
             if best.converged or not np.isfinite(gap) or 0 <= best.primal <= tuning.vanished * first_value:
-                break
-            if gap > tuning.slowing * record and astray < np.inf:
                 break
             since = 0 if gap <= 0.5 * record else since + 1
             record = min(record, gap)
@@ -192,7 +186,7 @@ class PredictorCorrector:
                 before, (move, mu) = move, self._step(state, lin, nu, bold=bold)
             except np.linalg.LinAlgError:  # numbers too far apart for any direction: what is known stands
                 break
-            if move > (min(astray, tuning.surprise * expected) if best.iterations == 0 else astray):
+            if best.iterations == 0 and move > tuning.surprise * expected:
                 best.iterations, best.miss = best.iterations + 1, move
                 break
             if move < until and move < tuning.falling * before < np.inf:

@@ -67,9 +67,6 @@ class Tuning:
         neighbour.
     least_miss, first_miss
         Mean error of the scores that is expected of any guess, and of the first.
-    astray, slowing
-        Per expected error: a direction that is longer says that a hypothesis does not rest; so does a gap
-        that is more than this share of the last one. With astray = 0 none is asked whether it does.
     farthest
         The change of a log weight beyond which the last solution is no neighbour.
     extrapolates
@@ -114,8 +111,6 @@ class Tuning:
     give: float = 3.0
     least_miss: float = 1e-4
     first_miss: float = 0.1
-    astray: float = 10.0
-    slowing: float = 0.3
     farthest: float = 1.5
     extrapolates: bool = True
     stretch: int = 8
