@@ -8,6 +8,8 @@ form; eta is the same number in both.
 
 from dataclasses import dataclass, replace
 
+from nerm.metrics import limitable
+
 
 @dataclass(frozen=True)
 class Defaults:
@@ -82,23 +84,11 @@ COMMAND_LINE = replace(
     class_weight="root",
 )
 
-#: What the command line calls the measures that can be limited.
-MEASURES = {
-    "parity": "calders_verwer_score",
-    "c-sgn": "neutrality_risk",
-    "opportunity": "equal_opportunity_difference",
-    "odds": "equalized_odds_difference",
-    "npi": "normalized_prejudice_index",
-}
+#: By the value of ``--measure``, the names of the measures that can be limited.
+MEASURES = {metric.option: metric.name for metric in limitable().values()}
 
-#: What people call them.
-WORDS = {
-    "calders_verwer_score": "difference in positive rates",
-    "neutrality_risk": "C_sgn",
-    "equal_opportunity_difference": "difference in true positive rates",
-    "equalized_odds_difference": "largest difference in error rates",
-    "normalized_prejudice_index": "mutual information of decision and group",
-}
+#: Their names in words.
+WORDS = {metric.name: metric.words for metric in limitable().values()}
 
 #: What a trade-off asks for: limits, or weights.
 LIMITS = (0.1, 0.05, 0.02, 0.01)

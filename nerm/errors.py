@@ -9,6 +9,9 @@ nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (
 these rows.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 
 class NermError(Exception):
     """The root of every error that nerm raises on purpose.
@@ -92,7 +95,14 @@ class MissingPackageError(NermError, ImportError):
 
 
 class NotNeutralError(InvalidInputError, RuntimeError):
-    """No model is within the limit of measured neutrality that was asked for; `best` is the nearest that was found.
+    """No model is within the limit on measured neutrality.
+
+    Attributes
+    ----------
+    best : Neutralized or None
+        The closest model that was found.
+    advice : tuple of (str, str)
+        The parameters that may help, each with what to do with it: ("limit", "raise").
 
     >>> import numpy as np, nerm
     >>> X, y = np.arange(8.0).reshape(-1, 1), np.repeat([-1, 1], 4)
@@ -101,10 +111,35 @@ class NotNeutralError(InvalidInputError, RuntimeError):
     ...     problem.neutralize(0.01, surrogate=nerm.Hinge())
     ... except nerm.NotNeutralError as error:
     ...     print(error)
-    a model within 0.01 of calders_verwer_score = 0 must exist that is no constant. Got none with Hinge(): ...
+    No non-constant model reaches |calders_verwer_score| <= 0.01. The closest, with Hinge() at eta ..., has ...
     """
 
     best: object = None
+
+    def __init__(self, failed: str, closest: str, advice: Sequence[tuple[str, str]]) -> None:
+        do = advice_sentence(advice)
+        Exception.__init__(self, f"{failed}. {closest}. {do}.")
+        self.parts = (failed, closest, do)
+        self.advice = tuple(advice)
+
+    def __reduce__(self) -> tuple[type, Any]:
+        """Pickle by parts, with the advice as pairs."""
+        return type(self), (*self.parts[:2], self.advice)
+
+
+def advice_sentence(advice: Sequence[tuple[str, str]], names: Mapping[str, str] | None = None) -> str:
+    """Return advice about parameters as one sentence, in which `names` replace those of the parameters.
+
+    A parameter that `names` does not hold is left out.
+
+    >>> advice = [("limit", "raise"), ("keep", "lower"), ("lam", "change")]
+    >>> advice_sentence(advice), advice_sentence(advice, {"limit": "--limit", "lam": "--lam"})
+    ('Raise limit, lower keep or change lam', 'Raise --limit or change --lam')
+    """
+    known = [(name, action) for name, action in advice if names is None or name in names]
+    steps = [f"{action} {name if names is None else names[name]}" for name, action in known]
+    text = " or ".join(part for part in (", ".join(steps[:-1]), *steps[-1:]) if part)
+    return text[:1].upper() + text[1:]
 
 
 class NoPromiseError(NotNeutralError):

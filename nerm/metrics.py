@@ -1,4 +1,4 @@
-"""How neutral, and how good: measures of scores against a viewpoint, as plain functions.
+"""Measures of quality and of neutrality: plain functions of scores, labels and a viewpoint, and their registry.
 
 Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers; a
 prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. A viewpoint of two
@@ -9,39 +9,121 @@ C_sgn (:func:`neutrality_risk`) is the paper's measure and it is *uncentred*; re
 parity (:func:`calders_verwer_score`) and mutual information (:func:`normalized_prejudice_index`), as
 :func:`report` shows them.
 
-A new measure is one new function below ``@_measure(note)``, whose arguments are some of `y`, `scores`,
-`viewpoint` and `sample_weight`: the report and the scorers find it by itself, and `Problem.neutralize` if the
-names of the neutrality weights that move it follow the note.
+A new measure is one function below ``@measure(note)``, whose arguments are some of `y`, `scores`, `viewpoint`
+and `sample_weight`. The decorator puts a `Metric` into `METRICS`, from which the report, the scorers,
+`Problem.neutralize`, the classifiers and the command read.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.model import weights as neutrality_weights
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
 from nerm.validation import as_labels, as_sides, as_vector, as_weights, check_known
 
-__all__ = ["Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
+__all__ = ["METRICS", "Metric", "Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
 
-_Measure = TypeVar("_Measure", bound=Callable[..., float])
-_MEASURES: dict[str, Callable[..., float]] = {}
-_NOTES: dict[str, str] = {}
-#: By the name of a measure, the neutrality weights of the terms that move it: what `Problem.neutralize` can limit.
-MOVED_BY: dict[str, tuple[str, ...]] = {}
+_Function = TypeVar("_Function", bound=Callable[..., float])
 
 
-def _measure(note: str = "", *moved_by: str) -> Callable[[_Measure], _Measure]:
-    """Register a function as a measure of the report, in this order; one without underscore is public."""
+@dataclass(frozen=True)
+class Metric:
+    """A measure with all that the library, the command and the report need to know about it.
 
-    def register(function: _Measure) -> _Measure:
+    With neutrality weights u of mean 1 the weighted agreement ``(1/n) sum_i u_i sign f_i sign v_i`` *is* a
+    measure: C_sgn for uniform weights, the Calders-Verwer score for balanced ones, the differences of true
+    and of false positive rates for those of equal opportunity and predictive equality.
+
+    Attributes
+    ----------
+    name : str
+        That of the function.
+    function : callable
+        Of some of y, scores, viewpoint and sample_weight.
+    note : str
+        Its definition, in one line.
+    weights : tuple of str or array
+        The neutrality weights of the one-sided terms that move it: one signed part each. Empty where no term
+        does.
+    option : str
+        Its name on the command line.
+    words : str
+        Its name in a report for lay readers.
+    best : float
+        The value of a perfect or perfectly neutral model.
+    is_agreement : bool
+        Whether the parts are weighted agreements, that is C_sgn or differences of rates, for which
+        Hoeffding's inequality gives a bound. Otherwise the agreement gives only the sign.
+    is_custom : bool
+        Whether the function is a user's own, ``(y, scores, viewpoint) -> signed float``.
+
+    """
+
+    name: str
+    function: Callable[..., float]
+    note: str = ""
+    weights: tuple[Any, ...] = ()
+    option: str = ""
+    words: str = ""
+    best: float = 0.0
+    is_agreement: bool = True
+    is_custom: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments of the function."""
+        return tuple(inspect.signature(self.function).parameters)
+
+    @property
+    def needs_y(self) -> bool:
+        """Whether the labels are among its arguments."""
+        return "y" in self.arguments
+
+    def value(self, **given: Any) -> float:
+        """Return the value, from those of y, scores, viewpoint and sample_weight that the function takes."""
+        return self.function(**{name: given[name] for name in self.arguments})
+
+    def parts(self, y: Floats, scores: Floats, viewpoint: Floats, sample_weight: Floats) -> list[float]:
+        """Return the signed parts: positive where f follows the viewpoint. The measure is the largest in size."""
+        if self.is_custom:
+            value = float(self.function(y, scores, viewpoint))
+            if not np.isfinite(value):
+                must = f"the measure {self.name!r} must return a finite number"
+                raise InvalidInputError(must, f"{value:g}", "Check it on these scores")
+            return [value]
+        v = sign(viewpoint)
+        signed = [_agreement(name, y, scores, v, sample_weight) for name in self.weights]
+        if self.is_agreement:
+            return signed
+        size = self.value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight)
+        return [float(np.copysign(size, signed[0]))]
+
+
+#: Every measure by name, in the order of the report.
+METRICS: dict[str, Metric] = {}
+
+
+def measure(
+    note: str,
+    *weights: str,
+    option: str = "",
+    words: str = "",
+    best: float = 0.0,
+    is_agreement: bool = True,
+) -> Callable[[_Function], _Function]:
+    """Register a function as a measure (see `Metric`); one whose name has no leading underscore is public."""
+
+    def register(function: _Function) -> _Function:
         name = function.__name__.removeprefix("_")
-        _MEASURES[name], _NOTES[name] = function, note
-        if moved_by:
-            MOVED_BY[name] = moved_by
+        METRICS[name] = Metric(
+            name, function, note, weights, option or name.replace("_", "-"), words or note, best, is_agreement
+        )
         if name == function.__name__:
             __all__.append(name)
         return function
@@ -49,16 +131,61 @@ def _measure(note: str = "", *moved_by: str) -> Callable[[_Measure], _Measure]:
     return register
 
 
-@_measure()
+def limitable() -> dict[str, Metric]:
+    """Return the measures that a neutrality term moves, by name: `Problem.neutralize` can limit these."""
+    return {name: metric for name, metric in METRICS.items() if metric.weights}
+
+
+def as_metric(measure: Any) -> Metric:
+    """Return a measure that can be limited, from its name or a callable.
+
+    >>> as_metric("equalized_odds_difference").weights
+    ('equal_opportunity', 'predictive_equality')
+    """
+    if isinstance(measure, Metric):
+        return measure
+    if callable(measure):
+        name = getattr(measure, "__name__", repr(measure))
+        return Metric(name, measure, weights=("balanced",), words=name, is_agreement=False, is_custom=True)
+    if not isinstance(measure, str):
+        must = "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float"
+        raise InvalidInputError(must, repr(measure), "Pass 'calders_verwer_score', for instance")
+    known = limitable()
+    if measure not in known:
+        raise UnknownNameError("'measure'", measure, known, "Use one of these names, or a function")
+    return known[measure]
+
+
+def moved_by(weights: str) -> Metric:
+    """Return the measure that a neutrality term with weights of this name moves.
+
+    >>> moved_by("predictive_equality").name
+    'predictive_equality_difference'
+    """
+    found = {metric.weights[0]: metric for metric in reversed(METRICS.values()) if len(metric.weights) == 1}
+    if weights not in found:
+        raise UnknownNameError("'weights'", weights, found)
+    return found[weights]
+
+
+@measure("", words="accuracy", best=1.0)
 def _accuracy(y: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return the weighted share of rows whose label is predicted."""
     f, w = _scored(scores, sample_weight)
     return float(w @ (sign(f) == _labels(y, len(f))) / w.sum())
 
 
-@_measure()
-def _auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the weighted area under the ROC curve."""
+@measure("", words="AUC", best=1.0)
+def auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
+    """Return the area under the ROC curve: the weighted share of pairs of classes that the scores order.
+
+    A tie counts one half. All arguments are (n,).
+
+    Examples
+    --------
+    >>> auc([1, 1, -1], [0.5, 2.0, 0.5])
+    0.75
+    """
     from sklearn.metrics import roc_auc_score
 
     f, w = _scored(scores, sample_weight)
@@ -68,7 +195,7 @@ def _auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
     return float(roc_auc_score(labels, f, sample_weight=w))
 
 
-@_measure("mutual information of prediction and label")
+@measure("mutual information of prediction and label", best=1.0)
 def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return NMI = I(Y; Yhat) / sqrt(H(Y) H(Yhat)) of the labels and sign f: accuracy in the units of NPI.
 
@@ -83,7 +210,7 @@ def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None
     return _normalized_information(f > 0, _labels(y, len(f)) > 0, w)
 
 
-@_measure("C_sgn = |mean(sign f sign v)|; uncentred", "uniform")
+@measure("C_sgn = |mean(sign f sign v)|; uncentred", "uniform", option="c-sgn", words="C_sgn")
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `C_sgn = |mean(sign f * sign v)|`, the +1/-1 empirical neutrality risk of the paper.
 
@@ -103,14 +230,19 @@ def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> f
     return float(abs(w @ (sign(f) * sign(v))) / w.sum())
 
 
-@_measure("what C_sgn would be under independence")
+@measure("what C_sgn would be under independence")
 def _neutrality_risk_if_independent(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `|E sign v| |E sign f|`."""
     f, v, w = _aligned(scores, viewpoint, sample_weight)
     return float(abs(w @ sign(v)) * abs(w @ sign(f)) / w.sum() ** 2)
 
 
-@_measure("P(+1 | v=+1) - P(+1 | v=-1): demographic parity", "balanced")
+@measure(
+    "P(+1 | v=+1) - P(+1 | v=-1): demographic parity",
+    "balanced",
+    option="parity",
+    words="difference in positive rates",
+)
 def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0) - P(f > 0 given v <= 0): demographic parity, signed, in [-1, 1].
 
@@ -125,7 +257,13 @@ def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None)
     return _rate_difference(f, v, w, np.ones(len(f), dtype=bool), "")
 
 
-@_measure("mutual information of prediction and viewpoint", "balanced")
+@measure(
+    "mutual information of prediction and viewpoint",
+    "balanced",
+    option="npi",
+    words="mutual information of decision and group",
+    is_agreement=False,
+)
 def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return NPI = I(Y; V) / sqrt(H(Y) H(V)) with Y = sign f and V = sign v, in [0, 1].
 
@@ -143,7 +281,12 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
     return _normalized_information(f > 0, v > 0, w)
 
 
-@_measure("the same difference among y = +1", "equal_opportunity")
+@measure(
+    "the same difference among y = +1",
+    "equal_opportunity",
+    option="opportunity",
+    words="difference in true positive rates",
+)
 def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = +1) - P(f > 0 given v <= 0, y = +1): signed, in [-1, 1].
 
@@ -158,7 +301,12 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
     return _rate_difference(f, v, w, _labels(y, len(f)) > 0, " and y = +1")
 
 
-@_measure("the same difference among y = -1", "predictive_equality")
+@measure(
+    "the same difference among y = -1",
+    "predictive_equality",
+    option="predictive-equality",
+    words="difference in false positive rates",
+)
 def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = -1) - P(f > 0 given v <= 0, y = -1), of false positive rates: signed, in [-1, 1].
 
@@ -173,7 +321,13 @@ def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_w
     return _rate_difference(f, v, w, _labels(y, len(f)) <= 0, " and y = -1")
 
 
-@_measure("worst of the differences among y = +1 and y = -1", "equal_opportunity", "predictive_equality")
+@measure(
+    "worst of the differences among y = +1 and y = -1",
+    "equal_opportunity",
+    "predictive_equality",
+    option="odds",
+    words="largest difference in error rates",
+)
 def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return the larger of the absolute differences of true positive rates and of false positive rates.
 
@@ -269,7 +423,7 @@ class Report(Mapping[str, float]):
     def __repr__(self) -> str:
         lines = [f"Report on {self.n} rows"]
         for name, value in self.measures.items():
-            note = self.undefined.get(name, _NOTES[name])
+            note = self.undefined.get(name, METRICS[name].note)
             shown = "undefined" if name in self.undefined else f"{value:9.4f}"
             lines.append(f"  {name:<31}{shown:>9}  {note}".rstrip())
         return "\n".join(lines)
@@ -297,25 +451,17 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
     labels = _labels(y, len(f))
     measures: dict[str, float] = {}
     undefined: dict[str, str] = {}
-    for name, measure in _MEASURES.items():
+    for name, metric in METRICS.items():
         try:
-            measures[name] = _applied(measure, y=labels, scores=f, viewpoint=v, sample_weight=w)
+            measures[name] = metric.value(y=labels, scores=f, viewpoint=v, sample_weight=w)
         except _UndefinedError as error:
             measures[name], undefined[name] = float("nan"), error.parts[0]
     return Report(len(f), measures, undefined)
 
 
-def _applied(measure: Callable[..., float], **given: Any) -> float:
-    """Call a measure with those of the arguments that it takes."""
-    return measure(**{name: given[name] for name in inspect.signature(measure).parameters})
-
-
-def _neutrality_measures() -> dict[str, Callable[..., float]]:
-    """Return the public measures that look at the viewpoint."""
-    takes_viewpoint = (
-        name for name in __all__ if "viewpoint" in inspect.signature(globals()[name]).parameters
-    )
-    return {name: _MEASURES[name] for name in takes_viewpoint if name in _MEASURES}
+def _neutrality_measures() -> list[str]:
+    """Return the names of the public measures that look at the viewpoint."""
+    return [name for name, metric in METRICS.items() if name in __all__ and "viewpoint" in metric.arguments]
 
 
 def make_neutrality_scorer(
@@ -373,9 +519,8 @@ def _score(
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
         return abs(float(metric(scores, viewpoint, sample_weight=sample_weight)))
-    return abs(
-        _applied(_MEASURES[metric], y=y, scores=scores, viewpoint=viewpoint, sample_weight=sample_weight)
-    )
+    given = {"y": y, "scores": scores, "viewpoint": viewpoint, "sample_weight": sample_weight}
+    return abs(METRICS[metric].value(**given))
 
 
 def _two_sided(viewpoint: Any, n: int) -> Floats:
@@ -429,6 +574,19 @@ def _rate_difference(f: Floats, v: Floats, w: Floats, among: Bools, condition: s
             raise _UndefinedError(must, got, "Use data where both groups are seen, or another measure")
         rates[value] = w[group & (f > 0)].sum() / total
     return float(rates[1] - rates[-1])
+
+
+def _agreement(weights: Any, y: Floats, scores: Floats, v: Floats, s: Floats) -> float:
+    """Return (1/n) sum_i u_i sign f_i v_i for v of -1/+1, as a difference of rates where u balances groups.
+
+    As such it is exactly 0 where the rates are equal.
+    """
+    u = neutrality_weights.resolve(weights, y, v, s)
+    if isinstance(weights, str) and weights == "uniform":
+        return float(s @ (sign(scores) * v) / s.sum())
+    groups = [(u > 0) & (v == side) for side in (1, -1)]
+    one, other = (s[group & (scores > 0)].sum() / s[group].sum() for group in groups)
+    return float(one - other)
 
 
 def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:

@@ -21,11 +21,11 @@ from nerm.chunks import second_order
 from nerm.chunks.chunk_coding import LABELS, VIEWS
 from nerm.chunks.progress import numbered
 from nerm.errors import InvalidInputError, NotNeutralError
+from nerm.metrics import as_metric
 from nerm.model.algebra import Objective, WeightedTerm
 from nerm.model.bind import bind
 from nerm.model.objective import Neutrality, viewpoint_of
 from nerm.neutralize.attempts import Attempts
-from nerm.neutralize.measures import as_measure
 from nerm.neutralize.result import Neutralized
 from nerm.neutralize.trial import Trial
 from nerm.typing import Floats
@@ -92,9 +92,9 @@ def neutralize_chunks(
 ) -> Neutralized:  # fmt: skip
     """Return the solution whose measured neutrality on all rows is within a limit."""
     chosen = surrogate or (Logistic() if problem.method is second_order else Hinge())
-    limit, keep, measured = as_nonnegative(limit, "limit"), as_nonnegative(keep, "keep"), as_measure(measure)
-    if measured.function is not None or measured.name == "normalized_prejudice_index":
-        must = "a measure on chunks must be a difference of rates, or C_sgn"
+    limit, keep, measured = as_nonnegative(limit, "limit"), as_nonnegative(keep, "keep"), as_metric(measure)
+    if measured.is_custom:
+        must = "a measure on chunks must be one of nerm.metrics"
         raise InvalidInputError(must, repr(measured.name), "Use 'calders_verwer_score', for instance")
     frame, sample = problem.frame, problem.sample
     named = [t.term for t in frame.objective.terms if isinstance(t.term, Neutrality)]
@@ -115,7 +115,7 @@ def neutralize_chunks(
     study = Attempts(trial, limit, keep, trial.on_all_rows, first)
     found = study.of(chosen)
     if found is None:
-        raise study.refusal([chosen])
+        raise study.refusal()
     return study.answer(chosen, found, pd.DataFrame())
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.defaults import WORDS
-from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError
+from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError, advice_sentence
 from nerm.files import write_atomically
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
         except (click.ClickException, NermError) as error:
             said = error.format_message() if isinstance(error, click.ClickException) else str(error)
             ctx = getattr(error, "ctx", None)  # of an option or argument that cannot be used
-            said = in_words(said) if isinstance(error, NotNeutralError) else said
+            if isinstance(error, NotNeutralError):
+                failed, closest, _ = error.parts
+                said = in_words(f"{failed}. {closest}. {advice_sentence(error.advice, OPTIONS)}.")
             _say(
                 " ".join(said.split())
                 + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else "")
@@ -76,20 +78,24 @@ def _leave_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-#: Advice of the library, and how the command is told the same: it has no option for every parameter.
+#: By parameter of the library, the option of the command; other parameters have none.
 OPTIONS = {
-    "Raise the limit, lower 'keep', or try another surrogate or lam": "Raise --limit, or try another --loss or --lam",
-    "(class_weight, sample_weight), or lower lam": "(--class-weight balanced), or lower --lam",
+    "limit": "--limit",
+    "lam": "--lam",
+    "surrogate": "--surrogate",
+    "class_weight": "--class-weight",
+    "confidence": "--confidence",
+    "rows": "rows",
 }
 
 
 def in_words(text: str) -> str:
-    """Return a sentence of the library in which measures are called as people call them, and parameters as options.
+    """Return a sentence of the library with the measures named in words.
 
     >>> in_words("the calders_verwer_score of new rows")
     'the difference in positive rates of new rows'
     """
-    for name, words in (WORDS | OPTIONS).items():
+    for name, words in WORDS.items():
         text = text.replace(name, words)
     return text
 

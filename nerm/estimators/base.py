@@ -29,10 +29,10 @@ from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_c
 from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
 from nerm.estimators.sharing import shared_rows
 from nerm.lazily import is_lazy, lazily
+from nerm.metrics import as_metric
 from nerm.model import viewpoint as viewpoints
 from nerm.model.hypothesis import linear_scores
 from nerm.neutralize.collapse import collapse
-from nerm.neutralize.measures import as_measure
 from nerm.rounding import LongFloat, rest_of
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Ints, Matrix
@@ -172,7 +172,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self.trace_ = pd.concat(traces, ignore_index=True)
         if promise is not None:
             self.promise_ = promise
-        self._weights = as_measure(asked.measure).weights * len(rows.viewpoints)
+        self._weights = as_metric(asked.measure).weights * len(rows.viewpoints)
         return [one.solution for one in found]
 
     def _collapse(self, solutions: list[Solution], design: Design, rows: TrainingRows) -> str | None:

@@ -10,8 +10,8 @@ from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NearlyConstantWarning
 from nerm.estimators.design import insist, kept
 from nerm.estimators.limits import Asked
+from nerm.metrics import as_metric
 from nerm.neutralize.collapse import collapse
-from nerm.neutralize.measures import as_measure
 from nerm.signs import sign
 
 
@@ -54,7 +54,7 @@ def fit_on_chunks(model: Any, X: Any, y: Any, viewpoint: Any, sample_weight: Any
             found.value,
             found.trace,
         )
-        model._weights = as_measure(asked.measure).weights * len(coding.groups)
+        model._weights = as_metric(asked.measure).weights * len(coding.groups)
     insist(solution)
     model.classes_, model.dropped_columns_, model.n_features_in_ = coding.classes, (), sample.X.shape[1]
     weights = zip(coding.classes.tolist(), class_weight.tolist(), strict=True)

@@ -24,10 +24,11 @@ import numpy as np
 from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
 from nerm.estimators.parameters import as_atom
+from nerm.metrics import Metric, as_metric
+from nerm.model import weights as neutrality_weights
 from nerm.neutralize import Asking, Neutralized
 from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.classes import predicted
-from nerm.neutralize.measures import Measure, as_measure
 from nerm.signs import sign
 from nerm.splitting import hold_out
 from nerm.typing import Bools, Floats, Ints
@@ -106,10 +107,10 @@ def learned_from(rows: TrainingRows, asked: Asked | None) -> Ints:
     """Return the rows to learn from: all, or where a promise is asked for, those that are not held out."""
     if asked is None or asked.confidence is None:
         return np.arange(len(rows.codes))
-    learned = np.flatnonzero(~held_out(rows, as_measure(asked.measure)))
+    learned = np.flatnonzero(~held_out(rows, as_metric(asked.measure)))
     if len(np.unique(rows.codes[learned])) < len(np.unique(rows.codes)):
-        must, do = "every class must be seen among the rows that are learned from", "Use more rows of it"
-        raise NoPromiseError(must, "one that is held out whole", do)
+        failed = "Every class must have rows to learn from beside those that are held out"
+        raise NoPromiseError(failed, "All rows of one class are held out", [("rows", "use more")])
     return learned
 
 
@@ -120,8 +121,8 @@ def neutralized(
     if not rows.viewpoints:
         must = "'viewpoint' must be given when a limit is"
         raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
-    measure = as_measure(asked.measure)
-    if measure.function is not None and np.ptp(rows.sample_weight) > 0:
+    measure = as_metric(asked.measure)
+    if measure.is_custom and np.ptp(rows.sample_weight) > 0:
         do = "Name a measure of nerm.metrics, or leave the weights out"
         raise InvalidInputError(
             "a measure of one's own must count rows the same", "sample weights that differ", do
@@ -166,7 +167,7 @@ def neutrality_of_classes(
         predicted(np.column_stack([one.solution.training_scores() for one in found])),
         rows.sample_weight,
     )
-    measure, parts = as_measure(asked.measure), []
+    measure, parts = as_metric(asked.measure), []
     for k, f in zip(classes, shown.T, strict=True):
         y = np.where(rows.codes[learned] == k, 1.0, -1.0)
         parts += [measure.parts(y, f, v[learned], s[learned]) for v in rows.viewpoints.values()]
@@ -204,12 +205,10 @@ def _tightened(
             new = asking.answers(studies, surrogates)
         except NotNeutralError as error:
             if not found:
-                must = (
-                    f"a model within {asked.limit:g} of neutrality must leave room for what new rows may add"
+                failed = (
+                    f"No model within {share:g} of the limit {asked.limit:g} leaves a margin for new rows"
                 )
-                raise NoPromiseError(
-                    must, f"that {share:g} of the limit is out of reach: {error}", error.parts[2]
-                ) from error
+                raise NoPromiseError(failed, ". ".join(error.parts[:2]), error.advice) from error
             break
         if not found or any(
             one.solution is not old.solution for one, old in zip(new, found[-1], strict=True)
@@ -219,7 +218,7 @@ def _tightened(
     return found
 
 
-def held_out(rows: TrainingRows, measure: Measure) -> Bools:
+def held_out(rows: TrainingRows, measure: Metric) -> Bools:
     """Return the rows of the hold-out, stratified by what the measure conditions on (see above)."""
     if np.ptp(rows.sample_weight) > 0:
         must = "a promise must rest on rows that count the same"
@@ -234,9 +233,9 @@ def held_out(rows: TrainingRows, measure: Measure) -> Bools:
     return hold_out(strata, HOLD_OUT, 0)
 
 
-def _check_bounded(measure: Measure, held: TrainingRows, classes: Sequence[int]) -> None:
+def _check_bounded(measure: Metric, held: TrainingRows, classes: Sequence[int]) -> None:
     """Refuse a measure that has no bound, and a hold-out on which it is not defined."""
-    if measure.function is not None or measure.name == "normalized_prejudice_index":
+    if not measure.is_agreement:
         do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
         raise InvalidInputError("a promise must be about a measure that has a bound", f"{measure.name!r}", do)
     try:
@@ -246,38 +245,36 @@ def _check_bounded(measure: Measure, held: TrainingRows, classes: Sequence[int])
                 measure.parts(y, y, v, np.ones(len(y)))
     except InvalidInputError as error:
         must, got, _ = error.parts
-        do = "Every group must be seen there: use more rows of it, or leave confidence out"
-        raise NoPromiseError(f"among the rows that are held out {must}", got, do) from None
+        advice = [("rows", "use more"), ("confidence", "leave out")]
+        raise NoPromiseError(f"Among the rows that are held out {must}", f"Got {got}", advice) from None
 
 
-def _bounds(
-    measure: Measure, y: Floats, scores: Floats, v: Floats, delta: float
-) -> list[tuple[float, float]]:
+def _bounds(measure: Metric, y: Floats, scores: Floats, v: Floats, delta: float) -> list[tuple[float, float]]:
     """Return for each part a bound on new rows that holds with probability 1 - delta, and its size on these."""
-    among = {"equal_opportunity": y > 0, "predictive_equality": y <= 0}  # else all rows
+    ones = np.ones(len(y))
     bounds = []
-    for weights, value in zip(measure.weights, measure.parts(y, scores, v, np.ones(len(y))), strict=True):
-        part = among.get(weights, np.ones(len(y), dtype=bool))
+    for weights, value in zip(measure.weights, measure.parts(y, scores, v, ones), strict=True):
+        part = neutrality_weights.resolve(weights, y, v, ones) > 0
         bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
         bounds.append((bound(scores[part], v[part], delta=delta), abs(value)))
     return bounds
 
 
-def _no_promise(asked: Asked, measure: Measure, judged: Sequence[Floats], rows: int) -> NoPromiseError:
+def _no_promise(asked: Asked, measure: Metric, judged: Sequence[Floats], rows: int) -> NoPromiseError:
     """Return the refusal: the nearest candidate, and how many rows would have sufficed.
 
     A bound is value + width, and t times the rows divide each width by sqrt(t): t = max ((width / (limit -
     value))^2).
     """
     bound, value = min(bounds.max(axis=0).tolist() for bounds in judged)
-    advice = "On these rows none is within the limit itself: raise the limit, or use many more rows"
+    advice = [("limit", "raise"), ("rows", "use many more")]
     within = [bounds for bounds in judged if (bounds[:, 1] < asked.limit).all()]
     if within:
         times = min(float(((b[:, 0] - b[:, 1]) / (asked.limit - b[:, 1])).max()) ** 2 for b in within)
         more = int(np.ceil(rows * (times - 1) / HOLD_OUT))
-        advice = f"If all else stays, about {more} more rows would have sufficed"
-    return NoPromiseError(
-        f"the {measure.name} of new rows must be within {asked.limit:g} with probability {asked.confidence:g}",
-        f"{len(judged)} candidates, of which the best has a bound of {bound:.4f} ({value:.4f} on {rows} rows held out)",
-        advice,
+        advice = [("rows", f"use about {more} more")]
+    failed = (
+        f"No model has |{measure.name}| <= {asked.limit:g} on new rows with probability {asked.confidence:g}"
     )
+    best = f"The best of {len(judged)} has a bound of {bound:.4f} ({value:.4f} on {rows} rows held out)"
+    return NoPromiseError(failed, best, advice)

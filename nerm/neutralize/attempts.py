@@ -94,8 +94,8 @@ class Attempts:
             return "its solution was not certified"
         positive = point.scores[self.trial.used] > 0
         if positive.all() == positive.any():  # with keep = 0 that is an answer
-            who = "it" if any(point.etas) else "the plain model already"
-            return f"{who} says the same to everybody" if self.keep else ""
+            which = "it" if any(point.etas) else "the plain model already"
+            return f"{which} predicts the same class for every row" if self.keep else ""
         if not self.trial.quality(point.scores)["auc"] > 0.5:
             return "it ranks no better than chance"
         if nearly := self._nearly_constant(point):
@@ -104,9 +104,7 @@ class Attempts:
         if (after < self.keep * before).any():
             (i, g), *_ = np.argwhere(after < self.keep * before)
             group = f"{self.trial.viewpoints[i]} {'-+'[g]}"
-            return (
-                f"{after[i, g]:.1%} of the group {group} would get yes, {before[i, g]:.1%} without neutrality"
-            )
+            return f"{after[i, g]:.1%} of the group {group} is predicted positive, {before[i, g]:.1%} without neutrality"
         return ""
 
     def _nearly_constant(self, point: Attempt) -> str:
@@ -140,20 +138,17 @@ class Attempts:
             choice=choice,
         )
 
-    def refusal(self, candidates: Sequence[Any]) -> NotNeutralError:
+    def refusal(self) -> NotNeutralError:
         """Return the error that says what was reached, and why that is no answer."""
         surrogate, point = min(self.nearest, key=lambda pair: pair[1].value)
-        why = self.objection(point) if point.value <= self.limit else "that is beyond the limit"
-        names = ", ".join(repr(c) for c in candidates)
-        must = (
-            f"a model within {self.limit:g} of {self.trial.measure.name} = 0 must exist that is no constant"
-        )
-        nearest = f"{point.value:.4f} with {surrogate!r} at eta {_list(point.etas)}"
-        got = f"none with {names}: the nearest has {nearest}, and {why}"
-        do = "Raise the limit, lower 'keep', or try another surrogate or lam"
-        if self.plain.value <= self.limit:  # it is not the limit that stands in the way
-            do = "Let the rarer label count more (class_weight, sample_weight), or lower lam"
-        error = NotNeutralError(must, got, do)
+        closest = f"The closest, with {surrogate!r} at eta {_list(point.etas)}, has {point.value:.4g}"
+        advice = [("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change")]
+        if point.value <= self.limit:
+            closest = f"{closest}, but {self.objection(point)}"
+        if self.plain.value <= self.limit:  # the limit is not the obstacle
+            advice = [("class_weight", "balance"), ("sample_weight", "change"), ("lam", "lower")]
+        failed = f"No non-constant model reaches |{self.trial.measure.name}| <= {self.limit:g}"
+        error = NotNeutralError(failed, closest, advice)
         error.best = self.answer(surrogate, point, pd.DataFrame())
         return error
 

@@ -54,9 +54,11 @@ class Together:
                 if certified and (point.rates >= least).all():
                     return list(point.attempts)
         nearest = min(seen, key=lambda p: p.value)
-        must = f"the predicted classes must be within {limit:g} of {self.studies[0].trial.measure.name} = 0"
-        got = f"none that are and are predicted often enough; the nearest have {nearest.value:.4f}"
-        raise NotNeutralError(must, got, "Raise the limit, lower 'keep', or try another surrogate or lam")
+        name = self.studies[0].trial.measure.name
+        failed = f"No models predict every class often enough with |{name}| <= {limit:g}"
+        closest = f"The closest have {nearest.value:.4g}"
+        advice = [("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change")]
+        raise NotNeutralError(failed, closest, advice)
 
     def _joint(self, attempts: Sequence[Attempt], signs: bool) -> Joint:
         """Return solutions with their parts: of the predicted classes, and of the signs of scores if asked for."""

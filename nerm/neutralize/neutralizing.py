@@ -9,12 +9,12 @@ import pandas as pd
 
 from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
+from nerm.metrics import as_metric
 from nerm.model.objective import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.model.viewpoint import resolve
 from nerm.neutralize.attempts import Attempts
 from nerm.neutralize.classes import Together
-from nerm.neutralize.measures import as_measure
 from nerm.neutralize.result import Neutralized
 from nerm.neutralize.search import Attempt
 from nerm.neutralize.surrogates import Prefer, candidates_of, compared, judge_of
@@ -48,7 +48,7 @@ class Asking:
         """Return the plain solution of a problem, to be neutralized; all that is asked for is checked."""
         limit, keep = as_nonnegative(self.limit, "limit"), as_nonnegative(self.keep, "keep")
         weight = np.ones(problem.n) if self.row_weight is None else self.row_weight
-        measured, views, tol = as_measure(self.measure), _viewpoints(problem), as_positive(self.tol, "tol")
+        measured, views, tol = as_metric(self.measure), _viewpoints(problem), as_positive(self.tol, "tol")
         if self.moved_by is not None:
             measured = replace(measured, weights=(self.moved_by,))
         everybody = np.ones(problem.n, dtype=bool)
@@ -89,7 +89,7 @@ class Asking:
             found = study.of(candidate, first)
             if found is not None:
                 return candidate, found, choice
-        raise study.refusal(candidates)
+        raise study.refusal()
 
 
 def neutralize(

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from nerm import metrics
 from nerm.atoms.margin import MarginFunction
 from nerm.certify.solution import Solution
+from nerm.metrics import Metric
 from nerm.model import weights as neutrality_weights
 from nerm.model.algebra import Objective, WeightedTerm
 from nerm.model.objective import Neutrality
 from nerm.model.problem import Problem
-from nerm.neutralize.measures import Measure
 from nerm.signs import sign
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Bools, Floats
@@ -36,7 +37,7 @@ class Trial:
     ----------
     problem : Problem
         Its risk, regularizers and constraints are kept, its neutrality terms are replaced.
-    measure : Measure
+    measure : Metric
     viewpoints : tuple of str
         Those to be neutral to.
     row_weight : (n,) array
@@ -50,7 +51,7 @@ class Trial:
     """
 
     problem: Problem
-    measure: Measure
+    measure: Metric
     viewpoints: tuple[str, ...]
     row_weight: Floats
     used: Bools
@@ -123,18 +124,6 @@ class Trial:
         """Return accuracy and AUC on rows."""
         rows = self.used if on is None else on
         y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
-        return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": auc(y, f, s)}
-
-
-def auc(y: Floats, scores: Floats, weight: Floats) -> float:
-    """Return the weighted share of pairs of a yes and a no in which the yes has the larger score; a tie is half.
-
-    >>> auc(np.array([1.0, 1.0, -1.0]), np.array([0.5, 2.0, 0.5]), np.ones(3))
-    0.75
-    """
-    order = np.argsort(scores)
-    ranked, yes = scores[order], y[order] > 0
-    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # of every score
-    some, none = (np.cumsum(weight[order] * of)[last] for of in (yes, ~yes))
-    below, pairs = none - 0.5 * np.diff(none, prepend=0.0), float(some[-1] * none[-1])
-    return float(np.diff(some, prepend=0.0) @ below) / pairs if pairs else float("nan")
+        one_class = (y > 0).all() == (y > 0).any()
+        area = float("nan") if one_class else metrics.auc(y, f, s)
+        return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": area}

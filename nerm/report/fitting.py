@@ -14,9 +14,9 @@ from nerm.errors import NotNeutralError
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.limits import held_out
 from nerm.experiments.methods import Fit, Fold, Method, attempt
+from nerm.metrics import as_metric
 from nerm.model.objective import Neutrality
 from nerm.neutralize import best_surrogate
-from nerm.neutralize.measures import as_measure
 from nerm.report.decisions import collapse_of
 from nerm.report.settings import Level, Settings
 from nerm.splitting import hold_out
@@ -80,7 +80,7 @@ class TaskRows:
         terms = {name: v[train] for name, v in self.task.terms.items()}
         codes = (self.y[train] > 0).astype(int)
         given = TrainingRows(np.empty((len(train), 0)), codes, terms, ones, ones)
-        return held_out(given, as_measure(MEASURES[self.settings.measure]))
+        return held_out(given, as_metric(MEASURES[self.settings.measure]))
 
     def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
         """Return training and test rows, by the recipe or ("nominal") by the paper's discretisation."""

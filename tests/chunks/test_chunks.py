@@ -221,7 +221,7 @@ def test_neutralize_is_within_the_limit_on_all_rows(name, measure):
 @pytest.mark.long
 def test_neutralize_says_what_is_possible():
     X, y, _ = draw()
-    with pytest.raises(nerm.NotNeutralError, match="must exist that is no constant"):
+    with pytest.raises(nerm.NotNeutralError, match="No non-constant model reaches"):
         OBJECTIVES["plain"].on(nerm.Chunks(pieces(X, y, y))).neutralize(0.001)
     with pytest.raises(nerm.InvalidInputError, match="must be a difference of rates"):
         OBJECTIVES["plain"].on(nerm.Chunks(pieces(X, y, y))).neutralize(0.1, lambda y, f, v: 0.0)

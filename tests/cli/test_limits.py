@@ -45,8 +45,7 @@ def test_what_cannot_be_had_is_one_sentence_and_a_code(nerm, data):
     """Few rows cannot promise a small difference; every sentence says what is possible."""
     ran = nerm("fit", data, *ROLES, *ASKED, "--limit", 0.05, "--confidence", 0.95)
     assert (ran.code, ran.out) == (5, "")
-    assert "must" in ran.err
-    assert "Got" in ran.err
+    assert "No model has" in ran.err
     assert "Traceback" not in ran.err
     assert nerm("fit", data, *ROLES, *ASKED, "--limit", 0.9, "--confidence", 0.9, "--json").code == 0
 
@@ -58,9 +57,7 @@ def test_a_refusal_advises_options_of_the_command(nerm, tmp_path):
     path.write_text("\n".join(["x,loan,sex", *rows]))
     ran = nerm("fit", path, "--target", "loan", "--viewpoint", "sex", "--limit", 0.02)
     assert ran.code == 5
-    assert (
-        "Let the rarer label count more (--class-weight balanced), or lower --lam" in ran.err
-    )  # no limit would help
+    assert "Balance --class-weight or lower --lam" in ran.err  # no limit would help
     assert "keep" not in ran.err
 
 

@@ -195,7 +195,7 @@ def test_a_metric(copied):
     code = file.read_text()
     assert code.count(marker) == 1
     added = (
-        '@_measure("twice the parity")\n'
+        '@measure("twice the parity")\n'
         "def double_parity(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:\n"
         '    """Return twice the Calders-Verwer score."""\n'
         "    return 2 * calders_verwer_score(scores, viewpoint, sample_weight)\n\n\n"
