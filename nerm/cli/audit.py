@@ -110,7 +110,7 @@ def _task(data: str, own: list[str], options: dict[str, Any]) -> TableTask:
 
     from nerm.cli.predict import OWN
     from nerm.tables import make_task, survey
-    from nerm.tables.reading import MISSING
+    from nerm.tables.values import MISSING
 
     missing = (*MISSING, *options["missing"])
     roles = {name: options[name] for name in ("target", "positive", "favoured", "intersect", "leave_out")}
@@ -129,7 +129,7 @@ def _page(
     """Write the page; return what could stand in place of the scores, and the sentence about it."""
     from nerm.cli.rendering import point_json
     from nerm.report import Settings, audit_study, render_page
-    from nerm.tables.reading import MISSING
+    from nerm.tables.values import MISSING
 
     nominal = tuple(name for name, kind in task.kinds.items() if kind == "words")
     missing = (*MISSING, *options["missing"])
@@ -144,7 +144,7 @@ def _scores(task: TableTask, column: str, threshold: float) -> Floats:
     """Return the scores minus the threshold."""
     import numpy as np
 
-    from nerm.tables.opening import quoted
+    from nerm.tables.values import quoted
 
     numbers = task.table.numbers(column)
     if np.isnan(numbers).any():
@@ -157,7 +157,7 @@ def _scores(task: TableTask, column: str, threshold: float) -> Floats:
 
 def _decisions(task: TableTask, column: str) -> Floats:
     """Return +1 and -1 for decisions in the words of the target."""
-    from nerm.tables.opening import quoted
+    from nerm.tables.values import quoted
 
     known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
     for word, line in zip(task.table[column].tolist(), task.table.lines, strict=True):

@@ -241,7 +241,6 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
     if given is None or not given.startswith("@"):
         return (None if given is None else [name.strip() for name in given.split(",")]), None
     from nerm.datasets.uci import TABLES
-    from nerm.tables.reading import read_text
 
     name = given[1:]
     if name in TABLES:
@@ -250,7 +249,11 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
         layouts = ", ".join(f"@{layout}" for layout in sorted(TABLES))
         must = f"--columns @NAME must be a file or one of {layouts}"
         raise InvalidInputError(must, f"no file {name!r}", "Check its name")
-    return [line.strip() for line in read_text(name).splitlines() if line.strip()], None
+    try:
+        text = Path(name).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError("the file of --columns must be UTF-8 text", str(error), "Convert it") from None
+    return [line.strip() for line in text.splitlines() if line.strip()], None
 
 
 def inputs_of(data: str, options: dict[str, Any]) -> dict[str, str | None]:
@@ -280,7 +283,7 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]
     """
     from nerm.report import Settings
     from nerm.tables import make_task, survey
-    from nerm.tables.reading import MISSING
+    from nerm.tables.values import MISSING
     from nerm.validation import as_nonnegative, as_positive
 
     missing = (*MISSING, *options["missing"])

@@ -151,7 +151,7 @@ class Scoring:
     @staticmethod
     def _safe(cell: Any) -> Any:
         """Return a cell that no spreadsheet takes for a formula; numbers stay."""
-        from nerm.tables.numbers import numbers_in
+        from nerm.tables.values import numbers_in
 
         harmless = (
             not isinstance(cell, str)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.tables import TableTask
-from nerm.tables.reading import MISSING, missing_in
+from nerm.tables.values import MISSING, missing_in
 from nerm.typing import Floats
 
 

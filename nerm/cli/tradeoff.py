@@ -114,7 +114,7 @@ def _save(console: Console, study: Study, save: str) -> None:
 
 
 def _grid(given: str, option: str) -> tuple[float, ...]:
-    from nerm.tables.numbers import numbers_in
+    from nerm.tables.values import numbers_in
 
     words = given.split(",")
     numbers = [float(value) for value in numbers_in(word.strip() for word in words)]

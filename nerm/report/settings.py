@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS, MEASURES, WORDS
 from nerm.model.objective import Neutrality, Risk
-from nerm.tables.reading import MISSING
+from nerm.tables.values import MISSING
 from nerm.typing import Array, Floats, Matrix
 
 #: The measure that the weights of a neutrality term aim at.

@@ -11,9 +11,9 @@ import pandas as pd
 import scipy.sparse as sp
 
 from nerm.chunks.pieces import Raw
-from nerm.tables.labels import positive_of
-from nerm.tables.reading import TextTable, missing_in, read_parts, table_of
+from nerm.tables.reading import TextTable, read_parts, table_of
 from nerm.tables.recipe import Recipe, learn_recipe
+from nerm.tables.values import missing_in, positive_of
 from nerm.typing import Matrix
 
 

@@ -1,231 +1,184 @@
-"""Opening a table's file, whatever its format: lines of text, or rows of cells written as words.
+"""Open a table's file: text lines, or rows of cells from JSON, Excel, Parquet and Feather, compressed or not.
 
-The first bytes say what a file is, never its name: CSV and its kin, JSON, Excel, Parquet, Feather, and any of
-these compressed. What is no table gets advice for what it is.
+The first bytes decide the format, never the file's name.
 """
 
 import bz2
 import gzip
 import io
+import json
 import lzma
 import sys
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from nerm.errors import InvalidInputError, MissingPackageError
-from nerm.tables.json_rows import json_rows
-from nerm.tables.opening import Opening, word_of
+import pandas as pd
 
-LONGEST_LINE = 50_000_000  # characters
-COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
-    b"\x1f\x8b": ("gzip", gzip.open),
-    b"BZh": ("bzip2", bz2.open),
-    b"\xfd7zXZ\0": ("xz", lzma.open),
+from nerm.errors import InvalidInputError, MissingPackageError, NermError
+from nerm.tables.values import word_of
+
+CELL_BYTES = 64  # memory per cell, besides its letters
+_COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
 }
-BY_NAME = "Write the table as CSV, Excel, Parquet or JSON lines"
-#: Beginnings of files that are no tables: what they are, and what to do.
-OTHERS = {
-    b"\xd0\xcf\x11\xe0": ("an old Excel file (.xls)", "Save it as .xlsx or as CSV"),
-    b"\x28\xb5\x2f\xfd": ("a Zstandard archive", "Unpack it with zstd -d"),
-    b"7z\xbc\xaf": ("a 7z archive", "Unpack it"),
-    b"SQLite format 3": ("an SQLite database", "Export the table, for instance with: sqlite3 -header -csv"),
-    b"\x89HDF": ("an HDF5 file", BY_NAME),
-    b"\x80\x03": ("a pickle", BY_NAME),
-    b"\x80\x04": ("a pickle", BY_NAME),
-    b"\x80\x05": ("a pickle", BY_NAME),
-    b"$FL": ("an SPSS file", BY_NAME),
-    b"%PDF": ("a PDF document", BY_NAME),
-    b"<!doctype": ("a web page", "Download the table itself; the page may be a login"),
-    b"<html": ("a web page", "Download the table itself; the page may be a login"),
+#: First bytes of files that are no tables.
+_OTHERS = {
+    b"\xd0\xcf\x11\xe0": "an old Excel file (.xls)",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
+    b"sqlite format 3": "an SQLite database",
+    b"\x89hdf": "an HDF5 file",
+    b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle",
+    b"%pdf": "a PDF document",
+    b"<!doctype": "a web page",
+    b"<html": "a web page",
 }
+Record = tuple[int, list[str]]  # line and cells
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that is being read: its name in messages, its options, and how many bytes its table may take."""
+
+    name: str
+    encoding: str | None
+    sheet: str | None
+    most: int
+
+    def refuse(self, must: str, got: str, do: str) -> InvalidInputError:
+        """Return an error about this file."""
+        return InvalidInputError(f"{self.name!r} must {must}", got, do)
+
+    def too_large(self, got: str) -> InvalidInputError:
+        """Return the error of a table that takes too much memory."""
+        do = "Use fewer rows or columns, or allow more with --memory"
+        return self.refuse(f"fit into {self.most / 1e9:g} GB of memory", got, do)
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """An open table: either lines of text, or numbered rows of words, the first of them the header where `named`."""
+    """An open table: lines of text, or records, the first of them the header where `named`."""
 
     lines: Iterator[str] = field(default_factory=lambda: iter(()))
-    rows: Iterator[tuple[int, list[str]]] | None = None
+    records: Iterator[Record] | None = None
     named: bool = False
     notes: tuple[str, ...] = ()
 
 
 @contextmanager
-def opened(
-    path: Any, encoding: str | None, sheet: str | None, most: int
-) -> Iterator[tuple[Opened, Callable[[], float]]]:
-    """Open a file, or standard input for "-"; yield it, and a function that says which share of it was read."""
-    opening = Opening("standard input" if str(path) == "-" else Path(path).name, encoding, sheet, most)
+def opened(path: Any, source: Source) -> Iterator[tuple[Opened, Callable[[], float]]]:
+    """Open a file, or standard input for "-"; yield it with a function that returns the share read so far."""
+    standard = str(path) == "-"
     try:
-        stream: Any = sys.stdin.buffer if str(path) == "-" else open(path, "rb")  # noqa: SIM115 (closed below)
+        stream: Any = sys.stdin.buffer if standard else open(path, "rb")  # noqa: SIM115 (closed below)
     except OSError as error:
-        said = {
-            FileNotFoundError: ("the file must exist", f"no file {str(path)!r}", "Check its name and folder"),
-            IsADirectoryError: (
-                "the table must be a file",
-                f"the folder {str(path)!r}",
-                "Name a file in this folder",
-            ),
-        }
-        other = ("the file must be readable", f"{error.strerror} for {str(path)!r}", "Check its permissions")
-        raise InvalidInputError(*said.get(type(error), other)) from None
-    regular = str(path) != "-" and stream.seekable()
-    size = stream.seek(0, io.SEEK_END) if regular else 0
-    if regular:
-        stream.seek(0)
+        kinds = {FileNotFoundError: "no file", IsADirectoryError: "the folder"}
+        got = f"{kinds.get(type(error), error.strerror)} {str(path)!r}"
+        raise InvalidInputError("the table must be a file that can be read", got, "Check its name") from None
+    size = 0 if standard or not stream.seekable() else Path(path).stat().st_size
     try:
-        yield _recognised(stream, opening, regular), lambda: stream.tell() / size if size else 0.0
+        yield _recognized(stream, source, seekable=size > 0), lambda: stream.tell() / size if size else 0.0
+    except NermError:
+        raise
+    except Exception as error:  # a damaged file can make its reader raise anything
+        got = f"one that ends early or is damaged ({type(error).__name__}: {str(error)[:80]})"
+        raise source.refuse("be a whole file", got, "Copy, download or write it again") from error
     finally:
-        if str(path) != "-":
+        if not standard:
             stream.close()
 
 
-def _recognised(stream: Any, opening: Opening, seekable: bool) -> Opened:
-    """Return what a stream holds, by its first bytes."""
-    stream = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+def _recognized(stream: Any, source: Source, seekable: bool) -> Opened:
+    """Return the content of a stream by its first bytes."""
     head = stream.peek(16)[:16]
-    for magic, (name, unpack) in COMPRESSED.items():
+    for magic, unpack in _COMPRESSED.items():
         if head.startswith(magic):
-            return _recognised(_Unpacked(unpack(stream), name, opening), opening, seekable=False)
-    for magic, (got, do) in OTHERS.items():
-        if head.lower().startswith(magic.lower()):
-            raise opening.refuse("be a table", got, do)
-    if head.startswith(b"PK\3\4"):
-        return _zipped(_whole(stream, opening, seekable), opening)
-    if head.startswith(b"PAR1"):
-        return _parquet(_whole(stream, opening, seekable), opening)
-    if head.startswith((b"ARROW1", b"FEA1")):
-        return _feather(_whole(stream, opening, seekable), opening)
-    lines = _lines(stream, opening)
+            return _recognized(unpack(stream), source, seekable=False)
+    for magic, what in _OTHERS.items():
+        if head.lower().startswith(magic):
+            do = "Write the table as CSV, Excel (.xlsx), Parquet or JSON lines"
+            raise source.refuse("be a table", what, do)
+    if head.startswith((b"PK\3\4", b"PAR1", b"ARROW1", b"FEA1")):
+        if not seekable:
+            content = stream.read(source.most + 1)
+            if len(content) > source.most:
+                raise source.too_large("more")
+            stream = io.BytesIO(content)
+        return _zipped(stream, source) if head.startswith(b"PK") else _columnar(stream, head[:1] == b"P")
+    lines = _lines(stream, source)
     taken: list[str] = []
     while not (taken and taken[-1].strip()) and (line := next(lines, "")):
         taken.append(line)
-    lines, first = chain(taken, lines), taken[-1] if taken else ""
-    if first.lstrip().startswith(("{", "[{")) or first.strip() == "[":
-        return Opened(rows=json_rows(lines, opening), named=True)
+    first = taken[-1].strip() if taken else ""
+    lines = chain(taken, lines)
+    if first.startswith(("{", "[{")) or first == "[":
+        return _json(lines, source, by_line=first[0] == "{")
     return Opened(lines)
 
 
-class _Unpacked(io.RawIOBase):
-    """A decompressed stream that says in one sentence that its file is damaged."""
-
-    def __init__(self, stream: Any, name: str, opening: Opening) -> None:
-        self._stream, self._name, self._opening = stream, name, opening
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            part = self._stream.read(len(buffer))
-        except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as error:
-            got = f"one that ends early or is damaged ({error})"
-            raise self._opening.refuse(
-                f"be a whole {self._name} file", got, "Copy or download it again"
-            ) from None
-        buffer[: len(part)] = part
-        return len(part)
-
-
-def _whole(stream: Any, opening: Opening, seekable: bool) -> Any:
-    """Return a stream that can be read at any place: itself, or its bytes in memory."""
-    if seekable:
-        return stream
-    content = stream.read(opening.most + 1)
-    if len(content) > opening.most:
-        raise opening.too_large("more")
-    return io.BytesIO(content)
-
-
-# --- text -----------------------------------------------------------------------------------------
-
-
-def _lines(stream: IO[bytes], opening: Opening) -> Iterator[str]:
-    """Yield the lines of a text, decoded one by one so that a strange byte has a line."""
-    wide = opening.encoding or _by_mark(stream)
-    if wide and wide.lower().replace("-", "").startswith(
-        ("utf16", "utf32")
-    ):  # their line ends are no single bytes
-        text = io.TextIOWrapper(stream, wide, newline="")
-        try:
-            yield from _checked(text, opening)
-        finally:
-            text.detach()  # who opened the stream closes it
-        return
-    yield from _checked(_decoded(stream, opening), opening)
-
-
-def _by_mark(stream: Any) -> str | None:
-    """Return the wide encoding that the first bytes show, by a mark or by where their zeros are."""
-    head = stream.peek(64)[:64]
-    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "utf-32"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    even, odd = head[::2], head[1::2]
-    if odd and not any(odd) and all(even):
-        return "utf-16-le"
-    return "utf-16-be" if odd and not any(even) and all(odd) else None
-
-
-def _decoded(stream: IO[bytes], opening: Opening) -> Iterator[str]:
-    encoding = opening.encoding or "utf-8"
-    for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
-        if len(raw) == LONGEST_LINE:
-            raise opening.refuse(
-                "have lines of text", f"line {number} with {LONGEST_LINE:,} bytes", "Check its format"
-            )
-        try:
-            text = raw.decode(encoding)
-        except LookupError:
-            do = "Use cp1252, latin-1, utf-16, …"
-            raise InvalidInputError("--encoding must be one that Python knows", repr(encoding), do) from None
-        except UnicodeDecodeError as error:
-            got = f"byte 0x{raw[error.start]:02x} in line {number}"
-            if opening.encoding:
-                do = "Name another with --encoding"
-                raise opening.refuse(f"be {encoding} text", got, do) from None
-            do = "Name its encoding, for instance --encoding cp1252 for a file from Windows, or convert it with iconv"
-            raise opening.refuse("be UTF-8 text", got, do) from None
-        text = text.removeprefix("\ufeff") if number == 1 else text
-        if "\r" in text[:-2]:
-            yield from io.StringIO(text, newline="")
-        else:
-            yield text
-
-
-def _checked(lines: Iterable[str], opening: Opening) -> Iterator[str]:
-    """Yield lines, refusing what only binary files have."""
+def _lines(stream: Any, source: Source) -> Iterator[str]:
+    """Yield the lines of a text; bytes that cannot be decoded are refused by their line."""
+    wide = stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
+    encoding = source.encoding or ("utf-16" if wide else "utf-8-sig")
     try:
-        for number, line in enumerate(lines, start=1):
+        text = io.TextIOWrapper(stream, encoding, newline="")
+    except LookupError:
+        do = "Use cp1252, latin-1, utf-16, …"
+        raise InvalidInputError("--encoding must be one that Python knows", repr(encoding), do) from None
+    number = 0
+    try:
+        while line := text.readline(source.most):
+            number += 1
+            if len(line) == source.most:
+                raise source.too_large(f"line {number} with {source.most:,} letters")
             if "\0" in line:
-                raise opening.refuse("be a text file", f"a NUL byte in line {number}", "Export it as CSV")
+                raise source.refuse("be a text file", f"a NUL byte in line {number}", "Export it as CSV")
             yield line
-    except UnicodeError as error:
-        got = f"other bytes ({error})"
-        raise opening.refuse(
-            f"be {opening.encoding or 'UTF-16'} text", got, "Name another with --encoding"
-        ) from None
+    except UnicodeDecodeError as error:
+        at = number + 1 + error.object[: error.start].count(b"\n")
+        do = "Name its encoding, such as --encoding cp1252 for a file from Windows, or convert it with iconv"
+        must = f"be {source.encoding or 'UTF-8'} text"
+        raise source.refuse(must, f"byte 0x{error.object[error.start]:02x} in line {at}", do) from None
+    finally:
+        text.detach()  # its owner closes the stream
 
 
-def read_text(path: Any) -> str:
-    """Return the text of a file, unpacked where it is compressed; anything but UTF-8 is refused."""
-    with opened(path, None, None, LONGEST_LINE) as (table, _):
-        return "".join(table.lines)
+def _json(lines: Iterator[str], source: Source, by_line: bool) -> Opened:
+    """Return the rows of JSON lines, or of one list of objects."""
+    text = io.StringIO()
+    for line in lines:
+        if CELL_BYTES * (text.tell() + len(line)) > source.most:  # a letter may be a cell
+            raise source.too_large("a JSON text of more")
+        text.write(line)
+    try:
+        lined = text.getvalue().splitlines()
+        rows = (
+            [json.loads(line) for line in lined if line.strip()] if by_line else json.loads(text.getvalue())
+        )
+    except (ValueError, RecursionError) as error:
+        must = "be JSON lines, one object per line, or a list of objects"
+        raise source.refuse(must, str(error), "Correct it") from None
+    frame = pd.DataFrame(rows, dtype=object)
+    return Opened(records=_rows(list(map(str, frame.columns)), frame.itertuples(index=False)), named=True)
 
 
-# --- cells ----------------------------------------------------------------------------------------
+def _rows(names: list[str], rows: Iterable[Iterable[Any]]) -> Iterator[Record]:
+    """Yield the header and the rows of typed cells, numbered from 1."""
+    yield 0, names
+    for place, row in enumerate(rows, start=1):
+        yield place, [word_of(cell) for cell in row]
 
 
 def _needed(module: str, what: str) -> Any:
-    """Return a module that an extra brings."""
+    """Import a module of the extra `tables`."""
     try:
         return import_module(module)
     except ImportError:
@@ -236,101 +189,51 @@ def _needed(module: str, what: str) -> Any:
         ) from None
 
 
-def _zipped(stream: Any, opening: Opening) -> Opened:
-    """Return the one file of an archive, or the sheet of a workbook, which is an archive too."""
-    try:
-        archive = zipfile.ZipFile(stream)
-        members = [
-            info
-            for info in archive.infolist()
-            if not info.is_dir() and not info.filename.startswith("__MACOSX")
-        ]
-    except zipfile.BadZipFile as error:
-        raise opening.refuse(
-            "be a whole zip or Excel file", str(error), "Copy or download it again"
-        ) from None
-    names = {info.filename for info in members}
+def _zipped(stream: Any, source: Source) -> Opened:
+    """Return the sheet of a workbook, or the one file of an archive."""
+    archive = zipfile.ZipFile(stream)
+    members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX")]
+    names = {member.filename for member in members}
     if "xl/workbook.xml" in names:
-        if (size := sum(info.file_size for info in members)) > opening.most:
-            raise opening.too_large(f"a workbook of {size / 1e9:.3g} GB")
-        return _excel(stream, opening)
-    if "header.json" in names:
-        raise opening.refuse(
-            "be a table", "a model that nerm has saved", "Name the table; predict takes both"
-        )
-    if "mimetype" in names or "[Content_Types].xml" in names or "xl/workbook.bin" in names:
-        raise opening.refuse("be a table", "a document of an office program", "Save it as .xlsx or as CSV")
+        size = sum(member.file_size for member in members)
+        if size > source.most:
+            raise source.too_large(f"a workbook of {size / 1e9:.3g} GB")
+        return _excel(stream, source)
     if len(members) != 1:
-        got = f"{len(members)}: {', '.join(sorted(names)[:3])}" + (", …" if len(members) > 3 else "")
-        raise opening.refuse("be an archive of one file", got, "Unpack it and name the table")
-    try:
-        inner = archive.open(members[0])
-    except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise opening.refuse(
-            "be a zip file that can be unpacked", str(error), "Unpack it and name the table"
-        ) from None
-    return _recognised(_Unpacked(inner, "zip", opening), opening, seekable=False)
+        got = f"{len(members)}: {', '.join(sorted(names)[:3])}"
+        raise source.refuse("be an Excel file or an archive of one file", got, "Unpack it and name the table")
+    return _recognized(archive.open(members[0]), source, seekable=False)
 
 
-def _excel(stream: Any, opening: Opening) -> Opened:
-    """Return a sheet: the named one, or the first."""
-    openpyxl = _needed("openpyxl", "Excel files")
-    try:
-        book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-    except Exception as error:  # a damaged workbook can make its reader raise anything
-        raise opening.refuse(
-            "be a whole Excel file", f"{type(error).__name__} ({error})", "Save it again"
-        ) from None
+def _excel(stream: Any, source: Source) -> Opened:
+    """Return a sheet, by default the first; empty rows, and empty cells at the end of a row, are left out."""
+    book = _needed("openpyxl", "Excel files").load_workbook(stream, read_only=True, data_only=True)
     sheets = book.sheetnames
-    if opening.sheet is not None and opening.sheet not in sheets:
-        known = ", ".join(map(repr, sheets))
-        raise InvalidInputError(f"--sheet must be one of {known}", repr(opening.sheet), "Name one of these")
-    sheet = book[opening.sheet or sheets[0]]
+    if source.sheet is not None and source.sheet not in sheets:
+        must = f"--sheet must be one of {', '.join(map(repr, sheets))}"
+        raise InvalidInputError(must, repr(source.sheet), "Name one of these")
+    sheet = book[source.sheet or sheets[0]]
     sheet.reset_dimensions()  # programs write wrong ones
     notes = (f"the sheet {sheets[0]!r} was read, the first of {len(sheets)}; --sheet takes another",)
-    return Opened(rows=_excel_rows(sheet), notes=notes if len(sheets) > 1 and opening.sheet is None else ())
+
+    def records() -> Iterator[Record]:
+        for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+            words = [word_of(cell) for cell in cells]
+            while words and not words[-1]:
+                words.pop()
+            if words:
+                yield number, words
+
+    return Opened(records=records(), notes=notes if len(sheets) > 1 and source.sheet is None else ())
 
 
-def _excel_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not empty, without empty cells at their ends."""
-    for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
-        words = [word_of(cell) for cell in cells]
-        while words and not words[-1]:
-            words.pop()
-        if words:
-            yield number, words
-
-
-def _parquet(stream: Any, opening: Opening) -> Opened:
-    parquet = _needed("pyarrow.parquet", "Parquet files")
-    return _batches(
-        lambda: parquet.ParquetFile(stream), lambda file: file.iter_batches(10_000), opening, "Parquet"
-    )
-
-
-def _feather(stream: Any, opening: Opening) -> Opened:
-    feather = _needed("pyarrow.feather", "Feather files")
-    return _batches(
-        lambda: feather.read_table(stream), lambda table: table.to_batches(10_000), opening, "Feather"
-    )
-
-
-def _batches(open_file: Callable[[], Any], read: Callable[[Any], Any], opening: Opening, what: str) -> Opened:
-    """Return the rows of a file of columns."""
-
-    def numbered() -> Iterator[tuple[int, list[str]]]:
-        try:
-            file = open_file()
-            schema = getattr(file, "schema_arrow", None) or file.schema
-            yield 0, list(schema.names)
-            rows = chain.from_iterable(
-                zip(*(c.to_pylist() for c in batch.columns), strict=True) for batch in read(file)
-            )
-            for place, cells in enumerate(rows, start=1):
-                yield place, [word_of(cell) for cell in cells]
-        except Exception as error:  # a damaged file can make its reader raise anything
-            raise opening.refuse(
-                f"be a whole {what} file", str(error)[:80], "Copy or write it again"
-            ) from None
-
-    return Opened(rows=numbered(), named=True)
+def _columnar(stream: Any, parquet: bool) -> Opened:
+    """Return the rows of a Parquet or Feather file."""
+    if parquet:
+        file = _needed("pyarrow.parquet", "Parquet files").ParquetFile(stream)
+        names, batches = file.schema_arrow.names, file.iter_batches()
+    else:
+        table = _needed("pyarrow.feather", "Feather files").read_table(stream)
+        names, batches = table.schema.names, table.to_batches()
+    rows = chain.from_iterable(zip(*(c.to_pylist() for c in b.columns), strict=True) for b in batches)
+    return Opened(records=_rows(list(names), rows), named=True)

@@ -16,10 +16,9 @@ import scipy.sparse as sp
 
 from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
-from nerm.tables.dates import ORDERS, days_in, parts_of
-from nerm.tables.kinds import NUMBERS, WORDS, kind_of
-from nerm.tables.opening import quoted
-from nerm.tables.reading import MISSING, TextTable, missing_in
+from nerm.tables.reading import TextTable
+from nerm.tables.roles import NUMBERS, WORDS, kind_of
+from nerm.tables.values import MISSING, ORDERS, date_parts, days_in, missing_in, quoted
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # nominal columns keep this many values and pool the rest
@@ -118,7 +117,7 @@ class Dates:
     def learn(cls, name: str, words: Array, order: str, indicator: bool) -> Self:
         """Return the coding of a column with these known words."""
         found = []
-        for part, numbers in parts_of(days_in(words, order)).items():
+        for part, numbers in date_parts(days_in(words, order)).items():
             if numbers.std() > 0 or part == "days":
                 found.append((part, *centre_and_scale(numbers), float(np.median(numbers))))
         return cls(name, order, tuple(found), indicator)
@@ -136,7 +135,7 @@ class Dates:
         best = max((self.order, *ORDERS), key=lambda order: int((~np.isnan(days_in(words, order))).sum()))
         days = days_in(words, best)
         _check_read(np.where(unknown, 0.0, days), self.name, table, "dates")
-        numbers = parts_of(days)
+        numbers = date_parts(days)
         coded = [
             (np.where(unknown, median, numbers[p]) - mean) / scale for p, mean, scale, median in self.parts
         ]
@@ -359,32 +358,3 @@ def learn_recipe(
             f"{features} features for {len(table)} rows, by which a model can learn them by heart: {more}"
         )
     return recipe, tuple(notes)
-
-
-def nominal_columns(
-    table: TextTable, inputs: Sequence[str], *, nominal: Sequence[str] = (), missing: Sequence[str] = MISSING
-) -> tuple[str, ...]:
-    r"""Return which columns hold words: the given ones, and those that the whole table shows to be so.
-
-    Ask this once of all rows, and give the answer to `learn_recipe`: then no part of a split takes a column
-    for something else than another part does.
-
-    Parameters
-    ----------
-    table, inputs, nominal, missing
-        As for `learn_recipe`.
-
-    Examples
-    --------
-    >>> from nerm.tables import parse_table
-    >>> table = parse_table("age,area,job\n20,1011,a\n30,1012,b\n", "people.csv")
-    >>> nominal_columns(table, table.names, nominal=["area"])
-    ('area', 'job')
-    """
-    for name in nominal:
-        table[name]  # a name that is not there must be refused
-    return tuple(
-        name
-        for name in inputs
-        if name in nominal or kind_of(name, table, missing_in(table[name], missing)) not in (NUMBERS, *ORDERS)
-    )

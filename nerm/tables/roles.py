@@ -1,21 +1,37 @@
-"""What the columns mean: a target of two values, a viewpoint of two groups, the rest are inputs."""
+"""Give columns their roles, target, viewpoint and inputs, and find out what the inputs hold.
 
-from collections.abc import Iterable, Mapping, Sequence
+An identifier (another value in nearly every row) cannot help on new rows and is left out. A column that alone
+tells the target or the viewpoint of nearly every row is pointed out: it may be the answer in other words.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from nerm.errors import InvalidInputError
-from nerm.intervals import FEW
 from nerm.splitting import assign_folds, hold_out
-from nerm.tables.labels import positive_of
-from nerm.tables.numbers import numbers_in
-from nerm.tables.opening import quoted
-from nerm.tables.reading import MISSING, TextTable, missing_in
+from nerm.tables.reading import TextTable
+from nerm.tables.values import (
+    MISSING,
+    ORDERS,
+    date_orders,
+    days_in,
+    listed,
+    missing_in,
+    numbers_in,
+    positive_of,
+    quoted,
+)
 from nerm.typing import Array, Bools, Floats, Ints
 
-MOST_GROUPS = 12  # in one viewpoint
+MOST_SHOWN = 12  # groups of one viewpoint, and entries of lists
+FEW_ROWS = 30  # below which a rate is marked as uncertain
+NUMBERS, WORDS, UNCLEAR = "numbers", "words", "dates of unclear order"
+IDENTIFIER_SHARE = 0.95  # of distinct values, from which on integers are identifiers
+LEAK_ERRORS = 0.05  # of the smaller class, up to which a column repeats the target or the viewpoint
 
 
 @dataclass(frozen=True)
@@ -159,58 +175,44 @@ def make_task(
     """
     views = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
     if target in views:
-        got = f"{target!r} for both"
-        raise InvalidInputError(
-            "target and viewpoint must be two columns", got, "Name another column as viewpoint"
-        )
+        do = "Name another column as viewpoint"
+        raise InvalidInputError("target and viewpoint must be two columns", f"{target!r} for both", do)
+    for name in leave_out:
+        table[name]  # a name that is not there must be refused
     notes = list(table.notes)
     if table.skipped:
         notes.append(f"{table.skipped} rows with a wrong number of fields were left out")
     for name in (target, *views):
         unknown = missing_in(table[name], missing)
         if unknown.all():
-            raise InvalidInputError(
-                f"column {name!r} must hold values", "missing values only", "Use another column"
-            )
+            must = f"column {name!r} must hold values"
+            raise InvalidInputError(must, "missing values only", "Use another column")
         if unknown.any():
             notes.append(f"{int(unknown.sum())} rows without a value of {name!r} were left out")
             table = table.rows(~unknown)
-    aim = role_of(table, target, positive, "target", "--positive")
-    if positive is None and positive_of(aim.positive, aim.negative) is None:
-        notes.append(
-            f"{aim.group(1)} counts as positive, the last in order; --positive takes {aim.negative!r} instead"
-        )
+    role = _role(target, set(table[target].astype(str).tolist()), positive, "target", "--positive")
+    if positive is None and positive_of(role.positive, role.negative) is None:
+        takes = f"--positive takes {role.negative!r} instead"
+        notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
     view, groups, terms = _compared(table, views, favoured, intersect)
-    y, v = aim.signs(table[target]), next(iter(terms.values()))
-    if any((y == sides).all() or (y == -sides).all() for sides in terms.values()):
+    y, v = role.signs(table[target]), next(iter(terms.values()))
+    if any(abs((y * sides).mean()) == 1 for sides in terms.values()):
         must = "the target must not be the viewpoint in other words"
         do = "Nothing can be learned that is neutral to it: use another viewpoint or target"
         raise InvalidInputError(must, f"{target!r} and {view.column!r} with the same two groups of rows", do)
-    for name in leave_out:
-        table[name]  # a name that is not there must be refused
     out = {target, *leave_out} | (set() if keep_viewpoint else set(views))
     inputs = tuple(name for name in table.names if name not in out)
     if not inputs:
-        raise InvalidInputError(
-            "the table must have a column besides target and viewpoint",
-            "no other",
-            "Add the columns to learn from",
-        )
-    notes += _few_notes(aim, y, groups)
-    return TableTask(table, aim, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
-
-
-def _few_notes(aim: Role, y: Floats, groups: Mapping[str, Bools]) -> list[str]:
-    """Say where rows are too few for what is found to be more than chance."""
-    if len(y) < FEW:
-        return [f"there are only {len(y)} rows: what is found may be chance"]
-    counts = {aim.group(side): int((y == side).sum()) for side in (1, -1)}
+        must = "the table must have a column besides target and viewpoint"
+        raise InvalidInputError(must, "no other", "Add the columns to learn from")
+    counts = {role.group(side): int((y == side).sum()) for side in (1, -1)}
     counts |= {name: int(among.sum()) for name, among in groups.items()}
-    return [
-        f"{name} in only {n} rows: what is said of it may be chance"
-        for name, n in counts.items()
-        if 0 < n < FEW
-    ]
+    if len(y) < FEW_ROWS:
+        counts = {}
+        notes.append(f"there are only {len(y)} rows: what is found may be chance")
+    few = {name: n for name, n in counts.items() if 0 < n < FEW_ROWS}
+    notes += [f"{name} in only {n} rows: what is said of it may be chance" for name, n in few.items()]
+    return TableTask(table, role, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
 
 
 def _compared(
@@ -231,8 +233,8 @@ def _compared(
     roles, groups, terms = [], dict[str, Bools](), dict[str, Floats]()
     for name, words in named.items():
         values, counts = np.unique(words, return_counts=True)
-        if len(values) > MOST_GROUPS and favoured is None:
-            must = f"a viewpoint must have at most {MOST_GROUPS} groups"
+        if len(values) > MOST_SHOWN and favoured is None:
+            must = f"a viewpoint must have at most {MOST_SHOWN} groups"
             do = "Use a column with fewer values, or name one with --favoured to set it against the rest"
             raise InvalidInputError(must, f"{len(values)} different values of {name!r}", do)
         if len(values) <= 2 or favoured is not None:
@@ -243,18 +245,15 @@ def _compared(
             largest = str(values[counts.argmax()])
             role = Role(name, largest, "the rest")
             groups |= {f"{name} = {value}": words == value for value in values}
-            several = sorted(values[counts >= FEW].tolist() or [largest], key=lambda value: value != largest)
+            several = sorted(
+                values[counts >= FEW_ROWS].tolist() or [largest], key=lambda value: value != largest
+            )
             terms |= {f"{name} = {value}": np.where(words == value, 1.0, -1.0) for value in several}
         roles.append(role)
     return replace(roles[0], column=column), groups, terms
 
 
-def role_of(table: TextTable, name: str, positive: str | None, role: str, option: str) -> Role:
-    """Return the role of a two-valued column, or of one value against the rest when that value was named."""
-    return _role(name, {str(value) for value in table[name]}, positive, role, option)
-
-
-def _role(name: str, seen: Iterable[str], positive: str | None, role: str, option: str) -> Role:
+def _role(name: str, seen: Collection[str], positive: str | None, role: str, option: str) -> Role:
     values = sorted(seen, key=_order)
     shown = ", ".join(map(quoted, values[:5])) + (", …" if len(values) > 5 else "")
     if len(values) == 1:
@@ -266,7 +265,7 @@ def _role(name: str, seen: Iterable[str], positive: str | None, role: str, optio
         )
     if positive is None and len(values) > 2:
         do = f"Name one of them with {option} to set it against the rest"
-        if len(values) > MOST_GROUPS and not np.isnan(numbers_in(values)).any():
+        if len(values) > MOST_SHOWN and not np.isnan(numbers_in(values)).any():
             do = "Make a column of two values of it, such as whether it is above some number"
         raise InvalidInputError(f"the {role} must have two values", f"{len(values)} in {name!r}: {shown}", do)
     chosen = positive if positive is not None else positive_of(*values[:2]) or values[-1]
@@ -281,7 +280,7 @@ def _order(value: str) -> tuple[bool, float, str]:
 
 
 def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Return (training rows, held-out rows): this share of every combination of target and viewpoint is held out.
+    """Return (training rows, held-out rows): this share of every combination of target and viewpoint.
 
     Parameters
     ----------
@@ -294,13 +293,13 @@ def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
     """
     held = hold_out(task.strata, share, seed)
     train, test = np.flatnonzero(~held), np.flatnonzero(held)
-    _check_both_seen(task, train, "training")
-    _check_both_seen(task, test, "held-out")
+    _check_both_values(task, train, "training")
+    _check_both_values(task, test, "held-out")
     return train, test
 
 
 def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Return (training rows, held-out rows) of each fold; every fold has its share of every combination.
+    """Return (training rows, held-out rows) of each fold, stratified by target and viewpoint.
 
     Parameters
     ----------
@@ -315,16 +314,190 @@ def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
     fold = assign_folds(task.strata, count, seed)
     pairs = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(count)]
     for train, _ in pairs:
-        _check_both_seen(task, train, "training")
+        _check_both_values(task, train, "training")
     return pairs
 
 
-def _check_both_seen(task: TableTask, rows: Ints, name: str) -> None:
-    """Refuse a split in which a class or a group is not seen at all."""
-    seen = [(task.target.column, task.target.positive, task.y)]
-    seen += [(task.viewpoint.column, term, signs) for term, signs in task.terms.items()]
-    for column, value, signs in seen:
+def _check_both_values(task: TableTask, rows: Ints, name: str) -> None:
+    """Refuse a split without one of the classes or groups."""
+    for value, signs in {task.target.group(1): task.y, **task.terms}.items():
         if len(set(signs[rows].tolist())) < 2:
-            must = f"the {name} rows must hold both values of {column!r}"
+            must = f"the {name} rows must hold both values of {value.partition(' = ')[0]!r}"
             got = f"{len(task)} rows, of them {int((signs > 0).sum())} with {value!r}"
             raise InvalidInputError(must, got, "Use more rows, or another share with --test")
+
+
+def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
+    """Return what a column holds: numbers, words, or dates in one of `values.ORDERS`.
+
+    A column of which most values are numbers (or dates), but not all, is refused.
+
+    Parameters
+    ----------
+    name, table
+        The column.
+    unknown
+        Where it is missing, (n,).
+    """
+    known, numbers = table[name][~unknown], table.numbers(name)[~unknown]
+    strange = np.isnan(numbers)
+    what = NUMBERS
+    if not strange.any():
+        return NUMBERS
+    if strange.mean() > 0.5:
+        orders = date_orders(dict.fromkeys(known.tolist()))
+        if not orders:
+            return WORDS
+        strange = np.isnan(days_in(known, orders[0]))
+        what = "dates"
+        if not strange.any():
+            return orders[0] if len(orders) == 1 else UNCLEAR
+        if strange.mean() > 0.5:
+            return WORDS
+    first, count = int(np.flatnonzero(strange)[0]), int(strange.sum())
+    line = int(table.lines[~unknown][first])
+    raise InvalidInputError(
+        f"column {name!r} must hold {what} only, or words",
+        f"{len(known) - count} {what} and {count} other values, first {quoted(known[first])} in line {line}",
+        f"Correct them, declare them missing with --missing {quoted(known[first])}, or take the column as "
+        f"words with --nominal {name!r}",
+    )
+
+
+def survey(
+    task: TableTask,
+    *,
+    nominal: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
+) -> TableTask:
+    r"""Return the task with the kinds of its inputs and without identifiers; notes name these and leaks.
+
+    Parameters
+    ----------
+    task
+        All rows.
+    nominal, numeric
+        Columns to take as words, and as numbers, whatever they look like.
+    missing
+        The words for "missing".
+
+    Examples
+    --------
+    >>> from nerm.tables import make_task, parse_table
+    >>> days = [f"{i % 28 + 1}.{i % 12 + 1}.2023" for i in range(90)]
+    >>> rows = [f"{i},{i % 7},{i % 3 % 2},{i % 2},{days[i]},{'ab'[i % 3 % 2]}" for i in range(90)]
+    >>> task = survey(make_task(parse_table("\n".join(["id,x,y,v,day,copy", *rows]), "t"), "y", "v"))
+    >>> task.inputs, dict(task.kinds)
+    (('x', 'day', 'copy'), {'x': 'numbers', 'day': 'dmy', 'copy': 'words'})
+    >>> print("\n".join(task.notes))
+    'copy' nearly repeats the target 'y': if that is not known when decisions are made, leave it out with
+    --leave-out 'id' left out: another value in nearly every row, so it names rows; --numeric keeps integers,
+    --nominal words 'day' read as dates (day.month.year), coded as year, month and days; --nominal takes them
+    as words
+    """
+    table = task.table
+    kinds: dict[str, str] = {}
+    identifiers = []
+    for name in (*nominal, *numeric):
+        table[name]  # a name that is not there must be refused
+    for name in task.inputs:
+        unknown = missing_in(table[name], missing)
+        kind = WORDS if name in nominal else kind_of(name, table, unknown)
+        if name in numeric and kind != NUMBERS:
+            raise InvalidInputError(
+                f"--numeric {name!r} must hold numbers", kind, "Correct it, or use --nominal"
+            )
+        if name not in (*nominal, *numeric) and _is_identifier(table, name, kind, unknown, task.y):
+            identifiers.append(name)
+        else:
+            kinds[name] = kind
+    unclear = [name for name, kind in kinds.items() if kind == UNCLEAR]
+    inputs = tuple(name for name in kinds if name not in unclear)
+    notes = _leak_notes(task, inputs, kinds, missing)
+    if identifiers:
+        why = "another value in nearly every row, so it names rows; --numeric keeps integers, --nominal words"
+        notes.append(f"{listed(identifiers)} left out: {why}")
+    if unclear:
+        why = "dates whose day and month cannot be told apart; write them as 2024-12-31"
+        notes.append(f"{listed(unclear)} left out: {why}")
+    for order, shown in ORDERS.items():
+        if found := [name for name in inputs if kinds[name] == order]:
+            coded = "coded as year, month and days; --nominal takes them as words"
+            notes.append(f"{listed(found)} read as dates ({shown}), {coded}")
+    if not inputs:
+        must = "the table must have a column to learn from"
+        raise InvalidInputError(must, "; ".join(notes), "Keep one of them, or add others")
+    return replace(
+        task, inputs=inputs, kinds={name: kinds[name] for name in inputs}, notes=(*notes, *task.notes)
+    )
+
+
+def values_of(table: TextTable, name: str, kind: str) -> Floats:
+    """Return the numbers, or the days, of a column, (n,)."""
+    return days_in(table[name], kind) if kind in ORDERS else table.numbers(name)
+
+
+def _is_identifier(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats) -> bool:
+    """Whether words differ in most rows, or integers in nearly all.
+
+    Integers that are ordered with y (a salary) stay, unless they count the rows of a file sorted by y.
+    """
+    known = table[name][~unknown]
+    distinct = len(set(known.tolist()))
+    if len(known) < FEW_ROWS or kind not in (WORDS, NUMBERS):
+        return False
+    if kind == WORDS:
+        return distinct > max(FEW_ROWS, len(known) / 2)
+    numbers = table.numbers(name)[~unknown]
+    if distinct < IDENTIFIER_SHARE * len(known) or not (numbers == np.round(numbers)).all():
+        return False
+    if (np.diff(numbers) == 1).mean() >= IDENTIFIER_SHARE:
+        return True
+    from scipy.stats import mannwhitneyu
+
+    positive = y[~unknown] > 0
+    if positive.all() or not positive.any():
+        return True
+    return bool(mannwhitneyu(numbers[positive], numbers[~positive]).pvalue > 1 / len(known))
+
+
+def _leak_notes(
+    task: TableTask, inputs: Sequence[str], kinds: Mapping[str, str], missing: Sequence[str]
+) -> list[str]:
+    """Return notes on columns that are the target, or the viewpoint, in other words."""
+    advice = {
+        "target": "if that is not known when decisions are made, leave it out with --leave-out",
+        "viewpoint": "the model can follow it through that; --leave-out leaves a column out",
+    }
+    notes = []
+    views = {term.partition(" = ")[0] for term in (task.viewpoint.column, *task.terms)}  # may be inputs too
+    others = [name for name in inputs if name not in views]
+    for role, sides in (("target", [task.y]), ("viewpoint", list(task.terms.values()))):
+        column = getattr(task, role).column
+        leaks = [
+            n for n in others if any(_repeats(task.table, n, kinds[n], missing, signs) for signs in sides)
+        ]
+        if leaks:
+            verb = "repeats" if len(leaks) == 1 else "repeat"
+            notes.append(f"{listed(leaks)} nearly {verb} the {role} {column!r}: {advice[role]}")
+    return notes
+
+
+def _repeats(table: TextTable, name: str, kind: str, missing: Sequence[str], signs: Floats) -> bool:
+    """Whether a column's values, or one threshold on its numbers, tell -1 from +1 in nearly every row."""
+    words, positive = table[name], signs > 0
+    allowed = LEAK_ERRORS * min(positive.sum(), (~positive).sum())
+    codes, values = pd.factorize(words)
+    if len(words) < FEW_ROWS or len(values) < 2 or positive.all() or not positive.any():
+        return False
+    if len(values) <= len(words) / 5:
+        among, ups = np.bincount(codes), np.bincount(codes, weights=positive)
+        return bool(np.minimum(ups, among - ups).sum() <= allowed)
+    known = ~missing_in(words, missing)
+    if kind == WORDS or known.mean() < 0.5:
+        return False
+    above = positive[known][np.argsort(values_of(table, name, kind)[known], kind="stable")]
+    left = np.cumsum(above)  # positive rows below each threshold
+    errors = left + (~above).sum() - (np.arange(len(above)) + 1 - left)
+    return bool(min(errors.min(), (len(above) - errors).min()) <= allowed)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from nerm.errors import InvalidInputError
-from nerm.tables import Recipe, learn_recipe, make_task, parse_table, survey
-from nerm.tables.kinds import _area
+from nerm.tables import Recipe, learn_recipe, make_task, parse_table, survey, table_of
+from nerm.tables.values import days_in, quoted
 from tests.tables.habits import csv_of, frame
 
 
@@ -99,12 +101,6 @@ def test_several_leaks_are_one_note():
     )
 
 
-def test_areas_by_counting_pairs():
-    values, positive = RNG.integers(0, 6, 40).astype(float), RNG.integers(0, 2, 40).astype(bool)
-    pairs = [(a > b) + 0.5 * (a == b) for a in values[positive] for b in values[~positive]]
-    assert _area(values, positive)[0] == pytest.approx(np.mean(pairs))
-
-
 def test_dates_by_hand():
     text = "day\n2024-01-01\n2024-03-01\n\n2025-02-01\n"
     table = parse_table(text.replace("\n", ",1\n").replace("day,1", "day,x"), "t")
@@ -143,6 +139,32 @@ def test_dates_in_a_task():
         surveyed(day=spoiled)
 
 
+FEW_DAYS = [datetime.date(1999, 1, 31), datetime.date(2014, 5, 13), datetime.date(2020, 2, 29)]
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        ("%Y-%m-%d", "ymd"),
+        ("%d.%m.%y", "dmy"),
+        ("%m/%d/%Y %I:%M %p", "mdy"),
+        ("%d %b %Y", "named"),
+        ("%d-%b-%y", "named"),
+        ("%B %d, %Y", "named"),
+        ("%Y-%m", "ym"),
+        ("%m/%Y", "my"),
+    ],
+)
+def test_date_formats(form, kind):
+    words = [datetime.datetime(d.year, d.month, d.day, 14, 5).strftime(form) for d in FEW_DAYS] * 10
+    rows = [f"{word};{i % 7};{i % 3 % 2};{i % 2}" for i, word in enumerate(words)]
+    task = survey(make_task(parse_table("\n".join(["day;x;y;v", *rows]), "t", separator=";"), "y", "v"))
+    assert task.kinds["day"] == kind
+    assert any("'day' read as dates" in note for note in task.notes)
+    expected = [d if "%d" in form else d.replace(day=1) for d in FEW_DAYS]
+    assert days_in(words[:3], kind).tolist() == [(d - datetime.date(1970, 1, 1)).days for d in expected]
+
+
 @pytest.mark.parametrize(
     ("words", "positive", "said"),
     [
@@ -161,3 +183,34 @@ def test_which_value_counts_as_positive_is_said_where_it_is_a_guess(words, posit
     note = f"loan = {positive} counts as positive, the last in order; --positive takes {other!r} instead"
     assert (note in task.notes) == said
     assert make_task(table, "loan", "sex", positive=other).notes == ()
+
+
+def test_a_long_cell_does_not_fill_a_sentence():
+    cell = "x" * 5000
+    assert len(quoted(cell)) == 60
+    with pytest.raises(InvalidInputError) as refused:
+        make_task(parse_table(f"a,y,v\n1,{cell},1\n2,b,2\n3,c,1\n", "t"), "y", "v")
+    assert len(str(refused.value)) < 400
+
+
+def test_many_numbers_are_no_target():
+    text = "a,y,v\n" + "".join(f"{i % 5},{i},{i % 2}\n" for i in range(40))
+    with pytest.raises(InvalidInputError, match="Make a column of two values of it"):
+        make_task(parse_table(text, "t"), "y", "v")
+
+
+def test_few_rows_are_pointed_out():
+    rows = [f"{i % 5},{int(i < 4)},{'c' if i % 50 == 9 else 'ab'[i % 2]}\n" for i in range(200)]
+    task = make_task(parse_table("x,y,v\n" + "".join(rows), "t"), "y", "v")
+    assert [note for note in task.notes if "may be chance" in note] == [
+        "y = 1 in only 4 rows: what is said of it may be chance",
+        "v = c in only 4 rows: what is said of it may be chance",
+    ]
+
+
+def test_more_features_than_the_rows_can_tell():
+    noise = np.random.default_rng(0).normal(size=(150, 120)).round(3)
+    table = table_of(pd.DataFrame(noise).add_prefix("x"))
+    _, notes = learn_recipe(table, table.names)
+    assert notes[-1].startswith("120 features for 150 rows")
+    assert learn_recipe(table, table.names[:70])[1] == ()

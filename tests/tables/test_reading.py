@@ -15,10 +15,8 @@ import pandas as pd
 import pytest
 
 from nerm.errors import InvalidInputError, MissingPackageError
-from nerm.tables import parse_table, read_parts, read_table, reading, table_of
-from nerm.tables.dates import date_orders, days_in
-from nerm.tables.labels import positive_of
-from nerm.tables.numbers import decimal_marks, numbers_in
+from nerm.tables import parse_table, read_parts, read_table, table_of
+from nerm.tables.values import date_orders, days_in, decimal_marks, numbers_in, positive_of
 from tests.tables.habits import HABITS, clean, csv_of, frame
 
 
@@ -83,32 +81,24 @@ def archive(**members):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\xd0\xcf\x11\xe0rest", r"an old Excel file \(\.xls\)\. Save it as \.xlsx"),
-        (b"SQLite format 3\0", r"an SQLite database\. Export the table"),
-        (b"\x89HDF\r\n", "an HDF5 file"),
+        (b"\xd0\xcf\x11\xe0rest", r"an old Excel file \(\.xls\)\. Write the table as CSV"),
+        (b"SQLite format 3\0", r"an SQLite database"),
         (b"\x80\x04\x95", "a pickle"),
         (b"%PDF-1.7", "a PDF document"),
-        (b"<!DOCTYPE html><html>", r"a web page\. Download the table itself"),
-        (b"\x28\xb5\x2f\xfdxx", r"Zstandard archive\. Unpack it with zstd"),
-        (archive(mimetype="application/vnd.oasis.opendocument.spreadsheet"), "office program"),
+        (b"<!DOCTYPE html><html>", r"a web page"),
         (archive(a="1", b="2"), r"archive of one file\. Got 2: a, b"),
-        (archive(**{"header.json": "{}"}), "a model that nerm has saved"),
-        (archive(**{"xl__workbook.xml": "<x/>", "[Content_Types].xml": "<x/>"}), "whole Excel file"),
-        (archive(a="x,y\n1,2\n" * 50)[:60], "whole zip or Excel file"),
-        (b"PAR1 and nothing else", "whole Parquet file"),
-        (b"ARROW1 and nothing else", "whole Feather file"),
-        (gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "whole gzip file"),
-        (bz2.compress(b"a,b\n1,2\n" * 99)[:-12], "whole bzip2 file"),
+        (archive(**{"xl__workbook.xml": "<x/>", "[Content_Types].xml": "<x/>"}), "be a whole file"),
+        (archive(a="x,y\n1,2\n" * 50)[:60], "be a whole file"),
+        (b"PAR1 and nothing else", "be a whole file"),
+        (b"ARROW1 and nothing else", "be a whole file"),
+        (gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "be a whole file"),
+        (bz2.compress(b"a,b\n1,2\n" * 99)[:-12], "be a whole file"),
         (gzip.compress(b"%PDF"), "a PDF document"),
-        (b'{"a": 1}\n{"a": 2', r"JSON lines, one object a line\. Got line 2"),
-        (b'{"a": 1}\n[2]', r"hold objects\. Got list in row 2"),
-        (
-            b'{"a": 1, "b": 1}\n' * 1000 + b'{"c": 1}',
-            r"keys in its first 1000 rows\. Got 'c' first in line 1001",
-        ),
+        (b'{"a": 1}\n{"a": 2', "be JSON lines, one object per line"),
+        (b"[1, 2]", "must"),
         (
             b"a,b\n\x81,2\n",
-            r"UTF-8 text\. Got byte 0x81 in line 2\. Name its encoding, for instance --encoding cp1252",
+            r"UTF-8 text\. Got byte 0x81 in line 2\. Name its encoding, such as --encoding cp1252",
         ),
     ],
     ids=lambda part: (
@@ -183,10 +173,6 @@ def test_standard_input(tmp_path, monkeypatch):
     assert table["sex"].tolist() == frame()["sex"].tolist()
 
 
-def test_line_ends_of_old_machines():
-    assert columns_of(parse_table("a,b\r1,2\r3,4\r", "t")) == {"a": ["1", "3"], "b": ["2", "4"]}
-
-
 def test_lines_of_a_file_with_blank_lines_first(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\n\na,b\n1,2\n")
@@ -196,35 +182,31 @@ def test_lines_of_a_file_with_blank_lines_first(tmp_path):
 # --- limits ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_a_table_that_would_not_fit_is_refused_before_it_fills_the_memory(tmp_path):
     path = tmp_path / "bomb.csv.gz"
-    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 200_000))
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 20_000))
     with pytest.raises(
         InvalidInputError, match=r"must fit into 0\.001 GB of memory\. Got more with row .*--memory"
     ):
         read_table(path, memory=0.001)
-    assert sum(len(part) for part in read_parts(path, memory=0.1)) == 200_000
+    assert sum(len(part) for part in read_parts(path, memory=0.1)) == 20_000
     book = tmp_path / "book.xlsx"
     book.write_bytes(archive(**{"xl__workbook.xml": "x" * 2_000_000}))
     with pytest.raises(InvalidInputError, match=r"Got a workbook of 0\.002 GB"):
         read_table(book, memory=0.001)
 
 
-def test_a_line_without_end(tmp_path, monkeypatch):
-    from nerm.tables import formats
-
-    monkeypatch.setattr(formats, "LONGEST_LINE", 1000)
+def test_line_longer_than_memory_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1" * 2000)
-    with pytest.raises(InvalidInputError, match=r"lines of text\. Got line 2 with 1,000 bytes"):
-        read_table(path)
+    with pytest.raises(
+        InvalidInputError, match=r"fit into 1e-06 GB of memory\. Got line 2 with 1,000 letters"
+    ):
+        read_table(path, memory=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 10_000])
-def test_parts_are_the_table(size, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "PART", 0)
-    monkeypatch.setattr(reading, "LEAST_ROWS", size)
+def test_parts_are_the_table(size, tmp_path):
     path = tmp_path / "t.csv"
     lines = csv_of(frame()).splitlines()
     lines[5], lines[50] = "broken", ""
@@ -232,9 +214,9 @@ def test_parts_are_the_table(size, tmp_path, monkeypatch):
     whole, shares = read_table(path, skip_bad_rows=True), []
     if size == 1:  # a part of bad rows only
         with pytest.raises(InvalidInputError, match="1 of 1 rows"):
-            list(read_parts(path, skip_bad_rows=True))
+            list(read_parts(path, rows=size, skip_bad_rows=True))
         return
-    parts = list(read_parts(path, skip_bad_rows=True, progress=shares.append))
+    parts = list(read_parts(path, rows=size, skip_bad_rows=True, progress=shares.append))
     for name in ("lines", "places"):
         assert (
             np.concatenate([getattr(part, name) for part in parts]).tolist() == getattr(whole, name).tolist()
@@ -245,9 +227,8 @@ def test_parts_are_the_table(size, tmp_path, monkeypatch):
     assert shares[-1] == 1
 
 
-def test_many_columns_are_no_square():
-    """Twice the columns are about twice the work: names are looked up, not searched."""
-    names = [f"x{j}" for j in range(20_000)]
+def test_many_columns():
+    names = [f"x{j}" for j in range(2000)]
     table = parse_table("\n".join([",".join(names), ",".join("1" * len(names))]), "t")
     assert len(table.columns) == len(names)
 
@@ -267,6 +248,10 @@ POINT, COMMA = {"x": "."}, {"x": ","}
         (["1,234,567", "7"], ";", POINT, [1234567, 7]),
         (["1,234", "7"], ";", COMMA, [1.234, 7]),  # open: a semicolon file has decimal commas
         (["1,234", "7"], ",", POINT, [1234, 7]),
+        (["-$1,234.50", "$0.25"], ";", POINT, [-1234.5, 0.25]),
+        (["−1234,5", "2"], ";", COMMA, [-1234.5, 2]),
+        (["A11", "12a"], ";", {}, [np.nan, np.nan]),
+        (["18-25", "26-30"], ";", {}, [np.nan, np.nan]),
         (["12 000", "1 234 567"], ";", COMMA, [12000, 1234567]),
         (["1'234.50", "9"], ",", POINT, [1234.5, 9]),
         (["€ 1.200,00", "-3,5 €"], ";", COMMA, [1200, -3.5]),
@@ -279,7 +264,7 @@ POINT, COMMA = {"x": "."}, {"x": ","}
     ],
 )
 def test_decimal_marks(words, separator, marks, numbers):
-    found = decimal_marks({"x": np.array(words, dtype=object)}, ("",), None, separator)
+    found = decimal_marks({"x": np.array(words, dtype=object)}, None, separator)
     assert found == marks
     np.testing.assert_array_equal(numbers_in(words, found.get("x")), numbers)
 
@@ -303,12 +288,10 @@ def test_a_column_is_read_as_the_others_are():
         parse_table(text, "t", decimal="dot")
 
 
-def test_a_later_part_may_be_the_first_to_show_decimals(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "PART", 0)
-    monkeypatch.setattr(reading, "LEAST_ROWS", 2)
+def test_a_later_part_may_be_the_first_to_show_decimals(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1,5;1\n2,5;2\n3,5;2,5\n4,5;3\n")
-    assert [part.numbers("b").tolist() for part in read_parts(path)] == [[1, 2], [2.5, 3]]
+    assert [part.numbers("b").tolist() for part in read_parts(path, rows=2)] == [[1, 2], [2.5, 3]]
 
 
 def test_files_without_a_header_and_with_decimal_commas():
@@ -335,7 +318,7 @@ def test_files_without_a_header_and_with_decimal_commas():
     ],
 )
 def test_orders_of_dates(words, orders):
-    assert date_orders(words, 0.5) == orders
+    assert date_orders(words) == orders
 
 
 def test_days_are_those_of_the_calendar():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerm.errors import InvalidInputError
-from nerm.tables import Recipe, learn_recipe, load_model, make_task, nominal_columns, parse_table
+from nerm.tables import Recipe, learn_recipe, load_model, make_task, parse_table
 from nerm.tables.roles import folds, split
 from tests.cli.conftest import as_csv, people
 
@@ -82,12 +82,6 @@ def test_reading(text, options, names, rows):
 def test_lines_are_those_of_the_file():
     table = parse_table('note\na,b\n"x\ny",2\n\n3,4\n', "t", skip_lines=1)
     assert table.lines.tolist() == [3, 6]
-
-
-def test_kinds_are_those_of_the_whole_table():
-    table = parse_table("x,z\n" + "\n".join(f"{i},{'a' if i else 1}" for i in range(9)), "t")
-    assert nominal_columns(table, ["x", "z"]) == ("z",)
-    assert nominal_columns(table, ["x", "z"], nominal=["x"]) == ("x", "z")
 
 
 @pytest.fixture
