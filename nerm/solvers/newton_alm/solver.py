@@ -71,7 +71,7 @@ class AugmentedLagrangianSolver(NermSolver):
         return replace(self, patient=False)
 
     def prefers(self, problem: Problem, *, several: bool = False) -> bool:
-        """Whether others would be slower (docs/decisions/0011-wide.md, 0018-kernels.md).
+        """Whether others would be slower (docs/decisions/0011-newton-alm.md, 0011-newton-alm.md).
 
         On linear data that is where the interior point's Newton system would be large beside them; rows that
         are dense and much wider than they are many are left to it, and dense columns far from 0 where it
