@@ -1,8 +1,8 @@
 """Kernels k(x, z): named ones, a user's own callable, or a precomputed Gram matrix.
 
 A kernel is a frozen value that maps two matrices of rows to the matrix of their kernel values. The
-evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike; but for the Gaussian
-one on dense rows (`nerm/gaussian_values.py`).
+evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike, except for the
+Gaussian kernel on dense rows.
 """
 
 from abc import ABC, abstractmethod
@@ -14,13 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
-from nerm.model import gaussian_values
 from nerm.public import public_names
 from nerm.rounding import EPS, unit
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
-CALLED_TILE = 1000  # rows and columns of K that one call of a kernel computes for a product with it
+CALLED_TILE = 1000  # rows and columns of K that one call of a kernel computes for a product
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,18 @@ class Kernel(ABC):
         """Return the (n, m) matrix of k(x_i, z_j)."""
 
     def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
-        """Return this kernel with every data-dependent parameter fixed on the rows X, (n, d), counted by weight."""
+        """Return this kernel with every data-dependent parameter fixed on the weighted rows X, (n, d)."""
         return self
 
     def single(self, X: Any, Z: Any) -> Any:
-        """Return the same matrix in single precision, for those who search; faster where the kernel knows how."""
+        """Return the matrix of k(x_i, z_j) in single precision, for solvers that need no more digits."""
         return self(X, Z).astype(np.float32)
 
     def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        """Return K weights for weights of shape (m, k), a tile of K at a time; half of them where Z *is* X."""
-        found, rows, columns = np.zeros((X.shape[0], weights.shape[1])), X.shape[0], Z.shape[0]
+        """Return K weights for weights of shape (m, k), computed tile by tile; by symmetry where Z *is* X."""
+        rows = X.shape[0]
+        columns = Z.shape[0]
+        found = np.zeros((rows, weights.shape[1]))
         for start in range(0, rows, CALLED_TILE):
             stop = min(start + CALLED_TILE, rows)
             for first in range(start if Z is X else 0, columns, CALLED_TILE):
@@ -72,7 +73,7 @@ class Kernel(ABC):
         return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
 
     def rounding(self, X: Any) -> float:
-        """Return by how much k(x_i, x_j) may be wrong on these rows, relative to sqrt k(x_i, x_i) sqrt k(x_j, x_j)."""
+        """Return a bound on the rounding error of k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) on these rows."""
         return 4 * EPS
 
     def long_gram(self, X: Matrix) -> Any:
@@ -171,30 +172,32 @@ class RBF(_WithGamma):
         """Return the matrix of k(x_i, z_j), from differences of rows where their products would cancel."""
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
-        return gaussian_values.values(X, Z, self.parameters()["gamma"])
+        gamma = self.parameters()["gamma"]
+        values = _gaussian_from_products(X, Z, gamma, np.float64)
+        if values is None:
+            from scipy.spatial.distance import cdist
+
+            values = np.exp(-gamma * cdist(X, Z, "sqeuclidean"))
+        return np.asarray(values)
 
     def single(self, X: Any, Z: Any) -> Any:
-        """Return the matrix in single precision, from single precision where that is exact enough."""
-        found = gaussian_values.single_values(X, Z, self.parameters()["gamma"])
-        return super().single(X, Z) if found is None else found
-
-    def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        """Return K weights, by compiled code where distances may come from products of rows."""
-        found = gaussian_values.product(X, Z, weights, self.parameters()["gamma"])
-        return super().product(X, Z, weights) if found is None else found
+        """Return the matrix in single precision, computed in single precision where that is exact enough."""
+        if sp.issparse(X) or sp.issparse(Z):
+            return super().single(X, Z)
+        values = _gaussian_from_products(X, Z, self.parameters()["gamma"], np.float32)
+        return super().single(X, Z) if values is None else values
 
     def diagonal(self, X: Any) -> Floats:
         """Return ones."""
         return np.ones(X.shape[0])
 
     def rounding(self, X: Any) -> float:
-        """Return that of squared distances from products of rows, or from differences."""
-        gamma = self.parameters()["gamma"]
-        if sp.issparse(X):
-            return gaussian_values.rounding_within(
-                X.shape[1], gamma * float(_row_squares(X).max(initial=0.0))
-            )
-        return gaussian_values.rounding(X, gamma)
+        """Return the error of squared distances from products of rows, or from differences."""
+        rows = X if sp.issparse(X) else X - X.mean(axis=0)
+        largest = self.parameters()["gamma"] * float(_row_squares(rows).max(initial=0.0))
+        if not sp.issparse(X) and not largest <= _largest_exponent(np.float64):
+            largest = 0.0
+        return unit(X.shape[1]) * (2 + 4 * largest)
 
     def long_gram(self, X: Matrix) -> Any:
         """Return exp(-gamma ||x_i - x_j||^2) in long doubles, from differences."""
@@ -271,7 +274,7 @@ class Sigmoid(_WithGamma):
 
 @dataclass(frozen=True)
 class Custom(Kernel):
-    """A user's own function of two matrices of rows, (n, d) and (m, d), that returns the (n, m) kernel values.
+    """A user's own function of two matrices of rows, (n, d) and (m, d), with the (n, m) kernel values.
 
     Made of any callable given as a kernel; its Gram matrix is checked to be symmetric and positive
     semidefinite.
@@ -303,7 +306,7 @@ class Custom(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The data *are* the kernel: X is the (n, n) Gram matrix, new points come as the (m, n) values k(x_new, x_i).
+    """A given Gram matrix: X is (n, n), and new points come as the (m, n) values k(x_new, x_i).
 
     Examples
     --------
@@ -373,7 +376,7 @@ def resolve(kernel: Any) -> Kernel:
 
 
 def check_gram(gram: Any, *, psd: bool = False) -> Floats:
-    """Return an (n, n) Gram matrix that is square, finite and symmetric, and on request positive semidefinite.
+    """Check that a Gram matrix is square, finite and symmetric, and on request positive semidefinite.
 
     Rounding is forgiven and removed: an asymmetry up to 1e-8 of the largest entry is averaged away, and
     negative eigenvalues down to -1e-8 n of it are set to 0, so that what is solved is convex in fact.
@@ -415,7 +418,7 @@ def _is_psd(K: Floats, scale: float) -> bool:
 
 
 def _projected(K: Floats, scale: float) -> Floats:
-    """Return the nearest positive semidefinite matrix; refuse if it is farther away than rounding explains."""
+    """Return the nearest positive semidefinite matrix; raise if rounding does not explain the distance."""
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * scale * len(K):
         must = "a Gram matrix must be positive semidefinite for the problem to be convex"
@@ -435,6 +438,39 @@ def _variance(X: Matrix, sample_weight: Floats | None) -> float:
         return float(share @ np.mean((X - mean) ** 2, axis=1))
     variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
     return variance if variance > 1e-14 * mean**2 else 0.0  # cancellation, where the data are constant
+
+
+def _gaussian_from_products(X: Floats, Z: Floats, gamma: float, precision: Any) -> Any:
+    """Return exp(-gamma ||x_i - z_j||^2) from one matrix product, or None where that would cancel.
+
+    ::
+
+        -gamma ||x - z||^2 = (2 gamma x, -gamma ||x||^2, 1) . (z, 1, -gamma ||z||^2)
+
+    Rows are centred first, which leaves their distances unchanged.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = Z.mean(axis=0)
+        x = X - centre
+        z = x if X is Z else Z - centre
+        x_squares = gamma * _row_squares(x)
+        z_squares = gamma * _row_squares(z)
+    largest = max(x_squares.max(initial=0.0), z_squares.max(initial=0.0))
+    if not largest <= _largest_exponent(precision):
+        return None
+    left = np.column_stack([2 * gamma * x, -x_squares, np.ones(len(x))]).astype(precision)
+    right = np.column_stack([z, np.ones(len(z)), -z_squares]).astype(precision)
+    values = left @ right.T
+    np.minimum(values, 0.0, out=values)
+    np.exp(values, out=values)
+    if X is Z:
+        np.fill_diagonal(values, 1.0)
+    return values
+
+
+def _largest_exponent(precision: Any) -> float:
+    """Return the bound on gamma ||x||^2 up to which the error of a product of rows is about eps^(5/6)."""
+    return float(np.finfo(precision).eps) ** (-1 / 6)
 
 
 def _row_squares(X: Any) -> Floats:
