@@ -73,7 +73,7 @@ class Kernel(ABC):
         return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
 
     def rounding(self, X: Any) -> float:
-        """Return a bound on the rounding error of k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) on these rows."""
+        """Bound the rounding error of k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) on the rows."""
         return 4 * EPS
 
     def long_gram(self, X: Matrix) -> Any:
