@@ -37,13 +37,12 @@ from nerm.model.constraints import LinearConstraint, Polyhedron
 from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.model.objective import Neutrality, Risk
 from nerm.model.problem import Problem
-from nerm.model.rows import Rows
 from nerm.model.value import ObjectiveValue, TermValue
 from nerm.rounding import LongFloat, rest_of
 from nerm.validation import as_positive
 
 FORMAT = "nerm"
-VERSION = 2  # 1: problems were saved with their rows as given, and not merged
+VERSION = 3  # 2: problems were saved with equal rows merged
 HEADER = "header.json"
 LARGEST, GROWTH = 100_000_000, 20  # bytes that any file may unpack to, and how many times its own size
 HEADER_SHARE = 0.05  # of those: what is read from JSON takes many times its room
@@ -200,7 +199,7 @@ def _member(number: int) -> str:
 @cache
 def _classes() -> dict[str, Mapping[str, Any]]:
     """Return what a file names, kind by kind: built-in atoms and kernels, nerm's own records, and classifiers."""
-    records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers, Rows)
+    records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers)
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
     constraints = (Limit, LinearConstraint, Polyhedron, Promise)
     return {
@@ -332,7 +331,7 @@ class _Reader:
     def _record(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
         fields = self._all(rest["fields"])
         if known[name] is Problem:
-            names = ("objective", "rows", "y", "viewpoints", "sample_weight")
+            names = ("objective", "y", "viewpoints", "sample_weight")
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
         made = known[name](**fields)
         if isinstance(made, Certificate):

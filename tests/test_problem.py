@@ -176,15 +176,16 @@ def test_what_was_validated_stays_what_is_solved(kind):
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 @pytest.mark.parametrize("kind", [np.array, sp.csr_matrix], ids=["dense", "sparse"])
-def test_equal_rows_are_merged_once_and_nothing_shows(kind, kernel):
-    """Values, certificates and solutions on many equal rows are those of the same rows without merging."""
+def test_equal_rows_count_one_by_one(kind, kernel):
+    """Values, models, certificates and solutions are about the given rows, however many are equal."""
     rng = np.random.default_rng(5)
     X = rng.integers(0, 2, size=(120, 3)).astype(float)
     y, v = rng.choice([-1.0, 1.0], size=(2, 120))
     s, u = rng.random((2, 120))
     objective = Risk(Hinge()) + 0.05 * SquaredL2() + 0.7 * Neutrality(nerm.Logistic(), weights=u)
     problem = objective.on(kind(X), y, viewpoint=v, sample_weight=s, kernel=kernel)
-    assert problem.hypothesis.n <= 32 < problem.n
+    assert problem.hypothesis.n == 120
+    assert {x.name(): x.size for x in problem.to_cvxpy().variables()}["scores"] == 120
     coef = rng.normal(size=3 if kernel is None else 120)
     if kernel is None:
         expected = naive_objective(
@@ -197,7 +198,7 @@ def test_equal_rows_are_merged_once_and_nothing_shows(kind, kernel):
     np.testing.assert_allclose(solution.training_scores(), solution.decision_function(kind(X)), atol=1e-9)
     again = problem.certify(solution.coef, solution.intercept, solution.multipliers)
     assert again.gap == pytest.approx(solution.certificate.gap, abs=1e-12)
-    # Multipliers that differ on equal rows are averaged by weight: c stays, the bound does not fall.
+    # Multipliers that differ on equal rows give a bound as well.
     rough = nerm.Multipliers(
         np.clip(solution.multipliers.rows + 0.01 * rng.normal(size=(3, 120)), 1e-3, 0.999),
         solution.multipliers.thetas,

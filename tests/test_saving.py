@@ -205,7 +205,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda h: {**h, "version": 3}, "Got version 3 of the format, and this nerm reads 2."),
+        (lambda h: {**h, "version": 2}, "Got version 2 of the format, and this nerm reads 3."),
         (lambda h: {**h, "format": "other"}, "Got a file without valid nerm content (KeyError)."),
         (lambda h: [], "Got a file without valid nerm content (KeyError)."),
         (

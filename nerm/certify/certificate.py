@@ -33,7 +33,7 @@ from nerm.certify.reach import coefficient_reach
 from nerm.certify.recovery import candidates, with_linear
 from nerm.certify.slack import DualPoint, Slack, doubt
 from nerm.errors import InvalidInputError
-from nerm.model.blocks import forces, given_weights
+from nerm.model.blocks import forces
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.value import ObjectiveValue
 from nerm.typing import Floats
@@ -150,7 +150,6 @@ def certify(
     """Return the certificate of a hypothesis, from multipliers of the given rows or, without any, from its scores."""
     if multipliers is not None:
         _check_shape(problem, multipliers)
-        multipliers = multipliers.merged(problem.rows, given_weights(problem))
     return best_certificate(problem, coef, intercept, multipliers)[1]
 
 
@@ -175,11 +174,11 @@ def best_certificate(
 ) -> tuple[ObjectiveValue, Certificate, Multipliers | None]:
     """Return the objective's value, the certificate, and the feasible multipliers behind its bound.
 
-    Everything speaks of the distinct rows. Given multipliers are taken at their word, except that with a
+    Given multipliers are taken at their word, except that with a
     `tol` they fail to reach, a moderate problem is looked at once more from its scores: a solver can have
     found the hypothesis without its multipliers. If this is to be `early_exit`, the first bound will do.
     """
-    value = problem.value(coef, intercept)
+    value = problem.evaluate(coef, intercept)
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
     start = replace(start, violation=problem.violation(coef, intercept))
     if not problem.is_convex:

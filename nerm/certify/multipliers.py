@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from nerm.model.rows import Rows
 from nerm.typing import Floats
 
 
@@ -95,24 +94,6 @@ class Multipliers:
     def theta(self) -> float | Floats:
         """The weight of C+; one number a term unless there is exactly one."""
         return float(self.thetas[0]) if len(self.thetas) == 1 else self.thetas
-
-    def spread(self, rows: Rows, one_sided: int) -> Multipliers:
-        """Return the multipliers of the given rows from those of the distinct ones."""
-        return replace(self, rows=rows.spread(self.rows), one_sided=one_sided)
-
-    def merged(self, rows: Rows, weights: list[Floats]) -> Multipliers:
-        """Return the multipliers of the distinct rows from those of the given ones with these weights.
-
-        Means by weight leave c as it is, and by Jensen's inequality no bound gets worse.
-        """
-        if not rows.merged:
-            return replace(self, rows=self.rows[:, rows.first])
-        tiny = np.finfo(float).tiny  # rows without weight have a mean too
-        means = [
-            rows.add_up((w + tiny) * row) / rows.add_up(w + tiny)
-            for w, row in zip(weights, self.rows, strict=True)
-        ]
-        return replace(self, rows=np.stack(means))
 
 
 def _single(rows: Floats) -> Floats:

@@ -134,7 +134,7 @@ class Slack:
 
         `||w|| <= ||(Omega°(e_1), ..., Omega°(e_d))|| Omega(w)` for a norm with dual norm Omega°.
         """
-        coef, most = self.coef, float(self.problem.value(self.coef, self.intercept))
+        coef, most = self.coef, float(self.problem.evaluate(self.coef, self.intercept))
         found = [np.sqrt(2 * most / self.mu)] if self.mu > 0 else []
         for weight, atom in parts_of(self.problem.regularizers):
             if isinstance(atom, Norm) and not atom.free(len(coef)).shape[1]:

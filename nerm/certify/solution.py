@@ -28,12 +28,10 @@ WORSE = "what the solver returned was worse than f = 0, which stands in its plac
 class Answer:
     """A solver's word: a hypothesis (or None), multipliers if it has some, and its own claim, which grants nothing.
 
-    It speaks of the distinct rows of a problem: so does `problem.blocks`, and so does `problem.hypothesis`.
-
     Attributes
     ----------
     coef : (problem.hypothesis.size,) array or None
-        w, or for a kernel one coefficient a distinct row.
+        w, or for a kernel one coefficient per row.
     intercept : float
         b.
     multipliers : Multipliers, optional
@@ -203,7 +201,7 @@ class Solution:
     def training_scores(self) -> Floats:
         """Return f at the given rows, (n,)."""
         coef, intercept = self.problem.checked(self.coef, self.intercept)
-        return self.problem.rows.spread(self.problem.hypothesis.scores(coef, intercept))
+        return self.problem.hypothesis.scores(coef, intercept)
 
     def predict(self, X: Any) -> Array:
         """Return the class of new rows, (m,): the larger class iff f(x) > 0."""
@@ -290,7 +288,7 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
         answer = _zero(problem, answer)
     if answer.coef is None or not _is_usable(answer):
         coef, intercept, status = np.zeros(problem.hypothesis.size), 0.0, Status.FAILED
-        value = problem.value(coef, intercept)
+        value = problem.evaluate(coef, intercept)
         certificate = Certificate(value.total, -np.inf)
     else:
         coef, intercept = answer.coef, answer.intercept
@@ -317,7 +315,7 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
         if excess > 1e-9:
             reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
             status, certificate = Status.INFEASIBLE, replace(certificate, dual=np.inf, reason=reason)
-    coef = problem.rows.place(coef) if problem.is_kernel else coef.copy()
+    coef = coef.copy()
     coef.setflags(write=False)  # the certificate is about these numbers
     return Solution(
         problem=problem,
@@ -325,7 +323,7 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
         coef=coef,
         intercept=intercept,
         objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
-        multipliers=None if multipliers is None else multipliers.spread(problem.rows, problem.one_sided),
+        multipliers=None if multipliers is None else replace(multipliers, one_sided=problem.one_sided),
         certificate=certificate,
         stats=replace(
             stats,

@@ -15,7 +15,6 @@ from nerm.model import weights as neutrality_weights
 from nerm.model.algebra import Objective
 from nerm.model.blocks import Block, make_blocks
 from nerm.model.objective import Neutrality, viewpoint_of
-from nerm.model.rows import as_given
 from nerm.model.viewpoint import MOST_VALUES
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Matrix
@@ -212,4 +211,4 @@ class Terms:
             terms.append(t)
         risk = rows.sample_weight * np.where(rows.y > 0, self.class_weight[1], self.class_weight[0])
         objective = replace(self.objective, terms=tuple(terms))
-        return make_blocks(objective, as_given(len(rows.y)), rows.y, rows.viewpoints, risk)
+        return make_blocks(objective, rows.y, rows.viewpoints, risk)

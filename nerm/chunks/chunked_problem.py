@@ -24,7 +24,6 @@ from nerm.model.algebra import Limit, Objective
 from nerm.model.hypothesis import LinearHypothesis
 from nerm.model.objective import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem
-from nerm.model.rows import as_given
 from nerm.model.value import ObjectiveValue, objective_value
 from nerm.neutralize.result import Neutralized
 from nerm.solvers import clock
@@ -320,7 +319,6 @@ def bind_chunks(
     frame = Problem(
         objective=objective,
         hypothesis=LinearHypothesis(np.zeros((0, sample.X.shape[1]))),
-        rows=as_given(0),
         y=none,
         classes=coding.classes,
         viewpoints=dict.fromkeys(coding.groups, none),

@@ -22,7 +22,6 @@ from nerm.chunks.sums import FewRows, KeptRows, NearKinks, joined
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem
-from nerm.model.rows import as_given, distinct_rows
 
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
@@ -65,19 +64,17 @@ def next_state(problem: ChunkedProblem, state: Progress, found: FewRows, tol: fl
 def on_rows(problem: ChunkedProblem, few: KeptRows) -> Problem:
     """Return the problem on some rows with the weights and targets that they have in each block."""
     X = sorted_csr(few.X)
-    rows = distinct_rows(X, few.targets)
+    n = X.shape[0]
     blocks = tuple(
-        Block(atom, rows.add_up(few.weights[j]), few.targets[j][rows.first], term, side)
+        Block(atom, few.weights[j], few.targets[j], term, side)
         for j, (atom, term, side) in enumerate(problem.layout)
     )
-    m = len(rows.first)
     return replace(
         problem.frame,
-        hypothesis=LinearHypothesis(X[rows.first]),
-        rows=as_given(m),
-        y=np.ones(m),
-        viewpoints={name: np.ones(m) for name in problem.frame.viewpoints},
-        sample_weight=np.ones(m),
+        hypothesis=LinearHypothesis(X),
+        y=np.ones(n),
+        viewpoints={name: np.ones(n) for name in problem.frame.viewpoints},
+        sample_weight=np.ones(n),
         blocks=blocks,
     )
 

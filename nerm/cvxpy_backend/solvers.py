@@ -95,7 +95,7 @@ class _CvxpySession(Session):
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
-        size = 0.0 if found is None else abs(float(problem.value(*found).total))
+        size = 0.0 if found is None else abs(float(problem.evaluate(*found).total))
         self.last = _LastSolve(problem, accuracy, size, scale)
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:

@@ -93,7 +93,6 @@ class Design:
             intercept=self.intercept,
             sample_weight=rows.risk_weight,
             divisor=S,
-            apart=rows.codes,
             checked=True,
         )
 

@@ -18,7 +18,6 @@ from nerm.model.blocks import make_blocks
 from nerm.model.constraints import Polyhedron, polyhedron
 from nerm.model.objective import Neutrality, Risk
 from nerm.model.problem import Problem
-from nerm.model.rows import as_given, distinct_rows
 from nerm.typing import Floats
 from nerm.validation import as_labels, as_matrix, as_weights, own
 
@@ -54,40 +53,32 @@ def bind(
     intercept: bool = True,
     sample_weight: Any = None,
     divisor: float | None = None,
-    apart: Any = None,
     checked: bool = False,
 ) -> Problem:
-    """Check everything once, own it, merge equal rows, and return the problem (the work behind `Objective.on`).
+    """Validate everything once, copy it, and return the problem (the work behind `Objective.on`).
 
-    What the estimators ask for beyond that: sums are divided by `divisor` instead of the number of rows; rows
-    are merged by (x, apart, v), where `apart`, an array (n,), tells more classes apart than y, and the
-    distinct rows are put into an order of their own, so that the given order leaves no trace; X and y are
-    `checked`, known to be a finite float matrix, dense or CSR, and a vector of both -1 and +1.
+    The estimators pass a `divisor` of the sums other than the number of rows, and X and y that are known to
+    be a finite float matrix, dense or CSR, and a vector of both -1 and +1 (`checked`).
     """
     _check_terms(objective)
     matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
     n = matrix.shape[0]
     resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
     labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
+    labels = own(labels)
     views = {name: own(v) for name, v in viewpoints_room.resolve(viewpoint, X, n).items()}
     _check_viewpoints(objective, views)
     weight = own(as_weights(sample_weight, n, "sample_weight"))
-    if resolved is not None and resolved.name == "precomputed":
-        rows = as_given(n)
-    else:
-        keys = [labels if apart is None else apart, *views.values()]
-        rows = distinct_rows(matrix, np.stack(keys), canonical=apart is not None)
     problem = Problem(
         objective=objective,
-        hypothesis=hypotheses.make(matrix, resolved, rows),
-        rows=rows,
-        y=own(labels),
+        hypothesis=hypotheses.make(matrix, resolved),
+        y=labels,
         classes=classes,
         viewpoints=views,
         sample_weight=weight,
         intercept=_flag(intercept),
         divisor=float(n if divisor is None else divisor),
-        blocks=make_blocks(objective, rows, labels, views, weight),
+        blocks=make_blocks(objective, labels, views, weight),
     )
     problem = replace(problem, region=_region(problem, X))
     _check_regularizers(problem)

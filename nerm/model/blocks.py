@@ -20,7 +20,6 @@ import numpy as np
 
 from nerm.atoms.margin import MarginFunction
 from nerm.model.algebra import Limit, Objective
-from nerm.model.rows import Rows, as_given
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ class Block:
     ----------
     atom : MarginFunction
         phi or psi.
-    weights, targets : (m,) arrays
-        s_i and y_i of a risk; u_i and +-v_i of a side of a neutrality term. Weights of equal rows are added
-        up.
+    weights, targets : (n,) arrays
+        s_i and y_i of a risk; u_i and +-v_i of a side of a neutrality term.
     term : int
         The number of its term in `problem.objective.terms`, or among the limits, which are numbered after
         them.
@@ -73,7 +71,7 @@ def weigh(weights: Floats, values: Floats) -> float:
 
 
 def make_blocks(
-    objective: Objective, rows: Rows, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
+    objective: Objective, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
 ) -> tuple[Block, ...]:
     """Return the blocks of an objective on data: the risks, one-sided neutrality terms, then pairs of sides.
 
@@ -82,16 +80,11 @@ def make_blocks(
     terms = [weighted.term for weighted in objective.terms]
     terms += [constraint.term for constraint in objective.constraints if isinstance(constraint, Limit)]
     blocks = [
-        Block(atom, rows.add_up(weights), targets[rows.first], number, side)
+        Block(atom, weights, targets, number, side)
         for number, term in enumerate(terms)
         for atom, weights, targets, side in term.sums(y, viewpoints, sample_weight)
     ]
     return tuple(sorted(blocks, key=lambda block: (block.side != 0, terms[block.term].kind != "risk")))
-
-
-def given_weights(problem: Problem) -> list[Floats]:
-    """Return the weights of each block on the given rows, (n,): what was added up."""
-    return [block.weights for block in make_blocks(problem.objective, as_given(problem.n), *problem.data)]
 
 
 def shares(blocks: Sized, thetas: Floats) -> Floats:
@@ -108,7 +101,7 @@ def scaled_weights(problem: Problem, thetas: Floats) -> list[Floats]:
 
 
 def forces(problem: Problem, rows: Floats, thetas: Floats) -> Floats:
-    """Return c, (m,), the force of every row on its score: the sum of scaled weight * target * multiplier."""
+    """Return c, (n,), the force of every row on its score: the sum of scaled weight * target * multiplier."""
     weights = scaled_weights(problem, thetas)
     return sum(
         (w * block.targets * row for w, block, row in zip(weights, problem.blocks, rows, strict=True)),

@@ -21,7 +21,6 @@ from nerm.model.algebra import Limit, Objective, WeightedTerm
 from nerm.model.blocks import Block, make_blocks
 from nerm.model.constraints import ROUNDING, Polyhedron
 from nerm.model.objective import Neutrality
-from nerm.model.rows import Rows, as_given
 from nerm.model.value import ObjectiveValue, objective_value
 from nerm.rounding import LongFloat
 from nerm.typing import Array, Floats
@@ -34,7 +33,6 @@ class BoundObjective:
 
     objective: Objective
     hypothesis: hypotheses.Hypothesis
-    rows: Rows
     y: Floats
     classes: Array
     viewpoints: Mapping[str, Floats]
@@ -51,8 +49,7 @@ class BoundObjective:
             if isinstance(hypothesis, hypotheses.LinearHypothesis)
             else f"kernel {hypothesis.kernel!r}"
         )
-        size = self.n if self.is_kernel else hypothesis.size
-        return f"<Problem: {self.objective!r} on {self.n} rows, {size} coefficients, {kind}>"
+        return f"<Problem: {self.objective!r} on {self.n} rows, {hypothesis.size} coefficients, {kind}>"
 
     @property
     def n(self) -> int:
@@ -86,7 +83,7 @@ class BoundObjective:
         return tuple(c for c in self.objective.constraints if isinstance(c, Limit))
 
     def limited(self, scores: Floats) -> Floats:
-        """Return C_k of each limit at scores on the distinct rows."""
+        """Return C_k of each limit at the scores."""
         first = len(self.objective.terms)
         values = np.full(len(self.limits), -np.inf)
         for block in self.blocks:
@@ -125,20 +122,31 @@ class BoundObjective:
         """The regularizers with their weights."""
         return tuple((t.weight, t.term) for t in self.objective.terms if isinstance(t.term, Regularizer))
 
-    # What is given and shown speaks of the given rows, what is computed of the distinct ones. The two differ
-    # for the coefficients of a kernel, one a row.
-
     def checked(self, coef: Any, intercept: Any) -> tuple[Floats, float]:
-        """Return a hypothesis that was given, checked, its kernel coefficients added up over equal rows."""
-        w = as_vector(coef, self.n if self.is_kernel else self.hypothesis.size, "coef", "coefficients")
+        """Validate (coef, intercept)."""
+        w = as_vector(coef, self.hypothesis.size, "coef", "coefficients")
         b = intercept if isinstance(intercept, LongFloat) else as_finite(intercept, "intercept")
         if b != 0 and not self.intercept:
             must = "'intercept' must be 0 on a problem without an intercept"
             raise InvalidInputError(must, f"{b:g}", "Bind the data with intercept=True")
-        return (self.rows.add_up(w) if self.is_kernel else w), b
+        return w, b
 
-    def value(self, coef: Floats, intercept: float) -> ObjectiveValue:
-        """Return the objective at a hypothesis on the distinct rows."""
+    def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
+        """Return the objective at (coef, intercept), in total and by term; numpy only.
+
+        Parameters
+        ----------
+        coef : array
+            (d,) the weights w of a linear hypothesis, or (n,) the coefficients c of a kernel one.
+        intercept : float
+            b.
+
+        Returns
+        -------
+        ObjectiveValue
+
+        """
+        coef, intercept = self.checked(coef, intercept)
         if not self.blocks:
             must = "an objective must have rows to be evaluated on"
             got = "a problem whose rows were left behind"
@@ -200,11 +208,8 @@ class BoundObjective:
         return replace(self, objective=self.objective.with_total("regularizer", lam))
 
     def with_labels(self, y: Floats, objective: Objective, sample_weight: Floats) -> Self:
-        """Return a problem with other labels -1/+1 and weights on the same rows; it shares the hypothesis.
-
-        Rows of one distinct row must have one label: they were bound with `apart`, which keeps them so.
-        """
-        blocks = make_blocks(objective, self.rows, y, self.viewpoints, sample_weight)
+        """Return a problem with other labels -1/+1 and weights on the same rows; it shares the hypothesis."""
+        blocks = make_blocks(objective, y, self.viewpoints, sample_weight)
         return replace(self, objective=objective, y=own(y), sample_weight=own(sample_weight), blocks=blocks)
 
     def without_rows(self) -> Self:
@@ -213,7 +218,6 @@ class BoundObjective:
         return replace(
             self,
             hypothesis=replace(self.hypothesis, X=self.hypothesis.X[:0].copy()),
-            rows=as_given(0),
             y=none,
             viewpoints=dict.fromkeys(self.viewpoints, none),
             sample_weight=none,

@@ -1,6 +1,6 @@
 """Linear and kernel hypotheses: how coefficients become scores, and forces on scores become dual vectors.
 
-A problem's hypothesis lives on its distinct rows (`nerm.model.rows`), in memory of its own.
+A problem's hypothesis holds the rows in memory of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.model import kernels
-from nerm.model.rows import Rows
 from nerm.rounding import EPS, LONG_EPS, exact_dot, rest_of, unit
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
@@ -351,13 +350,6 @@ def _check_columns(X: Matrix, expected: int, what: str) -> None:
         raise InvalidInputError(must, f"{X.shape[1]} columns", "Use the same columns in the same order")
 
 
-def own(X: Matrix, rows: Rows) -> Matrix:
-    """Return the distinct rows of X in memory of their own: what was validated stays what is solved."""
-    if rows.merged or (rows.first[1:] < rows.first[:-1]).any():
-        return X[rows.first]
-    return X.copy()
-
-
 def sorted_csr(X: Matrix) -> Matrix:
     """Return a sparse matrix with sorted indices, no duplicates and no explicit zeros; a dense one as it is."""
     if not sp.issparse(X) or (X.has_canonical_format and X.data.all()):
@@ -368,13 +360,13 @@ def sorted_csr(X: Matrix) -> Matrix:
     return X
 
 
-def make(X: Matrix, kernel: kernels.Kernel | None, rows: Rows) -> Hypothesis:
-    """Return the hypothesis on the distinct rows of X: linear for kernel None, else with that kernel."""
+def make(X: Matrix, kernel: kernels.Kernel | None) -> Hypothesis:
+    """Return the hypothesis on the rows of X, in memory of its own: linear for kernel None, else with that kernel."""
     if kernel is None:
-        return LinearHypothesis(own(X, rows))
+        return LinearHypothesis(X.copy())
     if kernel.name == "precomputed":
         return KernelHypothesis(kernel, kernels.check_gram(X.toarray() if sp.issparse(X) else X, psd=True))
-    hypothesis = KernelHypothesis(kernel, own(X, rows))
+    hypothesis = KernelHypothesis(kernel, X.copy())
     if not kernel.always_psd:
         _ = hypothesis.gram  # checks it now, where the user can see which line asked for it
     return hypothesis

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.model.bound_objective import BoundObjective
-from nerm.model.value import ObjectiveValue
 
 if TYPE_CHECKING:
     from nerm.certify.certificate import Certificate
@@ -35,12 +34,9 @@ class Problem(BoundObjective):
     objective : Objective
         The weighted terms.
     hypothesis : LinearHypothesis or KernelHypothesis
-        f on the distinct rows.
-    rows : Rows
-        Which distinct row stands for each given one.
+        f on the rows.
     blocks : tuple of Block
-        The separable part of the objective on the distinct rows, and that of its limits, which count as terms
-        after the others; built once, shared by all weights of the terms.
+        The separable part of the objective, and that of its limits, which count as terms after the others; built once, shared by all weights of the terms.
     y, classes : (n,) and (2,) arrays
         The labels as -1/+1, and the two labels behind them.
     viewpoints : dict of (n,) arrays
@@ -71,23 +67,6 @@ class Problem(BoundObjective):
     True
 
     """
-
-    def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
-        """Return the objective at (coef, intercept), in total and by term; numpy only.
-
-        Parameters
-        ----------
-        coef : array
-            (d,) the weights w of a linear hypothesis, or (n,) the coefficients c of a kernel one.
-        intercept : float
-            b.
-
-        Returns
-        -------
-        ObjectiveValue
-
-        """
-        return self.value(*self.checked(coef, intercept))
 
     # The doors: each imports its room when called, so that nerm imports neither cvxpy nor a solver by itself.
 
@@ -130,14 +109,13 @@ class Problem(BoundObjective):
         """
         from nerm.solvers.convexify import convexified
 
-        zero = np.zeros(self.n if self.is_kernel else self.hypothesis.size)
+        zero = np.zeros(self.hypothesis.size)
         return convexified(self, *self.checked(zero if coef is None else coef, intercept))
 
     def to_cvxpy(self) -> Any:
         """Return the problem as a `cvxpy.Problem`, with the weight of each term as a nonnegative Parameter (DPP).
 
-        The scores are a variable of their own, one a distinct row in the order in which rows were first seen,
-        tied to X w + b by an equality.
+        The scores are a variable of their own, one per row, tied to X w + b by an equality.
         """
         from nerm.cvxpy_backend import build
 

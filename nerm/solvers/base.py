@@ -71,6 +71,7 @@ class Solver(ABC):
     package: str
     rank: ClassVar[int | None] = None  # its place among those that "auto" asks; None: only when it is named
     takes_constraints: ClassVar[bool] = False  # else one limit is met by a search over its weight
+    merges_rows: ClassVar[bool] = False  # whether its sessions are given the distinct rows only
     is_bounded: ClassVar[bool] = (
         False  # its time follows from the size of a problem, whatever is hard about it
     )

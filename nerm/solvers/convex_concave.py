@@ -102,7 +102,7 @@ class _Procedure:
     def _height(self, at: Hypothesis) -> float:
         """Return the objective; infinite where a constraint is missed."""
         missed = self.problem.objective.constraints and self.problem.violation(*at) > 0
-        return np.inf if missed else float(self.problem.value(*at))
+        return np.inf if missed else float(self.problem.evaluate(*at))
 
     def _prolonged(self, found: Hypothesis, before: Hypothesis) -> tuple[Hypothesis, float]:
         """Go on in the direction of a step, twice as far each time, as long as the objective falls."""
@@ -134,7 +134,7 @@ class _Procedure:
         """Return the hypothesis with the true objective, without a bound, and with the trace."""
         problem, last = self.problem, self.steps[-1]
         certified = all(step.status is Status.OPTIMAL for step in self.steps)
-        value = problem.value(*best).with_thetas(last.objective.thetas)
+        value = problem.evaluate(*best).with_thetas(last.objective.thetas)
         status, certificate = last.status, last.certificate
         if not self._is_convex() and (last.status not in NOTHING or len(self.steps) > 1):
             late = Status.TIME_LIMIT if clock.is_up(self.deadline) else Status.INACCURATE
@@ -154,7 +154,7 @@ class _Procedure:
             timed_out=status is Status.TIME_LIMIT,
             **seconds,
         )
-        coef = problem.rows.place(best[0]) if problem.is_kernel else best[0].copy()
+        coef = best[0].copy()
         coef.setflags(write=False)
         return replace(
             last, problem=problem, status=status, coef=coef, intercept=best[1], objective=value,

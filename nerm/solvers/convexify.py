@@ -69,7 +69,7 @@ def differences(problem: Problem) -> list[Block]:
 
 
 def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
-    """Return the convex problem that equals this one at a hypothesis on the distinct rows and is above it elsewhere."""
+    """Return the convex problem that equals this one at a hypothesis and is above it elsewhere."""
     scores = problem.hypothesis.scores(coef, intercept)
     blocks = {block.term: block for block in differences(problem)}
     terms = [
@@ -92,7 +92,7 @@ def _parts(problem: Problem, weighted: WeightedTerm, block: Block, scores: Float
         others = _tangent(parts.subtracted, -margins, block.weights)
         slopes, offsets = slopes - others[0], offsets + others[1]
     constant = weigh(block.weights, offsets) / max(float(block.weights.sum()), np.finfo(float).tiny)
-    yield replace(weighted, term=Tangent(term, term.kind, problem.rows.spread(slopes), constant))
+    yield replace(weighted, term=Tangent(term, term.kind, slopes, constant))
 
 
 def _tangent(G: MarginFunction, margins: Floats, weights: Floats) -> tuple[Floats, Floats]:

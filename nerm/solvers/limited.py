@@ -8,6 +8,7 @@ errors are of second order in the width of the bracket.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from nerm.model.blocks import shares
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, Solver, limit
+from nerm.solvers.linalg.merging import MergedSession
 from nerm.typing import Floats
 
 MOST_SOLVES = 40
@@ -61,9 +63,10 @@ class LimitedSession(Session):
 
 
 def open_session(solver: Solver, problem: Problem) -> Session:
-    """Open a session; one limit is met by a search around a solver that takes no constraints."""
+    """Open a session of a solver: on the distinct rows, or with a search for one limit, where it needs that."""
     by_search = problem.limits and not solver.takes_constraints
-    return LimitedSession(solver, problem) if by_search else solver.open(problem)
+    opened = partial(LimitedSession, solver) if by_search else solver.open
+    return MergedSession(opened, problem) if solver.merges_rows else opened(problem)
 
 
 class _NothingFoundError(Exception):
@@ -129,7 +132,7 @@ class _Search:
     def _point(self, eta: float, coef: Floats, intercept: float, multipliers: Multipliers) -> Solved:
         multipliers = replace(multipliers, limits=np.array([eta]))
         scores = self.problem.hypothesis.scores(coef, intercept)
-        value = float(self.problem.value(coef, intercept))
+        value = float(self.problem.evaluate(coef, intercept))
         limited = float(self.problem.limited(scores)[0])
         bound = dual_point(self.problem, multipliers).bound
         return Solved(eta, coef, intercept, scores, value, limited, multipliers, bound)

@@ -28,6 +28,7 @@ class LowRank(NermSolver):
     name: str = "low-rank"
     keeps_time = True
     rank: ClassVar[int | None] = 4
+    merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
         """One phrase: what a problem must be like."""

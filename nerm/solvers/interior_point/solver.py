@@ -38,6 +38,7 @@ class InteriorPoint(NermSolver):
     keeps_time = True
     is_bounded: ClassVar[bool] = True
     rank: ClassVar[int | None] = 1
+    merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
         """One phrase: what a problem must be like."""

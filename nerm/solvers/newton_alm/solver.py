@@ -53,6 +53,7 @@ class AugmentedLagrangianSolver(NermSolver):
     patient: bool = True
     keeps_time = True
     rank: ClassVar[int | None] = 5
+    merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
         """One phrase: what a problem must be like."""

@@ -12,7 +12,7 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer, Solution
 from nerm.errors import InvalidInputError
-from nerm.model.blocks import forces, given_weights
+from nerm.model.blocks import forces
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import NermSolver, Session, check_options
@@ -33,6 +33,7 @@ class SMO(NermSolver):
     name: str = "smo"
     keeps_time = True
     rank: ClassVar[int | None] = 3
+    merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
         """One phrase: what a problem must be like."""
@@ -131,14 +132,14 @@ class SMOSession(Session):
 
 
 def _where_it_ended(solution: Solution, problem: Problem) -> tuple[Multipliers, Floats] | None:
-    """Return the multipliers and scores of an earlier solution on the distinct rows; None where it has other terms."""
+    """Return the multipliers and scores of an earlier solution; None where it has other terms."""
     if solution.problem.n != problem.n:
         must = f"'warm_start' must belong to the same {problem.n} rows"
         raise InvalidInputError(must, f"a result on {solution.problem.n} rows", "Start cold instead")
     found = solution.multipliers
     if found is None or found.rows.shape[0] != len(problem.blocks):
         return None
-    return found.merged(problem.rows, given_weights(problem)), solution.training_scores()[problem.rows.first]
+    return found, solution.training_scores()
 
 
 SOLVERS = (SMO(),)

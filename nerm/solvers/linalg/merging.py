@@ -1,0 +1,231 @@
+"""Merge equal rows for a solver, and spread its answer over the given rows.
+
+Rows that agree in x and in the targets of all blocks differ by their weights only. A sum over all rows is a
+sum over the distinct rows with added weights, so a solver can work on the smaller problem. The certificate
+does not depend on this module: it is computed on the given rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from nerm.certify.multipliers import Multipliers
+from nerm.certify.solution import Answer, Solution
+from nerm.model.blocks import Block
+from nerm.model.hypothesis import Hypothesis, KernelHypothesis, LinearHypothesis
+from nerm.model.problem import Problem
+from nerm.solvers import clock
+from nerm.solvers.base import Session, Solver, limit
+from nerm.typing import Floats, Ints, Matrix
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """The distinct rows of a problem, ordered by their content.
+
+    Attributes
+    ----------
+    first : (m,) array
+        The first given row equal to each distinct row.
+    index : (n,) array
+        The number of the distinct row that each given row is equal to.
+    hypothesis : LinearHypothesis or KernelHypothesis
+        f on the distinct rows.
+
+    """
+
+    first: Ints
+    index: Ints
+    hypothesis: Hypothesis
+
+    def add_up(self, weights: Floats) -> Floats:
+        """Return the total weight of each distinct row, (m,)."""
+        return np.bincount(self.index, weights, len(self.first))
+
+    def fits(self, blocks: Sequence[Block]) -> bool:
+        """Tell whether equal rows have equal targets in all blocks."""
+        return all(np.array_equal(b.targets[self.first][self.index], b.targets) for b in blocks)
+
+    def block(self, block: Block) -> Block:
+        """Return a block on the distinct rows."""
+        return replace(block, weights=self.add_up(block.weights), targets=block.targets[self.first])
+
+    def coef(self, coef: Floats) -> Floats:
+        """Return the coefficients on the given rows: those of a kernel stand at the first of equal rows."""
+        if isinstance(self.hypothesis, LinearHypothesis):
+            return coef
+        placed = np.zeros(len(self.index))
+        placed[self.first] = coef
+        return placed
+
+    def answer(self, answer: Answer) -> Answer:
+        """Return a solver's answer on the given rows."""
+        coef = None if answer.coef is None else self.coef(answer.coef)
+        inside = None if answer.inside is None else (self.coef(answer.inside[0]), answer.inside[1])
+        m = answer.multipliers
+        m = None if m is None else replace(m, rows=m.rows.take(self.index, axis=1))
+        return replace(answer, coef=coef, inside=inside, multipliers=m)
+
+    def multipliers(self, multipliers: Multipliers, blocks: Sequence[Block]) -> Multipliers:
+        """Return the mean multipliers of equal rows, by weight; by Jensen's inequality no bound gets worse."""
+        tiny = np.finfo(float).tiny  # rows of weight 0 have a mean too
+        weights = [block.weights + tiny for block in blocks]
+        means = [
+            self.add_up(w * row) / self.add_up(w) for w, row in zip(weights, multipliers.rows, strict=True)
+        ]
+        return replace(multipliers, rows=np.stack(means))
+
+
+class MergedSession(Session):
+    """A session of a solver that is given the distinct rows only.
+
+    >>> import nerm
+    >>> solver = nerm.solvers.known()["interior-point"]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()
+    >>> problem = objective.on([[0.0], [1.0], [1.0]], [-1, 1, 1])
+    >>> session = MergedSession(solver.open, problem)
+    >>> session.answer(problem, 1e-8, {}).multipliers.rows.shape
+    (1, 3)
+    """
+
+    def __init__(self, open_session: Any, problem: Problem) -> None:
+        self._given: Problem | None = None
+        self._blocks: tuple[tuple[Block, ...], tuple[Block, ...]] = ((), ())
+        self._rows = distinct_rows(problem)
+        self._session: Session = open_session(self._merged(problem))
+
+    def renewed(self, problem: Problem) -> bool:
+        """Take a problem with other terms on the same rows, if equal rows are still equal."""
+        rows = distinct_rows(problem)
+        return rows is self._rows and self._session.renewed(self._merged(problem))
+
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+    ) -> Answer:
+        """Solve on the distinct rows."""
+        found = self._session.answer(
+            self._merged(problem), accuracy, self._options(problem, options), **limit(until)
+        )
+        return found if self._rows is None else self._rows.answer(found)
+
+    def answers(
+        self,
+        problems: Sequence[Problem],
+        accuracy: float,
+        options: dict[str, Any],
+        until: float = clock.NEVER,
+    ) -> Iterator[Answer]:
+        """Solve problems along a path on the distinct rows."""
+        merged = [self._merged(problem) for problem in problems]
+        options = self._options(problems[0], options)
+        for found in self._session.answers(merged, accuracy, options, **limit(until)):
+            yield found if self._rows is None else self._rows.answer(found)
+
+    def _merged(self, problem: Problem) -> Problem:
+        """Return the problem on the distinct rows; problems along a path share their blocks."""
+        if self._rows is None:
+            return problem
+        if self._given is not problem:
+            self._given, self._last = problem, self._merge(self._rows, problem)
+        return self._last
+
+    def _merge(self, rows: DistinctRows, problem: Problem) -> Problem:
+        if self._blocks[0] is not problem.blocks:
+            self._blocks = problem.blocks, tuple(map(rows.block, problem.blocks))
+        return replace(
+            problem,
+            hypothesis=rows.hypothesis,
+            y=problem.y[rows.first],
+            viewpoints={name: v[rows.first] for name, v in problem.viewpoints.items()},
+            sample_weight=rows.add_up(problem.sample_weight),
+            blocks=self._blocks[1],
+        )
+
+    def _options(self, problem: Problem, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options with solutions of the same terms, from which a solver may start, on the distinct rows."""
+        return {
+            name: self._solution(problem, value) if isinstance(value, Solution) else value
+            for name, value in options.items()
+        }
+
+    def _solution(self, problem: Problem, solution: Solution) -> Solution:
+        rows, found = self._rows, solution.multipliers
+        if rows is None or solution.problem.n != problem.n or found is None:
+            return solution
+        if len(found.rows) != len(problem.blocks):
+            return solution
+        coef = rows.add_up(solution.coef) if problem.is_kernel else solution.coef
+        means = rows.multipliers(found, problem.blocks)
+        return replace(solution, problem=self._merged(problem), coef=coef, multipliers=means)
+
+
+_KNOWN: WeakKeyDictionary[Hypothesis, DistinctRows | None] = WeakKeyDictionary()
+
+
+def distinct_rows(problem: Problem) -> DistinctRows | None:
+    """Return the distinct rows of a problem; None for a kernel whose rows are all distinct.
+
+    They are found once for all problems with the same hypothesis. Where a later problem has other targets,
+    they are divided further.
+    """
+    hypothesis = problem.hypothesis
+    if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
+        return None
+    known = _KNOWN.get(hypothesis)
+    if hypothesis in _KNOWN and (known is None or known.fits(problem.blocks)):
+        return known
+    targets = [block.targets for block in problem.blocks if block.side >= 0]
+    rows = hash_matrix(hypothesis.X) if known is None else _mixed(known.index.astype(np.uint64))
+    _KNOWN[hypothesis] = found = _distinct(hypothesis, hash_vectors(rows, targets))
+    return found
+
+
+def _distinct(hypothesis: Hypothesis, hashes: Words) -> DistinctRows | None:
+    _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
+    if isinstance(hypothesis, LinearHypothesis):
+        return DistinctRows(first, index, LinearHypothesis(hypothesis.X[first]))
+    return DistinctRows(first, index, hypothesis.some(first)) if len(first) < len(index) else None
+
+
+def hash_matrix(X: Matrix) -> Words:
+    """Return 64 bits per row, (n,), equal for equal rows.
+
+    >>> hashes = hash_matrix(np.array([[0.0, 1.0], [1.0, 0.0], [-0.0, 1.0]]))
+    >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
+    (True, False)
+    """
+    n, d = X.shape
+    factors = np.random.default_rng(0).integers(2**64, size=d, dtype=np.uint64) | np.uint64(1)
+    if sp.issparse(X):
+        ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(_bits(X.data)) * factors[X.indices])])
+        return np.asarray(ends[X.indptr[1:]] - ends[X.indptr[:-1]])
+    step = max(1, 100_000 // d)  # what fits into a processor's cache
+    return np.concatenate([_mixed(_bits(X[i : i + step])) @ factors for i in range(0, n, step)])
+
+
+def hash_vectors(hashes: Words, vectors: Sequence[Floats]) -> Words:
+    """Return the hashes of rows with one more entry from each vector."""
+    for vector in vectors:
+        hashes = _mixed(hashes) + _mixed(_bits(vector))
+    return hashes
+
+
+def _bits(values: Floats) -> Words:
+    """Return floats as 64-bit words; -0.0 becomes 0.0 first, so that equal numbers have equal bits."""
+    return np.ascontiguousarray(values + 0.0).view(np.uint64)
+
+
+def _mixed(words: Words) -> Words:
+    """Mix the bits of 64-bit words (the finalizer of splitmix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

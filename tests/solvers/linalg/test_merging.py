@@ -1,0 +1,83 @@
+"""Equal rows: found exactly, against a dictionary of tuples, and merged without a change of the solution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import nerm
+from nerm.solvers.linalg.merging import distinct_rows
+
+SVM = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 0.5 * nerm.Neutrality(nerm.Hinge())
+
+
+def table(seed, n=200, d=4):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-1, 2, size=(n, d)).astype(float)
+    y, v = rng.choice([-1.0, 1.0], size=(2, n))
+    return X, y, v
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("kind", [np.array, sp.csr_matrix], ids=["dense", "sparse"])
+def test_distinct_rows_are_those_of_a_dictionary(kind, kernel):
+    X, y, v = table(1)
+    rows = distinct_rows(SVM.on(kind(X), y, viewpoint=v, kernel=kernel))
+    keys = [(*x, a, b) for x, a, b in zip(X, y, v, strict=True)]
+    seen = {}
+    for i, key in enumerate(keys):
+        seen.setdefault(key, i)
+    assert len(rows.first) == len(seen)
+    assert all(rows.first[rows.index[i]] == seen[key] for i, key in enumerate(keys))
+
+
+def test_negative_zero_is_zero():
+    X = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
+    assert len(distinct_rows(SVM.on(X, [1, 1, -1], viewpoint=[1, 1, -1])).first) == 2
+
+
+def test_order_of_distinct_rows_does_not_depend_on_the_given_order():
+    X, y, v = table(9)
+    order = np.random.default_rng(0).permutation(len(X))
+    one = distinct_rows(SVM.on(X, y, viewpoint=v))
+    two = distinct_rows(SVM.on(X[order], y[order], viewpoint=v[order]))
+    np.testing.assert_array_equal(X[one.first], X[order][two.first])
+    np.testing.assert_array_equal(y[one.first], y[order][two.first])
+
+
+def test_problems_with_other_targets_share_rows_that_stay_equal():
+    X, y, v = table(3)
+    problem = SVM.on(X, y, viewpoint=v)
+    rows = distinct_rows(problem)
+    assert distinct_rows(problem.with_neutrality(3.0)) is rows
+    other = problem.with_labels(np.where(np.arange(200) % 3, y, -y), problem.objective, problem.sample_weight)
+    finer = distinct_rows(other)
+    assert finer.fits(other.blocks)
+    assert finer.fits(problem.blocks)
+    assert distinct_rows(problem) is finer
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "smo", "augmented-lagrangian"])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_solution_on_repeated_rows_agrees_with_a_general_solver(solver, kernel):
+    if kernel and solver == "interior-point":
+        return
+    X, y, v = table(5, n=90, d=3)
+    s = np.random.default_rng(2).random(90)
+    problem = SVM.on(X, y, viewpoint=v, kernel=kernel, sample_weight=s)
+    found, expected = problem.solve(solver, 1e-8), problem.solve("clarabel", 1e-8)
+    assert found.status == "optimal"
+    assert found.objective.total == pytest.approx(expected.objective.total, rel=2e-8)
+    assert found.multipliers.alpha.shape == (90,)
+    for one in problem.path([0.1, 2.0], solver):
+        assert one.status == "optimal"
+
+
+def test_warm_start_on_repeated_rows():
+    X, y, v = table(6, n=90, d=3)
+    problem = SVM.on(X, y, viewpoint=v)
+    cold = problem.solve("smo", 1e-8)
+    warm = problem.solve("smo", 1e-8, warm_start=cold)
+    assert warm.status == "optimal"
+    assert warm.stats.iterations < cold.stats.iterations
