@@ -132,7 +132,7 @@ def descend(
 def _measured(problem: Problem, w: Floats) -> tuple[float, Floats, float]:
     """Return P, in mean form, at w and its best intercept, with both."""
     b = best_intercept(problem, problem.hypothesis.scores(w))[0] if problem.intercept else 0.0
-    return problem.value(w, b).total, w, b
+    return problem.evaluate(w, b).total, w, b
 
 
 def _bound(problem: Problem, form: SumForm, a: Floats, nu: float) -> tuple[float, Floats, float]:

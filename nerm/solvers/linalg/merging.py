@@ -22,7 +22,7 @@ from nerm.model.blocks import Block
 from nerm.model.hypothesis import Hypothesis, KernelHypothesis, LinearHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import clock
-from nerm.solvers.base import Session, Solver, limit
+from nerm.solvers.base import Session, limit
 from nerm.typing import Floats, Ints, Matrix
 
 Words = NDArray[np.uint64]
@@ -49,7 +49,7 @@ class DistinctRows:
 
     def add_up(self, weights: Floats) -> Floats:
         """Return the total weight of each distinct row, (m,)."""
-        return np.bincount(self.index, weights, len(self.first))
+        return np.asarray(np.bincount(self.index, weights, len(self.first)), dtype=float)
 
     def fits(self, blocks: Sequence[Block]) -> bool:
         """Tell whether equal rows have equal targets in all blocks."""
@@ -109,11 +109,11 @@ class MergedSession(Session):
         return rows is self._rows and self._session.renewed(self._merged(problem))
 
     def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], until: float = clock.NEVER
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Solve on the distinct rows."""
         found = self._session.answer(
-            self._merged(problem), accuracy, self._options(problem, options), **limit(until)
+            self._merged(problem), accuracy, self._options(problem, options), **limit(deadline)
         )
         return found if self._rows is None else self._rows.answer(found)
 
@@ -122,12 +122,12 @@ class MergedSession(Session):
         problems: Sequence[Problem],
         accuracy: float,
         options: dict[str, Any],
-        until: float = clock.NEVER,
+        deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
         """Solve problems along a path on the distinct rows."""
         merged = [self._merged(problem) for problem in problems]
         options = self._options(problems[0], options)
-        for found in self._session.answers(merged, accuracy, options, **limit(until)):
+        for found in self._session.answers(merged, accuracy, options, **limit(deadline)):
             yield found if self._rows is None else self._rows.answer(found)
 
     def _merged(self, problem: Problem) -> Problem:
@@ -151,7 +151,7 @@ class MergedSession(Session):
         )
 
     def _options(self, problem: Problem, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options with solutions of the same terms, from which a solver may start, on the distinct rows."""
+        """Return the options, among them solutions to start from, on the distinct rows."""
         return {
             name: self._solution(problem, value) if isinstance(value, Solution) else value
             for name, value in options.items()
