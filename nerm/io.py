@@ -25,7 +25,7 @@ from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certify.certificate import Certificate
 from nerm.certify.multipliers import Multipliers
-from nerm.certify.solution import Solution, Stats, Status
+from nerm.certify.solution import Solution, Stats, Status, recertified
 from nerm.errors import InvalidInputError
 from nerm.estimators import NERMClassifier, NeutralSVC
 from nerm.estimators.limits import Promise
@@ -335,7 +335,7 @@ class _Reader:
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
         made = known[name](**fields)
         if isinstance(made, Certificate):
-            return dataclasses.replace(made, saved=True)
+            return made.as_saved()
         return self._recertified(made) if isinstance(made, Solution) else made
 
     def _own_atom(self, name: str, size: int, number: int) -> Any:
@@ -360,10 +360,10 @@ class _Reader:
             raise another
         if solution.status not in (Status.OPTIMAL, Status.INACCURATE, Status.TIME_LIMIT):
             return solution
-        again = problem.certify(*place, solution.multipliers)
-        if solution.status is Status.OPTIMAL and not again.relative_gap <= 1.01 * solution.tol:
+        again = recertified(solution)
+        if again.status is not solution.status:
             raise another
-        return dataclasses.replace(solution, certificate=again)
+        return again
 
     def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(value) for name, value in fields.items()}

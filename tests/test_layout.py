@@ -65,7 +65,9 @@ def imports(name: str, code: ast.AST) -> Iterator[Import]:
             yield from (Import(name, alias.name.removeprefix("nerm.")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}: a relative import"
-            targets = [f"nerm.{alias.name}" for alias in node.names] if node.module == "nerm" else [node.module]
+            targets = (
+                [f"nerm.{alias.name}" for alias in node.names] if node.module == "nerm" else [node.module]
+            )
             yield from (Import(name, str(target).removeprefix("nerm.")) for target in targets)
 
 
@@ -78,7 +80,9 @@ def packages() -> list[str]:
 
 def goes_back(found: Import, order: list[str]) -> bool:
     """Return whether an import goes to its own package or to an earlier one."""
-    return found.target_package not in order or order.index(found.target_package) <= order.index(found.package)
+    return found.target_package not in order or order.index(found.target_package) <= order.index(
+        found.package
+    )
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +97,9 @@ def test_map_has_every_package_once():
 def test_imports_go_back_on_the_map(found):
     order = packages()
     wrong = [one for one in found if not goes_back(one, order)]
-    assert [f"{one.place}: {one.target}" for one in wrong if DEFERRED.get(one.place) != one.target_package] == []
+    assert [
+        f"{one.place}: {one.target}" for one in wrong if DEFERRED.get(one.place) != one.target_package
+    ] == []
     assert set(DEFERRED.items()) <= {(one.place, one.target_package) for one in wrong}
 
 

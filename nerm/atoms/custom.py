@@ -40,6 +40,7 @@ class CustomMarginFunction(MarginFunction):
     True
     """
 
+    built_in = False
     label: str
     cvxpy_expression: Callable[[Any], Any] = field(repr=False)
     numpy_value: Function | None = field(default=None, repr=False)

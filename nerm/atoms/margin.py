@@ -105,6 +105,11 @@ class MarginFunction(ABC):
     name: ClassVar[str] = ""
 
     @property
+    def built_in(self) -> bool:
+        """Whether it is one of nerm's; the certificate compares any other with its cvxpy expression."""
+        return type(self).__module__.startswith("nerm.atoms.")
+
+    @property
     @abstractmethod
     def facts(self) -> Facts:
         """What is known of this function."""

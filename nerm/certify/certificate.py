@@ -11,27 +11,37 @@ where
     D   = -(1/n) sum_i s_i phi*(-alpha_i)
           -(1/n) sum_ki eta_k u_ki [theta_k psi*(-beta_ki^+) + (1 - theta_k) psi*(-beta_ki^-)] - Omega*(q).
 
-So gap = P - D certifies any hypothesis, whoever computed it. This module is numpy only and knows no solver;
-multipliers that come from one are made feasible first (`nerm.certify.feasibility`), up to rounding, and where
-none come they are found from the scores (`nerm.certify.recovery`); Omega* is found in
-`nerm.certify.conjugates`.
+So gap = P - D certifies any hypothesis, whichever solver computed it. This module uses numpy only and imports
+no solver. Multipliers of a solver are made feasible first (`nerm.certify.feasibility`); without any they are
+found from the scores (`nerm.certify.multipliers`); Omega* is bounded in `nerm.certify.conjugates`, and
+rounding errors in `nerm.certify.rounding`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nerm.atoms.squared_l2 import SquaredL2
-from nerm.certify.attainment import NOT_ATTAINED, attained
-from nerm.certify.conjugates import conjugate_of_sum, conjugate_within, free_directions, parts_of
-from nerm.certify.feasibility import LOST, NO_CENTRE, lost, moved, repaired, separable, towards_centre
+from nerm.certify.conjugates import conjugate_of_sum, parts_of
+from nerm.certify.feasibility import (
+    LOST,
+    NO_CENTRE,
+    NOT_ATTAINED,
+    attained,
+    lost,
+    moved,
+    repaired,
+    separable,
+    towards_centre,
+    unpunished,
+)
 from nerm.certify.multipliers import Multipliers
-from nerm.certify.reach import coefficient_reach
 from nerm.certify.recovery import candidates, with_linear
-from nerm.certify.slack import DualPoint, Slack, doubt
+from nerm.certify.rounding import DualPoint, Slack, custom_atom_error
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import forces
 from nerm.model.hypothesis import KernelHypothesis
@@ -46,10 +56,8 @@ HIDDEN = "rounding may hide {:.1g} of it: centre and scale the columns of X, or 
 FEW_DIGITS = (
     "in doubles this kernel keeps too few digits here: centre and scale the columns of X, or regularise more"
 )
-NOTHING = 1e-8  # of the objective of f = 0: an optimum below that counts as that much
-SECOND_LOOK = (
-    20_000_000  # rows times coefficients up to which unconvincing multipliers are replaced by recovered ones
-)
+NEGLIGIBLE = 1e-8  # of the objective of f = 0: a smaller optimum counts as this
+MOST_ENTRIES = 20_000_000  # of rows times coefficients up to which multipliers are recovered from the scores
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Certificate:
     @property
     def size(self) -> float:
         """What the gap is relative to: `|primal|`, where that is not nothing beside `scale`."""
-        return max(abs(self.primal), NOTHING * self.scale)
+        return max(abs(self.primal), NEGLIGIBLE * self.scale)
 
     @property
     def gap(self) -> float:
@@ -113,11 +121,15 @@ class Certificate:
         if (
             self.violation
             or not np.isfinite(self.gap)
-            or -self.gap > 1e-8 * max(abs(self.primal), abs(self.dual))
+            or -self.gap > NEGLIGIBLE * max(abs(self.primal), abs(self.dual))
         ):
             return np.inf
         claimed = max(self.gap + self.slack, 0.0)
         return float(claimed / self.size) if self.size else 0.0 if claimed <= 0 else np.inf
+
+    def as_saved(self) -> Certificate:
+        """Return the certificate as one that was read from a file."""
+        return replace(self, saved=True)
 
     def times(self, factor: float) -> Certificate:
         """Return the certificate of the objective multiplied by a positive number."""
@@ -163,6 +175,22 @@ def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
         )
 
 
+class Certified(NamedTuple):
+    """The objective's value at a hypothesis, its certificate, and the feasible multipliers behind the bound."""
+
+    value: ObjectiveValue
+    certificate: Certificate
+    multipliers: Multipliers | None
+
+
+def from_bounds(primal: float, dual: float, scale: float, slack: float) -> Certificate:
+    """Return the certificate of a value and a lower bound that were summed over chunks of rows.
+
+    `slack` bounds the rounding errors of both; see `nerm.certify.rounding.rounding_of_sums`.
+    """
+    return Certificate(primal, dual, scale, slack=slack)
+
+
 def best_certificate(
     problem: Problem,
     coef: Floats,
@@ -171,32 +199,21 @@ def best_certificate(
     tol: float | None = None,
     *,
     early_exit: bool = False,
-) -> tuple[ObjectiveValue, Certificate, Multipliers | None]:
-    """Return the objective's value, the certificate, and the feasible multipliers behind its bound.
+) -> Certified:
+    """Return the value, the certificate with the best bound found, and the multipliers behind it.
 
-    Given multipliers are taken at their word, except that with a
-    `tol` they fail to reach, a moderate problem is looked at once more from its scores: a solver can have
-    found the hypothesis without its multipliers. If this is to be `early_exit`, the first bound will do.
+    Without `tol` the given multipliers are used as they are. If they do not reach `tol`, multipliers are
+    also recovered from the scores, on problems of moderate size. With `early_exit` the first finite bound
+    is returned.
     """
     value = problem.evaluate(coef, intercept)
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
     start = replace(start, violation=problem.violation(coef, intercept))
     if not problem.is_convex:
-        return value, replace(start, reason=NOT_CONVEX), None
+        return Certified(value, replace(start, reason=NOT_CONVEX), None)
     best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, early_exit)
-    best = replace(best, slack=best.slack + doubt(problem, (coef, intercept), behind))
-    asked = _moderate(problem) and not problem.objective.constraints and not early_exit
-    if best.relative_gap <= (tol or 0.0):
-        best = replace(best, reason="")
-    elif asked and not attained(problem, unpunished(problem)):
-        best = replace(best, reason=NOT_ATTAINED)
-    elif tol is not None and best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
-        best = replace(best, reason=HIDDEN.format(best.slack))
-    elif tol is not None and isinstance(problem.hypothesis, KernelHypothesis):
-        mu = sum(weight for weight, atom in parts_of(problem.regularizers) if isinstance(atom, SquaredL2))
-        if problem.hypothesis.blur(mu) > tol:
-            best = replace(best, reason="; ".join(filter(None, (best.reason, FEW_DIGITS))))
-    return value, best, behind
+    best = replace(best, slack=best.slack + custom_atom_error(problem, (coef, intercept), behind))
+    return Certified(value, replace(best, reason=_reason(problem, best, tol, early_exit)), behind)
 
 
 def _best_bound(
@@ -207,51 +224,43 @@ def _best_bound(
     tol: float | None,
     early_exit: bool,
 ) -> tuple[Certificate, Multipliers | None]:
-    """Return the certificate with the best bound from given multipliers or from a hypothesis, and what is behind it."""
+    """Return the certificate with the best bound, and the multipliers behind it."""
     wanted = np.inf if tol is None else best.primal - tol * best.size
-    behind, hidden, tried = (
-        None,
-        Slack(problem, *hypothesis),
-        [multipliers] if multipliers is not None else [],
-    )
-    if multipliers is not None:
-        if problem.region is not None:
-            multipliers = with_linear(problem, multipliers, hypothesis[0])
-        point = dual_point(problem, multipliers, wanted)
-        behind = point.multipliers
-        best = replace(best, dual=point.bound, reason=point.reason, slack=hidden.of(point))
-        enough = early_exit and np.isfinite(point.bound)
-        if tol is None or best.relative_gap <= tol or not _moderate(problem) or enough:
-            return best, behind
-    for candidate in candidates(problem, *hypothesis):
+    slack = Slack(problem, *hypothesis)
+    behind: Multipliers | None = None
+    given = [] if multipliers is None else [with_linear(problem, multipliers, hypothesis[0])]
+    recover = multipliers is None or (tol is not None and _is_moderate(problem))
+    for candidate in chain(given, candidates(problem, *hypothesis) if recover else ()):
         point = dual_point(problem, candidate, wanted)
-        slack = hidden.of(point)
-        tried.append(candidate)
-        if point.bound - slack > best.dual - best.slack or not (best.reason or behind):
-            best = replace(best, dual=point.bound, reason=point.reason, slack=slack)
+        hidden = slack.of(point)
+        if behind is None or point.bound - hidden > best.dual - best.slack:
+            best = replace(best, dual=point.bound, reason=point.reason, slack=hidden)
             behind = point.multipliers
-        if early_exit or (tol is not None and best.relative_gap <= tol):
-            return best, behind
-    reach = None if tol is None else coefficient_reach(problem, best.primal)
-    for candidate in tried if reach is not None else ():
-        point = dual_point(problem, candidate, wanted, reach)
-        slack = hidden.of(point)
-        if point.bound - slack > best.dual - best.slack:
-            best, behind = (
-                replace(best, dual=point.bound, reason=point.reason, slack=slack),
-                point.multipliers,
-            )
+        if (early_exit and np.isfinite(best.dual)) or (tol is not None and best.relative_gap <= tol):
+            break
     return best, behind
 
 
-def _moderate(problem: Problem) -> bool:
-    return problem.hypothesis.n * problem.hypothesis.size <= SECOND_LOOK
+def _reason(problem: Problem, best: Certificate, tol: float | None, early_exit: bool) -> str:
+    """Return why there is no bound, or why it may be loose; empty if the certificate reaches the tolerance."""
+    if best.relative_gap <= (tol or 0.0):
+        return ""
+    look = _is_moderate(problem) and not problem.objective.constraints and not early_exit
+    if look and not attained(problem, unpunished(problem)):
+        return NOT_ATTAINED
+    if tol is None:
+        return best.reason
+    if best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
+        return HIDDEN.format(best.slack)
+    if isinstance(problem.hypothesis, KernelHypothesis):
+        mu = sum(weight for weight, atom in parts_of(problem.regularizers) if isinstance(atom, SquaredL2))
+        if problem.hypothesis.blur(mu) > tol:
+            return "; ".join(filter(None, (best.reason, FEW_DIGITS)))
+    return best.reason
 
 
-def unpunished(problem: Problem) -> Floats:
-    """Return a basis, (d, k), of the directions of w that no regularizer punishes; for a kernel none is looked for."""
-    d = problem.hypothesis.size
-    return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
+def _is_moderate(problem: Problem) -> bool:
+    return problem.hypothesis.n * problem.hypothesis.size <= MOST_ENTRIES
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
@@ -272,30 +281,19 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
     return dual_bound(problem.weightless(), shares)
 
 
-def norms_asked_for(problem: Problem, coef: Floats, multipliers: Multipliers | None) -> list[Floats]:
-    """Return the vectors whose norms a judge will take on a problem without constraints: w, and q = sum c x / n."""
-    if multipliers is None:
-        return [coef]
-    feasible, _ = repaired(problem, multipliers, unpunished(problem))
-    return [coef] if feasible is None else [coef, _dual_vector(problem, feasible)]
-
-
 def _dual_vector(problem: Problem, feasible: Multipliers) -> Floats:
     """Return sum c x / n."""
     c = forces(problem, feasible.rows, feasible.thetas)
     return np.asarray(problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor)
 
 
-def dual_point(
-    problem: Problem, multipliers: Multipliers, wanted: float = np.inf, reach: Floats | None = None
-) -> DualPoint:
+def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
     """Return the bound of these multipliers after restoring their feasibility.
 
     Where Omega* is infinite at their q they are drawn towards the centre until it is not; and if that does
     not give the bound that is wanted, shifted until q is where Omega* is finite. A limit C <= t with
     multiplier eta is a term of weight eta, and -eta t; linear constraints A w <= b with multipliers z make
-    Omega*(q - A'z) + b.z of Omega*(q). Where it is known how far coefficients `reach`, on a problem without
-    constraints, Omega* is taken within that.
+    Omega*(q - A'z) + b.z of Omega*(q).
     """
     if problem.limits:
         weights = np.maximum(np.nan_to_num(multipliers.limits, posinf=0.0), 0.0)
@@ -325,8 +323,6 @@ def dual_point(
     q = pulled(feasible)
     if not np.isfinite(q).all():
         return DualPoint(-np.inf, None, "sum c x overflows")
-    if reach is not None:
-        return bound(feasible, conjugate_within(parts, q, reach), z, q, 0.0)._replace(within=reach)
     rest = free @ (free.T @ q)  # what is left of it there is rounding
     q, missed = q - rest, float(np.linalg.norm(rest))
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)

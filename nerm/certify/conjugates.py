@@ -16,13 +16,9 @@ from nerm.typing import Floats
 
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights
 
-STEPS = 500  # of projected gradients on the split among norms
-ENOUGH, NEARLY = (
-    1e-10,
-    1e-6,
-)  # relative errors of a split that are not worth another look, and of one that is good
-LARGEST = 20_000  # coefficients up to which a split is asked of cvxpy
-MOST_FREE = 2_000  # coefficients up to which multipliers are fitted to directions without a regularizer
+SPLIT_STEPS = 1_000  # of projected gradients on the split among norms
+SPLIT_ERROR = 1e-8  # relative; a better split is not worth another program
+MOST_COEFFICIENTS = 4_000  # up to which a split is a program for cvxpy, and directions are a dense matrix
 
 
 class ConjugateValue(NamedTuple):
@@ -64,7 +60,7 @@ def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
 def free_directions(parts: Parts, d: int) -> Floats:
     """Return an orthonormal basis, (d, k), of the directions that none of the parts punishes; axes where possible."""
     if not parts:
-        return np.eye(d) if d <= MOST_FREE else np.zeros((d, 0))
+        return np.eye(d) if d <= MOST_COEFFICIENTS else np.zeros((d, 0))
     common = parts[0][1].free(d)
     for _, atom in parts[1:]:
         if common.shape[1]:
@@ -100,22 +96,6 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
     return _without_square(others, q)
 
 
-def conjugate_within(parts: Parts, q: Floats, reach: Floats) -> float:
-    """Return an upper bound on the largest q.w - Omega(w) among all `|w_j| <= reach_j`.
-
-    Whatever is left of q when parts have taken their shares costs `|rest|.reach`, and the square takes what
-    costs less.
-    """
-    mu = sum(weight for weight, atom in parts if isinstance(atom, SquaredL2))
-    others = [(weight, atom) for weight, atom in parts if not isinstance(atom, SquaredL2)]
-    shares = _split(others, mu, q) if others else []
-    pairs = [_inside(part, share) for part, share in zip(others, shares, strict=True)]
-    rest = q - sum((share for share, _ in pairs), start=np.zeros_like(q))
-    square = np.clip(rest, -mu * reach, mu * reach)
-    squared = float(square @ square) / (2 * mu) if mu > 0 else 0.0
-    return sum((value for _, value in pairs), start=squared) + float(np.abs(rest - square) @ reach)
-
-
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
     """Return a share without what its part does not punish and where its conjugate is finite, and that conjugate."""
     weight, atom = part
@@ -144,7 +124,7 @@ def _with_square(parts: Parts, mu: float, q: Floats) -> float:
 
     shares = _split(parts, mu, q)
     value = bound(shares)
-    if len(parts) > 1 and value - reached(shares) > ENOUGH * value and len(q) <= LARGEST:
+    if len(parts) > 1 and value - reached(shares) > SPLIT_ERROR * value and len(q) <= MOST_COEFFICIENTS:
         from nerm.atoms.small_programs import split
 
         value = min(value, bound(split(parts, q, mu)))
@@ -155,14 +135,14 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
     """Return the conjugate of a sum without a square: shares that add up to t q, and those nearest to q."""
     found = _along(parts, _split(parts, 0.0, q), q)
     settled = len(parts) == 1 or (
-        found.shrink > 1 - ENOUGH and all(isinstance(atom, Norm) for _, atom in parts)
+        found.shrink > 1 - SPLIT_ERROR and all(isinstance(atom, Norm) for _, atom in parts)
     )
-    if settled or len(q) > LARGEST:
+    if settled or len(q) > MOST_COEFFICIENTS:
         return found
     from nerm.atoms.small_programs import split
 
     exact = _along(parts, split(parts, q), q)
-    if exact.shrink > 1 - NEARLY:
+    if exact.shrink > 1 - SPLIT_ERROR:
         return exact
     # q is out of reach of the parts: what is nearest to it comes from a bit of a square, the longest t q from
     # the ball
@@ -230,7 +210,7 @@ def _projected(norms: list[tuple[float, Norm]], q: Floats) -> list[Floats]:
         left = norms[j][1].prox(rest, norms[j][0])
         shares[j], rest = rest - left, left
     ahead, momentum, size = shares, 1.0, float(np.linalg.norm(q))
-    for _ in range(STEPS):
+    for _ in range(SPLIT_STEPS):
         open_part = (q - sum(ahead)) / len(norms)
         pushed = [share + open_part for share in ahead]
         new = [v - norm.prox(v, weight) for v, (weight, norm) in zip(pushed, norms, strict=True)]

@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nerm.certify.conjugates import free_directions, parts_of
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import Block, forces, scaled_weights, shares, weigh
 from nerm.model.hypothesis import LinearHypothesis
+from nerm.rounding import EPS
 from nerm.typing import Bools, Floats
 
 if TYPE_CHECKING:
+    from nerm.atoms.margin import MarginFunction
     from nerm.model.problem import Problem
 
 
-STEPS = 40  # of least squares
-MOST_WORK = 2e10  # rows times squared directions up to which multipliers are fitted to those
-PATIENCE = 3  # steps that may fail to bring the conditions nearer
-MOST_MOVED = 2_000_000  # rows times coefficients up to which multipliers are moved to another sum c x
-ROUNDING = 1e-11  # of a sum, relative to the size of its summands: what counts as 0
-LOST = 1e-15  # of the parts of c_i: what adding them up may lose. Forces of 1e20 that cancel leave nothing of a risk's
+SHIFT_STEPS = 40  # of least squares
+MOST_OPERATIONS = 2e10  # rows times squared directions up to which multipliers are fitted to these
+FAILED_STEPS = 3  # that may fail to bring the conditions nearer
+SMALL_ENTRIES = 2_000_000  # rows times coefficients up to which linear programs and moves are tried
+CANCELLED = 1e-11  # of a sum, relative to the size of its summands: this counts as 0
+LOST = 4 * EPS  # of the parts of c_i: the most that their sum loses by rounding
+NOT_ATTAINED = (
+    "no hypothesis attains the optimum: some direction that no regularizer punishes separates the rows, and along it "
+    "the objective falls for ever"
+)
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
 
 
@@ -40,7 +47,7 @@ def repaired(
     """
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
     inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
-    if problem.hypothesis.n * free.shape[1] ** 2 > MOST_WORK:
+    if problem.hypothesis.n * free.shape[1] ** 2 > MOST_OPERATIONS:
         reason = (
             f"{problem.hypothesis.n} rows and {free.shape[1]} directions without a regularizer are too many"
         )
@@ -59,7 +66,7 @@ def repaired(
 
 def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
     """Return multipliers with sum c x / n moved by this, in their domains and with sum c = 0; None if they cannot."""
-    if problem.is_kernel or not by.any() or len(by) * problem.hypothesis.n > MOST_MOVED:
+    if problem.is_kernel or not by.any() or len(by) * problem.hypothesis.n > SMALL_ENTRIES:
         return None
     conditions = Conditions.of(problem, np.eye(len(by)))
     copy = replace(multipliers, rows=multipliers.rows.copy())
@@ -112,7 +119,7 @@ def _balance(problem: Problem, multipliers: Multipliers) -> bool:
         for row, direction, room in zip(rows, directions, rooms, strict=True):
             row += share * direction * room
     excess, size = _excess(pulls, rows)
-    return abs(excess) <= ROUNDING * size
+    return abs(excess) <= CANCELLED * size
 
 
 def _excess(pulls: list[Floats], rows: Floats) -> tuple[float, float]:
@@ -159,7 +166,7 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
 class Conditions:
     """sum_i c_i F_i = target, F_i = N'x_i: what directions N that no regularizer punishes ask for; sum c = 0 besides.
 
-    A sum counts as its target within ROUNDING of the size of its summands before they cancel. Then the
+    A sum counts as its target within CANCELLED of the size of its summands before they cancel. Then the
     multipliers are feasible without any error for rows x_i that differ from the given ones by that fraction
     of each entry; and what the bound may be wrong by at a hypothesis w is this fraction of sum_ij `|c_i x_ij
     w_j|` / n.
@@ -198,7 +205,7 @@ class Conditions:
         best, least = multipliers.rows.copy(), _worst(missing, size)
         for at_ends in (False, True):
             failed = 0
-            while failed < PATIENCE and least > 1e-15:
+            while failed < FAILED_STEPS and least > 1e-15:
                 self._step(problem.blocks, pulls, multipliers.rows, missing, at_ends)
                 missing, size = self._missing(pulls, multipliers.rows, target)
                 failed = 0 if _worst(missing, size) < 0.9 * least else failed + 1
@@ -206,7 +213,7 @@ class Conditions:
                     best, least = multipliers.rows.copy(), _worst(missing, size)
             multipliers.rows[:] = best
             missing, size = self._missing(pulls, best, target)
-        return np.abs(missing) > ROUNDING * size
+        return np.abs(missing) > CANCELLED * size
 
     def _missing(self, pulls: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
         """Return what the sums lack of their targets, and the sizes of their summands."""
@@ -225,7 +232,7 @@ class Conditions:
         ]
         room = np.maximum(*both) if at_ends else np.minimum(*both)
         for _ in range(
-            STEPS
+            SHIFT_STEPS
         ):  # one that could go less than half of its way stays, and the others do without it
             shift = self._shift(pulls, room, missing)
             stuck = np.where(shift > 0, *both) < 0.5 * np.abs(shift)
@@ -263,7 +270,7 @@ class Conditions:
 
 def _sizes(moments: Floats) -> Floats:
     """Return |c_i|, and of the parts that cancel within a row only what they leave by rounding."""
-    return np.asarray(np.abs(moments.sum(axis=0)) + LOST / ROUNDING * np.abs(moments).sum(axis=0))
+    return np.asarray(np.abs(moments.sum(axis=0)) + LOST / CANCELLED * np.abs(moments).sum(axis=0))
 
 
 def _worst(missing: Floats, size: Floats) -> float:
@@ -285,3 +292,59 @@ def _in_words(free: Floats, failing: Bools) -> str:
         which = f"column {names}" if len(columns) == 1 else f"columns {names}"
         what.append(f"sum c x = 0 in the direction of {which}, which no regularizer punishes")
     return f"the multipliers cannot be brought to {' and '.join(what)}" if what else ""
+
+
+def unpunished(problem: Problem) -> Floats:
+    """Return a basis, (d, k), of the directions of w that no regularizer punishes; for a kernel none is sought."""
+    d = problem.hypothesis.size
+    return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
+
+
+def attained(problem: Problem, free: Floats) -> bool:
+    """Whether nothing is known against a minimiser, by a linear program over the directions (w, b), w in span of free.
+
+    Along a direction no term of the objective may rise in the end: with slopes [low, high] of an atom far
+    away that is target * f >= 0 where high = 0 and low < 0, <= 0 where low = 0, and = 0 where both differ
+    from 0. If on one row an atom that nowhere reaches its infimum (logistic, exponential) still falls, a
+    minimiser could always be improved.
+    """
+    k = free.shape[1] + problem.intercept
+    if k == 0 or k * problem.hypothesis.n > SMALL_ENTRIES:
+        return True
+    F = Conditions.of(problem, free).features if free.shape[1] else np.zeros((problem.hypothesis.n, 0))
+    F = np.asarray(F.toarray() if hasattr(F, "toarray") else F)
+    F = np.column_stack([F, np.ones((len(F), int(problem.intercept)))])
+    F = F / np.maximum(np.abs(F).max(axis=0), np.finfo(float).tiny)
+    rising, level, gain = [], [], np.zeros(k)
+    for factor, block in zip(problem.factors, problem.blocks, strict=True):
+        low, high = block.atom.facts.slopes
+        rows = np.flatnonzero(factor * block.weights * block.targets)
+        margins = block.targets[rows, None] * F[rows]
+        if low < 0 < high or low == high != 0:  # of a straight line only its sum must not move
+            level.append(margins if low < high else (block.weights[rows] @ margins)[None, :])
+        elif low > 0 or high < 0:
+            return True
+        else:
+            rising.append(margins if high == 0 else -margins)
+            gain += _endless(block.atom) * rising[-1].sum(axis=0)
+    return not gain.any() or _largest(gain, rising, level) <= 1e-7
+
+
+def _endless(atom: MarginFunction) -> bool:
+    """Whether the infimum lies at infinity only."""
+    return bool(np.min(atom.value(np.array([-30.0, 30.0]))) > atom.facts.minimum)
+
+
+def _largest(gain: Floats, rising: list[Floats], level: list[Floats]) -> float:
+    """Return the largest gain of a direction in the unit box with all of `rising` at least 0 and all of `level` 0."""
+    from scipy.optimize import linprog
+
+    found = linprog(
+        -gain / len(np.vstack(rising)),
+        A_ub=-np.vstack(rising),
+        b_ub=np.zeros(len(np.vstack(rising))),
+        A_eq=np.vstack(level) if level else None,
+        b_eq=np.zeros(len(np.vstack(level))) if level else None,
+        bounds=(-1.0, 1.0),
+    )
+    return float(-found.fun) if found.status == 0 else 0.0

@@ -1,27 +1,31 @@
-"""What a solver answers, and what becomes of it: a solution, with the status that its certificate grants."""
+"""From a solver's `Answer` to a `Solution`: its status follows from the certificate, never from the solver.
+
+All functions that create a solution, or change its status or certificate, are in this module.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import Certificate, best_certificate, infeasibility
+from nerm.certify.certificate import NEGLIGIBLE, NOT_CONVEX, Certificate, best_certificate, infeasibility
 from nerm.certify.multipliers import Multipliers
-from nerm.certify.restoring import restored
 from nerm.lazily import is_lazy, lazily
 from nerm.model.objective import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.model.value import ObjectiveValue
+from nerm.rounding import EPS
 from nerm.typing import Array, Floats
 
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
 
-WORSE = "what the solver returned was worse than f = 0, which stands in its place"
+WORSE_THAN_ZERO = "the solver's hypothesis was worse than f = 0, which is returned in its place"
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,73 +271,247 @@ class Solution:
         )
 
 
-def _is_usable(answer: Answer) -> bool:
-    return answer.coef is not None and bool(np.isfinite(answer.coef).all() and np.isfinite(answer.intercept))
-
-
-def _zero(problem: Problem, answer: Answer) -> Answer:
-    """Return f = 0 for an answer without anything, with multipliers that pull nowhere: what losses cost at least."""
-    rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
-    multipliers = Multipliers(
-        rows, np.full(len(problem.two_sided), 0.5), limits=np.zeros(len(problem.limits))
-    )
-    return replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=multipliers)
-
-
 def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
-    """Turn an answer into a solution whose status the certificate grants; its times add to those in `stats`."""
+    """Return the solution of an answer, with the status that its certificate proves.
+
+    The times of the answer are added to those in `stats`. A hypothesis that is worse than f = 0 is replaced
+    by f = 0.
+    """
     started = time.perf_counter()
-    multipliers = None
     if answer.timed_out and not _is_usable(answer):
-        answer = _zero(problem, answer)
+        answer = _zero_answer(problem, answer)
+    coef, intercept, multipliers = np.zeros(problem.hypothesis.size), 0.0, None
     if answer.coef is None or not _is_usable(answer):
-        coef, intercept, status = np.zeros(problem.hypothesis.size), 0.0, Status.FAILED
         value = problem.evaluate(coef, intercept)
         certificate = Certificate(value.total, -np.inf)
+        status = Status.FAILED
     else:
         coef, intercept = answer.coef, answer.intercept
         if problem.objective.constraints:
             coef, intercept = restored(problem, coef, intercept, answer.inside)
-        given, early_exit = (
-            answer.multipliers,
-            answer.timed_out,
-        )  # who ran out of time does not want to wait for the judge
-        value, certificate, multipliers = best_certificate(
-            problem, coef, intercept, given, tol, early_exit=early_exit
-        )
+        early = answer.timed_out
+        given = answer.multipliers
+        found = best_certificate(problem, coef, intercept, given, tol, early_exit=early)
+        value, certificate, multipliers = found
         if value.total > certificate.scale and not problem.violation(np.zeros_like(coef), 0.0):
-            coef, intercept = np.zeros_like(coef), 0.0  # worse than nothing
-            value, found, multipliers = best_certificate(
-                problem, coef, intercept, multipliers or given, tol, early_exit=early_exit
-            )
-            certificate = replace(found, reason="; ".join(filter(None, (WORSE, found.reason))))
-        missed = Status.TIME_LIMIT if answer.timed_out else Status.INACCURATE
-        status = Status.OPTIMAL if certificate.relative_gap <= tol else missed
-        excess = (
-            infeasibility(problem, answer.multipliers) if answer.infeasible and answer.multipliers else 0.0
-        )
-        if excess > 1e-9:
+            coef, intercept = np.zeros_like(coef), 0.0
+            found = best_certificate(problem, coef, intercept, multipliers or given, tol, early_exit=early)
+            value, certificate, multipliers = found
+            reason = "; ".join(filter(None, (WORSE_THAN_ZERO, certificate.reason)))
+            certificate = replace(certificate, reason=reason)
+        status = _status(certificate, tol, timed_out=answer.timed_out)
+        excess = infeasibility(problem, given) if answer.infeasible and given else 0.0
+        if excess > NEGLIGIBLE:
             reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
             status, certificate = Status.INFEASIBLE, replace(certificate, dual=np.inf, reason=reason)
-    coef = coef.copy()
-    coef.setflags(write=False)  # the certificate is about these numbers
+    stats = replace(
+        stats,
+        iterations=answer.iterations,
+        claim=answer.claim,
+        details=answer.details,
+        timed_out=answer.timed_out,
+        build_seconds=stats.build_seconds + answer.build_seconds,
+        solve_seconds=stats.solve_seconds + answer.solve_seconds,
+        certify_seconds=stats.certify_seconds + time.perf_counter() - started,
+    )
     return Solution(
         problem=problem,
         status=status,
-        coef=coef,
+        coef=_frozen(coef),
         intercept=intercept,
         objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
         multipliers=None if multipliers is None else replace(multipliers, one_sided=problem.one_sided),
         certificate=certificate,
-        stats=replace(
-            stats,
-            iterations=answer.iterations,
-            claim=answer.claim,
-            details=answer.details,
-            timed_out=answer.timed_out,
-            build_seconds=stats.build_seconds + answer.build_seconds,
-            solve_seconds=stats.solve_seconds + answer.solve_seconds,
-            certify_seconds=stats.certify_seconds + time.perf_counter() - started,
-        ),
+        stats=stats,
         tol=tol,
     )
+
+
+def certify_bounds(
+    problem: Problem,
+    hypothesis: tuple[Floats, float],
+    value: ObjectiveValue,
+    multipliers: Multipliers,
+    certificate: Certificate,
+    stats: Stats,
+    tol: float,
+) -> Solution:
+    """Return the solution of a method that bounds the optimum itself, by sums over chunks of rows."""
+    return Solution(
+        problem=problem,
+        status=_status(certificate, tol, timed_out=stats.timed_out),
+        coef=_frozen(np.asarray(hypothesis[0])),
+        intercept=float(hypothesis[1]),
+        objective=value.with_thetas(multipliers.thetas),
+        multipliers=multipliers,
+        certificate=certificate,
+        stats=stats,
+        tol=tol,
+    )
+
+
+def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
+    """Return the solution, or its multipliers at other coefficients, with value and certificate computed again.
+
+    It stays optimal if the gap exceeds the tolerance by rounding only: another processor sums differently.
+    """
+    coef = solution.coef if coef is None else coef
+    value = solution.problem.evaluate(coef, solution.intercept)
+    certificate = solution.problem.certify(coef, solution.intercept, solution.multipliers)
+    status = solution.status
+    allowed = solution.tol * certificate.size + 2 * certificate.slack
+    if status is Status.OPTIMAL and not certificate.relative_gap * certificate.size <= allowed:
+        status = Status.INACCURATE
+    objective = value.with_thetas(solution.objective.thetas)
+    return replace(solution, coef=coef, objective=objective, certificate=certificate, status=status)
+
+
+def combine(old: Solution | None, new: Solution) -> Solution:
+    """Return the better of two solutions of one problem, the new one's times included.
+
+    The one with the smaller certified gap; if neither is optimal, the one with the smaller objective, with
+    the better of both bounds.
+    """
+    best = new
+    if old is not None and new.status is not Status.INFEASIBLE:
+        one, two = old.certificate, new.certificate
+        if old.status.success or new.status.success or one.violation or two.violation:
+            best = new if two.relative_gap < one.relative_gap else old
+        elif (two.primal, two.relative_gap) < (one.primal, one.relative_gap):
+            best = _with_bound_of(new, old)
+        else:
+            best = _with_bound_of(old, new)
+    return timed_out(best) if new.stats.timed_out else best
+
+
+def _with_bound_of(best: Solution, other: Solution) -> Solution:
+    """Return a solution with the other's bound if that is better: it bounds every hypothesis' objective."""
+    mine, theirs = best.certificate, other.certificate
+    joint = replace(mine, dual=theirs.dual, slack=max(mine.slack, theirs.slack), reason=theirs.reason)
+    if not joint.relative_gap < mine.relative_gap:
+        return best
+    status = Status.OPTIMAL if joint.relative_gap <= best.tol else best.status
+    return replace(best, certificate=joint, multipliers=other.multipliers, status=status)
+
+
+def timed_out(solution: Solution) -> Solution:
+    """Return a solution marked as stopped by the time limit; one that is proved keeps its status."""
+    status = solution.status
+    if status in (Status.INACCURATE, Status.FAILED):
+        status = Status.TIME_LIMIT
+    return replace(solution, status=status, stats=replace(solution.stats, timed_out=True))
+
+
+def stationary(
+    problem: Problem,
+    hypothesis: tuple[Floats, float],
+    steps: Sequence[Solution],
+    *,
+    settled: bool,
+    late: bool,
+) -> Solution:
+    """Return the solution of the convex-concave procedure: no bound, and the certified gaps of its steps.
+
+    Parameters
+    ----------
+    problem : Problem
+        That is not convex.
+    hypothesis : (coef, intercept)
+        The best one found.
+    steps : sequence of Solution
+        Those of the convex problems.
+    settled, late : bool
+        Whether the objective fell no more, and whether time was up.
+
+    """
+    last = steps[-1]
+    certified = all(step.status is Status.OPTIMAL for step in steps)
+    value = problem.evaluate(*hypothesis).with_thetas(last.objective.thetas)
+    found = "a stationary point" if settled else f"not settled after {len(steps)} steps"
+    gap = max(step.certificate.relative_gap for step in steps)
+    how = f"every convex step was certified, to {gap:.1e}" if certified else "a convex step was not certified"
+    certificate = Certificate(
+        value.total,
+        -np.inf,
+        problem.value_at_zero(),
+        reason=f"{found}: {NOT_CONVEX}; {how}",
+        violation=problem.violation(*hypothesis),
+    )
+    status = Status.STATIONARY
+    if not (settled and certified):
+        status = Status.TIME_LIMIT if late else Status.INACCURATE
+    return replace(
+        last,
+        problem=problem,
+        status=status,
+        coef=_frozen(hypothesis[0]),
+        intercept=hypothesis[1],
+        objective=value,
+        multipliers=None,
+        certificate=certificate,
+        stats=replace(last.stats, timed_out=status is Status.TIME_LIMIT),
+    )
+
+
+def restored(
+    problem: Problem, coef: Floats, intercept: float, inside: tuple[Floats, float] | None = None
+) -> tuple[Floats, float]:
+    """Return a hypothesis near the given one that satisfies the constraints, or else as nearly as possible.
+
+    Coefficients are projected on the linear constraints. A limit that is still exceeded is met on the way to
+    a hypothesis inside: C(s f + (1 - s) f_0) <= s C(f) + (1 - s) C(f_0) for convex C. By default f_0 = 0.
+
+    Parameters
+    ----------
+    problem : Problem
+    coef, intercept
+        The hypothesis.
+    inside
+        One that satisfies the linear constraints and is strictly inside all limits.
+
+    """
+    if problem.region is not None:
+        coef = problem.region.project(coef)
+    bounds = np.array([limit.bound for limit in problem.limits])
+    scores = problem.hypothesis.scores(coef, intercept)
+    values = problem.limited(scores)
+    if (values <= bounds).all():
+        return coef, intercept
+    w, b = (np.zeros_like(coef), 0.0) if inside is None else inside
+    if problem.region is not None and problem.region.violation(w):
+        return coef, intercept
+    centre = problem.hypothesis.scores(w, b)
+    least, exceeded = problem.limited(centre), values > bounds
+    if (least[exceeded] >= bounds[exceeded]).any():
+        return coef, intercept
+    share = float(np.min((bounds - least)[exceeded] / (values - least)[exceeded]))
+    margin = 0.0  # nearer to the inside until the limits hold as computed
+    while (problem.limited(share * scores + (1 - share) * centre) > bounds).any() and margin < 1.0:
+        margin = max(4 * margin, EPS)
+        share *= 1 - min(margin, 1.0)
+    return share * coef + (1 - share) * w, share * intercept + (1 - share) * b
+
+
+def _status(certificate: Certificate, tol: float, *, timed_out: bool) -> Status:
+    if certificate.relative_gap <= tol:
+        return Status.OPTIMAL
+    return Status.TIME_LIMIT if timed_out else Status.INACCURATE
+
+
+def _frozen(coef: Floats) -> Floats:
+    """Return a read-only copy of the coefficients: the certificate is of these numbers."""
+    coef = coef.copy()
+    coef.setflags(write=False)
+    return coef
+
+
+def _is_usable(answer: Answer) -> bool:
+    return answer.coef is not None and bool(np.isfinite(answer.coef).all() and np.isfinite(answer.intercept))
+
+
+def _zero_answer(problem: Problem, answer: Answer) -> Answer:
+    """Return f = 0 for an answer without a hypothesis, with multipliers 0: they bound the losses from below."""
+    rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
+    thetas = np.full(len(problem.two_sided), 0.5)
+    multipliers = Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))
+    return replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=multipliers)

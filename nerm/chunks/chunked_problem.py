@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
-from nerm.certify.certificate import Certificate
+from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
-from nerm.certify.solution import Solution, Stats, Status
+from nerm.certify.rounding import rounding_of_sums
+from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks import few_rows, second_order
 from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms
 from nerm.chunks.pieces import row_bytes
@@ -176,11 +177,23 @@ class ChunkedProblem:
         found = self.method.pass_over(self, state)
         value = self.value(found.values, at[0]).total
         state = self.method.next_state(self, replace(state, best=at, value=value), found, tol)
-        return Certificate(value, state.bound, self.scale)
+        return self._from_bounds(at, value, state.bound)
 
     def _certificate(self, state: Progress) -> Certificate:
         """Return the certificate of the best hypothesis so far."""
-        return Certificate(state.value, state.bound, self.scale)
+        assert state.best is not None
+        return self._from_bounds(state.best, state.value, state.bound)
+
+    def _from_bounds(self, at: tuple[Floats, float], value: float, bound: float) -> Certificate:
+        """Return the certificate of a value and a bound that are sums over all rows."""
+        sizes = abs(value) + (abs(bound) if np.isfinite(bound) else 0.0) + self.scale
+        slack = rounding_of_sums(self._sample_problem, *at, self.n, sizes)
+        return from_bounds(value, bound, self.scale, slack)
+
+    @cached_property
+    def _sample_problem(self) -> Problem:
+        """The problem on the sample of rows that is kept in memory."""
+        return few_rows.of_sample(self, self.sample)
 
     def _done(self, state: Progress, tol: float) -> bool:
         """Whether value and bound meet."""
@@ -263,7 +276,7 @@ class ChunkedProblem:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
             return Progress(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
-        found = few_rows.of_sample(self, self.sample).solve("auto", max(tol, 1e-4))
+        found = self._sample_problem.solve("auto", max(tol, 1e-4))
         thetas = (
             np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
         )
@@ -271,20 +284,13 @@ class ChunkedProblem:
 
     def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
         assert state.best is not None
-        coef, intercept = state.best
-        value = self.value(state.values, coef)
-        certificate = self._certificate(state)
-        missed = Status.TIME_LIMIT if timed_out else Status.INACCURATE
-        status = Status.OPTIMAL if certificate.relative_gap <= tol else missed
-        coef = np.array(coef)
-        coef.setflags(write=False)
+        value = self.value(state.values, state.best[0])
         details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
         stats = Stats(
             "chunks", iterations=state.passes, solve_seconds=seconds, details=details, timed_out=timed_out
         )
         none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, self.frame.one_sided)
-        return Solution(self.frame, status, coef, float(intercept), value.with_thetas(state.thetas), none, certificate,
-                        stats, tol)  # fmt: skip
+        return certify_bounds(self.frame, state.best, value, none, self._certificate(state), stats, tol)
 
     def path(
         self, eta: Sequence[float], tol: float = 1e-6, *, checkpoint: Any = None, **options: Any

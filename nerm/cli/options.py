@@ -252,7 +252,9 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
     try:
         text = Path(name).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInputError("the file of --columns must be UTF-8 text", str(error), "Convert it") from None
+        raise InvalidInputError(
+            "the file of --columns must be UTF-8 text", str(error), "Convert it"
+        ) from None
     return [line.strip() for line in text.splitlines() if line.strip()], None
 
 

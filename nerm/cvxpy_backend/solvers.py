@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nerm.certify.attainment import attained
-from nerm.certify.certificate import unpunished
+from nerm.certify.feasibility import attained, unpunished
 from nerm.certify.solution import Answer
 from nerm.cvxpy_backend.driver import DRIVEN, Driven, run
 from nerm.errors import UnsupportedProblemError

@@ -22,7 +22,7 @@ import numpy as np
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
-from nerm.certify.solution import Solution, Status
+from nerm.certify.solution import Solution, Status, recertified
 from nerm.errors import NotSolvedError
 from nerm.model import weights as neutrality_weights
 from nerm.model.algebra import Objective, WeightedTerm
@@ -173,15 +173,10 @@ def pruned(solution: Solution) -> Solution:
     primal, most = solution.certificate.primal, max(solution.tol, solution.certificate.relative_gap)
     for share in PRUNING:
         coef = np.where(np.abs(solution.coef) > share * size, solution.coef, 0.0)
-        value = solution.problem.evaluate(coef, solution.intercept)
-        certificate = replace(solution.certificate, primal=value.total)
-        if value.total <= primal + 0.1 * solution.tol * abs(primal) and certificate.relative_gap <= most:
-            return replace(
-                solution,
-                coef=coef,
-                objective=value.with_thetas(solution.objective.thetas),
-                certificate=certificate,
-            )
+        found = recertified(solution, coef)
+        small = found.certificate.primal <= primal + 0.1 * solution.tol * abs(primal)
+        if small and found.certificate.relative_gap <= most:
+            return found
     return solution
 
 

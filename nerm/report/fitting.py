@@ -20,10 +20,9 @@ from nerm.neutralize import best_surrogate
 from nerm.report.decisions import collapse_of
 from nerm.report.settings import Level, Settings
 from nerm.splitting import hold_out
-from nerm.tables.roles import NUMBERS, values_of
-from nerm.tables.values import missing_in
 from nerm.tables.recipe import Recipe, learn_recipe
-from nerm.tables.roles import TableTask, split
+from nerm.tables.roles import NUMBERS, TableTask, split, values_of
+from nerm.tables.values import missing_in
 from nerm.typing import Floats, Ints, Matrix
 
 NEUTRAL = "neutral model"  # among the methods of a trade-off

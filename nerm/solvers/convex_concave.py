@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.certify.certificate import NOT_CONVEX, Certificate
-from nerm.certify.solution import Solution, Status
+from nerm.certify.solution import Solution, Status, stationary
 from nerm.errors import InvalidInputError
 from nerm.model.problem import Problem
 from nerm.solvers import clock
@@ -27,7 +26,7 @@ from nerm.validation import as_positive
 BEYOND = 1.01  # how much larger the f is whose tangent is tried where the objective falls no more
 FALL = 10.0  # a step that lowers the objective by less than this many tolerances is the last
 LONGEST = 30  # doublings of a step
-NOTHING = (Status.FAILED, Status.INFEASIBLE)  # of a step: there is no next one
+NO_STEP = (Status.FAILED, Status.INFEASIBLE)  # of a step: there is no next one
 
 Hypothesis = tuple[Floats, float]
 Solve = Callable[[Problem, float], Solution]  # of a convex problem, until a moment of `nerm.solvers.clock`
@@ -87,7 +86,7 @@ class _Procedure:
             if value < lowest or not np.isfinite(lowest):
                 best, lowest = found, value
             self._note(step, lowest)
-            if step.status in NOTHING or step.stats.timed_out or self._is_convex():
+            if step.status in NO_STEP or step.stats.timed_out or self._is_convex():
                 break
             settled, beyond = not falls and beyond > 1, 1.0 if falls else BEYOND
             if clock.is_up(self.deadline):
@@ -131,17 +130,12 @@ class _Procedure:
         )
 
     def _solution(self, best: Hypothesis, *, settled: bool) -> Solution:
-        """Return the hypothesis with the true objective, without a bound, and with the trace."""
-        problem, last = self.problem, self.steps[-1]
-        certified = all(step.status is Status.OPTIMAL for step in self.steps)
-        value = problem.evaluate(*best).with_thetas(last.objective.thetas)
-        status, certificate = last.status, last.certificate
-        if not self._is_convex() and (last.status not in NOTHING or len(self.steps) > 1):
-            late = Status.TIME_LIMIT if clock.is_up(self.deadline) else Status.INACCURATE
-            status = Status.STATIONARY if settled and certified else late
-            reason = self._reason(settled=settled, certified=certified)
-            certificate = Certificate(value.total, -np.inf, problem.value_at_zero(), reason)
-            certificate = replace(certificate, violation=problem.violation(*best))
+        """Return the hypothesis with the true objective and with the trace; of a convex problem the one step."""
+        last = self.steps[-1]
+        if not self._is_convex() and (last.status not in NO_STEP or len(self.steps) > 1):
+            late = clock.is_up(self.deadline)
+            last = stationary(self.problem, best, self.steps, settled=settled, late=late)
+        objective = self.problem.evaluate(*best).with_thetas(last.objective.thetas)
         seconds = {
             name: sum(getattr(step.stats, name) for step in self.steps)
             for name in ("build_seconds", "solve_seconds", "certify_seconds")
@@ -151,22 +145,6 @@ class _Procedure:
             iterations=len(self.steps),
             reason=f"each step of the convex-concave procedure: {last.stats.reason}",
             details={"trace": tuple(self.trace)},
-            timed_out=status is Status.TIME_LIMIT,
             **seconds,
         )
-        coef = best[0].copy()
-        coef.setflags(write=False)
-        return replace(
-            last, problem=problem, status=status, coef=coef, intercept=best[1], objective=value,
-            multipliers=None, certificate=certificate, stats=stats,
-        )  # fmt: skip
-
-    def _reason(self, *, settled: bool, certified: bool) -> str:
-        gap = max(step.certificate.relative_gap for step in self.steps)
-        what = "a stationary point" if settled else f"not settled after {len(self.steps)} steps"
-        how = (
-            f"every convex step was certified, to {gap:.1e}"
-            if certified
-            else "a convex step was not certified"
-        )
-        return f"{what}: {NOT_CONVEX}; {how}"
+        return replace(last, problem=self.problem, objective=objective, multipliers=None, stats=stats)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerm.certify.solution import Answer, Solution, Stats, Status, certify_answer
+from nerm.certify.solution import Answer, Solution, Stats, Status, certify_answer, combine, timed_out
 from nerm.errors import (
     InvalidInputError,
     MissingPackageError,
@@ -306,7 +306,7 @@ def _solve_convex(
         if not open_ones:
             break
         if clock.is_up(deadline) and solver is not plan[0][0]:
-            solutions = [s and _late(s) for s in solutions]
+            solutions = [s and timed_out(s) for s in solutions]
             break
         open_ones = [open_ones[k] for k in path_order([problems[i] for i in open_ones])]
         asked = [problems[i] for i in open_ones]
@@ -318,37 +318,8 @@ def _solve_convex(
         for i, new in zip(
             open_ones, _refined(solver, session, asked, tol, reason, options, deadline), strict=True
         ):
-            solutions[i] = _better(solutions[i], new)
+            solutions[i] = combine(solutions[i], new)
     return [solution for solution in solutions if solution is not None]
-
-
-def _better(old: Solution | None, new: Solution) -> Solution:
-    """Return the one with the smaller certified gap; where neither has what was asked for, the smaller objective."""
-    best = new
-    if old is not None and new.status is not Status.INFEASIBLE:
-        one, two = old.certificate, new.certificate
-        if old.status.success or new.status.success or one.violation or two.violation:
-            best = new if two.relative_gap < one.relative_gap else old
-        else:
-            better = (two.primal, two.relative_gap) < (one.primal, one.relative_gap)
-            best = _together(new, old) if better else _together(old, new)
-    return _late(best) if new.stats.timed_out else best
-
-
-def _together(best: Solution, other: Solution) -> Solution:
-    """Return a solution with the other's bound, where that is the better one: it bounds every hypothesis."""
-    mine, theirs = best.certificate, other.certificate
-    joint = replace(mine, dual=theirs.dual, slack=max(mine.slack, theirs.slack), reason=theirs.reason)
-    if not joint.relative_gap < mine.relative_gap:
-        return best
-    status = Status.OPTIMAL if joint.relative_gap <= best.tol else best.status
-    return replace(best, certificate=joint, multipliers=other.multipliers, status=status)
-
-
-def _late(solution: Solution) -> Solution:
-    """Return a solution that might have become better with more time as what it is."""
-    status = Status.TIME_LIMIT if solution.status in (Status.INACCURATE, Status.FAILED) else solution.status
-    return replace(solution, status=status, stats=replace(solution.stats, timed_out=True))
 
 
 def _insist(solution: Solution) -> None:
@@ -387,7 +358,7 @@ def _refined(
             if best.status in SETTLED:
                 break
             if clock.is_up(own):
-                best = _late(best)
+                best = timed_out(best)
                 break
             again = certify_answer(
                 problem, session.answer(problem, accuracy, options, **limit(own)), tol, best.stats
@@ -396,6 +367,6 @@ def _refined(
                 name: getattr(again.stats, name)
                 for name in ("build_seconds", "solve_seconds", "certify_seconds")
             }
-            best = _better(best, again)
+            best = combine(best, again)
             best = replace(best, stats=replace(best.stats, **spent))
         yield best

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.certify.certificate import norms_asked_for
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
@@ -37,7 +35,7 @@ MANY, LONG = (
 )  # rows from which on the rank of a kernel is asked for, and paths are not left to pair steps
 KINKS = 0.3  # share of the rows at kinks from which on pair steps are faster
 SINGLE = 1e-5  # accuracies from which on a search in single precision is enough
-TOGETHER = 24  # points of a path that are judged by one pass over K: 96 vectors are kept for them
+TOGETHER = 24  # points of a path at which the last iterates are kept
 SAMPLE, FINENESS, FULL = (
     500,
     1e-5,
@@ -165,34 +163,6 @@ class AugmentedLagrangianSession(Session):
         """
         self._given_up = "" if problem.is_kernel else self._given_up
         return True
-
-    def answers(
-        self,
-        problems: Sequence[Problem],
-        accuracy: float,
-        options: dict[str, Any],
-        deadline: float = clock.NEVER,
-    ) -> Iterator[Answer]:
-        """Solve relatives; what the judge will ask the kernel about them is foreseen, and costs one pass over K."""
-        hypothesis, count = problems[0].hypothesis, len(problems)
-        if not isinstance(hypothesis, KernelHypothesis):
-            yield from super().answers(problems, accuracy, options, deadline)
-            return
-        for first in range(0, count, TOGETHER):
-            group = problems[first : first + TOGETHER]
-            times = [count - first - i for i in range(len(group))]
-            found = [
-                self.answer(problem, accuracy, options, clock.share(deadline, left))
-                for problem, left in zip(group, times, strict=True)
-            ]
-            pairs, last, started = zip(group, found, strict=True), list(self._ends)[-1:], time.perf_counter()
-            asked = [norms_asked_for(p, a.coef, a.multipliers) for p, a in pairs if a.coef is not None]
-            hypothesis.foresee([vector for of_point in asked for vector in of_point])
-            spent = (time.perf_counter() - started) / len(group)
-            yield from (replace(one, solve_seconds=one.solve_seconds + spent) for one in found)
-            for weights in last:  # the next group goes on from there, whatever was asked for once more
-                self._last = self._ends[weights].at
-        hypothesis.foresee([])
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER

@@ -92,13 +92,26 @@ def test_a_conjugate_that_is_a_little_too_low_takes_from_the_claim(data):
         assert certificate.slack >= 8e-5
 
 
-def test_the_lines_of_a_ramp_are_no_atoms_of_ones_own(monkeypatch):
-    """They keep the atoms' contract: holding them against cvxpy in every step took most of a fit's time."""
-    from nerm.certify import slack
+def test_built_in_is_a_fact_of_the_atom():
+    @dataclass(frozen=True)
+    class Mine(Hinge):
+        pass
 
-    monkeypatch.setattr(slack, "expressed", None)
-    rng = np.random.default_rng(0)
-    X, v = rng.normal(size=(60, 3)), rng.choice([-1.0, 1.0], 60)
-    y = np.where(X[:, 0] + 0.5 * v > 0, 1.0, -1.0)
-    objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Ramp())
-    assert objective.on(X, y, viewpoint=v).solve().status is nerm.Status.STATIONARY
+    custom = nerm.margin_function(lambda m: cp.pos(1 - m))
+    parts = nerm.Ramp().parts
+    assert all(
+        atom.built_in for atom in (Hinge(), nerm.Logistic(), parts.convex, parts.subtracted, parts.two_sided)
+    )
+    assert not Mine().built_in
+    assert not custom.built_in
+
+
+def test_elastic_net_has_the_slack_of_its_parts():
+    X, y, _ = make_data(2)
+    X = X + 1e6
+    spelled = (Risk(Hinge()) + 0.1 * nerm.ElasticNet(0.5)).on(X, y)
+    parts = (Risk(Hinge()) + 0.05 * nerm.L1() + 0.05 * SquaredL2()).on(X, y)
+    coef = np.linspace(-1.0, 1.0, X.shape[1])
+    one, two = (problem.certify(coef, 0.3) for problem in (spelled, parts))
+    assert one.primal == pytest.approx(two.primal, rel=1e-12)
+    assert one.slack == pytest.approx(two.slack, rel=1e-6)

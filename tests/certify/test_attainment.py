@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nerm
-from nerm.certify.attainment import NOT_ATTAINED, attained
+from nerm.certify.feasibility import NOT_ATTAINED, attained
 from tests.conftest import make_data
 
 X, _, V = make_data(0, n=50, d=3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nerm
 from nerm import Multipliers, Neutrality, Risk
 from nerm.certify.certificate import dual_point
-from nerm.certify.feasibility import ROUNDING, Conditions, moved, repaired
+from nerm.certify.feasibility import CANCELLED, Conditions, moved, repaired
 from tests.conftest import make_data
 
 PLAIN = {
@@ -107,8 +107,8 @@ def test_repaired_multipliers_pull_in_no_free_direction(make):
         assert ((m.alpha >= 0) & (m.alpha <= 1)).all()
         c = m.alpha * y + 2 * v * (m.theta * m.beta_plus - (1 - m.theta) * m.beta_minus)
         size = np.abs(free).T @ np.abs(X).T @ np.abs(c)
-        assert (np.abs(free.T @ X.T @ c) <= 10 * ROUNDING * size).all()
-        assert abs(c.sum()) <= 10 * ROUNDING * np.abs(c).sum()
+        assert (np.abs(free.T @ X.T @ c) <= 10 * CANCELLED * size).all()
+        assert abs(c.sum()) <= 10 * CANCELLED * np.abs(c).sum()
 
 
 def test_multipliers_are_moved_to_another_sum():

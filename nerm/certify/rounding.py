@@ -1,0 +1,174 @@
+"""The slack of a certificate: rounding errors of value and bound, and errors of custom atoms.
+
+A score is wrong by at most e_i (`Hypothesis.score_errors`). So the objective is wrong by the losses' slopes
+times e_i, and the bound, which is sum_i c_i f_i at the optimum's scores, by the parts of c_i times e_i. Both
+also carry the rounding of their own summands. The optimum is taken to be as large as the hypothesis, or as
+large as the multipliers say.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nerm.atoms import numeric
+from nerm.atoms.custom import expressed
+from nerm.atoms.regularizer import Norm
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.certify.conjugates import parts_of
+from nerm.certify.multipliers import Multipliers
+from nerm.model.blocks import Block, scaled_weights, weigh
+from nerm.rounding import EPS, unit
+from nerm.typing import Floats
+
+if TYPE_CHECKING:
+    from nerm.model.problem import Problem
+
+CHECKED_MULTIPLIERS = 500  # at which the conjugate of a custom atom is compared with its expression
+
+
+class DualPoint(NamedTuple):
+    """A lower bound and the point that gives it.
+
+    Attributes
+    ----------
+    bound : float
+        D, -inf if there is none.
+    multipliers : Multipliers or None
+        The feasible ones that give it.
+    reason : str
+        Why there is no bound, or why it is loose.
+    q : array or None
+        The vector at which Omega* was taken, sum c x / n up to rounding.
+    missed : float
+        The distance of q from sum c x / n.
+
+    """
+
+    bound: float
+    multipliers: Multipliers | None
+    reason: str = ""
+    q: Floats | None = None
+    missed: float = 0.0
+
+
+class Slack:
+    """Bounds on the rounding errors in the certificate of one hypothesis."""
+
+    def __init__(self, problem: Problem, coef: Floats, intercept: float) -> None:
+        self.problem = problem
+        self.coef = coef
+        self.intercept = intercept
+        self.level = problem.hypothesis.level(coef, intercept)
+        self.parts = parts_of(problem.regularizers)
+        self.mu = float(sum(weight for weight, atom in self.parts if isinstance(atom, SquaredL2)))
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Those of the hypothesis."""
+        return self.problem.hypothesis.scores(self.coef, self.intercept)
+
+    @cached_property
+    def primal(self) -> float:
+        """The error of the objective."""
+        problem, hypothesis = self.problem, self.problem.hypothesis
+        errors = hypothesis.score_errors(hypothesis.extent(self.coef), self.level)
+        total = self.mu * hypothesis.norm_error(self.coef) / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            for factor, block in zip(problem.factors, problem.blocks, strict=True):
+                if factor:
+                    error = np.nan_to_num(self._value_errors(block, errors))
+                    total += factor * weigh(block.weights, error) / problem.divisor
+        if problem.is_kernel:
+            return total
+        others = (weight * omega.value(self.coef) for weight, omega in problem.regularizers if weight)
+        return total + unit(len(self.coef)) * sum(others, start=0.0)
+
+    def _value_errors(self, block: Block, errors: Floats) -> Floats:
+        """Return the errors of a block's atom, from those of the scores and its own rounding."""
+        margins = block.targets * self.scores
+        width = np.abs(block.targets) * errors + EPS * np.abs(margins)
+        low = block.atom.subgradient(margins - width)[0]
+        high = block.atom.subgradient(margins + width)[1]
+        values = np.abs(block.atom.value(margins))
+        return np.asarray(np.maximum(np.abs(low), np.abs(high)) * width + 4 * EPS * values)
+
+    def of(self, point: DualPoint) -> float:
+        """Return the error of the objective and of this bound together; 0 where there is no bound."""
+        at, problem, hypothesis = point.multipliers, self.problem, self.problem.hypothesis
+        if at is None or point.q is None or not np.isfinite(point.bound):
+            return 0.0
+        if problem.limits:
+            problem = problem.relaxed(at.limits)
+        optimum = point.q / self.mu if self.mu > 0 else 0.0 * point.q
+        extent = max(hypothesis.extent(self.coef), hypothesis.extent(optimum))
+        own = 0.0
+        sizes = np.zeros(hypothesis.n)
+        c = np.zeros(hypothesis.n)
+        rows = zip(scaled_weights(problem, at.thetas), problem.blocks, at.rows, strict=True)
+        for weights, block, row in rows:
+            weighted = weights * block.targets * row
+            sizes += np.abs(weighted)
+            c += weighted
+            stars = np.where(weights > 0, np.abs(block.atom.conjugate(-row)), 0.0)
+            own += weigh(weights, stars + 2 * np.abs(row))
+        errors = hypothesis.score_errors(extent, self.level) + 2 * EPS * np.abs(self.scores)
+        sums = weigh(sizes, errors) + 4 * EPS * own
+        sums += abs(float(c.sum())) * abs(self.level) if problem.intercept else 0.0
+        if problem.region is not None:
+            bounds = np.abs(problem.region.bound) + np.abs(problem.region.matrix @ self.coef)
+            sums += EPS * problem.divisor * float(np.abs(at.linear) @ bounds)
+        missed = point.missed * self.radius if point.missed else 0.0
+        return self.primal + sums / problem.divisor + missed
+
+    @cached_property
+    def radius(self) -> float:
+        """A bound on ||w|| where the objective is not above this one's; ||coef|| where nothing bounds it.
+
+        `||w|| <= ||(Omega°(e_1), ..., Omega°(e_d))|| Omega(w)` for a norm with dual norm Omega°.
+        """
+        d, most = len(self.coef), float(self.problem.evaluate(self.coef, self.intercept))
+        found = [np.sqrt(2 * most / self.mu)] if self.mu > 0 else []
+        for weight, atom in self.parts:
+            if isinstance(atom, Norm) and not atom.free(d).shape[1]:
+                duals = [atom.dual_norm(e) for e in np.eye(d)]
+                found.append(most / weight * float(np.linalg.norm(duals)))
+        return max(min(found, default=0.0), float(np.linalg.norm(self.coef)))
+
+
+def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int, values: float) -> float:
+    """Estimate the rounding errors of a value and a bound that are sums over many rows, from some of these.
+
+    The errors of the scores enter value and bound, as they do on the sample; a sum of `rows` numbers adds
+    `unit(rows)` of its size, which `values` bounds.
+    """
+    return 2 * Slack(sample, coef, intercept).primal + unit(rows) * values
+
+
+def custom_atom_error(
+    problem: Problem, hypothesis: tuple[Floats, float], behind: Multipliers | None
+) -> float:
+    """Return by how much custom atoms differ from their cvxpy expressions at the margins and multipliers.
+
+    The expression is convex by cvxpy's rules; a value or a conjugate that was given is only known to agree
+    with it at some points.
+    """
+    custom = [j for j, block in enumerate(problem.blocks) if not block.atom.built_in]
+    if not custom or behind is None:
+        return 0.0
+    relaxed = problem.relaxed(behind.limits) if problem.limits else problem
+    scores, weights = problem.hypothesis.scores(*hypothesis), scaled_weights(relaxed, behind.thetas)
+    total = 0.0
+    for j in custom:
+        block = problem.blocks[j]
+        counted = problem.factors[j] * block.weights > 0
+        margins = (block.targets * scores)[counted]
+        apart = np.abs(block.atom.value(margins) - expressed(block.atom, margins))
+        total += problem.factors[j] * weigh(block.weights[counted], apart)
+        u = np.unique(-behind.rows[j][weights[j] > 0])
+        u = u[:: 1 + len(u) // CHECKED_MULTIPLIERS]
+        deficit = numeric.deficit(block.atom, partial(expressed, block.atom), u)
+        total += float(weights[j].sum()) * deficit
+    return total / problem.divisor
