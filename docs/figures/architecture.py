@@ -1,4 +1,4 @@
-"""Draw docs/figures/architecture.svg: the files that data pass on their way from an objective to a solution.
+"""Draw docs/figures/architecture.svg: the packages that one solve passes, from objective to solution.
 
 python docs/figures/architecture.py
 """
@@ -12,73 +12,55 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 INK, LIGHT = "#1b2733", "#5b6b7a"
-COLOURS = {"write": "#e8f1fa", "bind": "#fdf3e1", "solve": "#e9f5ec", "judge": "#f8e9ef", "use": "#f1f1f4"}
+COLOURS = {"write": "#e8f1fa", "bind": "#fdf3e1", "solve": "#e9f5ec", "certify": "#f8e9ef", "use": "#f1f1f4"}
 
-# name: (column, row, width, what stands in it, its part of the house)
+# name: (column, row, width, (what happens, where), part of the architecture)
 BOXES = {
-    "people": (0.0, 0, 2, ("Risk + 0.05 SquaredL2 + Neutrality", "atoms/ · objective · algebra"), "write"),
-    "fit": (
-        2.15,
-        0,
-        1.85,
-        ("NeutralSVC.fit(X, y, viewpoint=v)", "estimators/ · viewpoint · defaults"),
-        "write",
-    ),
-    "bind": (
-        0.0,
-        1,
-        4,
-        ("objective.on(X, y, viewpoint=v)", "problem: checks and owns everything, once"),
-        "bind",
-    ),
-    "rows": (0.0, 2, 1.3, ("equal rows merged", "rows · row_hashes"), "bind"),
-    "hypothesis": (1.35, 2, 1.3, ("f = X w + b  or  K c + b", "hypothesis · kernels"), "bind"),
-    "blocks": (2.7, 2, 1.3, ("(atom, weights, targets)", "blocks · weights"), "bind"),
+    "objective": (0.0, 0, 2, ("Risk + 0.05 SquaredL2 + Neutrality", "atoms/ · model/"), "write"),
+    "estimator": (2.15, 0, 1.85, ("NeutralSVC.fit(X, y, viewpoint=v)", "estimators/"), "write"),
+    "on": (0.0, 1, 4, ("objective.on(X, y, viewpoint=v)", "model/: validates the data, once"), "bind"),
+    "hypothesis": (0.0, 2, 1.95, ("f = X w + b  or  f = K c + b", "model/"), "bind"),
+    "blocks": (2.05, 2, 1.95, ("blocks: (atom, weights, targets)", "model/"), "bind"),
     "solve": (
         0.0,
         3,
         4,
-        ("problem.solve()", "solvers/: chooses, opens a session, asks until content"),
+        ("problem.solve()", "solvers/: choose by cost, merge equal rows, open a session"),
         "solve",
     ),
-    "engine": (0.0, 4, 1.3, ("interior point", "engine/"), "solve"),
-    "smo": (1.35, 4, 1.3, ("pair steps · explicit QPs", "smo/ · svm/"), "solve"),
-    "modelling": (2.7, 4, 1.3, ("cvxpy and its solvers", "modelling/"), "solve"),
-    "answer": (0.0, 5, 4, ("Answer", "hypothesis, multipliers, a claim that grants nothing"), "judge"),
-    "judge": (
+    "ipm": (0.0, 4, 0.95, ("interior point", "interior_point/"), "solve"),
+    "alm": (1.0, 4, 0.98, ("Newton ALM", "newton_alm/"), "solve"),
+    "smo": (2.03, 4, 0.9, ("SMO", "smo/"), "solve"),
+    "cvxpy": (2.98, 4, 1.02, ("outside solvers", "cvxpy_backend/"), "solve"),
+    "answer": (
+        0.0,
+        5,
+        4,
+        ("Answer: hypothesis, multipliers", "the solver's own status is recorded, not trusted"),
+        "certify",
+    ),
+    "certify": (
         0.0,
         6,
         4,
-        ("is it optimal?", "solution · certificate · value · multipliers · recovery"),
-        "judge",
+        ("primal value and dual bound", "certify/: the only maker of certificates"),
+        "certify",
     ),
-    "solution": (
-        0.0,
-        7,
-        4,
-        ("Solution: status, coef, certificate", "what a fitted classifier holds"),
-        "judge",
-    ),
-    "use": (
-        0.0,
-        8,
-        4,
-        ("read by", "metrics · bounds/ · saving · plots · experiments/ · report/ · cli/"),
-        "use",
-    ),
+    "solution": (0.0, 7, 4, ("Solution: status, coef, certificate", "certify/"), "certify"),
+    "use": (0.0, 8, 4, ("read by", "metrics · neutralize/ · bounds/ · io · plots/ · report/ · cli/"), "use"),
 }
 ARROWS = [
-    ("people", "bind"), ("fit", "bind"), ("bind", "rows"), ("bind", "hypothesis"), ("bind", "blocks"),
-    ("rows", "solve"), ("hypothesis", "solve"), ("blocks", "solve"),
-    ("solve", "engine"), ("solve", "smo"), ("solve", "modelling"),
-    ("engine", "answer"), ("smo", "answer"), ("modelling", "answer"),
-    ("answer", "judge"), ("judge", "solution"), ("solution", "use"),
+    ("objective", "on"), ("estimator", "on"), ("on", "hypothesis"), ("on", "blocks"),
+    ("hypothesis", "solve"), ("blocks", "solve"),
+    ("solve", "ipm"), ("solve", "alm"), ("solve", "smo"), ("solve", "cvxpy"),
+    ("ipm", "answer"), ("alm", "answer"), ("smo", "answer"), ("cvxpy", "answer"),
+    ("answer", "certify"), ("certify", "solution"), ("solution", "use"),
 ]  # fmt: skip
 HEIGHT, STEP = 0.62, 1.0
 
 
 def draw() -> plt.Figure:
-    """Return the figure: one box a station, arrows in the direction of the data."""
+    """Return the figure: one box per step, arrows in the direction of the data."""
     figure, ax = plt.subplots(figsize=(8.6, 8.2))
     for column, row, width, (head, files), part in BOXES.values():
         y = -row * STEP
