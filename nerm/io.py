@@ -38,7 +38,6 @@ from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.model.objective import Neutrality, Risk
 from nerm.model.problem import Problem
 from nerm.model.value import ObjectiveValue, TermValue
-from nerm.rounding import LongFloat, rest_of
 from nerm.validation import as_positive
 
 FORMAT = "nerm"
@@ -224,8 +223,6 @@ class _Writer:
         """Return the JSON of a thing."""
         if thing is None or isinstance(thing, bool | int):
             return thing
-        if isinstance(thing, LongFloat):
-            return {"$longfloat": [float(thing), thing.rest]}
         if isinstance(thing, float | np.floating):
             return float(thing) if np.isfinite(thing) else {"$float": repr(float(thing))}
         if isinstance(thing, np.generic):
@@ -306,7 +303,6 @@ class _Reader:
         self._arrays: dict[int, np.ndarray] = {}
         self._tags: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
             "$float": lambda body, _: float(body),
-            "$longfloat": lambda body, _: LongFloat(*body),
             "$status": lambda body, _: Status(body),
             "$array": lambda body, _: self._array(body),
             "$objects": lambda body, rest: self._objects(body, rest["shape"]),
@@ -348,7 +344,7 @@ class _Reader:
     def _recertified(self, solution: Solution) -> Solution:
         """Return a solution whose value and certificate are computed again, if its rows are here."""
         problem, place = solution.problem, (solution.coef, solution.intercept)
-        if not np.isfinite([solution.intercept, rest_of(solution.intercept)]).all():
+        if not np.isfinite(solution.intercept):
             raise ValueError(solution.intercept)
         if not len(problem.y):
             return solution

@@ -92,25 +92,6 @@ def test_a_solution_comes_back_the_same_and_can_be_certified_again(name, tmp_pat
     assert loaded.fit_facts().gap == solution.fit_facts().gap
 
 
-def test_all_digits_of_an_intercept_come_back(tmp_path):
-    far = np.random.default_rng(0).integers(-3, 4, size=(30, 2)) * 512.0 + 2.0**60
-    t = np.where(far[:, 0] > 2.0**60, 1, -1)
-    solution = (nerm.Risk(nerm.Hinge()) + 1e-3 * nerm.SquaredL2()).on(far, t).solve()
-    model = nerm.NeutralSVC(lam=0.1).fit(far, t)
-    for thing in (solution, model):
-        thing.save(tmp_path / "far.nerm")
-        for copy in (nerm.load(tmp_path / "far.nerm"), pickle.loads(pickle.dumps(thing))):
-            np.testing.assert_array_equal(copy.decision_function(far), thing.decision_function(far))
-    assert (
-        nerm.load(tmp_path / "far.nerm").solutions_[0].intercept.rest
-        == model.solutions_[0].intercept.rest
-        != 0
-    )
-    np.testing.assert_allclose(
-        model.decision_function(far), model.solutions_[0].decision_function(far), atol=1e-12
-    )
-
-
 @pytest.mark.parametrize(
     "atom", [*nerm.atoms.margin_functions().values(), *nerm.atoms.regularizers().values()]
 )

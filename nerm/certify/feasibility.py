@@ -16,7 +16,7 @@ from nerm.certify.conjugates import free_directions, parts_of
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import Block, forces, scaled_weights, shares, weigh
 from nerm.model.hypothesis import LinearHypothesis
-from nerm.rounding import EPS
+from nerm.model.kernels import EPS
 from nerm.typing import Bools, Floats
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.certify.conjugates import parts_of
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import Block, scaled_weights, weigh
-from nerm.rounding import EPS, unit
+from nerm.model.kernels import EPS, sum_error
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class Slack:
         """The error of the objective."""
         problem, hypothesis = self.problem, self.problem.hypothesis
         errors = hypothesis.score_errors(hypothesis.extent(self.coef), self.level)
+        errors = errors + hypothesis.level_error(self.coef, self.intercept)
         total = self.mu * hypothesis.norm_error(self.coef) / 2
         with np.errstate(over="ignore", invalid="ignore"):
             for factor, block in zip(problem.factors, problem.blocks, strict=True):
@@ -84,7 +85,7 @@ class Slack:
         if problem.is_kernel:
             return total
         others = (weight * omega.value(self.coef) for weight, omega in problem.regularizers if weight)
-        return total + unit(len(self.coef)) * sum(others, start=0.0)
+        return total + sum_error(len(self.coef)) * sum(others, start=0.0)
 
     def _value_errors(self, block: Block, errors: Floats) -> Floats:
         """Return the errors of a block's atom, from those of the scores and its own rounding."""
@@ -142,9 +143,9 @@ def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int,
     """Estimate the rounding errors of a value and a bound that are sums over many rows, from some of these.
 
     The errors of the scores enter value and bound, as they do on the sample; a sum of `rows` numbers adds
-    `unit(rows)` of its size, which `values` bounds.
+    `sum_error(rows)` of its size, which `values` bounds.
     """
-    return 2 * Slack(sample, coef, intercept).primal + unit(rows) * values
+    return 2 * Slack(sample, coef, intercept).primal + sum_error(rows) * values
 
 
 def custom_atom_error(

@@ -16,10 +16,10 @@ import numpy as np
 from nerm.certify.certificate import NEGLIGIBLE, NOT_CONVEX, Certificate, best_certificate, infeasibility
 from nerm.certify.multipliers import Multipliers
 from nerm.lazily import is_lazy, lazily
+from nerm.model.kernels import EPS
 from nerm.model.objective import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.model.value import ObjectiveValue
-from nerm.rounding import EPS
 from nerm.typing import Array, Floats
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Solution:
     coef : (d,) or (n,) array
         w of f = X w + b, or c of f = K c + b; read-only.
     intercept : float
-        b; where columns are far from 0, with more digits than a float has (`intercept.rest`).
+        b.
     objective : ObjectiveValue
         The value in total and by term, at (coef, intercept).
     multipliers : Multipliers or None

@@ -22,7 +22,6 @@ from nerm.model.constraints import Polyhedron
 from nerm.model.hypothesis import KernelHypothesis, far_offset
 from nerm.model.objective import Risk
 from nerm.model.problem import Problem
-from nerm.rounding import unshifted
 from nerm.typing import Floats, Ints
 
 
@@ -77,7 +76,7 @@ class Model:
         if not (np.isfinite(w).all() and np.isfinite(b)):
             return None
         if self.offset.any():
-            return unshifted(w, b, self.offset)
+            return w, b - float(self.offset @ w)
         return (w if self.recover is None else self.recover @ w), b
 
     def multipliers(self, problem: Problem, scale: float = 1.0) -> Multipliers | None:

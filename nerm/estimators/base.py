@@ -31,9 +31,7 @@ from nerm.estimators.sharing import shared_rows
 from nerm.lazily import is_lazy, lazily
 from nerm.metrics import as_metric
 from nerm.model import viewpoint as viewpoints
-from nerm.model.hypothesis import linear_scores
 from nerm.neutralize.collapse import collapse
-from nerm.rounding import LongFloat, rest_of
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Ints, Matrix
 from nerm.validation import as_pandas, as_positive, as_weights, integers_that_fit
@@ -294,9 +292,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             return lazily(X, self.decision_function, float, self._features)
         matrix = self._known(X)
         if self.kernel_ is None:
-            pairs = zip(self.intercept_, self.solutions_, strict=True)
-            intercepts = [LongFloat(b, rest_of(solution.intercept)) for b, solution in pairs]
-            scores = linear_scores(matrix, self.coef_[:, self._kept_columns()], intercepts)
+            scores = np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
         elif not len(self.support_):
             scores = np.tile(self.intercept_, (matrix.shape[0], 1))
         else:

@@ -22,7 +22,6 @@ from nerm.model.blocks import Block, make_blocks
 from nerm.model.constraints import ROUNDING, Polyhedron
 from nerm.model.objective import Neutrality
 from nerm.model.value import ObjectiveValue, objective_value
-from nerm.rounding import LongFloat
 from nerm.typing import Array, Floats
 from nerm.validation import as_finite, as_nonnegative, as_vector, own
 
@@ -125,7 +124,7 @@ class BoundObjective:
     def checked(self, coef: Any, intercept: Any) -> tuple[Floats, float]:
         """Validate (coef, intercept)."""
         w = as_vector(coef, self.hypothesis.size, "coef", "coefficients")
-        b = intercept if isinstance(intercept, LongFloat) else as_finite(intercept, "intercept")
+        b = as_finite(intercept, "intercept")
         if b != 0 and not self.intercept:
             must = "'intercept' must be 0 on a problem without an intercept"
             raise InvalidInputError(must, f"{b:g}", "Bind the data with intercept=True")

@@ -16,13 +16,12 @@ import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.model import kernels
-from nerm.rounding import EPS, LONG_EPS, exact_dot, rest_of, unit
+from nerm.model.kernels import EPS, sum_error
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
 
 FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
 BLOCK = 1_000_000  # entries of X that are scaled at once
-LONG_LIMIT = 50_000  # entries of X or of K up to which scores are judged in long doubles
 GRAM_LIMIT = (
     8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
 )
@@ -54,31 +53,26 @@ class LinearHypothesis:
         offset = far_offset(self.X)
         return (self.X - offset if offset.any() else self.X), offset
 
-    @cached_property
-    def _long(self) -> Any:
-        """The same matrix in long doubles, where that is cheap, for scores and sums that cancel; else None."""
-        near = self._near[0]
-        if LONG_EPS == EPS or self.n * self.size > LONG_LIMIT:
-            return None
-        return (near.toarray() if sp.issparse(near) else near).astype(np.longdouble)
-
     def features(self, *, balanced: bool) -> Matrix:
         """Return X, for `balanced` forces, which add up to 0, without what its columns have in common."""
         return self._near[0] if balanced else self.X
 
     def level(self, coef: Floats, intercept: float) -> float:
         """Return offset.w + b, the part of the scores that all rows share."""
-        offset = self._near[1]
-        return exact_dot(offset, coef, intercept) if offset.any() else float(intercept)
+        return float(self._near[1] @ coef) + float(intercept)
+
+    def level_error(self, coef: Floats, intercept: float) -> float:
+        """Bound the rounding error of `level`: large where columns are far from 0."""
+        offset = np.abs(self._near[1])
+        return sum_error(self.size) * (float(offset @ np.abs(coef)) + abs(intercept)) if offset.any() else 0.0
 
     def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
         """Return X w + b."""
-        near = self._near[0] if self._long is None else self._long
-        return np.asarray(near @ coef, dtype=float).ravel() + self.level(coef, intercept)
+        return np.asarray(self._near[0] @ coef).ravel() + self.level(coef, intercept)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return sum_i c_i x_i, the dual vector of forces c on the scores; `balanced` ones are known to add up to 0."""
-        near, offset = self._near if self._long is None else (self._long, self._near[1])
+        near, offset = self._near
         q = (near.T @ c).ravel()
         return np.asarray(q if balanced or not offset.any() else q + offset * math.fsum(c), dtype=float)
 
@@ -92,12 +86,12 @@ class LinearHypothesis:
 
     def norm_error(self, coef: Floats) -> float:
         """Return by how much rounding may change `squared_norm`."""
-        return unit(self.size) * self.squared_norm(coef)
+        return sum_error(self.size) * self.squared_norm(coef)
 
     @cached_property
     def rounding(self) -> float:
         """What rounding may do to a score, relative to the row's length times `extent`."""
-        return unit(self.size) * (1.0 if self._long is None else LONG_EPS / EPS)
+        return sum_error(self.size)
 
     def score_errors(self, extent: float, level: float) -> Floats:
         """Return by how much rounding may change the scores of a hypothesis, (n,)."""
@@ -136,7 +130,7 @@ class LinearHypothesis:
         """Return f at new rows."""
         matrix = as_matrix(X)
         _check_columns(matrix, self.size, "features")
-        return linear_scores(matrix, coef[None, :], [intercept])[:, 0]
+        return np.asarray(matrix @ coef).ravel() + intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,16 +161,6 @@ class KernelHypothesis:
         return K
 
     @cached_property
-    def _long(self) -> Any:
-        """K in long doubles, for scores and norms, which are where digits are lost; None if it is not had cheaply.
-
-        With little regularization coefficients are huge and cancel: the last digits of K are then what
-        matters.
-        """
-        cheap = LONG_EPS < EPS and self.n**2 * max(1, self.X.shape[1] / 100) <= LONG_LIMIT
-        return self.kernel.long_gram(self.X) if cheap else None
-
-    @cached_property
     def factor(self) -> tuple[Floats, Floats]:
         """(L, R) with K = L L' and c = R w recovering the kernel coefficients of f = L w.
 
@@ -199,9 +183,7 @@ class KernelHypothesis:
         for known, product in (*self._products, *self._foreseen):
             if np.array_equal(known, coef):
                 return product
-        if self._long is not None:
-            product = np.asarray(self._long @ coef, dtype=float)
-        elif self.has_gram or (self.keeps_gram and len(self._products) >= 2):
+        if self.has_gram or (self.keeps_gram and len(self._products) >= 2):
             product = np.asarray(self.gram @ coef)
         else:
             support = np.flatnonzero(coef)
@@ -224,7 +206,7 @@ class KernelHypothesis:
     def foresee(self, coefs: Sequence[Floats]) -> None:
         """Take K c of several c in one pass over K, and keep them, until the next time, for those who ask."""
         self._foreseen.clear()
-        if len(coefs) and self._long is None:
+        if len(coefs):
             columns = np.column_stack(coefs)
             products = np.ascontiguousarray(self.product(np.arange(self.n), columns).T)
             products.flags.writeable = False
@@ -265,6 +247,10 @@ class KernelHypothesis:
         """Return b, the part of the scores that all rows share."""
         return float(intercept)
 
+    def level_error(self, coef: Floats, intercept: float) -> float:
+        """Return 0: b is used as it is."""
+        return 0.0
+
     def extent(self, coef: Floats) -> float:
         """Return sum_j `|c_j|` sqrt k(x_j, x_j): no score differs from b by more than this times sqrt k(x_i, x_i)."""
         return float(np.abs(coef) @ self._lengths)
@@ -276,16 +262,11 @@ class KernelHypothesis:
     @cached_property
     def rounding(self) -> float:
         """What rounding may do to a score, the kernel's own included, relative to sqrt k(x_i, x_i) times `extent`."""
-        return self.rounding_in_doubles * (1.0 if self._long is None else LONG_EPS / EPS)
-
-    @cached_property
-    def rounding_in_doubles(self) -> float:
-        """The same for those who compute in doubles, as solvers do."""
-        return unit(self.n) + self.kernel.rounding(self.X)
+        return sum_error(self.n) + self.kernel.rounding(self.X)
 
     def blur(self, mu: float) -> float:
         """Return by how much doubles may miss scores of coefficients that forces of size 1 make: c / (n mu)."""
-        return self.rounding_in_doubles * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
+        return self.rounding * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
 
     def score_errors(self, extent: float, level: float) -> Floats:
         """Return by how much rounding may change the scores of a hypothesis, (n,)."""
@@ -297,8 +278,7 @@ class KernelHypothesis:
 
     def squared_norm(self, coef: Floats) -> float:
         """Return c' K c."""
-        product = self._times(coef) if self._long is None else self._long @ coef
-        return max(0.0, float(coef @ product))
+        return max(0.0, float(coef @ self._times(coef)))
 
     def squared_row_norms(self) -> Floats:
         """Return k(x_i, x_i) for every row."""
@@ -318,15 +298,6 @@ class KernelHypothesis:
 
 
 Hypothesis = LinearHypothesis | KernelHypothesis
-
-
-def linear_scores(X: Matrix, coefs: Floats, intercepts: Sequence[float]) -> Floats:
-    """Return X W' + b at new rows for k hypotheses, (m, k), with all digits of each b (`nerm.rounding.LongFloat`)."""
-    if not any(map(rest_of, intercepts)):
-        return np.asarray(X @ coefs.T) + np.asarray(intercepts, dtype=float)
-    offset = far_offset(X)
-    levels = [exact_dot(offset, coef, b) for coef, b in zip(coefs, intercepts, strict=True)]
-    return np.asarray((X - offset if offset.any() else X) @ coefs.T) + np.array(levels)
 
 
 def far_offset(X: Any) -> Floats:

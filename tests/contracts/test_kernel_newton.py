@@ -87,7 +87,6 @@ ETAS = [0.0, 0.02, 0.3, 1.0, 4.0, 100.0]
 def neutral_svm(monkeypatch, n=160):
     """Return a neutral SVM whose rows of K are sought in single precision, and whose K could be kept."""
     monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.model.hypothesis.LONG_LIMIT", 0)
     monkeypatch.setattr(coarse, "FEWEST", 25)
     X, y, v = make_data(8, n=n)
     return (Risk(Hinge()) + 0.01 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v, kernel="rbf")

@@ -126,16 +126,6 @@ def test_bad_kernels(make, text):
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("kernel", [kernel for kernel in FORMULAS if kernel.always_psd], ids=repr)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_values_in_long_doubles_are_the_same_with_more_digits(kernel, form):
-    X = np.random.default_rng(0).normal(size=(6, 3))
-    long = kernel.long_gram(form(X))
-    assert long.dtype == np.longdouble
-    np.testing.assert_allclose(long.astype(float), kernel(X, X), rtol=1e-12)
-    assert (long == long.T).all()
-
-
 def test_rbf_is_exact_wherever_the_rows_are():
     """Two clusters far apart and far from 0: distances within each must survive. The oracle is exact arithmetic."""
     rng = np.random.default_rng(0)

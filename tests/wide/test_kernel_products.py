@@ -121,7 +121,6 @@ def test_rows_in_single_precision(monkeypatch, held):
 
 def test_a_matrix_is_made_for_the_third_product(monkeypatch):
     monkeypatch.setattr("nerm.model.hypothesis.AT_ONCE", 9)
-    monkeypatch.setattr("nerm.model.hypothesis.LONG_LIMIT", 0)
     hypothesis = KernelHypothesis(kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(60, 3)))
     K = hypothesis.kernel(hypothesis.X, hypothesis.X)
     for i, coef in enumerate(np.random.default_rng(1).normal(size=(4, 60))):
@@ -130,7 +129,6 @@ def test_a_matrix_is_made_for_the_third_product(monkeypatch):
 
 
 def test_products_that_were_foreseen_are_not_computed_again(monkeypatch, hypothesis):
-    monkeypatch.setattr("nerm.model.hypothesis.LONG_LIMIT", 0)
     K, coefs = hypothesis.kernel(hypothesis.X, hypothesis.X), np.random.default_rng(1).normal(size=(6, 60))
     hypothesis.foresee(list(coefs))
     monkeypatch.setattr(KernelHypothesis, "product", None)

@@ -9,7 +9,6 @@ from scipy.linalg import solve_triangular
 
 from nerm.errors import UnsupportedProblemError
 from nerm.model.hypothesis import far_offset
-from nerm.rounding import exact_dot, unshifted
 from nerm.solvers.linalg.pivoted_cholesky import Factor, pivoted_cholesky
 from nerm.typing import Floats
 
@@ -28,11 +27,11 @@ class Given:
 
     def inside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Add offset'w to the intercept."""
-        return coef, exact_dot(self.offset, coef, intercept)
+        return coef, intercept + float(self.offset @ coef)
 
     def outside(self, coef: Floats, intercept: float) -> Hypothesis:
         """Take offset'w from the intercept."""
-        return unshifted(coef, intercept, self.offset) if self.offset.any() else (coef, float(intercept))
+        return coef, float(intercept) - float(self.offset @ coef)
 
 
 @dataclass(frozen=True)
