@@ -129,7 +129,7 @@ def fit(
             chunks.marker = f"{stack.enter_context(tempfile.TemporaryDirectory())}/died"
         problem = objective(name, float(eta), rows).on(chunks)
         start = (np.zeros(problem.frame.hypothesis.size), 0.0) if checkpoint else None  # far off: more passes
-        solution = problem.solve(tol, checkpoint=checkpoint or None, start=start)
+        solution = problem.solve(tol=tol, checkpoint=checkpoint or None, start=start)
         killed = bool(chunks.marker) and Path(chunks.marker).exists()
         seconds, processor = time.perf_counter() - started[0], time.process_time() - started[1]
     return {

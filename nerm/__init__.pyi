@@ -54,7 +54,7 @@ from .errors import UnknownNameError as UnknownNameError
 from .errors import UnsupportedProblemError as UnsupportedProblemError
 from .estimators import NERMClassifier as NERMClassifier
 from .estimators import NeutralSVC as NeutralSVC
-from .estimators.sharing import sharing as sharing
+from .estimators.design import sharing as sharing
 from .io import load as load
 from .model.algebra import Objective as Objective
 from .model.constraints import Coefficients as Coefficients

@@ -10,6 +10,7 @@ from nerm.errors import InvalidInputError
 from nerm.typing import Array, Bools, Ints
 
 Seed = int | np.random.SeedSequence
+HOLD_OUT = 0.3  # the share of rows to hold out where none is given
 
 
 def seed_sequence(seed: int, *labels: object) -> np.random.SeedSequence:

@@ -1,12 +1,12 @@
-"""An objective on chunks: what `objective.on(nerm.Chunks(...))` returns."""
+"""An objective on chunks, `objective.on(nerm.Chunks(...))`: solve, path and the search for a target level."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks import few_rows, second_order
 from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms
 from nerm.chunks.pieces import row_bytes
-from nerm.chunks.progress import Progress, fingerprint, numbered, resume, save
+from nerm.chunks.progress import Method, Progress, fingerprint, numbered, resume, save
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
 from nerm.model.algebra import Limit, Objective
@@ -26,10 +26,13 @@ from nerm.model.hypothesis import LinearHypothesis
 from nerm.model.objective import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.model.value import ObjectiveValue, objective_value
-from nerm.neutralize.result import Neutralized
+from nerm.neutralize.target import Neutralized
 from nerm.solvers import clock
 from nerm.typing import Floats
-from nerm.validation import as_positive
+from nerm.validation import as_positive, check_known
+
+if TYPE_CHECKING:
+    from nerm.solvers.base import Solver
 
 MOST_PASSES = 50
 
@@ -96,8 +99,8 @@ class ChunkedProblem:
         return max(1000, self.chunks.rows_limit // row_bytes(self.sample.X))
 
     @cached_property
-    def method(self) -> Any:
-        """What solves: rows near kinks, or Newton steps."""
+    def method(self) -> Method:
+        """The method that solves: on the rows near kinks, or by Newton steps."""
         atoms = [atom for atom, _, _ in self.layout]
         curved = [a for a in atoms if np.isfinite(a.facts.smoothness) and a.facts.bend is None]
         kinked = [a for a in atoms if not np.isfinite(a.facts.smoothness)]
@@ -105,7 +108,7 @@ class ChunkedProblem:
             must = "an objective on chunks must have functions that are all smooth, or all straight between kinks"
             got = f"{curved[0]!r} beside {kinked[0]!r}"
             raise UnsupportedProblemError(must, got, "Use one of the two for loss and surrogate")
-        return few_rows if kinked else second_order
+        return few_rows.METHOD if kinked else second_order.METHOD
 
     def with_neutrality(self, eta: float) -> ChunkedProblem:
         """Return the same problem with neutrality weight eta; several terms keep their ratios."""
@@ -116,30 +119,40 @@ class ChunkedProblem:
         frame, terms = replace(self.frame, objective=objective), replace(self.terms, objective=objective)
         return replace(self, frame=frame, terms=terms)
 
-    def neutralize(self, limit: float, measure: Any = "calders_verwer_score", **options: Any) -> Neutralized:
+    def neutralize(
+        self,
+        limit: float,
+        measure: Any = "calders_verwer_score",
+        *,
+        tol: float = 1e-6,
+        on: Any = None,
+        surrogate: Any = "auto",
+        prefer: Any = "accuracy",
+        keep: float = 0.5,
+        random_state: int = 0,
+    ) -> Neutralized:
         """Return the solution whose measured neutrality on all rows is within a limit.
+
+        The first weight is found on the sample, and so is the best of several surrogates.
 
         Parameters
         ----------
-        limit : float
-            The largest size of the measure that is allowed; each row counts once.
-        measure : str
-            "calders_verwer_score", "neutrality_risk", or one of the differences of `nerm.metrics`.
-        options
-            ``tol``, the relative gap of every solve; ``surrogate``, psi, by default the hinge or logistic one
-            as the loss is; ``keep``, the share of the plain model's positive rate that must be left in every
-            group; ``checkpoint``, a path: with "fit.npz" the solves write fit-0.npz, fit-1.npz and so on.
+        limit, measure, tol, on, prefer, keep, random_state
+            As for `nerm.Problem.neutralize`; `measure` is one of `nerm.metrics`.
+        surrogate : "auto", MarginFunction, or a list of these
+            psi; "auto" is the hinge or logistic function, as the loss is straight between kinks or smooth.
 
         Returns
         -------
         Neutralized
             The accuracy, AUC and positive rates in its trace are those of the sample; its measure that of all
-            rows.
+            rows. With ``Chunks(checkpoint="fit.npz")`` the solves write fit-0.npz, fit-1.npz and so on.
 
         """
-        from nerm.chunks.asked_level import neutralize_chunks
+        from nerm.chunks.neutralizing import neutralize_chunks
 
-        return neutralize_chunks(self, limit, measure, **options)
+        options = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
+        return neutralize_chunks(self, limit, measure, tol=tol, on=on, **options)
 
     def sweep(self, work: Callable[[Any], Any]) -> Any:
         """Do one pass over all chunks."""
@@ -217,39 +230,40 @@ class ChunkedProblem:
 
     def solve(
         self,
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         *,
-        start: tuple[Any, float] | None = None,
         strict: bool = False,
         time_limit: float | None = None,
-        max_passes: int = MOST_PASSES,
-        checkpoint: Any = None,
+        **options: Any,
     ) -> Solution:
         """Solve and return a `Solution` that is optimal only if the gap certified on all rows is at most `tol`.
 
         Parameters
         ----------
+        solver : str
+            ``"auto"``: the atoms decide the method.
         tol : float
             The relative duality gap.
-        start : (coef, intercept), optional
-            Where the first pass looks; by default the solution of the sample.
         strict : bool
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
         time_limit : float, optional
             Seconds after which no further pass is begun.
-        max_passes : int
-            The most passes.
-        checkpoint : path, optional
-            A file that is written after each pass, whole or not at all; where it is there already, the fit
-            goes on.
+        options
+            ``start``: (coef, intercept) of the first pass, by default the solution of the sample.
+            ``max_passes``: the most passes. ``checkpoint``: a file that is written after each pass, whole or
+            not at all; where it exists already, the fit continues. By default that of `nerm.Chunks`.
 
         Returns
         -------
         Solution
-            Without multipliers of single rows; ``stats.details`` says how many passes it took and rows it
-            kept.
+            Without multipliers of single rows; ``stats.details`` has the number of passes and of rows that
+            were kept.
 
         """
+        _check_solver(solver, options)
+        start, max_passes = options.get("start"), options.get("max_passes", MOST_PASSES)
+        checkpoint = options.get("checkpoint", self.chunks.checkpoint)
         started, deadline, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
         mark = fingerprint(self, tol)
         state = resume(checkpoint, mark) or self._begin(start, tol)
@@ -293,19 +307,37 @@ class ChunkedProblem:
         return certify_bounds(self.frame, state.best, value, none, self._certificate(state), stats, tol)
 
     def path(
-        self, eta: Sequence[float], tol: float = 1e-6, *, checkpoint: Any = None, **options: Any
+        self,
+        eta: Sequence[float],
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        time_limit: float | None = None,
+        **options: Any,
     ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`, each from the last solution.
 
-        With ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for
-        `solve`.
+        `time_limit` is that of the whole path, in seconds. With ``checkpoint="fit.npz"`` the solves write
+        fit-0.npz, fit-1.npz and so on; other options as for `solve`.
         """
-        found: list[Solution] = []
+        deadline, found = clock.after(time_limit), list[Solution]()
+        checkpoint = options.pop("checkpoint", self.chunks.checkpoint)
         for number, one in enumerate(eta):
-            start = (found[-1].coef, found[-1].intercept) if found else None
-            file = numbered(checkpoint, number)
-            found.append(self.with_neutrality(one).solve(tol, start=start, checkpoint=file, **options))
+            left = None if time_limit is None else clock.left(deadline)
+            here = {"checkpoint": numbered(checkpoint, number), **options}
+            if found:
+                here["start"] = (found[-1].coef, found[-1].intercept)
+            found.append(self.with_neutrality(one).solve(solver, tol, time_limit=left, **here))
         return found
+
+
+def _check_solver(solver: Any, options: Mapping[str, Any]) -> None:
+    """Refuse solvers of rows in memory, and options that a problem on chunks does not have."""
+    if solver != "auto":
+        must = "the solver of a problem on chunks must be 'auto'"
+        raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
+    for name in options:
+        check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
 
 
 def bind_chunks(

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from nerm.chunks.chunk_coding import ChunkRows
 from nerm.chunks.estimate import estimate
-from nerm.chunks.progress import Progress
+from nerm.chunks.progress import Method, Progress
 from nerm.chunks.sums import FewRows, KeptRows, NearKinks, joined
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
@@ -129,3 +129,6 @@ def _within(problem: ChunkedProblem, work: NearKinks, most: int) -> NearKinks:
         if high - low <= 0.02 * high:
             break
     return replace(work, distance=low, thin=min(1.0, most / max(expected(low), 1.0)))
+
+
+METHOD = Method(pass_over, next_state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,23 @@ class Progress:
     kept: int = 0
     values: Floats = field(default_factory=lambda: np.zeros(0))
     decisions: Floats = field(default_factory=lambda: np.zeros((0, 4, 2)))
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to solve on chunks: a pass at the next hypothesis, and where to look after it.
+
+    Attributes
+    ----------
+    pass_over : callable
+        From (problem, state) to the sums of a pass at ``state.at``.
+    next_state : callable
+        From (problem, state, sums, tol) to the state with a bound and the next hypothesis.
+
+    """
+
+    pass_over: Callable[[ChunkedProblem, Progress], Any]
+    next_state: Callable[[ChunkedProblem, Progress, Any, float], Progress]
 
 
 def fingerprint(problem: ChunkedProblem, tol: float) -> str:

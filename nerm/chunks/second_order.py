@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nerm.certify.conjugates import conjugate_of_sum, parts_of
-from nerm.chunks.progress import Progress
+from nerm.chunks.progress import Method, Progress
 from nerm.chunks.sums import Curved, Derivatives
 from nerm.model.blocks import shares
 from nerm.typing import Floats
@@ -119,3 +119,6 @@ def _bound(problem: ChunkedProblem, found: Derivatives, nu: Floats, scale: Float
     rest = np.where(scale < 1, (1 - scale) * np.where(np.isfinite(at_zero), at_zero, 0.0)[:, None], 0.0)
     stars = scale * found.stars + rest * found.masses
     return float(-(nu @ stars.sum(axis=1)) / n - omega.value)
+
+
+METHOD = Method(pass_over, next_state)

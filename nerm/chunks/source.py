@@ -45,7 +45,9 @@ class Chunks:
         labels, the viewpoint (or a list of them) and the weights. The other columns become features by the
         tables' recipe, learned in the first pass.
     progress : bool
-        Whether to show a bar a pass (needs rich).
+        Whether to show a bar per pass (needs rich).
+    checkpoint : path, optional
+        Where fits on these chunks write their progress after each pass; where the file exists, they continue.
     client : distributed.Client, optional
         Where passes run. By default the client of this process, if there is one and the chunks are dask's or
         files.
@@ -68,9 +70,10 @@ class Chunks:
 
     def __init__(
         self, source: Any, *, memory: int | None = None, client: Any = None, target: str | None = None,
-        viewpoint: Any = None, sample_weight: str | None = None, progress: bool = False,
+        viewpoint: Any = None, sample_weight: str | None = None, progress: bool = False, checkpoint: Any = None,
     ) -> None:  # fmt: skip
         self.progress, self.passes = progress, 0
+        self.checkpoint = checkpoint
         self.roles = target, _names(viewpoint), sample_weight
         self.memory = int(
             as_positive(MEMORY if memory is None else memory, "memory", "Pass a number of bytes")
@@ -230,6 +233,18 @@ class Chunks:
         rows = together([rows for _, rows in self.census.sample])
         size = self.census.size
         return rows if len(keys) <= size else rows.at(np.sort(np.argpartition(keys, size - 1)[:size]))
+
+
+def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any = None) -> Chunks:
+    """Return `nerm.Chunks` of a dask collection X with y and so on; chunks themselves bring all of these."""
+    given = {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not isinstance(X, Chunks):
+        return Chunks({"X": X, **given})
+    if given:
+        must = "chunks must bring y, viewpoint and sample_weight themselves"
+        raise InvalidInputError(must, f"{next(iter(given))!r} beside chunks", "Leave it out")
+    return X
 
 
 def _names(viewpoint: Any) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """scikit-learn classifiers that are neutral to a viewpoint."""
 
+from nerm.estimators.classifiers import NERMClassifier, NeutralSVC
 from nerm.estimators.explanation import Explanation
-from nerm.estimators.nerm_classifier import NERMClassifier
-from nerm.estimators.neutral_svc import NeutralSVC
 
 __all__ = ["Explanation", "NERMClassifier", "NeutralSVC"]

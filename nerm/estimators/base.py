@@ -1,4 +1,4 @@
-"""What the two classifiers share: scikit-learn's conventions around one binary problem a class."""
+"""The base of the classifiers: the conventions of scikit-learn around one binary problem per class."""
 
 import dataclasses
 import warnings
@@ -21,23 +21,76 @@ from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certify.certificate import Certificate
 from nerm.certify.solution import Solution
+from nerm.chunks.chunked_problem import bind_chunks
+from nerm.chunks.source import as_chunks
 from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
-from nerm.estimators.chunked import fit_on_chunks
-from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
+from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, shared_rows, solved
 from nerm.estimators.explanation import Explanation, explanation_of
-from nerm.estimators.limits import Asked, Promise, learned_from, neutrality_of_classes, neutralized
-from nerm.estimators.parameters import as_eta, as_kernel, as_weights_name, nested, with_parameter
-from nerm.estimators.sharing import shared_rows
+from nerm.estimators.limits import Promise, neutrality_of_classes, neutralized, rows_to_learn_from, target_of
+from nerm.estimators.parameters import (
+    as_eta,
+    as_kernel,
+    as_viewpoint,
+    as_weights_name,
+    nested,
+    with_parameter,
+)
 from nerm.lazily import is_lazy, lazily
-from nerm.metrics import as_metric
 from nerm.model import viewpoint as viewpoints
+from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.collapse import collapse
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Ints, Matrix
 from nerm.validation import as_pandas, as_positive, as_weights, integers_that_fit
 
+ONLY_SOME = ("coef_", "dual_coef_", "support_", "support_vectors_")  # of one kind of kernel
 # One memory layout, so that equal data in another container give equal results to the last bit.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+    """The outcome of a fit, from which all fitted attributes are set.
+
+    Attributes
+    ----------
+    design : Design
+        The checked parameters.
+    classes, class_weight : arrays
+        The labels, and one weight per class.
+    solutions : list of Solution
+        One per binary problem.
+    rows : TrainingRows
+        The rows that were learned from; of chunks, a sample of them.
+    places : array
+        Where they stand in the training set; empty for chunks.
+    found : list of Neutralized
+        With a limit, the results of the search.
+    promise : Promise or None
+        With confidence.
+    features : callable or None
+        Of chunks of tables, from a frame to a matrix.
+
+    """
+
+    design: Design
+    classes: Array
+    class_weight: Floats
+    solutions: list[Solution]
+    rows: TrainingRows
+    places: Ints
+    found: list[Neutralized]
+    promise: Promise | None = None
+    features: Any = None
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the classes that are +1 in the problems."""
+        return _positives(self.classes)
+
+
+def _positives(classes: Array) -> list[int]:
+    return [1] if len(classes) == 2 else list(range(len(classes)))
 
 
 class NeutralClassifier(ClassifierMixin, BaseEstimator):
@@ -87,7 +140,15 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             sum_form=self.sum_form,
         )
 
-    def fit(self, X: Any, y: Any = None, *, viewpoint: Any = None, sample_weight: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        viewpoint: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+    ) -> Any:
         """Fit on (X, y), neutral to the viewpoint.
 
         Parameters
@@ -101,95 +162,97 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`;
             a callable g(X) or a fitted estimator, which see X as it is given here; `Learned(estimator, X,
             labels)`; a DataFrame or a dict of several. Two groups count as -1 and +1, more groups (strings,
-            integers) give one neutrality term a group; real numbers (floats) are used as they are. A named
-            column of words is no feature.
+            integers) give one neutrality term per group; real numbers (floats) are used as they are. A named
+            column of words is not a feature.
         sample_weight : (n,) array, optional
             Nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is
             none.
+        sensitive_features : optional
+            Another name of `viewpoint`, that of Fairlearn.
 
         Returns
         -------
         self
         """
+        viewpoint = as_viewpoint(viewpoint, sensitive_features)
+        target = target_of(self)
         if is_lazy(X):
-            return fit_on_chunks(self, X, y, viewpoint, sample_weight)
-        X = as_pandas(X)
-        dropped = viewpoints.dropped_columns(viewpoint, X)
-        matrix, labels = self._validated(X, y, dropped)
-        given = None if sample_weight is None else np.asarray(sample_weight)
-        s = as_weights(given, matrix.shape[0], "sample_weight")
-        terms = viewpoints.resolve_terms(viewpoint, X, matrix.shape[0], s > 0)
-        classes, codes = self._codes(labels, s)
-        rows, places = self._training_rows(matrix, codes, terms, s)
-        asked = Asked.of(self)
-        learned = learned_from(rows, asked)  # neither class weights nor a kernel's width must know a hold-out
-        class_weight = self._class_weights(classes, rows.codes[learned], rows.sample_weight[learned])
-        rows = dataclasses.replace(rows, risk_weight=rows.sample_weight * class_weight[rows.codes])
-        learning = rows if len(learned) == len(rows.codes) else rows.at(learned, self._pairwise())
-        design = self._design(learning.X, learning.sample_weight, list(terms))
-
-        self.classes_, self.dropped_columns_ = classes, dropped
-        self.class_weight_ = (
-            {} if self.class_weight is None else dict(zip(classes.tolist(), class_weight, strict=True))
-        )
-        numbers = [1] if len(classes) == 2 else list(range(len(classes)))
-        solutions = self._solutions(design, rows, numbers, asked, learned)
-        self._keep(solutions, design, matrix, places[learned])
-        self.collapse_ = self._collapse(solutions, design, learning)
+            dropped: tuple[int, ...] = ()
+            fit = self._fit_chunks(as_chunks(X, y, viewpoint, sample_weight), target)
+            self.n_features_in_ = fit.rows.X.shape[1]
+        else:
+            X = as_pandas(X)
+            dropped = viewpoints.dropped_columns(viewpoint, X)
+            matrix, labels = self._validated(X, y, dropped)
+            s = as_weights(
+                None if sample_weight is None else np.asarray(sample_weight), len(labels), "sample_weight"
+            )
+            terms = viewpoints.resolve_terms(viewpoint, X, len(labels), s > 0)
+            fit = self._fit_rows(matrix, labels, terms, s, target)
+        self.dropped_columns_ = dropped
+        self._keep(fit, target)
         if self.collapse_ is not None:
             advice = "Try class_weight='balanced', or a smaller eta or lam."
             warnings.warn(f"{self.collapse_} {advice}", NearlyConstantWarning, stacklevel=2)
         return self
 
-    def _solutions(
-        self, design: Design, rows: TrainingRows, classes: list[int], asked: Asked | None, learned: Ints
-    ) -> list[Solution]:
-        """Return one solution a class, within the limit if one is asked for."""
-        for name in (
-            "solutions_",
-            "eta_",
-            "neutrality_",
-            "trace_",
-            "promise_",
-        ):  # a refusal leaves no model behind
-            if hasattr(self, name):
-                delattr(self, name)
-        self._weights = None
-        if asked is None:
-            shared = shared_rows(design, rows)
-            return [solved(shared.problem(design, rows, k), design, shared.relatives) for k in classes]
-        found, promise = neutralized(design, rows, classes, asked, learned)
-        for one in found:
-            insist(one.solution)
-        several = len(found) > 1
-        self.eta_ = [one.eta for one in found] if several else found[0].eta
-        self.neutrality_ = (
-            neutrality_of_classes(found, rows, learned, classes, asked) if several else found[0].value
-        )
-        traces = [one.trace.assign(label=self.classes_[k]) for k, one in zip(classes, found, strict=True)]
-        self.trace_ = pd.concat(traces, ignore_index=True)
-        if promise is not None:
-            self.promise_ = promise
-        self._weights = as_metric(asked.measure).weights * len(rows.viewpoints)
-        return [one.solution for one in found]
+    def _forget(self) -> None:
+        """Remove what an earlier fit left, so that a fit that fails leaves no model behind."""
+        for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_", *ONLY_SOME):
+            self.__dict__.pop(name, None)
 
-    def _collapse(self, solutions: list[Solution], design: Design, rows: TrainingRows) -> str | None:
-        """Say whether the model is nearly constant or its positive rate collapsed, judged on the training rows."""
-        scores = np.column_stack([solution.training_scores() for solution in solutions])
-        signs, neutral = ((1, "+1"), (-1, "-1")), self.limit is not None or any(design.eta.values())
-        return collapse(
-            scores if len(solutions) > 1 else scores[:, 0],
-            rows.codes,
-            [f"class {label!r}" for label in self.classes_.tolist()],
-            {
-                f"{name} {shown}": sign(v) == side
-                for name, v in rows.viewpoints.items()
-                for side, shown in signs
-            },
-            plain=(lambda: plain_scores(solutions[0].problem, design)) if neutral else None,
-            weight=rows.sample_weight,
-            risk_weight=rows.risk_weight,
-        )
+    def _fit_rows(
+        self, matrix: Matrix, labels: Array, terms: dict[str, Floats], s: Floats, target: Target | None
+    ) -> Fit:
+        """Fit on rows in memory."""
+        classes, codes = self._codes(labels, s)
+        rows, places = TrainingRows(matrix, codes, terms, s, s), np.flatnonzero(s > 0)
+        if len(places) < len(s):
+            rows = rows.at(places, self._pairwise())
+        learned = rows_to_learn_from(rows, target)  # class weights and a kernel's width ignore a hold-out
+        class_weight = self._class_weights(classes, rows.codes[learned], rows.sample_weight[learned])
+        rows = dataclasses.replace(rows, risk_weight=rows.sample_weight * class_weight[rows.codes])
+        learning = rows if len(learned) == len(rows.codes) else rows.at(learned, self._pairwise())
+        design = self._design(learning.X, learning.sample_weight, list(terms))
+        self._forget()
+        numbers = _positives(classes)
+        if target is None:
+            shared = shared_rows(design, rows)
+            solutions = [solved(shared.problem(design, rows, k), design, shared.relatives) for k in numbers]
+            return Fit(design, classes, class_weight, solutions, learning, places[learned], [])
+        found, promise = neutralized(design, rows, numbers, target, learned)
+        solutions = [one.solution for one in found]
+        return Fit(design, classes, class_weight, solutions, learning, places[learned], found, promise)
+
+    def _fit_chunks(self, chunks: Any, target: Target | None) -> Fit:
+        """Fit a linear classifier of two classes in a few passes over chunks."""
+        coding = chunks.coding(groups=True)
+        sample = coding.coded(chunks.sample)
+        counted = chunks.census.weights[""].items()
+        totals = np.array([sum(w for (label, _), w in counted if label == k) for k in coding.classes])
+        class_weight = self._class_weights(coding.classes, np.arange(2), totals)
+        design = self._design(sample.X, sample.sample_weight, list(coding.groups))
+        if design.kernel is not None or (target is not None and target.confidence is not None):
+            must = "a classifier on chunks must be linear, without a promise"
+            kernel = design.kernel is not None
+            got = f"kernel={self.kernel!r}" if kernel else f"confidence={self.confidence!r}"
+            raise InvalidInputError(must, got, "Drop it, or use rows in memory")
+        objective = design.objective(design.lam / design.own_form(coding.total))
+        negative, positive = class_weight.tolist()
+        problem = bind_chunks(objective, chunks, intercept=design.intercept, groups=True, weighted=True,
+                              class_weight=(negative, positive))  # fmt: skip
+        self._forget()
+        found = []
+        if target is None:
+            solution = problem.solve(design.solver, design.tol)
+        else:
+            options = {"surrogate": target.surrogate, "prefer": target.prefer, "keep": target.keep}
+            found = [problem.neutralize(target.limit, target.measure, tol=target.tol, **options)]
+            solution = found[0].solution
+        codes, weight = (sample.y > 0).astype(int), sample.sample_weight
+        rows = TrainingRows(sample.X, codes, sample.viewpoints, weight, weight * class_weight[codes])
+        features, nowhere = chunks.features, np.zeros(0, dtype=int)
+        return Fit(design, coding.classes, class_weight, [solution], rows, nowhere, found, None, features)
 
     # --- the data ---------------------------------------------------------------------------------
 
@@ -208,24 +271,15 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         try:
             check_classification_targets(labels)
         except ValueError as error:
-            must, do = (
-                "'y' must hold classes: words, or integers of at most 64 bits",
-                "Code the classes as such",
-            )
-            raise InvalidInputError(must, str(error).partition(".")[0], do) from None
+            must = "'y' must hold classes: words, or integers of at most 64 bits"
+            got = str(error).partition(".")[0]
+            raise InvalidInputError(must, got, "Code the classes as such") from None
         if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
             must = "a precomputed kernel must be a square matrix"
             raise InvalidInputError(must, f"shape {matrix.shape}", "Pass k(x_i, x_j) as X")
         if self._pairwise() and sp.issparse(matrix):
             matrix = matrix.toarray()
         return matrix, labels
-
-    def _training_rows(
-        self, matrix: Matrix, codes: Ints, terms: dict[str, Floats], s: Floats
-    ) -> tuple[TrainingRows, Ints]:
-        """Return the rows of positive weight and where they stand in the training set."""
-        rows, places = TrainingRows(matrix, codes, terms, s, s), np.flatnonzero(s > 0)
-        return rows if len(places) == len(s) else rows.at(places, self._pairwise()), places
 
     def _codes(self, labels: Array, s: Array) -> tuple[Array, Array]:
         """Return the classes and the class number of each row; two classes at least must have weight."""
@@ -240,7 +294,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return classes, codes
 
     def _class_weights(self, classes: Array, codes: Array, s: Array) -> Array:
-        """Return one weight a class; "balanced" counts rows by their sample weights."""
+        """Return one weight per class; "balanced" counts rows by their sample weights."""
         given = getattr(self, "class_weight", None)
         if given is None:
             return np.ones(len(classes))
@@ -254,8 +308,27 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     # --- what is kept -----------------------------------------------------------------------------
 
-    def _keep(self, solutions: list[Solution], design: Design, matrix: Matrix, places: Ints) -> None:
+    def _keep(self, fit: Fit, target: Target | None) -> None:
         """Set the fitted attributes; of the training rows only support vectors remain."""
+        design, solutions, found = fit.design, fit.solutions, fit.found
+        for solution in solutions:
+            insist(solution)
+        weights = None
+        if target is not None:
+            weights = target.metric.weights * len(fit.rows.viewpoints)
+            several = len(found) > 1
+            self.eta_ = [one.eta for one in found] if several else found[0].eta
+            self.neutrality_ = found[0].value
+            if several:
+                self.neutrality_ = neutrality_of_classes(found, fit.rows, fit.numbers, target.metric)
+            labels = [fit.classes[k] for k in fit.numbers]
+            traces = [one.trace.assign(label=label) for label, one in zip(labels, found, strict=True)]
+            self.trace_ = pd.concat(traces, ignore_index=True)
+        if fit.promise is not None:
+            self.promise_ = fit.promise
+        self.classes_ = fit.classes
+        weighted = zip(fit.classes.tolist(), fit.class_weight.tolist(), strict=True)
+        self.class_weight_ = {} if self.class_weight is None else dict(weighted)
         self.kernel_ = design.kernel
         self.intercept_ = np.array([solution.intercept for solution in solutions], dtype=float)
         self.n_iter_ = max(solution.stats.iterations or 1 for solution in solutions)
@@ -263,19 +336,41 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         # One-vs-rest is the sum of its problems, so their certificates add up.
         own = design.own_form(self.total_weight_)
         self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(own)
-        self._facts = [_facts(solution, design) for solution in solutions]
-        self.solutions_ = tuple(kept(solution, design, self._weights) for solution in solutions)
+        self._features = fit.features
+        in_memory = bool(len(fit.places))
+        self._facts = [_facts(solution, design) if in_memory else {} for solution in solutions]
+        self.solutions_ = tuple(kept(solution, design, weights) for solution in solutions)
         coefs = np.vstack([solution.coef for solution in solutions])
-        for name in ("coef_", "dual_coef_", "support_", "support_vectors_"):
-            if hasattr(self, name):  # an earlier fit with another kernel may have left some
-                delattr(self, name)
         if design.kernel is None:
             self.coef_ = np.zeros((len(coefs), self.n_features_in_))
             self.coef_[:, self._kept_columns()] = coefs
-            return
-        used = np.flatnonzero((coefs != 0).any(axis=0))
-        self.support_, self.dual_coef_ = places[used], coefs[:, used]
-        self.support_vectors_ = matrix[:0] if self._pairwise() else matrix[self.support_]
+        else:
+            used = np.flatnonzero((coefs != 0).any(axis=0))
+            self.support_, self.dual_coef_ = fit.places[used], coefs[:, used]
+            self.support_vectors_ = fit.rows.X[:0] if self._pairwise() else fit.rows.X[used]
+        self.collapse_ = self._collapse(fit)
+
+    def _collapse(self, fit: Fit) -> str | None:
+        """Return a sentence if the model is nearly constant or its positive rate collapsed on the training rows."""
+        rows, solutions = fit.rows, fit.solutions
+        in_memory = bool(len(fit.places))
+        if in_memory:
+            scores = np.column_stack([solution.training_scores() for solution in solutions])
+        else:
+            scores = np.column_stack([rows.X @ solution.coef + solution.intercept for solution in solutions])
+        neutral = self.limit is not None or any(fit.design.eta.values())
+        groups = {
+            f"{name} {side:+d}": sign(v) == side for name, v in rows.viewpoints.items() for side in (1, -1)
+        }
+        return collapse(
+            scores if len(solutions) > 1 else scores[:, 0],
+            rows.codes,
+            [f"class {label!r}" for label in fit.classes.tolist()],
+            groups,
+            plain=(lambda: plain_scores(solutions[0].problem, fit.design)) if neutral and in_memory else None,
+            weight=rows.sample_weight,
+            risk_weight=rows.risk_weight,
+        )
 
     def _kept_columns(self) -> Array:
         return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))

@@ -69,6 +69,18 @@ def as_weights_name(value: Any) -> str:
     return value
 
 
+def as_viewpoint(viewpoint: Any, sensitive_features: Any) -> Any:
+    """Return the viewpoint, which `fit` takes under one of two names.
+
+    >>> as_viewpoint(None, [1, -1])
+    [1, -1]
+    """
+    if viewpoint is not None and sensitive_features is not None:
+        must = "'viewpoint' and 'sensitive_features' are two names of one argument"
+        raise InvalidInputError(must, "both", "Pass one of them")
+    return sensitive_features if viewpoint is None else viewpoint
+
+
 def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
     """Return eta for each term: one number for all, or a dict by viewpoint ("race" stands for all "race=...")."""
     if not isinstance(eta, Mapping):

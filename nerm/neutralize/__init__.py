@@ -1,6 +1,6 @@
-"""Limits on measured neutrality: the solution that is asked for, instead of a weight (the work behind `neutralize`)."""
+"""Solutions within a limit on measured neutrality: the weight of neutrality is searched."""
 
-from nerm.neutralize.neutralizing import Asking, best_surrogate, neutralize
-from nerm.neutralize.result import Neutralized
+from nerm.neutralize.neutralizing import best_surrogate, neutralize
+from nerm.neutralize.target import Neutralized, Target
 
-__all__ = ["Asking", "Neutralized", "best_surrogate", "neutralize"]
+__all__ = ["Neutralized", "Target", "best_surrogate", "neutralize"]

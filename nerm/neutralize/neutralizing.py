@@ -1,122 +1,180 @@
-"""Neutral up to a limit: which surrogate serves best, at which weight, and whether the answer is one to be used."""
+"""From a target to solutions: of one problem, or of several classes, each against the rest."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from nerm.certify.solution import Solution
-from nerm.errors import InvalidInputError
-from nerm.metrics import as_metric
+from nerm.errors import InvalidInputError, NotNeutralError
+from nerm.metrics import Metric
 from nerm.model.objective import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.model.viewpoint import resolve
-from nerm.neutralize.attempts import Attempts
-from nerm.neutralize.classes import Together
-from nerm.neutralize.result import Neutralized
-from nerm.neutralize.search import Attempt
-from nerm.neutralize.surrogates import Prefer, candidates_of, compared, judge_of
-from nerm.neutralize.trial import Trial
-from nerm.solvers.registry import SolverPool
+from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, Search, damped_secant
+from nerm.neutralize.surrogates import compare, surrogates_of
+from nerm.neutralize.target import Candidate, Neutralized, Target
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_positive, as_weights
-
-
-@dataclass(frozen=True)
-class Asking:
-    """What is asked of one problem or of several classes alike (`nerm.Problem.neutralize` explains).
-
-    Beside that, estimators give the weights of rows in the measure, the first weight to try and the solver;
-    `moved_by` are the neutrality weights, (n,), of the term that moves a measure of one's own, where balanced
-    ones do not.
-    """
-
-    limit: float
-    measure: Any = "calders_verwer_score"
-    tol: float = 1e-6
-    prefer: Prefer = "accuracy"
-    keep: float = 0.5
-    random_state: int = 0
-    row_weight: Floats | None = None
-    first: float | None = None
-    solver: Any = "auto"
-    moved_by: Floats | None = None
-
-    def study(self, problem: Problem, on: Any = None, *, among_classes: bool = False) -> Attempts:
-        """Return the plain solution of a problem, to be neutralized; all that is asked for is checked."""
-        limit, keep = as_nonnegative(self.limit, "limit"), as_nonnegative(self.keep, "keep")
-        weight = np.ones(problem.n) if self.row_weight is None else self.row_weight
-        measured, views, tol = as_metric(self.measure), _viewpoints(problem), as_positive(self.tol, "tol")
-        if self.moved_by is not None:
-            measured = replace(measured, weights=(self.moved_by,))
-        everybody = np.ones(problem.n, dtype=bool)
-        trial = Trial(problem, measured, views, weight, everybody, tol, SolverPool(self.solver))
-        return Attempts(trial, limit, keep, _elsewhere(trial, on), self.first, among_classes)
-
-    def answers(self, studies: Sequence[Attempts], surrogates: Sequence[Any]) -> list[Neutralized]:
-        """Return a solution for one study, or one for each class against the rest.
-
-        Of several classes everyone is brought within the limit by itself. The class of the largest score is
-        another decision; where that is beyond the limit, the weights of all are searched jointly
-        (`Together`).
-        """
-        parts = [self._found(study, one) for study, one in zip(studies, surrogates, strict=True)]
-        found = [attempt for _, attempt, _ in parts]
-        if len(studies) > 1:
-            found = Together(studies, [surrogate for surrogate, _, _ in parts], found).run()
-        return [
-            study.answer(surrogate, attempt, choice)
-            for study, attempt, (surrogate, _, choice) in zip(studies, found, parts, strict=True)
-        ]
-
-    def choice(self, study: Attempts, candidates: Sequence[Any]) -> pd.DataFrame:
-        """Return how surrogates compare on rows that are set apart, the best first; the index counts them as given."""
-        judge = judge_of(self.prefer)
-        return compared(study.trial, candidates, study.limit, study.keep, judge, self.random_state)
-
-    def _found(self, study: Attempts, surrogate: Any) -> tuple[Any, Attempt, pd.DataFrame]:
-        """Return the surrogate that serves best, the solution within the limit, and how surrogates compared."""
-        candidates, choice = candidates_of(surrogate, study), pd.DataFrame()
-        firsts: list[float | None] = [None] * len(candidates)
-        if len(candidates) > 1 and study.plain.value > study.limit:
-            choice = self.choice(study, candidates)
-            candidates = [candidates[i] for i in choice.index]
-            if len(study.plain.parts) == 1:  # what met the limit on most rows is near what meets it on all
-                firsts = [eta if eta > 0 else None for eta in choice.get("eta", choice["worth"] * np.nan)]
-        for candidate, first in zip(candidates, firsts, strict=True):
-            found = study.of(candidate, first)
-            if found is not None:
-                return candidate, found, choice
-        raise study.refusal()
+from nerm.validation import as_weights
 
 
 def neutralize(
-    problem: Problem, limit: float, measure: Any, *, on: Any = None, surrogate: Any = "auto", **asked: Any
+    problem: Problem, limit: float, measure: Any, *, on: Any = None, **options: Any
 ) -> Neutralized:
     """Return the solution whose measured neutrality is within the limit (`nerm.Problem.neutralize` explains)."""
-    asking = Asking(limit, measure, moved_by=_own_weights(problem) if callable(measure) else None, **asked)
-    judge_of(asking.prefer), candidates_of(surrogate)  # what is wrong is said before anything is solved
-    return asking.answers([asking.study(problem, on)], [surrogate])[0]
+    target = Target(limit, measure, **options)
+    surrogates_of(target.surrogate)  # an error here comes before any solve
+    metric = target.metric
+    own = _own_weights(problem) if metric.is_custom else None
+    if own is not None:
+        target = replace(target, measure=replace(metric, weights=(own,)))
+    search = search_for(problem, target)
+    search.measured = measured_on(on, problem, search.metric, search.viewpoints)
+    return answers([search])[0]
 
 
-def best_surrogate(problem: Problem, limit: float, measure: Any, **asked: Any) -> Any:
-    """Return which surrogate serves a limit best on rows that are set apart, None where none meets it.
+def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any) -> Any:
+    """Return the surrogate that is best on rows that are set apart, None where none meets the limit.
 
     That is the first half of `neutralize`: no solution on all rows is searched for.
 
     Parameters
     ----------
-    problem, limit, measure, asked
+    problem, limit, measure, options
         As for `nerm.Problem.neutralize`.
+
     """
-    asking, candidates = Asking(limit, measure, **asked), candidates_of("auto")
-    study = asking.study(problem)
-    if study.plain.value <= study.limit:
-        return candidates[0]
-    choice = asking.choice(study, candidates)
-    return None if (choice["worth"] == -np.inf).all() else candidates[int(choice.index[0])]
+    target = Target(limit, measure, **options)
+    search, surrogates = search_for(problem, target), surrogates_of("auto")
+    if search.plain.value <= target.limit:
+        return surrogates[0]
+    choice = compare(search, surrogates)
+    return None if (choice["worth"] == -np.inf).all() else surrogates[int(choice.index[0])]
+
+
+def search_for(problem: Problem, target: Target, row_weight: Floats | None = None, **options: Any) -> Search:
+    """Return the search on a problem; rows count once in the measure, or by `row_weight`. Options as of `Search`."""
+    weight = np.ones(problem.n) if row_weight is None else row_weight
+    return Search(problem, target, viewpoints_of(problem), weight, **options)
+
+
+def viewpoints_of(problem: Problem) -> tuple[str, ...]:
+    """Return the viewpoints of the neutrality terms, or all where there is no such term."""
+    if not problem.viewpoints:
+        must = "'viewpoint' must be given to be neutral to it"
+        raise InvalidInputError(must, "None", "Bind the data with viewpoint=...")
+    terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
+    named = tuple(dict.fromkeys(viewpoint_of(term, problem.viewpoints) for term in terms))
+    return named or tuple(problem.viewpoints)
+
+
+def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None) -> list[Neutralized]:
+    """Return one result per search: one problem, or one class against the rest each.
+
+    Every class is brought within the limit by itself. The class of the largest score is another decision;
+    where that is beyond the limit, the weights of all classes are searched jointly. `surrogates` are those of
+    the target, or one for each search.
+    """
+    given = [search.target.surrogate for search in searches] if surrogates is None else surrogates
+    parts = [_found(search, surrogate) for search, surrogate in zip(searches, given, strict=True)]
+    found, chosen = [part[1] for part in parts], [part[0] for part in parts]
+    if len(searches) > 1:
+        found = _classes(searches, chosen, found)
+    return [
+        search.answer(candidate, surrogate, choice)
+        for search, candidate, (surrogate, _, choice) in zip(searches, found, parts, strict=True)
+    ]
+
+
+def _found(search: Search, surrogate: Any) -> tuple[Any, Candidate, pd.DataFrame]:
+    """Return the best surrogate, the candidate within the limit, and how surrogates compared."""
+    surrogates, choice = surrogates_of(surrogate, search), pd.DataFrame()
+    firsts: list[float | None] = [None] * len(surrogates)
+    if len(surrogates) > 1 and search.plain.value > search.target.limit:
+        choice = compare(search, surrogates)
+        surrogates = [surrogates[i] for i in choice.index]
+        if len(search.plain.parts) == 1:  # the weight that met the limit on most rows is close to that of all
+            firsts = [eta if eta > 0 else None for eta in choice.get("eta", choice["worth"] * np.nan)]
+    for one, first in zip(surrogates, firsts, strict=True):
+        candidate = search.find(one, first)
+        if candidate is not None:
+            return one, candidate, choice
+    raise search.error(surrogates)
+
+
+# --- several classes ---------------------------------------------------------------------------------
+
+
+def predicted(scores: Floats) -> Floats:
+    """Return for scores (n, number of classes) +1 where a class is predicted, the first of the largest, else -1.
+
+    >>> predicted(np.array([[0.2, 0.3, -1.0], [-2.0, -3.0, -2.0]]))
+    array([[-1.,  1., -1.],
+           [ 1., -1., -1.]])
+    """
+    return np.where(np.arange(scores.shape[1]) == scores.argmax(axis=1)[:, None], 1.0, -1.0)
+
+
+def _classes(
+    searches: Sequence[Search], surrogates: Sequence[Any], start: Sequence[Candidate]
+) -> list[Candidate]:
+    """Return candidates whose predicted classes are within the limit, if possible with each class' scores."""
+    target = searches[0].target
+    least = target.keep * _predicted_rates(searches, [search.plain for search in searches])
+    seen: list[tuple[Floats, Sequence[Candidate]]] = []
+    for with_scores in (True, False):
+
+        def evaluate(
+            x: Floats, before: Sequence[Candidate], with_scores: bool = with_scores
+        ) -> tuple[Floats, Sequence[Candidate]]:
+            new = [
+                old if np.array_equal(part, old.weights) else search.solve(surrogate, part, old)
+                for search, surrogate, part, old in zip(
+                    searches, surrogates, np.split(x, len(searches)), before, strict=True
+                )
+            ]
+            return _predicted_parts(searches, new, with_scores), new
+
+        at = (_predicted_parts(searches, start, with_scores), start)
+        seen = [at]
+        if np.abs(at[0]).max() > target.limit:
+            x = np.concatenate([candidate.weights for candidate in start])
+            first = FIRST_WEIGHT * np.where(x == 0, 1.0, x)
+            seen += damped_secant(evaluate, x, at, first, target.limit)
+        within = [found for parts, found in seen if np.abs(parts).max() <= target.limit]
+        for found in sorted(within, key=lambda found: sum(sum(one.etas) for one in found)):
+            certified = all(candidate.solution.status.success for candidate in found)
+            if certified and (_predicted_rates(searches, found) >= least).all():
+                return list(found)
+    closest = min(float(np.abs(parts).max()) for parts, _ in seen)
+    failed = f"No models predict every class often enough with |{target.metric.name}| <= {target.limit:g}"
+    raise NotNeutralError(failed, f"The closest have {closest:.4g}", ADVICE)
+
+
+def _predictions(candidates: Sequence[Candidate]) -> Floats:
+    """Return +1 where a class is predicted, (number of classes, n)."""
+    return predicted(np.column_stack([candidate.scores for candidate in candidates])).T
+
+
+def _predicted_parts(
+    searches: Sequence[Search], candidates: Sequence[Candidate], with_scores: bool
+) -> Floats:
+    """Return the parts of the predicted classes and, with scores, those of each class' own scores."""
+    shown = zip(searches, _predictions(candidates), strict=True)
+    parts = [search.measure(scores) for search, scores in shown]
+    parts += [candidate.parts for candidate in candidates] if with_scores else []
+    return np.concatenate(parts)
+
+
+def _predicted_rates(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Floats:
+    """Return how often each class is predicted in each group."""
+    shown = zip(searches, _predictions(candidates), strict=True)
+    return np.array([search.rates(scores) for search, scores in shown])
+
+
+# --- what the measure is taken on --------------------------------------------------------------------
 
 
 def _own_weights(problem: Problem) -> Floats | None:
@@ -127,49 +185,35 @@ def _own_weights(problem: Problem) -> Floats | None:
     return as_weights(terms[0].weights, problem.n, "weights")
 
 
-def _viewpoints(problem: Problem) -> tuple[str, ...]:
-    """Return the viewpoints of the neutrality terms, or all where there is no such term."""
-    if not problem.viewpoints:
-        must = "'viewpoint' must be given to be neutral to it"
-        raise InvalidInputError(must, "None", "Bind the data with viewpoint=...")
-    terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
-    named = tuple(dict.fromkeys(viewpoint_of(term, problem.viewpoints) for term in terms))
-    return named or tuple(problem.viewpoints)
-
-
-def _elsewhere(trial: Trial, on: Any) -> Callable[[Solution], Floats] | None:
-    """Return what measures a solution on other rows, (X, y, viewpoint); None for the training rows."""
+def measured_on(
+    on: Any, problem: Problem, metric: Metric, names: tuple[str, ...]
+) -> Callable[[Solution], Floats] | None:
+    """Return the function that measures a solution on other rows, (X, y, viewpoint); None for the training rows."""
     if on is None:
         return None
     if not isinstance(on, tuple | list) or len(on) != 3:
-        raise InvalidInputError(
-            "'on' must be (X, y, viewpoint)", repr(type(on).__name__), "Pass the three as a tuple"
-        )
+        got = repr(type(on).__name__)
+        raise InvalidInputError("'on' must be (X, y, viewpoint)", got, "Pass the three as a tuple")
     X, y, viewpoint = on
     labels = np.asarray(y)
-    strange = np.flatnonzero(~np.isin(labels, trial.problem.classes))
-    if len(strange):
-        known = ", ".join(map(repr, trial.problem.classes.tolist()))
-        must = f"the labels of 'on' must be {known}"
-        raise InvalidInputError(must, f"{labels[strange[0]]!r} at index {strange[0]}", "Leave it out")
-    signs = np.where(labels == trial.problem.classes[1], 1.0, -1.0)
+    unknown = np.flatnonzero(~np.isin(labels, problem.classes))
+    if len(unknown):
+        must = f"the labels of 'on' must be {', '.join(map(repr, problem.classes.tolist()))}"
+        raise InvalidInputError(must, f"{labels[unknown[0]]!r} at index {unknown[0]}", "Leave it out")
     if np.shape(X)[0] != len(labels):
         got = f"{np.shape(X)[0]} rows of X and {len(labels)} labels"
-        raise InvalidInputError(
-            "'on' must have one label a row", got, "Pass (X, y, viewpoint) of the same rows"
-        )
+        do = "Pass (X, y, viewpoint) of the same rows"
+        raise InvalidInputError("'on' must have one label per row", got, do)
+    signs = np.where(labels == problem.classes[1], 1.0, -1.0)
     views, ones = resolve(viewpoint, X, len(labels)), np.ones(len(labels))
-    missing = [name for name in trial.viewpoints if name not in views]
+    missing = [name for name in names if name not in views]
     if missing:
-        must = f"the viewpoints of 'on' must be named as those of the problem, {', '.join(map(repr, trial.viewpoints))}"
-        raise InvalidInputError(
-            must, ", ".join(map(repr, views)), f"Pass {{{missing[0]!r}: ...}} as its viewpoint"
-        )
+        must = f"the viewpoints of 'on' must be named as those of the problem, {', '.join(map(repr, names))}"
+        do = f"Pass {{{missing[0]!r}: ...}} as its viewpoint"
+        raise InvalidInputError(must, ", ".join(map(repr, views)), do)
 
     def measured(solution: Solution) -> Floats:
         scores = solution.decision_function(X)
-        return np.concatenate(
-            [trial.measure.parts(signs, scores, views[name], ones) for name in trial.viewpoints]
-        )
+        return np.concatenate([metric.parts(signs, scores, views[name], ones) for name in names])
 
     return measured

@@ -1,188 +1,373 @@
-"""The weight at which a one-sided term makes the measure as large as the limit allows.
+"""The search for the weights at which one-sided terms bring a measure within its limit.
 
 As eta grows from 0 the signed measure falls from that of the plain model through 0 to that of f ~ -v, nearly
-monotonely and in small jumps: scores are discrete. A bracket of it is closed by the Illinois rule; of all
-solutions within the limit the least neutralised counts. Several terms are searched jointly, since each moves
-the parts of all.
+monotonely and in small jumps: scores are discrete. False position closes a bracket around the limit; of all
+candidates within the limit the one of least weight counts. Several terms are searched jointly, since each
+moves the parts of all.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
-from nerm.atoms.margin import MarginFunction
+from nerm import metrics
 from nerm.certify.solution import Solution
-from nerm.neutralize.boundedness import largest_weight
-from nerm.neutralize.trial import AGREEMENT, DISAGREEMENT, Trial
-from nerm.typing import Floats
+from nerm.errors import NotNeutralError
+from nerm.model import weights as neutrality_weights
+from nerm.model.algebra import Objective, WeightedTerm
+from nerm.model.objective import Neutrality
+from nerm.model.problem import Problem
+from nerm.neutralize.collapse import collapse
+from nerm.neutralize.surrogates import largest_weight
+from nerm.neutralize.target import Candidate, History, Neutralized, Target
+from nerm.signs import sign
+from nerm.solvers.registry import SolverPool
+from nerm.solvers.rootfind import Bracket
+from nerm.typing import Bools, Floats
 
-MOST_SOLVES = 14  # in one search over one weight
-FIRST = 0.3  # the first weight tried: as eta is the weight of one mean loss against another, it is of order 1
-GROWTH = 3.0
-FILLED = 0.5  # a measure of this share of the limit or more is near enough to it
-NARROW = 1e-3  # a bracket this narrow, relative to its ends, holds a jump
+MOST_SOLVES = 14  # per weight that is searched
+FIRST_WEIGHT = (
+    0.3  # eta weighs one mean loss against another, so it is of order 1; the next is 1/0.3 times as large
+)
+FILLED = 0.5  # a measure of at least this share of the limit is close enough to it
+AGREEMENT, DISAGREEMENT = "agreement", "disagreement"
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What has signed parts of a measure."""
+class Search:
+    """Solves of one problem with one-sided neutrality terms in place of its own, and their history.
 
-    parts: Floats
+    Parameters
+    ----------
+    problem : Problem
+        Its risk, regularizers and constraints are kept.
+    target : Target
+        The limit, the measure and the tolerance of every solve.
+    viewpoints : tuple of str
+        Those to be neutral to.
+    row_weight : (n,) array
+        How much each row counts in the measure and in neutrality terms.
+    used : (n,) array of bool, optional
+        The rows to learn from and to measure on; the others have the weight 0.
+    first : float, optional
+        The weight to try first.
+    solver : str
+        See `nerm.Problem.solve`.
+    measured : callable, optional
+        From a solution to the signed parts, where the rows to measure on are others.
+    one_of_several : bool
+        Whether the problem is that of one class among several: then a constant is a valid model.
 
-    @property
-    def value(self) -> float:
-        """The measure in size."""
-        return float(np.abs(self.parts).max())
-
-
-@dataclass(frozen=True, eq=False)
-class Attempt(Measured):
-    """One solution: its terms' weights, negative where they punish opposing the viewpoint, and sides, and its scores.
-
-    `parts` are the signed parts of the measure.
     """
-
-    weights: Floats
-    sides: tuple[str, ...]
-    solution: Solution
-    scores: Floats
-
-    @property
-    def etas(self) -> tuple[float, ...]:
-        """The weights of its terms in size."""
-        return tuple(np.abs(self.weights).tolist())
-
-
-Point = TypeVar("Point", bound=Measured)
-
-
-class WeightSearch:
-    """All terms of a trial with one surrogate."""
 
     def __init__(
         self,
-        trial: Trial,
-        surrogate: MarginFunction,
-        limit: float,
-        plain: Attempt,
-        note: Callable[[MarginFunction, Attempt], None],
-        measured: Callable[[Solution], Floats] | None = None,
+        problem: Problem,
+        target: Target,
+        viewpoints: tuple[str, ...],
+        row_weight: Floats,
+        *,
+        used: Bools | None = None,
         first: float | None = None,
-        known: Sequence[Attempt] = (),
+        solver: Any = "auto",
+        measured: Callable[[Solution], Floats] | None = None,
+        one_of_several: bool = False,
     ) -> None:
-        self.trial, self.surrogate, self.limit, self.plain, self.note = trial, surrogate, limit, plain, note
-        self.measured, self.first, self.known = measured, FIRST if first is None else first, known
+        self.problem = problem
+        self.target = target
+        self.viewpoints = viewpoints
+        self.row_weight = row_weight
+        self.used = np.ones(len(row_weight), dtype=bool) if used is None else used
+        self.first = first
+        self.solver = solver
+        self.measured = measured
+        self.one_of_several = one_of_several
+        self.metric = target.metric
+        self.history = History()
+        self.pool = SolverPool(solver)
 
-    def run(self) -> list[Attempt]:
-        """Return the points within the limit, the least neutralised first, or else the nearest to it."""
-        seen = [self.plain, *self.known, *(self._one() if len(self.plain.parts) == 1 else self._several())]
-        within = [p for p in seen if p.value <= self.limit]
-        return sorted(within, key=lambda p: sum(p.etas)) or sorted(seen, key=lambda p: p.value)
+    def on_rows(self, used: Bools, tol: float) -> "Search":
+        """Return a search for the same target on some of the rows, with another tolerance."""
+        target = replace(self.target, tol=tol)
+        return Search(self.problem, target, self.viewpoints, self.row_weight, used=used, solver=self.solver)
 
-    def _one(self) -> list[Attempt]:
-        """Search one weight, within the bracket that known points leave; return every point that was solved."""
-        way, found, start = float(np.sign(self.plain.parts[0])), list[Attempt](), self.plain
-        largest = largest_weight(self.trial, self.surrogate, np.array([way])) or np.inf
-        low, high = (0.0, abs(float(self.plain.parts[0]))), (np.inf, 0.0)
-        known, weights, stale = sorted(self.known, key=lambda p: p.etas), [1.0, 1.0], 0
-        while len(found) < MOST_SOLVES and (
-            known or high[0] - low[0] > NARROW * high[0] or np.isinf(high[0])
-        ):
-            if known:
-                point = known.pop(0)
-            else:
-                growing = np.isinf(high[0])
-                eta = self._larger(low[0], largest) if growing else self._between(low, high, weights)
-                point = self.solve(np.array([way * eta]), start)
-                found.append(point)
-            eta, value = point.etas[0], way * float(point.parts[0])
-            if FILLED * self.limit <= value <= self.limit:
-                break
-            above = value > self.limit
-            if eta < high[0] and above:
-                low, start = (eta, value), point
-            elif eta < high[0]:
-                high = eta, value
-            weights, stale = self._illinois(weights, above, stale), 1 if above else -1
+    # --- one solve ------------------------------------------------------------------------------------
+
+    @cached_property
+    def plain(self) -> Candidate:
+        """The candidate without neutrality."""
+        count = len(self.viewpoints) * len(self.metric.weights)
+        return self._candidate(
+            self.solution(self.plain_objective()), None, np.zeros(count), (AGREEMENT,) * count
+        )
+
+    def solve(self, surrogate: Any, weights: Floats, start: Candidate) -> Candidate:
+        """Solve with terms of the weights `|weights|`, which punish following the viewpoint where positive."""
+        sides = tuple(_side(surrogate, weight) for weight in weights)
+        objective = self.objective(surrogate, np.abs(weights).tolist(), sides)
+        return self._candidate(self.solution(objective, start.solution), surrogate, weights, sides)
+
+    def _candidate(
+        self, solution: Solution, surrogate: Any, weights: Floats, sides: tuple[str, ...]
+    ) -> Candidate:
+        scores = self.scores(solution)
+        parts = self.measure(scores) if self.measured is None else self.measured(solution)
+        candidate = Candidate(surrogate, weights, sides, solution, scores, parts)
+        rates = {
+            f"positive rate, {name} {group}": rate
+            for name, pair in zip(self.viewpoints, self.rates(scores), strict=True)
+            for group, rate in zip("-+", pair, strict=True)
+        }
+        self.history.add(candidate, {**self.quality(scores), **rates})
+        return candidate
+
+    def term_rows(self) -> list[tuple[str, Floats, Floats]]:
+        """Return for each part its viewpoint's name, the weight of every row in its term, and the viewpoint."""
+        s = self.row_weight * self.used
+        found = []
+        for name in self.viewpoints:
+            v = self.problem.viewpoints[name]
+            for weights in self.metric.weights:
+                found.append((name, s * neutrality_weights.resolve(weights, self.problem.y, v, s), v))
         return found
 
-    def _several(self) -> list[Attempt]:
-        """Search several weights jointly; return every point that was solved."""
-        first = np.where(self.plain.parts < 0, -self.first, self.first)
-        return damped_secant(self.solve, np.zeros(len(first)), self.plain, first, self.limit)
+    def plain_objective(self) -> Objective:
+        """Return the objective without neutrality."""
+        terms = self.problem.objective.terms
+        kept = tuple(t for t in terms if not isinstance(t.term, Neutrality))
+        return replace(self.problem.objective, terms=kept)
 
-    @staticmethod
-    def _illinois(weights: list[float], above: bool, stale: int) -> list[float]:
-        """Halve the weight of an end that stayed twice, so that the bracket closes from both sides."""
-        if stale == (1 if above else -1):
-            return [weights[0], 0.5 * weights[1]] if above else [0.5 * weights[0], weights[1]]
-        return [1.0, 1.0]
+    def objective(self, surrogate: Any, etas: Sequence[float], sides: Sequence[str]) -> Objective:
+        """Return the objective with a one-sided term of this weight for each part."""
+        plain = self.plain_objective()
+        terms = list(plain.terms)
+        for (name, u, _), eta, side in zip(self.term_rows(), etas, sides, strict=True):
+            to = None if len(self.problem.viewpoints) == 1 else name
+            terms.append(WeightedTerm(float(eta), Neutrality(surrogate, to, u, side)))
+        return replace(plain, terms=tuple(terms))
 
-    def _larger(self, eta: float, largest: float) -> float:
-        """Return the next weight beyond all that were tried, below that at which the problem is unbounded."""
-        following = max(self.first, GROWTH * eta)
-        return following if following < largest else 0.5 * (eta + largest)
+    def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
+        """Solve the problem with this objective on the used rows."""
+        p = self.problem
+        weighted = p.with_labels(p.y, objective, p.sample_weight * self.used)
+        share = float((self.row_weight * self.used).sum() / self.row_weight.sum())
+        options = {} if start is None or weighted.is_convex else {"start": (start.coef, start.intercept)}
+        return self.pool.solve(replace(weighted, divisor=p.divisor * share), self.target.tol, **options)
 
-    def _between(self, low: tuple[float, float], high: tuple[float, float], weights: list[float]) -> float:
-        """Return where the line between the ends passes the middle of what is near enough."""
-        goal = 0.5 * (1.0 + FILLED) * self.limit
-        over = weights[0] * (min(low[1], 10.0) - goal)
-        under = weights[1] * (goal - high[1])
-        share = float(np.clip(over / (over + under), 0.05, 0.95)) if over + under > 0 else 0.5
-        return low[0] + share * (high[0] - low[0])
+    # --- what a model does ------------------------------------------------------------------------------
 
-    def solve(self, x: Floats, start: Attempt) -> Attempt:
-        """Solve with the weights `|x|`, such that following the viewpoint is punished where x is positive."""
-        sides = tuple(self._side(way) for way in x)
-        solution = self.trial.solve(self.surrogate, np.abs(x).tolist(), sides, start.solution)
-        scores = self.trial.scores(solution)
-        parts = self.trial.measured(scores) if self.measured is None else self.measured(solution)
-        point = Attempt(parts, x, sides, solution, scores)
-        self.note(self.surrogate, point)
-        return point
+    def scores(self, solution: Solution) -> Floats:
+        """Return the scores of a solution on the given rows."""
+        return solution.training_scores()
 
-    def _side(self, way: float) -> str:
-        """Return the side of a term that punishes following, or opposing: of an increasing psi it is the other one."""
-        follows = way >= 0
-        if self.surrogate.facts.monotone == "increasing":
-            follows = not follows
-        return AGREEMENT if follows else DISAGREEMENT
+    def measure(self, scores: Floats, rows: Bools | None = None) -> Floats:
+        """Return the signed parts of the measure, on the used rows or on others."""
+        rows = self.used if rows is None else rows
+        y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
+        return np.concatenate(
+            [self.metric.parts(y, f, self.problem.viewpoints[name][rows], s) for name in self.viewpoints]
+        )
+
+    def rates(self, scores: Floats) -> Floats:
+        """Return the share of positive predictions in each group, (number of viewpoints, 2): v <= 0, v > 0."""
+        s, positive, found = self.row_weight * self.used, scores > 0, []
+        for name in self.viewpoints:
+            v = sign(self.problem.viewpoints[name])
+            totals = [float((s * (v == side)).sum()) for side in (-1, 1)]
+            positives = [float((s * (v == side)) @ positive) for side in (-1, 1)]
+            found.append(
+                [some / total if total else 0.0 for some, total in zip(positives, totals, strict=True)]
+            )
+        return np.array(found)
+
+    def quality(self, scores: Floats, rows: Bools | None = None) -> dict[str, float]:
+        """Return accuracy and AUC on the used rows or on others."""
+        rows = self.used if rows is None else rows
+        y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
+        one_class = (y > 0).all() == (y > 0).any()
+        area = float("nan") if one_class else metrics.auc(y, f, s)
+        return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": area}
+
+    def objection(self, candidate: Candidate) -> str:
+        """Say why a candidate is not usable; empty if it is."""
+        if not candidate.solution.status.success:
+            return "its solution was not certified"
+        which = "it" if any(candidate.etas) else "the plain model already"
+        positive = candidate.scores[self.used] > 0
+        if positive.all() == positive.any():
+            return f"{which} predicts the same class for every row" if self.target.keep else ""
+        if not self.quality(candidate.scores)["auc"] > 0.5:
+            return f"{which} ranks no better than chance"
+        if self.target.keep and not self.one_of_several:
+            p, used = self.problem, self.used
+            labels, weight = (p.y[used] > 0).astype(int), self.row_weight[used]
+            found = collapse(candidate.scores[used], labels, ("-1", "+1"), weight=weight,
+                             risk_weight=p.sample_weight[used])  # fmt: skip
+            if found is not None:
+                return found.replace("The model", which).rstrip(".")
+        before, after = self.rates(self.plain.scores), self.rates(candidate.scores)
+        for i, g in np.argwhere(after < self.target.keep * before).tolist():
+            rate = (
+                f"{which} predicts +1 for {after[i, g]:.1%} of the rows with {self.viewpoints[i]} {'-+'[g]}"
+            )
+            return f"{rate}, {before[i, g]:.1%} without neutrality"
+        return ""
+
+    # --- the search -------------------------------------------------------------------------------------
+
+    def find(self, surrogate: Any, first: float | None = None) -> Candidate | None:
+        """Return the usable candidate of least weight within the limit with this surrogate; None if there is none.
+
+        `first` is the weight to try first.
+        """
+        limit = self.target.limit
+        if self.plain.value <= limit:
+            return self.plain if self.one_of_several or not self.objection(self.plain) else None
+        if len(self.plain.parts) == 1:
+            self._one_weight(surrogate, first or self.first or FIRST_WEIGHT)
+        else:
+            self._several_weights(surrogate)
+        within = [candidate for candidate in self.history.of(surrogate) if candidate.value <= limit]
+        within.sort(key=lambda candidate: sum(candidate.etas))
+        return next((candidate for candidate in within if not self.objection(candidate)), None)
+
+    def _one_weight(self, surrogate: Any, first: float) -> None:
+        """Search one weight, within the bracket that known candidates leave."""
+        limit = self.target.limit
+        goal = 0.5 * (1.0 + FILLED) * limit
+        way = float(np.sign(self.plain.parts[0]))
+        largest = largest_weight(self, surrogate, np.array([way])) or np.inf
+        narrow = np.sqrt(self.target.tol)  # a bracket as narrow, relative to its low end, holds a jump
+        known = sorted(self.history.of(surrogate), key=lambda candidate: candidate.etas)
+        start, solves, bracket = self.plain, 0, Bracket()
+        bracket.add(0.0, abs(float(self.plain.parts[0])) - goal)
+        while known or (solves < MOST_SOLVES and not (bracket.high - bracket.low <= narrow * bracket.low)):
+            if known:
+                candidate = known.pop(0)
+            else:
+                eta = bracket.next() if bracket.is_closed else max(first, bracket.low / FIRST_WEIGHT)
+                if eta >= largest:  # there the problem is unbounded below
+                    eta = 0.5 * (bracket.low + largest)
+                candidate = self.solve(surrogate, np.array([way * eta]), start)
+                solves += 1
+            eta, value = candidate.etas[0], way * float(candidate.parts[0])
+            if FILLED * limit <= value <= limit:
+                return
+            if bracket.low < eta < bracket.high:
+                bracket.add(eta, value - goal)
+                start = candidate if value > limit else start
+
+    def _several_weights(self, surrogate: Any) -> None:
+        """Search the weights of all parts jointly, from small ones on."""
+        plain = self.plain
+
+        def evaluate(weights: Floats, start: Candidate) -> tuple[Floats, Candidate]:
+            candidate = self.solve(surrogate, weights, start)
+            return candidate.parts, candidate
+
+        first = np.where(plain.parts < 0, -1.0, 1.0) * (self.first or FIRST_WEIGHT)
+        damped_secant(evaluate, np.zeros(len(first)), (plain.parts, plain), first, self.target.limit)
+
+    # --- the answer -------------------------------------------------------------------------------------
+
+    def answer(self, candidate: Candidate, surrogate: Any, choice: pd.DataFrame) -> Neutralized:
+        """Return a candidate as the result."""
+        several = len(candidate.parts) > 1
+        return Neutralized(
+            solution=candidate.solution,
+            eta=candidate.etas if several else candidate.etas[0],
+            side=candidate.sides if several else candidate.sides[0],
+            surrogate=surrogate,
+            measure=self.metric.name,
+            limit=self.target.limit,
+            value=candidate.value if several else float(candidate.parts[0]),
+            reached=candidate.value <= self.target.limit,
+            trace=self.history.trace(candidate),
+            choice=choice,
+        )
+
+    def error(self, surrogates: Sequence[Any]) -> NotNeutralError:
+        """Return the error that tells the closest candidate, why it is not usable, and the advice."""
+        limit = self.target.limit
+        candidate = self.history.closest(limit)
+        surrogate = surrogates[0] if candidate.surrogate is None else candidate.surrogate
+        etas = ", ".join(f"{eta:.4g}" for eta in candidate.etas)
+        closest = f"The closest, with {surrogate!r} at eta {etas}, has {candidate.value:.4g}"
+        if candidate.value <= limit:
+            closest = f"{closest}, but {self.objection(candidate)}"
+        advice: Sequence[tuple[str, str]] = ADVICE
+        if self.plain.value <= limit:  # the limit is not the obstacle
+            advice = (("class_weight", "balance"), ("sample_weight", "change"), ("lam", "lower"))
+        failed = f"No non-constant model reaches |{self.metric.name}| <= {limit:g}"
+        error = NotNeutralError(failed, closest, advice)
+        error.best = self.answer(candidate, surrogate, pd.DataFrame())
+        return error
+
+
+ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change"))
+
+
+def _side(surrogate: Any, weight: float) -> str:
+    """Return the side of a term that punishes following, or opposing: of an increasing psi the other one."""
+    follows = (weight >= 0) != (surrogate.facts.monotone == "increasing")
+    return AGREEMENT if follows else DISAGREEMENT
 
 
 def damped_secant(
-    evaluate: Callable[[Floats, Point], Point], x: Floats, at: Point, first: Floats, limit: float
-) -> list[Point]:
-    """Search several signed weights x for parts within the limit, from a point; return every point.
+    evaluate: Callable[[Floats, T], tuple[Floats, T]],
+    x: Floats,
+    at: tuple[Floats, T],
+    first: Floats,
+    limit: float,
+) -> list[tuple[Floats, T]]:
+    """Search several signed weights for parts within the limit; return every (parts, model) that was evaluated.
 
-    The Jacobian of the parts is learned from one step of each weight and from every step (Broyden); what lies
-    within half of the limit already is left alone.
+    The Jacobian of the parts is learned from one step of each weight and from every step (Broyden's method,
+    damped). Parts within half of the limit count as 0.
+
+    Parameters
+    ----------
+    evaluate : callable
+        From weights and a model to start from to (parts, model).
+    x : (n,) array
+        The weights at the start.
+    at : (parts, model)
+        The model at these weights.
+    first : (n,) array
+        The first step of each weight.
+    limit : float
+        Of the parts in size.
+
     """
+
+    def size(parts: Floats) -> float:
+        return float(np.abs(parts).max())
+
     n, start, origin = len(x), at, x
-    found, jacobian, damping, h = (
-        list[Point](),
-        np.zeros((len(at.parts), n)),
-        1e-3,
-        float(np.abs(first).max()),
-    )
+    found: list[tuple[Floats, T]] = []
+    jacobian = np.zeros((len(at[0]), n))
+    damping, longest = 1e-3, float(np.abs(first).max())
     for k in range(n):
         step = first[k] * np.eye(n)[k]
-        found.append(evaluate(origin + step, start))
-        jacobian[:, k] = (found[-1].parts - start.parts) / first[k]
-        if found[-1].value < at.value:
+        found.append(evaluate(origin + step, start[1]))
+        jacobian[:, k] = (found[-1][0] - start[0]) / first[k]
+        if size(found[-1][0]) < size(at[0]):
             at, x = found[-1], origin + step
-    while len(found) < MOST_SOLVES * n and at.value > limit and damping < 1e6:
-        rest = at.parts - np.clip(at.parts, -FILLED * limit, FILLED * limit)
+    while len(found) < MOST_SOLVES * n and size(at[0]) > limit and damping < 1e6:
+        rest = at[0] - np.clip(at[0], -FILLED * limit, FILLED * limit)
         normal = jacobian.T @ jacobian
-        step = -np.linalg.solve(
-            normal + damping * (np.trace(normal) / n + 1e-300) * np.eye(n), jacobian.T @ rest
-        )
-        step *= min(1.0, 2 * max(h, float(np.abs(x).max())) / max(float(np.abs(step).max()), 1e-300))
-        point = evaluate(x + step, at)
-        found.append(point)
-        jacobian += np.outer(point.parts - at.parts - jacobian @ step, step) / max(float(step @ step), 1e-300)
-        damping = damping / 3 if point.value < at.value else 4 * damping
-        if point.value < at.value:
-            at, x = point, x + step
+        ridge = damping * (np.trace(normal) / n + 1e-300) * np.eye(n)
+        step = -np.linalg.solve(normal + ridge, jacobian.T @ rest)
+        step *= min(1.0, 2 * max(longest, size(x)) / max(size(step), 1e-300))
+        new = evaluate(x + step, at[1])
+        found.append(new)
+        jacobian += np.outer(new[0] - at[0] - jacobian @ step, step) / max(float(step @ step), 1e-300)
+        better = size(new[0]) < size(at[0])
+        damping = damping / 3 if better else 4 * damping
+        if better:
+            at, x = new, x + step
     return found

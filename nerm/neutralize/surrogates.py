@@ -1,9 +1,10 @@
-"""Which surrogate serves best: all of them, roughly, on most rows, judged on the others."""
+"""The choice of a surrogate: each is tried on most rows and compared on the others, if its terms are bounded."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,93 +15,125 @@ from nerm.atoms.identity import Identity
 from nerm.atoms.logistic import Logistic
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.ramp import Ramp
-from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.neutralize.attempts import Attempts
-from nerm.neutralize.boundedness import largest_weight
-from nerm.neutralize.trial import Trial
+from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.squared_l2 import SquaredL2
+from nerm.errors import InvalidInputError
+from nerm.model.algebra import WeightedTerm
+from nerm.model.objective import Risk
 from nerm.signs import sign
-from nerm.solvers.registry import SolverPool
-from nerm.splitting import hold_out
+from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Bools, Floats
 
-#: What "auto" compares: a smooth one, the paper's, the covariance, and ramps, which spare the ranking of sure cases.
+if TYPE_CHECKING:
+    from nerm.neutralize.search import Search
+
+#: The surrogates of "auto": smooth, the paper's, the covariance, and ramps, which do not move large scores.
 AUTO: tuple[MarginFunction | DCFunction, ...] = (Logistic(), Hinge(), Identity(), Ramp(1.0), Ramp(2.0))
-INNER_SHARE = 0.3  # of the rows, on which candidates are compared
 TIED = 2.0  # standard errors of a difference that do not count
-INNER_TOL = 1e-4  # the relative gap of solves that serve the comparison only
-Prefer = str | Callable[[Floats, Floats], float]
-Judge = Callable[[Trial, Floats, Bools], Floats]
+ROUGH_TOL = 1e-4  # the relative gap of solves that serve a comparison only
 
 
-def compared(
-    trial: Trial, candidates: Sequence[Any], limit: float, keep: float, judge: Judge, seed: int
-) -> pd.DataFrame:
-    """Search with each surrogate on most rows, roughly, and judge it on the others; the best first.
-
-    One that is worth less by no more than two standard errors of the difference is as good, and the ranking
-    decides.
-    """
-    p, rows = trial.problem, []
-    apart = hold_out([p.y, *(sign(p.viewpoints[name]) for name in trial.viewpoints)], INNER_SHARE, seed)
-    if len(np.unique(p.y[apart])) < 2:  # too few rows to compare anything: the order in which they were given
-        return pd.DataFrame({"surrogate": [repr(c) for c in candidates], "worth": np.nan})
-    inner = replace(
-        trial, used=~apart, tol=max(trial.tol, INNER_TOL), relatives=SolverPool(trial.relatives.solver)
-    )
-    study = Attempts(inner, limit, keep)
-    worths: dict[int, Floats] = {}
-    for i, candidate in enumerate(candidates):
-        row: dict[str, Any] = {"surrogate": repr(candidate), "worth": -np.inf}
-        found = study.of(candidate)
-        if found is not None:
-            worths[i] = judge(inner, found.scores, apart)
-            row |= {
-                "worth": float(worths[i].mean()),
-                **inner.quality(found.scores, apart),
-                "eta": max(found.etas),
-            }
-            with suppress(InvalidInputError):  # a group of one row is not seen there
-                row["measure"] = float(np.abs(inner.measured(found.scores, apart)).max())
-        rows.append(row)
-    frame = pd.DataFrame(rows)
-    frame["tied"] = False
-    if worths:
-        best = worths[int(frame["worth"].idxmax())]
-        for i, worth in worths.items():
-            lost = best - worth
-            frame.loc[i, "tied"] = lost.mean() <= TIED * lost.std() / np.sqrt(len(lost))
-        return frame.assign(ranking=frame["auc"].where(frame["tied"])).sort_values(
-            ["tied", "ranking", "worth"], ascending=False, kind="stable"
-        ).drop(columns="ranking")  # fmt: skip
-    return frame
-
-
-def judge_of(prefer: Prefer) -> Judge:
-    """Return what a model is worth on rows: who is judged rightly, one by one; its AUC; a function of (y, scores)."""
-    if callable(prefer):
-        return lambda trial, scores, rows: np.array([float(prefer(trial.problem.y[rows], scores[rows]))])
-    if prefer not in ("accuracy", "auc"):
-        raise UnknownNameError(
-            "'prefer'", prefer, ("accuracy", "auc"), "Use one of these, or a function (y, scores)"
-        )
-    if prefer == "auc":
-        return lambda trial, scores, rows: np.array([trial.quality(scores, rows)["auc"]])
-
-    def right(trial: Trial, scores: Floats, rows: Bools) -> Floats:
-        weight = trial.row_weight[rows] / trial.row_weight[rows].mean()
-        return weight * (sign(scores[rows]) == trial.problem.y[rows])
-
-    return right
-
-
-def candidates_of(surrogate: Any, study: Attempts | None = None) -> list[Any]:
-    """Return the surrogates to compare; of those of "auto" the ones whose terms leave the study's problem bounded."""
+def surrogates_of(surrogate: Any, search: Search | None = None) -> list[Any]:
+    """Return the surrogates to compare; of "auto" those whose terms leave the problem of the search bounded."""
     if isinstance(surrogate, str) and surrogate == "auto":
-        return [
-            atom for atom in AUTO if study is None or largest_weight(study.trial, atom, study.plain.parts) > 0
-        ]
+        return [one for one in AUTO if search is None or largest_weight(search, one, search.plain.parts) > 0]
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
-    if not given or not all(isinstance(atom, MarginFunction | DCFunction) for atom in given):
+    if not given or not all(isinstance(one, MarginFunction | DCFunction) for one in given):
         must = "'surrogate' must be 'auto', a margin function or a list of them"
         raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
     return given
+
+
+def compare(search: Search, surrogates: Sequence[Any]) -> pd.DataFrame:
+    """Search with each surrogate on most rows, roughly, and compare them on the others; the best first.
+
+    A surrogate that is worse by no more than two standard errors of the difference is tied with the best, and
+    the AUC decides. The index counts the surrogates as given.
+    """
+    p, target = search.problem, search.target
+    strata = [p.y, *(sign(p.viewpoints[name]) for name in search.viewpoints)]
+    apart = hold_out(strata, HOLD_OUT, target.random_state)
+    if len(np.unique(p.y[apart])) < 2:  # too few rows to compare on
+        return pd.DataFrame({"surrogate": [repr(one) for one in surrogates], "worth": np.nan})
+    inner = search.on_rows(~apart, max(target.tol, ROUGH_TOL))
+    rows, worths = [], {}
+    for i, surrogate in enumerate(surrogates):
+        row: dict[str, Any] = {"surrogate": repr(surrogate), "worth": -np.inf}
+        found = inner.find(surrogate)
+        if found is not None:
+            worths[i] = _worth(inner, found.scores, apart)
+            row["worth"] = float(worths[i].mean())
+            row |= inner.quality(found.scores, apart)
+            row["eta"] = max(found.etas)
+            with suppress(InvalidInputError):  # a group may have no row there
+                row["measure"] = float(np.abs(inner.measure(found.scores, apart)).max())
+        rows.append(row)
+    frame = pd.DataFrame(rows).assign(tied=False)
+    if not worths:
+        return frame
+    best = worths[int(frame["worth"].idxmax())]
+    for i, worth in worths.items():
+        lost = best - worth
+        frame.loc[i, "tied"] = lost.mean() <= TIED * lost.std() / np.sqrt(len(lost))
+    order = frame.assign(ranking=frame["auc"].where(frame["tied"]))
+    order = order.sort_values(["tied", "ranking", "worth"], ascending=False, kind="stable")
+    return order.drop(columns="ranking")
+
+
+def _worth(search: Search, scores: Floats, rows: Bools) -> Floats:
+    """Return the worth of a model on rows by `prefer`: row by row for the accuracy, else one number."""
+    y, prefer = search.problem.y[rows], search.target.prefer
+    if callable(prefer):
+        return np.array([float(prefer(y, scores[rows]))])
+    if prefer == "auc":
+        return np.array([search.quality(scores, rows)["auc"]])
+    weight = search.row_weight[rows] / search.row_weight[rows].mean()
+    return weight * (sign(scores[rows]) == y)
+
+
+def largest_weight(search: Search, surrogate: MarginFunction | DCFunction, ways: Floats) -> float:
+    """Return the weight up to which terms of this surrogate leave the problem bounded below; 0 if unknown.
+
+    With a psi that has an infimum every weight does. The identity is a straight line: a term that punishes
+    following the viewpoint is ``eta mean(u v f) = eta (w.q + b c)`` with ``c = mean(u v)``. A squared norm
+    outgrows w.q. The intercept is held by the risk alone, which rises along b by the weight of the rows whose
+    label b denies (times the slope of the loss), and so up to ``eta |c| =`` that share. Where weights balance
+    two groups v = -1 and +1, as those of parity and of rates among labels do, c is 0; for C_sgn it is not,
+    and at the largest weight f is a constant that opposes the larger group: every level of the measure lies
+    before.
+
+    Parameters
+    ----------
+    search, surrogate
+        The problem with its terms, and psi.
+    ways : (number of parts,) array
+        Positive where following the viewpoint is to be punished, negative where opposing it is.
+
+    """
+    if surrogate.facts.minimum != -np.inf:
+        return np.inf
+    p = search.problem
+    if not any(_has_squared_norm(t) for t in p.objective.terms):
+        return 0.0
+    terms = [(u, v) for _, u, v in search.term_rows()]
+    slopes = np.array([way * (u @ v) / np.abs(u * v).sum() for way, (u, v) in zip(ways, terms, strict=True)])
+    rounding = np.sqrt(np.finfo(float).eps)
+    if not p.intercept or (np.abs(slopes) <= rounding * np.abs(ways)).all():
+        return np.inf
+    if len(slopes) > 1:
+        return 0.0  # the slopes of several terms may add up or cancel
+    ((u, v),) = terms
+    toward = -np.sign(slopes[0])
+    rises = np.zeros(p.n)
+    for t in p.objective.terms:
+        if isinstance(t.term, Risk):
+            low, high = t.term.loss.facts.slopes
+            rises += t.weight * np.where(toward * p.y > 0, high, -low)
+    return float(p.sample_weight[search.used] @ rises[search.used] / abs(u @ v))
+
+
+def _has_squared_norm(term: WeightedTerm) -> bool:
+    omega = term.term
+    return isinstance(omega, Regularizer) and any(
+        isinstance(part, SquaredL2) and term.weight * weight > 0 for weight, part in omega.parts()
+    )

@@ -46,7 +46,7 @@ class DiesOnce:
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_dies_costs_its_chunks_only(paths, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    alone = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(1e-5)
+    alone = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(tol=1e-5)
     marker, passes = tmp_path / "died", []
     plain = nerm.Chunks.sweep
 
@@ -59,7 +59,7 @@ def test_a_worker_that_dies_costs_its_chunks_only(paths, tmp_path, monkeypatch):
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster),
     ):
-        found = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(1e-5)
+        found = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(tol=1e-5)
     assert marker.exists()
     assert found.status == "optimal"
     assert np.array_equal(found.coef, alone.coef)
@@ -71,7 +71,7 @@ from tests.chunks.test_chunks import OBJECTIVES
 from nerm.chunks import few_rows
 few_rows.LEAST_ROWS, few_rows.ROWS_SHARE = 400, 0.01
 checkpoint, *paths = sys.argv[1:]
-solution = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(1e-6, checkpoint=checkpoint)
+solution = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(tol=1e-6, checkpoint=checkpoint)
 print(solution.status, repr(solution.objective.total), solution.stats.details["passes"])
 """
 

@@ -37,7 +37,7 @@ def test_a_frame_is_a_table_whose_last_partition_has_a_new_word():
     frame = people()
     lazy = dd.from_pandas(frame, npartitions=5)
     chunks = nerm.Chunks(lazy, target="good", viewpoint="sex")
-    found = OBJECTIVE.on(chunks).solve(1e-5)
+    found = OBJECTIVE.on(chunks).solve(tol=1e-5)
     X, y, v = features(frame, chunks)
     whole = OBJECTIVE.on(X, y, viewpoint=v).solve(tol=1e-8)
     assert found.status == "optimal"
@@ -52,7 +52,7 @@ def test_partitions_without_rows_and_unknown_divisions():
     none = lazy[lazy["age"] > 100]
     both = dd.concat([none, lazy, none])
     chunks = nerm.Chunks(both, target="good", viewpoint="sex")
-    found = OBJECTIVE.on(chunks).solve(1e-5)
+    found = OBJECTIVE.on(chunks).solve(tol=1e-5)
     left = frame[(frame["age"] < 45) | (frame["job"] != "a")]
     X, y, v = features(left, chunks)
     assert chunks.census.n == len(left)
@@ -67,7 +67,7 @@ def test_a_frame_of_numbers_is_a_matrix():
     whole = OBJECTIVE.on(X, y, viewpoint=v).solve(tol=1e-8)
     features = frame[list("abcd")]
     for given in (features, features.to_dask_array()):  # of the second dask does not know the rows of a chunk
-        found = OBJECTIVE.on(given, frame["y"], viewpoint=frame["v"]).solve(1e-5)
+        found = OBJECTIVE.on(given, frame["y"], viewpoint=frame["v"]).solve(tol=1e-5)
         assert found.objective.total == pytest.approx(whole.objective.total, rel=3e-5)
     model = nerm.NeutralSVC(lam=30.0, eta=1.0).fit(features, frame["y"], viewpoint=frame["v"])
     lazy = model.predict(features)
@@ -102,7 +102,7 @@ def test_tables_are_predicted_by_the_columns_that_were_learned(tmp_path):
         assert np.array_equal(found[kind], model.predict(X))
     lazy = nerm.Chunks(dd.from_pandas(frame, npartitions=2), **roles)
     assert np.array_equal(np.concatenate(list(model.predict(lazy))), found["parquet"])
-    solution = OBJECTIVE.on(chunks).solve(1e-5)
+    solution = OBJECTIVE.on(chunks).solve(tol=1e-5)
     with pytest.raises(nerm.InvalidInputError, match="must be predicted by a classifier"):
         list(solution.predict(chunks))
 

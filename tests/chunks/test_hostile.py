@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import nerm
-from nerm.chunks import save_chunk
+from nerm.chunks import ChunkedProblem, save_chunk
 from tests.chunks.test_chunks import OBJECTIVES, draw, pieces, refused, small  # noqa: F401
 
 OBJECTIVE = OBJECTIVES["hinge"]
 
 
 def solved(source, **options):
-    return OBJECTIVE.on(nerm.Chunks(source, **options)).solve(1e-5)
+    return OBJECTIVE.on(nerm.Chunks(source, **options)).solve(tol=1e-5)
 
 
 def same_as_in_memory(found, X, y, v):
@@ -119,7 +121,9 @@ def test_real_viewpoint_in_small_chunks_is_counted_by_sign():
     assert len(chunks.census.counts["viewpoint"]) <= 4
     objective = OBJECTIVES["balanced"]
     whole = objective.on(X, y, viewpoint=v).solve(tol=1e-8)
-    assert objective.on(chunks).solve(1e-5).objective.total == pytest.approx(whole.objective.total, rel=3e-5)
+    assert objective.on(chunks).solve(tol=1e-5).objective.total == pytest.approx(
+        whole.objective.total, rel=3e-5
+    )
 
 
 def test_classifiers_read_groups_as_in_memory():
@@ -211,7 +215,38 @@ def test_path_and_search_have_checkpoints(tmp_path):
     again = problem.path([0.1, 1.0], checkpoint=tmp_path / "path.npz")
     assert chunks.passes == before
     assert [one.objective.total for one in again] == [one.objective.total for one in first]
-    found = problem.neutralize(0.05, tol=1e-5, checkpoint=tmp_path / "search.npz")
+    chunks = nerm.Chunks(pieces(X, y, v), checkpoint=tmp_path / "search.npz")
+    problem = OBJECTIVE.on(chunks)
+    found = problem.neutralize(0.05, tol=1e-5)
     before = chunks.passes
-    assert problem.neutralize(0.05, tol=1e-5, checkpoint=tmp_path / "search.npz").eta == found.eta
+    assert problem.neutralize(0.05, tol=1e-5).eta == found.eta
     assert chunks.passes == before
+
+
+@pytest.mark.parametrize("name", ["solve", "path", "neutralize"])
+def test_chunked_problem_has_the_signatures_of_problem(name):
+    """Names, defaults and kinds of the parameters agree."""
+    whole, chunked = (inspect.signature(getattr(cls, name)) for cls in (nerm.Problem, ChunkedProblem))
+    assert whole == chunked
+
+
+def test_chunked_problem_refuses_solvers_of_rows_in_memory():
+    X, y, v = draw(60)
+    problem = OBJECTIVE.on(nerm.Chunks(pieces(X, y, v)))
+    with pytest.raises(
+        nerm.InvalidInputError, match="the solver of a problem on chunks must be 'auto'"
+    ):
+        problem.solve("smo")
+    with pytest.raises(nerm.InvalidInputError, match="an option of a problem on chunks must be one of"):
+        problem.solve(max_iter=3)
+
+
+def test_chunked_neutralize_chooses_a_surrogate_and_measures_on_other_rows():
+    X, y, v = draw(600)
+    problem = OBJECTIVE.on(nerm.Chunks(pieces(X, y, v)))
+    found = problem.neutralize(
+        0.1, tol=1e-4, surrogate=[nerm.Hinge(), nerm.Identity()], on=(X[:300], y[:300], v[:300])
+    )
+    f = found.solution.decision_function(X[:300])
+    assert abs(np.mean(f[v[:300] > 0] > 0) - np.mean(f[v[:300] < 0] > 0)) <= 0.1
+    assert found.surrogate in (nerm.Hinge(), nerm.Identity())

@@ -1,9 +1,8 @@
-"""Limits on measured neutrality: what is measured is measured once more here, in plain numpy."""
+"""Limits on measured neutrality; the tests measure once more, in plain numpy."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import SimpleNamespace
+import pickle
 
 import numpy as np
 import pytest
@@ -12,10 +11,9 @@ import scipy.sparse as sp
 import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.metrics import as_metric
-from nerm.neutralize import Asking
-from nerm.neutralize.boundedness import largest_weight
-from nerm.neutralize.surrogates import candidates_of, judge_of
-from nerm.neutralize.trial import Trial
+from nerm.neutralize import Target
+from nerm.neutralize.neutralizing import search_for
+from nerm.neutralize.surrogates import compare, largest_weight, surrogates_of
 
 PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
 
@@ -43,13 +41,18 @@ MEASURES = {
 }
 
 
-SURROGATES = [nerm.Logistic(), nerm.Hinge(), nerm.SquaredHinge(), nerm.Identity(), nerm.Ramp(2.0)]
+PAIRS = [
+    ("calders_verwer_score", nerm.Hinge()),
+    ("calders_verwer_score", nerm.Ramp(2.0)),
+    ("neutrality_risk", nerm.Identity()),
+    ("equal_opportunity_difference", nerm.Logistic()),
+    ("predictive_equality_difference", nerm.SquaredHinge()),
+]
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=repr)
-@pytest.mark.parametrize("measure", list(MEASURES)[:4])
-def test_the_measure_is_within_the_limit(measure, surrogate):
-    X, y, v = data()
+@pytest.mark.parametrize(("measure", "surrogate"), PAIRS)
+def test_neutralize_meets_the_limit(measure, surrogate):
+    X, y, v = data(n=400)
     found = PLAIN.on(X, y, viewpoint=v).neutralize(0.03, measure, surrogate=surrogate)
     f = X @ found.solution.coef + found.solution.intercept
     measured = MEASURES[measure](y, f, v)
@@ -65,9 +68,9 @@ def test_the_measure_is_within_the_limit(measure, surrogate):
     assert np.mean((f > 0) == (y > 0)) > 0.6
 
 
-@pytest.mark.parametrize("surrogate", [nerm.Logistic(), nerm.Hinge()], ids=repr)
-def test_two_parts_of_one_measure_jointly(surrogate):
-    X, y, v = data(11, n=3000)
+@pytest.mark.parametrize("surrogate", [nerm.Logistic()], ids=repr)
+def test_neutralize_two_parts_of_one_measure(surrogate):
+    X, y, v = data(11, n=1500)
     found = PLAIN.on(X, y, viewpoint=v).neutralize(0.05, "equalized_odds_difference", surrogate=surrogate)
     f = X @ found.solution.coef + found.solution.intercept
     assert abs(MEASURES["equalized_odds_difference"](y, f, v)) <= 0.05
@@ -75,7 +78,7 @@ def test_two_parts_of_one_measure_jointly(surrogate):
 
 
 @pytest.mark.parametrize("surrogate", [nerm.Hinge(), nerm.Identity()], ids=repr)
-def test_the_solution_is_the_optimum_at_its_weight(surrogate):
+def test_neutralize_returns_the_optimum_at_its_weight(surrogate):
     X, y, v = data(1)
     found = PLAIN.on(sp.csr_matrix(X), y, viewpoint=v).neutralize(0.02, surrogate=surrogate)
     term = nerm.Neutrality(surrogate, weights="balanced", side=found.side)
@@ -83,20 +86,20 @@ def test_the_solution_is_the_optimum_at_its_weight(surrogate):
     assert found.solution.objective.total == pytest.approx(again.objective.total, rel=2e-6)
 
 
-LOSSES = [nerm.Logistic(), nerm.Hinge(), nerm.Squared()]
+LOSSES = [nerm.Hinge(), nerm.Squared()]
 
 
 @pytest.mark.parametrize("real", [False, True], ids=["groups", "numbers"])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("measure", ["neutrality_risk", "calders_verwer_score"])
-def test_a_straight_line_is_outrun_by_the_risk_up_to_the_largest_weight(measure, loss, real):
+def test_largest_weight_of_the_identity(measure, loss, real):
     X, y, v = data(12, n=200, rare=0.8)
     v = v * np.linspace(0.1, 2.0, 200) if real else v
     problem = (2 * nerm.Risk(loss) + 1e-3 * nerm.SquaredL2()).on(X, y, viewpoint=v)
-    trial = Asking(0.01, measure).study(problem).trial
+    search = search_for(problem, Target(0.01, measure))
     weights = "uniform" if measure == "neutrality_risk" else "balanced"
     for way, side in ((1.0, "disagreement"), (-1.0, "agreement")):
-        largest = largest_weight(trial, nerm.Identity(), np.array([way]))
+        largest = largest_weight(search, nerm.Identity(), np.array([way]))
         straight = isinstance(loss, nerm.Squared) or not (real or weights == "uniform")
         assert np.isinf(largest) == straight
         for share in (0.99, 1.01):
@@ -107,14 +110,12 @@ def test_a_straight_line_is_outrun_by_the_risk_up_to_the_largest_weight(measure,
             assert any(falls) == (share > 1 and not straight)
 
 
-def test_the_covariance_is_compared_where_its_terms_are_bounded():
+def test_auto_compares_the_identity_where_it_is_bounded():
     X, y, v = data(3, n=200)
 
     def compared(regularizer, viewpoint, measure):
-        study = Asking(0.01, measure).study(
-            (nerm.Risk(nerm.Hinge()) + regularizer).on(X, y, viewpoint=viewpoint)
-        )
-        return nerm.Identity() in candidates_of("auto", study)
+        problem = (nerm.Risk(nerm.Hinge()) + regularizer).on(X, y, viewpoint=viewpoint)
+        return nerm.Identity() in surrogates_of("auto", search_for(problem, Target(0.01, measure)))
 
     squared, two = 0.1 * nerm.SquaredL2(), {"one": v, "other": np.where(X[:, 1] > 0.3, 1.0, -1.0)}
     assert compared(squared, v, "calders_verwer_score")
@@ -124,7 +125,7 @@ def test_the_covariance_is_compared_where_its_terms_are_bounded():
     assert not compared(0.1 * nerm.L1(), v, "calders_verwer_score")  # w.q outruns a norm that is not squared
 
 
-def test_a_plain_model_that_is_neutral_enough_stays():
+def test_neutralize_keeps_a_plain_model_within_the_limit():
     X, y, v = data(2)
     found = PLAIN.on(X, y, viewpoint=v).neutralize(0.9)
     assert found.eta == 0
@@ -132,15 +133,13 @@ def test_a_plain_model_that_is_neutral_enough_stays():
     assert found.solution.objective.total == pytest.approx(PLAIN.on(X, y).solve().objective.total, rel=1e-6)
 
 
-def test_of_several_surrogates_the_best_on_rows_set_apart_is_chosen():
-    X, y, v = data(3, n=900)
+def test_neutralize_chooses_a_surrogate_on_rows_set_apart():
+    X, y, v = data(3, n=500)
     problem = PLAIN.on(X, y, viewpoint=v)
     found = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Ramp(2.0)], prefer="auc")
     assert found.choice["worth"].iloc[0] == found.choice["worth"].max()
     assert repr(found.surrogate) == found.choice["surrogate"].iloc[0]
-    assert (
-        found.trace["eta"].iloc[1] == found.choice["eta"].iloc[0] > 0
-    )  # what did on most rows is tried first on all
+    assert found.trace["eta"].iloc[1] == found.choice["eta"].iloc[0] > 0  # tried first on all rows
     mine = problem.neutralize(
         0.03, surrogate=[nerm.Logistic(), nerm.Hinge()], prefer=lambda y, f: -np.mean(f > 0)
     )
@@ -148,7 +147,7 @@ def test_of_several_surrogates_the_best_on_rows_set_apart_is_chosen():
     assert repr(found).startswith("calders_verwer_score ")
 
 
-def test_a_measure_of_ones_own_and_other_rows():
+def test_neutralize_custom_measure_on_other_rows():
     X, y, v = data(4)
     new = data(5)
 
@@ -162,7 +161,7 @@ def test_a_measure_of_ones_own_and_other_rows():
     assert found.measure == "difference"
 
 
-def test_within_strata_the_own_weights_of_the_term_move_the_measure():
+def test_neutralize_custom_measure_with_weights_within_strata():
     rng = np.random.default_rng(8)
     stratum = rng.integers(0, 2, size=1500)
     v = np.where(
@@ -188,8 +187,8 @@ def test_within_strata_the_own_weights_of_the_term_move_the_measure():
     np.testing.assert_allclose(term.weights, u)
 
 
-def test_two_viewpoints_jointly():
-    X, y, v = data(6, n=2000)
+def test_neutralize_two_viewpoints():
+    X, y, v = data(6, n=1000)
     y = np.where(X[:, 0] + X[:, 1] + 2 * X[:, 2] > 0, 1.0, -1.0)
     other = np.where(X[:, 1] + np.random.default_rng(0).normal(size=len(y)) > 0, 1.0, -1.0)
     problem = PLAIN.on(X, y, viewpoint={"sex": v, "race": other})
@@ -200,7 +199,7 @@ def test_two_viewpoints_jointly():
     assert len(found.eta) == len(found.side) == 2
 
 
-def test_only_the_viewpoints_of_its_terms():
+def test_neutralize_only_viewpoints_of_the_terms():
     X, y, v = data(7)
     both = {"sex": v, "race": -v}
     problem = (PLAIN + nerm.Neutrality(nerm.Hinge(), to="race")).on(X, y, viewpoint=both)
@@ -209,7 +208,7 @@ def test_only_the_viewpoints_of_its_terms():
     assert "positive rate, race +" in found.trace
 
 
-def test_a_kernel():
+def test_neutralize_kernel():
     X, y, v = data(8, n=150)
     problem = (nerm.Risk(nerm.Hinge()) + 0.02 * nerm.SquaredL2()).on(X, y, viewpoint=v, kernel="rbf")
     found = problem.neutralize(0.05, surrogate=nerm.Hinge())
@@ -217,7 +216,7 @@ def test_a_kernel():
 
 
 @pytest.mark.parametrize("flip", ["v", "y"])
-def test_flipping_changes_nothing_but_signs(flip):
+def test_neutralize_flips_with_viewpoint_and_labels(flip):
     X, y, v = data(9)
     one = PLAIN.on(X, y, viewpoint=v).neutralize(0.03, surrogate=nerm.Logistic())
     other = (PLAIN.on(X, y, viewpoint=-v) if flip == "v" else PLAIN.on(X, -y, viewpoint=v)).neutralize(
@@ -227,9 +226,8 @@ def test_flipping_changes_nothing_but_signs(flip):
     assert other.value == pytest.approx(-one.value, abs=0.01)
 
 
-@pytest.mark.long
-def test_a_constant_is_no_answer():
-    X, y, v = data(10, n=500, rare=1.5)
+def test_neutralize_never_returns_a_constant():
+    X, y, v = data(10, n=300, rare=1.5)
     v = np.where(X[:, 0] > 0, 1.0, -1.0)
     objective = nerm.Risk(nerm.Hinge()) + 0.01 * nerm.SquaredL2()
     problem = objective.on(X, y, viewpoint=v)
@@ -239,9 +237,9 @@ def test_a_constant_is_no_answer():
     why = ("without neutrality", "has 0.", "predicts the same class")
     assert any(words in str(caught.value) for words in why)
     assert best.trace["chosen"].sum() == 1
-    for limit in (0.02, 0.005, 0.001):
+    for limit in (0.02, 0.005):
         try:
-            found = problem.neutralize(limit, surrogate=[nerm.Hinge(), nerm.Logistic()])
+            found = problem.neutralize(limit, surrogate=nerm.Logistic())
         except nerm.NotNeutralError:
             continue
         f = X @ found.solution.coef + found.solution.intercept
@@ -252,7 +250,7 @@ def test_a_constant_is_no_answer():
         assert 0 < np.mean(f > 0) < 1
 
 
-def test_a_plain_model_that_is_constant_is_no_answer_either():
+def test_neutralize_refuses_a_constant_plain_model():
     X, y, v = data(10, n=500, rare=2.4)
     problem = (nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2()).on(X, y, viewpoint=v)
     with pytest.raises(
@@ -262,20 +260,7 @@ def test_a_plain_model_that_is_constant_is_no_answer_either():
     assert problem.neutralize(0.1, keep=0).eta == 0  # asked for
 
 
-def test_saying_yes_to_nearly_everybody_is_no_answer_either():
-    X, y, v = data(n=400)
-    study = Asking(0.05).study(PLAIN.on(X, y, viewpoint=v))
-    generous = study.plain.scores - np.quantile(study.plain.scores, 0.03)
-    point = replace(study.plain, weights=np.array([1.0]), scores=generous)
-    assert study.objection(study.plain) == ""
-    assert study.objection(point).startswith("the model predicts yes for 97.0 % of rows (labels: ")
-    plain = replace(study.plain, scores=generous)
-    assert study.objection(plain).startswith("the plain model already predicts yes for 97.0 % of rows")
-    study.keep = 0.0
-    assert study.objection(point) == ""  # asked for
-
-
-def test_a_constant_that_is_asked_for():
+def test_neutralize_constant_features():
     _, y, v = data(n=60)
     problem = PLAIN.on(np.ones((60, 1)), y, viewpoint=v)
     with pytest.raises(nerm.NotNeutralError, match="predicts the same class for every row"):
@@ -283,12 +268,20 @@ def test_a_constant_that_is_asked_for():
     assert problem.neutralize(0.1, keep=0).value == 0
 
 
-def test_rows_that_all_people_share_jump_over_the_limit():
+def test_neutralize_error_where_the_measure_jumps():
     X = np.repeat([[0.0], [1.0]], 50, axis=0)
     v = np.repeat([-1.0, 1.0], 50)
     y = np.where(np.arange(100) % 10 < np.where(X[:, 0] > 0, 8, 2), 1.0, -1.0)
-    with pytest.raises(nerm.NotNeutralError, match=r"The closest, with Logistic\(\) at eta .*, has (0|1)"):
+    with pytest.raises(nerm.NotNeutralError) as caught:
         PLAIN.on(X, y, viewpoint=v).neutralize(0.1, surrogate=nerm.Logistic())
+    error = caught.value
+    assert str(error).startswith(
+        "No non-constant model reaches |calders_verwer_score| <= 0.1. The closest, with Logistic() at eta "
+    )
+    assert str(error).endswith("Raise limit, lower keep, change surrogate or change lam.")
+    assert [name for name, _ in error.advice] == ["limit", "keep", "surrogate", "lam"]
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.advice) == (str(error), error.advice)
 
 
 BAD = {
@@ -299,7 +292,7 @@ BAD = {
     "'measure' must be the name of a measure or a function": {"measure": 3},
     "'prefer' must be one of 'accuracy', 'auc'": {"prefer": "f1"},
     "'surrogate' must be 'auto', a margin function or a list of them. Got 'hinge'": {"surrogate": "hinge"},
-    "'surrogate' must be 'auto', a margin function or a list of them. Got []": {"surrogate": []},
+    "a list of them. Got []": {"surrogate": []},
     "'on' must be (X, y, viewpoint)": {"on": 5},
     "'keep' must be a finite number, at least 0": {"keep": -1},
     "'tol' must be": {"tol": 0},
@@ -307,21 +300,21 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_bad_input(text):
+def test_neutralize_bad_input(text):
     X, y, v = data(n=60)
     with pytest.raises((InvalidInputError, UnknownNameError)) as caught:
         PLAIN.on(X, y, viewpoint=v).neutralize(**{"limit": 0.1, **BAD[text]})
     assert text in str(caught.value)
 
 
-def test_without_a_viewpoint():
+def test_neutralize_without_a_viewpoint():
     X, y, _ = data(n=60)
     with pytest.raises(InvalidInputError, match="'viewpoint' must be given to be neutral to it"):
         PLAIN.on(X, y).neutralize(0.1)
 
 
-@pytest.mark.parametrize("times", [2, 3, 5])
-def test_equal_rates_are_a_measure_of_exactly_0(times):
+@pytest.mark.parametrize("times", [2, 5])
+def test_equal_rates_measure_exactly_0(times):
     for size in range(2, 30):
         for yes in range(1, size):
             v = np.repeat([1.0, -1.0], [size, size * times])
@@ -329,7 +322,7 @@ def test_equal_rates_are_a_measure_of_exactly_0(times):
             assert as_metric("calders_verwer_score").parts(v, f, v, np.ones(len(v))) == [0.0]
 
 
-def test_a_group_that_the_comparison_does_not_see():
+def test_comparison_without_rows_of_a_group():
     X, y, v = data(0, n=300)
     v = -np.ones(300)
     v[np.flatnonzero(X[:, 0] + X[:, 1] > 1.5)[0]] = 1  # one row is never set apart
@@ -339,7 +332,7 @@ def test_a_group_that_the_comparison_does_not_see():
     assert len(found.choice) == 2
 
 
-def test_too_few_rows_to_compare():
+def test_comparison_with_too_few_rows():
     X, y, v = data(3, n=60)
     few = [*np.flatnonzero(y > 0)[:1], *np.flatnonzero(y < 0)[:9]]  # the only yes is never set apart
     given = [nerm.Logistic(), nerm.Hinge()]
@@ -347,7 +340,7 @@ def test_too_few_rows_to_compare():
     assert found.choice["surrogate"].tolist() == ["Logistic()", "Hinge()"]
 
 
-def test_other_rows_that_do_not_fit():
+def test_other_rows_must_fit():
     X, y, v = data(n=60)
     problem = PLAIN.on(X, y, viewpoint={"sex": v})
     with pytest.raises(
@@ -355,27 +348,22 @@ def test_other_rows_that_do_not_fit():
     ):
         problem.neutralize(0.1, on=(X, y, v))
     with pytest.raises(
-        InvalidInputError, match=r"'on' must have one label a row. Got 20 rows of X and 60 labels"
+        InvalidInputError, match=r"'on' must have one label per row. Got 20 rows of X and 60 labels"
     ):
         problem.neutralize(0.1, on=(X[:20], y, {"sex": v}))
     with pytest.raises(InvalidInputError, match=r"must return a finite number. Got nan"):
         problem.neutralize(0.1, lambda y, scores, viewpoint: np.nan)
 
 
-def test_what_is_not_certified_is_no_answer(monkeypatch):
-    X, y, v = data(n=200)
-    solve = Trial.solve
-    doubtful = nerm.Status.INACCURATE
-    monkeypatch.setattr(Trial, "solve", lambda *given: replace(solve(*given), status=doubtful))
+def test_neutralize_refuses_uncertified_solutions():
+    X, y, v = data(n=60)
     with pytest.raises(nerm.NotNeutralError, match="its solution was not certified"):
-        PLAIN.on(X, y, viewpoint=v).neutralize(0.05, surrogate=nerm.Logistic())
+        PLAIN.on(X, y, viewpoint=v).neutralize(0.2, surrogate=nerm.Logistic(), tol=1e-30)
 
 
-def test_accuracy_counts_rows_by_their_weight():
-    """Its mean over rows is the weighted accuracy, whatever the weights add up to."""
-    trial = SimpleNamespace(
-        row_weight=np.array([1.0, 4.0, 10.0, 5.0]), problem=SimpleNamespace(y=np.array([1, 1, -1, -1]))
-    )
-    rows = np.array([True, True, True, False])
-    worth = judge_of("accuracy")(trial, np.array([2.0, -1.0, -3.0, 1.0]), rows)
-    assert worth.mean() == pytest.approx(11 / 15)
+def test_comparison_by_weighted_accuracy():
+    X, y, v = data(3, n=300)
+    weight = np.where(np.arange(300) % 3 == 0, 4.0, 1.0)
+    search = search_for(PLAIN.on(X, y, viewpoint=v), Target(0.1), weight)
+    choice = compare(search, [nerm.Logistic(), nerm.Hinge()])
+    np.testing.assert_allclose(choice["worth"], choice["accuracy"], rtol=1e-12)

@@ -1,15 +1,23 @@
-"""The paper's neutral SVM as a scikit-learn classifier."""
+"""The classifiers: the paper's neutral SVM, and neutralized empirical risk minimization with any atoms."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from scipy.special import expit
+from sklearn.utils.metaestimators import available_if
+
 from nerm.atoms.hinge import Hinge
+from nerm.atoms.logistic import Logistic
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
-from nerm.validation import as_positive
+from nerm.estimators.parameters import as_atom
+from nerm.lazily import is_lazy, lazily
+from nerm.typing import Floats
+from nerm.validation import as_nonnegative, as_positive
 
 
 @dataclass(eq=False, repr=False)
@@ -120,3 +128,97 @@ class NeutralSVC(NeutralClassifier):
 
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
         return Hinge(), SquaredL2(), Hinge(), as_positive(self.lam, "lam")
+
+
+def _is_logistic(model: "NERMClassifier") -> bool:
+    """Whether scores are log-odds."""
+    return isinstance(as_atom(model.loss, "loss"), Logistic)
+
+
+@dataclass(eq=False, repr=False)
+class NERMClassifier(NeutralClassifier):
+    """NERM in mean form, the mean taken by sample weight, S = sum_i s_i.
+
+    ::
+
+        min  (1/S) sum_i s_i phi(y_i f_i) + lam Omega(f) + eta max_+- (1/S) sum_i s_i u_i psi(+- v_i f_i)
+
+    With hinges and SquaredL2 it is `NeutralSVC` with S times this lam and the same eta.
+
+    Parameters of atoms can be searched: `set_params(loss__width=0.1)`. All else is as in `NeutralSVC`;
+    `certificate_` is of the mean form.
+
+    Parameters
+    ----------
+    loss, surrogate : MarginFunction or str
+        phi and psi, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`). The surrogate
+        "auto" is the paper's hinge, or with a limit the one that does best on rows that are set apart.
+    regularizer : Regularizer or str
+        Omega, or its name (see `nerm.atoms.regularizers()`); with a kernel it must be SquaredL2.
+    lam : float
+        Weight of the regularizer, in this mean form.
+    eta : float or dict
+        Weight of neutrality, or a dict by viewpoint.
+    kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
+        As in `NeutralSVC`.
+    limit, measure, confidence, prefer, keep
+        As in `NeutralSVC`.
+
+    >>> import numpy as np, nerm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 3)); y = X[:, 0] > 0; v = X[:, 0] + X[:, 1] > 0
+    >>> model = NERMClassifier(loss=nerm.SmoothHinge(0.5), regularizer="l1", lam=0.02, eta=0.5).fit(X, y, viewpoint=v)
+    >>> bool(model.certificate_.relative_gap < 1e-6)
+    True
+    >>> model.set_params(loss__width=0.1).loss
+    SmoothHinge(width=0.1)
+    >>> NERMClassifier(loss="logistic").fit(X, y).predict_proba(X[:3]).sum(axis=1).round(12).tolist()
+    [1.0, 1.0, 1.0]
+    >>> hasattr(model, "predict_proba")
+    False
+    """
+
+    sum_form: ClassVar[bool] = False
+    loss: Any = DEFAULTS.loss
+    regularizer: Any = DEFAULTS.regularizer
+    surrogate: Any = "auto"
+    lam: Any = DEFAULTS.lam
+    eta: Any = DEFAULTS.eta
+    kernel: Any = DEFAULTS.kernel
+    _: KW_ONLY
+    gamma: Any = DEFAULTS.gamma
+    degree: int = DEFAULTS.degree
+    coef0: float = DEFAULTS.coef0
+    weights: str = DEFAULTS.weights
+    class_weight: Any = None
+    fit_intercept: bool = True
+    solver: str = DEFAULTS.solver
+    tol: float = DEFAULTS.tol
+    limit: float | None = None
+    measure: Any = DEFAULTS.measure
+    confidence: float | None = None
+    prefer: Any = DEFAULTS.prefer
+    keep: float = DEFAULTS.keep
+
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes, (n, number of classes). Only the logistic loss has this method.
+
+        P(y | x) = 1 / (1 + exp(-y f(x))): what the logistic loss estimates, as far as regularizer and
+        neutrality let it; class weights shift it. Beyond two classes, those of each class against the rest,
+        scaled to the sum 1.
+        """
+        if is_lazy(X):
+            return lazily(X, self.predict_proba, float, self._features, self.classes_.tolist())
+        scores = self.decision_function(X)
+        yes = np.asarray(expit(scores))
+        if yes.ndim == 1:
+            return np.column_stack([expit(-scores), yes])
+        total = yes.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(yes, total, out=np.full_like(yes, 1 / yes.shape[1]), where=total > 0))
+
+    def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
+        automatic = isinstance(self.surrogate, str) and self.surrogate == "auto"
+        loss = as_atom(self.loss, "loss")
+        surrogate = as_atom(DEFAULTS.surrogate if automatic else self.surrogate, "surrogate")
+        return loss, as_atom(self.regularizer, "regularizer"), surrogate, as_nonnegative(self.lam, "lam")

@@ -1,0 +1,183 @@
+"""The nouns of a search for neutrality: `Target`, `Candidate`, `History` and the result, `Neutralized`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nerm.certify.solution import Solution
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.metrics import Metric, as_metric
+from nerm.typing import Floats
+from nerm.validation import as_nonnegative, as_positive
+
+Prefer = str | Callable[[Floats, Floats], float]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The level of neutrality that is wanted, and how the search for it chooses (`nerm.Problem.neutralize`).
+
+    With `confidence` the measure is to be within the limit on new rows with that probability.
+    """
+
+    limit: float
+    measure: Any = "calders_verwer_score"
+    tol: float = 1e-6
+    surrogate: Any = "auto"
+    prefer: Prefer = "accuracy"
+    keep: float = 0.5
+    random_state: int = 0
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        as_nonnegative(self.limit, "limit")
+        as_nonnegative(self.keep, "keep")
+        as_positive(self.tol, "tol")
+        as_metric(self.measure)
+        if not callable(self.prefer) and self.prefer not in ("accuracy", "auc"):
+            known = ("accuracy", "auc")
+            raise UnknownNameError(
+                "'prefer'", self.prefer, known, "Use one of these, or a function (y, scores)"
+            )
+        if self.confidence is not None and not 0 < as_nonnegative(self.confidence, "confidence") < 1:
+            must = "'confidence' must be between 0 and 1"
+            raise InvalidInputError(must, f"{self.confidence!r}", "Pass 0.95, for instance")
+
+    @property
+    def metric(self) -> Metric:
+        """The measure with its facts."""
+        return as_metric(self.measure)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One solve.
+
+    Attributes
+    ----------
+    surrogate : MarginFunction or None
+        psi of its terms; None for the plain model.
+    weights : (number of parts,) array
+        The weights of its terms, negative where they punish opposing the viewpoint.
+    sides : tuple of str
+        The sides of its terms.
+    solution : Solution
+    scores : (n,) array
+        f of the rows.
+    parts : (number of parts,) array
+        The signed parts of the measure.
+
+    """
+
+    surrogate: Any
+    weights: Floats
+    sides: tuple[str, ...]
+    solution: Solution
+    scores: Floats
+    parts: Floats
+
+    @property
+    def value(self) -> float:
+        """The measure: the largest part in size."""
+        return float(np.abs(self.parts).max())
+
+    @property
+    def etas(self) -> tuple[float, ...]:
+        """The weights of the terms in size."""
+        return tuple(np.abs(self.weights).tolist())
+
+
+@dataclass
+class History:
+    """Every candidate of a search, each with its row of the trace."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, candidate: Candidate, measured: dict[str, float]) -> None:
+        """Record a candidate with its accuracy, AUC and positive rates."""
+        several = len(candidate.parts) > 1
+        self.candidates.append(candidate)
+        self.rows.append(
+            {
+                "surrogate": "" if candidate.surrogate is None else repr(candidate.surrogate),
+                "eta": candidate.etas if several else candidate.etas[0],
+                "side": candidate.sides if several else candidate.sides[0],
+                "measure": candidate.value if several else float(candidate.parts[0]),
+                **measured,
+                "status": candidate.solution.status.value,
+                "relative_gap": candidate.solution.certificate.relative_gap,
+            }
+        )
+
+    def of(self, surrogate: Any) -> list[Candidate]:
+        """Return the candidates with this surrogate."""
+        return [candidate for candidate in self.candidates if candidate.surrogate is surrogate]
+
+    def closest(self, limit: float) -> Candidate:
+        """Return the candidate of least weight within the limit, or else that of the smallest measure."""
+        within = [candidate for candidate in self.candidates if candidate.value <= limit]
+        if within:
+            return min(within, key=lambda candidate: sum(candidate.etas))
+        return min(self.candidates, key=lambda candidate: candidate.value)
+
+    def trace(self, chosen: Candidate) -> pd.DataFrame:
+        """Return one row per candidate."""
+        return pd.DataFrame(self.rows).assign(chosen=[chosen is other for other in self.candidates])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Neutralized:
+    """A solution within a limit on measured neutrality.
+
+    Attributes
+    ----------
+    solution : Solution
+        Certified; of the problem with one-sided neutrality terms of the weights that were found.
+    eta, side
+        Weight and side of the term; a tuple each where there are several.
+    surrogate : MarginFunction
+        psi of the terms.
+    measure, limit, value
+        The target, and the measure of the solution, signed where it has one part.
+    reached : bool
+        Whether it is within the limit.
+    trace : pandas.DataFrame
+        Every solve: surrogate, weight, measure, accuracy, AUC, positive rates, status, certified gap; one is
+        `chosen`.
+    choice : pandas.DataFrame
+        How the surrogates compared on rows that were set apart; empty where one was given.
+
+    >>> import numpy as np, nerm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)); v = np.where(X[:, 0] + rng.normal(size=300) > 0, 1, -1)
+    >>> y = np.where(X.sum(axis=1) > 0, 1, -1)
+    >>> problem = (nerm.Risk(nerm.Logistic()) + 0.01 * nerm.SquaredL2()).on(X, y, viewpoint=v)
+    >>> found = problem.neutralize(0.05, surrogate=nerm.Hinge())
+    >>> found.side, found.reached, found.trace["status"].unique().tolist()
+    ('agreement', True, ['optimal'])
+
+    """
+
+    solution: Solution
+    eta: float | tuple[float, ...]
+    side: str | tuple[str, ...]
+    surrogate: Any
+    measure: str
+    limit: float
+    value: float
+    reached: bool
+    trace: pd.DataFrame = field(repr=False)
+    choice: pd.DataFrame = field(repr=False)
+
+    def __repr__(self) -> str:
+        eta = f"{self.eta:.4g}" if isinstance(self.eta, float) else ", ".join(f"{e:.4g}" for e in self.eta)
+        chosen = self.trace[self.trace["chosen"]].iloc[0]
+        return (
+            f"{self.measure} {self.value:+.4f} (limit {self.limit:g}), by {self.surrogate!r} with eta {eta}: "
+            f"accuracy {chosen['accuracy']:.4f}, AUC {chosen['auc']:.4f} on the training rows, "
+            f"{len(self.trace)} solves"
+        )
