@@ -154,10 +154,10 @@ class NotSolvedError(NermError, RuntimeError):
     """Raised only on request (``strict=True``): the certificate did not grant optimality.
 
     >>> import nerm
-    >>> problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
-    >>> str(problem.solve("subgradient", max_iter=1).status)
+    >>> problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[0.0], [1.0], [3.0]], [-1, 1, -1])
+    >>> str(problem.solve("smo", max_iter=1).status)
     'inaccurate'
-    >>> problem.solve("subgradient", max_iter=1, strict=True)
+    >>> problem.solve("smo", max_iter=1, strict=True)
     Traceback (most recent call last):
         ...
     nerm.errors.NotSolvedError: The solver returned a hypothesis whose certified relative gap exceeds the

@@ -146,7 +146,7 @@ class OwnSolver(NermSolver, Session):
     """One that keeps nothing between solves, so that it is its own session.
 
     >>> import nerm
-    >>> isinstance(nerm.solvers.known()["subgradient"], OwnSolver)
+    >>> isinstance(nerm.solvers.known()["dual-qp"], OwnSolver)
     True
     """
 

@@ -1,39 +1,34 @@
-"""The neutral SVM's explicit QPs as solvers: written down on their own (`nerm.svm`), they check the rest."""
-
-from __future__ import annotations
+"""The reference QPs of `nerm.svm` as solvers of a problem: adapters that translate a problem and a result."""
 
 import time
-from abc import abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from nerm.atoms.hinge import Hinge
-from nerm.atoms.squared_l2 import SquaredL2
+import numpy as np
+
+from nerm.atoms import Hinge, SquaredL2
+from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.problem import Problem
 from nerm.solvers.base import OwnSolver
 
-if TYPE_CHECKING:
-    from nerm.svm import QP
 
+class _ReferenceQP(OwnSolver):
+    """An explicit QP; option ``qp_solver`` names its solver, which gets the other options."""
 
-class NeutralSVMSolver(OwnSolver):
-    """What the algorithms of `nerm.svm` share: which problems they take."""
-
-    takes_kernels: ClassVar[bool] = False
+    function: ClassVar[str]
+    takes_kernels: ClassVar[bool]
 
     def requirements(self) -> str:
-        """One phrase: what a problem must be like."""
+        """Return one phrase: which problems it takes."""
         kind = "a" if self.takes_kernels else "a linear"
         return f"{kind} neutral SVM: one hinge risk, squared l2, at most one hinge neutrality term"
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Name the first thing that a neutral SVM does not have."""
+        """Name the first part that a neutral SVM does not have."""
         if problem.one_sided:
             return "a neutrality term of one side"
-        risks = [
-            factor for factor, block in zip(problem.factors, problem.blocks, strict=True) if block.side == 0
-        ]
+        risks = [f for f, block in zip(problem.factors, problem.blocks, strict=True) if block.side == 0]
         if len(risks) != 1 or not risks[0] > 0:
             return f"{len(risks)} risks, {sum(factor > 0 for factor in risks)} of positive weight"
         for block in problem.blocks:
@@ -48,49 +43,62 @@ class NeutralSVMSolver(OwnSolver):
             return "no squared l2 regularizer of positive weight"
         return "a kernel" if problem.is_kernel and not self.takes_kernels else None
 
-
-class _ByQP(NeutralSVMSolver):
-    """One of the two QPs; option ``qp_solver`` names who solves it, the others are that solver's own."""
-
-    @abstractmethod
-    def qp(self, problem: Problem) -> QP:
-        """Write the QP down."""
-
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve the QP, finer than the gap that is wanted."""
+        """Solve the QP, more accurately than the gap that is wanted."""
+        from nerm import svm
+
         started = time.perf_counter()
-        own = {name: value for name, value in options.items() if name != "qp_solver"}
-        qp = self.qp(problem)
+        risk, *sides = problem.blocks
+        lam = problem.divisor * sum(weight for weight, _ in problem.regularizers)
+        eta = float(problem.factors[1]) if sides else 0.0
+        hypothesis: Any = problem.hypothesis
+        settings: dict[str, Any] = {"kernel": "precomputed"} if problem.is_kernel else {}
+        if sides and sides[0].weights.any():
+            settings["neutrality_weight"] = sides[0].weights
+        else:
+            eta = 0.0
+        qp = getattr(svm, self.function)(
+            hypothesis.gram if problem.is_kernel else hypothesis.X,
+            risk.targets,
+            sides[0].targets if sides else None,
+            lam,
+            eta,
+            intercept=problem.intercept,
+            sample_weight=problem.factors[0] * risk.weights,
+            **settings,
+        )
         built = time.perf_counter()
-        answer = qp.answer(*qp.point(options.get("qp_solver", "clarabel"), max(1e-12, 1e-3 * accuracy), own))
-        return replace(answer, build_seconds=built - started, solve_seconds=time.perf_counter() - built)
+        own = {name: value for name, value in options.items() if name != "qp_solver"}
+        solution = qp.solve(options.get("qp_solver", "clarabel"), max(1e-12, 1e-3 * accuracy), **own)
+        seconds: dict[str, Any] = {
+            "build_seconds": built - started,
+            "solve_seconds": time.perf_counter() - built,
+        }
+        found = solution.model
+        if found is None:
+            return Answer(None, 0.0, claim=solution.status, **seconds)
+        alpha, plus, minus, theta = found.multipliers
+        rows = np.array([alpha, plus, minus] if sides else [alpha])
+        multipliers = Multipliers(rows, np.array([theta] if sides else []))
+        return Answer(found.coef, found.intercept, multipliers, claim=solution.status, **seconds)
 
 
 @dataclass(frozen=True)
-class DualQP(_ByQP):
+class DualQP(_ReferenceQP):
     """The exact dual as an explicit QP (`nerm.svm.dual_qp`)."""
 
     name: str = "dual-qp"
+    function: ClassVar[str] = "dual_qp"
     takes_kernels: ClassVar[bool] = True
-
-    def qp(self, problem: Problem) -> QP:
-        """Write the QP down."""
-        from nerm.svm.dual import dual_qp_of
-
-        return dual_qp_of(problem)
 
 
 @dataclass(frozen=True)
-class PrimalQP(_ByQP):
+class PrimalQP(_ReferenceQP):
     """The primal as an explicit QP (`nerm.svm.primal_qp`)."""
 
     name: str = "primal-qp"
-
-    def qp(self, problem: Problem) -> QP:
-        """Write the QP down."""
-        from nerm.svm.primal import primal_qp_of
-
-        return primal_qp_of(problem)
+    function: ClassVar[str] = "primal_qp"
+    takes_kernels: ClassVar[bool] = False
 
 
 SOLVERS = (DualQP(), PrimalQP())

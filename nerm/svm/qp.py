@@ -1,125 +1,84 @@
-"""A convex quadratic programme as explicit sparse matrices, and the solvers that take it.
+"""The neutral SVM's primal and dual as quadratic programmes, each written out as a cvxpy problem."""
 
-::
-
-    minimise  1/2 x'Px + q'x     subject to   l <= A x <= u                                   (OSQP's form)
-
-with multipliers z of the rows such that Px + q + A'z = 0, z > 0 where the upper side holds, z < 0 where the
-lower side does.
-"""
-
-import operator
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
-from nerm.certify.solution import Answer, Solution, Stats, certify_answer
-from nerm.cvxpy_backend.driver import run
 from nerm.errors import UnknownNameError
-from nerm.model.problem import Problem
-from nerm.solvers.smo.intercept import best_intercept
-from nerm.solvers.smo.segments import Segments
-from nerm.typing import Floats
-from nerm.validation import as_positive
+from nerm.svm.data import Floats, NeutralSVM, neutral_svm, number
+from nerm.svm.result import Result, result_of
 
-GRANTED = 1e-6  # a model recovered from a solver's answer counts as optimal at this certified relative gap
+OPTIMAL_GAP = 1e-6  # the result of a QP solver counts as optimal at this relative duality gap
+ACCURACY = {  # the options that set a solver's accuracy, and its limit; other solvers keep their own
+    "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "ecos": ("abstol", "reltol", "feastol"),
+    "osqp": ("eps_abs", "eps_rel"),
+    "scs": ("eps_abs", "eps_rel"),
+}
 
 
 @dataclass(frozen=True)
 class QPSolution:
-    """A solver's answer: x, the row multipliers z, its own words, and the certified solution made of them.
+    """A solver's answer, and the hypothesis with its duality gap computed from it.
 
     Attributes
     ----------
-    x, z : (N,) and (M,) arrays
-        The point and the multipliers of the rows; nan where the solver left none.
     value : float
-        The objective at x as the solver left it (x may be slightly infeasible), in sum form.
+        The objective as the solver left it (its point may be slightly infeasible), in sum form.
     status, solver : str
-        The solver's own words, and its name.
-    model : Solution or None
-        In mean form; its figures are the ones to trust. None where x or z is not finite.
+        The solver's own status, and its name.
+    model : Result or None
+        The hypothesis with feasible multipliers and their gap; None where the solver returned no point.
 
     Examples
     --------
     >>> from nerm.svm import primal_qp
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
     >>> solution = primal_qp(X, y, v, lam=2.0, eta=1.0).solve("clarabel")
-    >>> round(solution.value, 4), round(4 * solution.model.certificate.primal, 4), str(solution.model.status)
+    >>> round(solution.value, 4), round(4 * solution.model.certificate.primal, 4), solution.model.status
     (5.25, 5.25, 'optimal')
 
     """
 
-    x: Floats
-    z: Floats
     value: float
     status: str
     solver: str
-    model: Solution | None
+    model: Result | None
 
 
 @dataclass(frozen=True, eq=False)
 class QP:
-    """min 1/2 x'Px + q'x, l <= Ax <= u.
+    """A quadratic programme of the neutral SVM.
 
     Attributes
     ----------
-    P, A : (N, N) and (M, N) sparse matrices
-        The quadratic form and the rows.
-    q, l, u : (N,), (M,) and (M,) arrays
-        The linear form, and the lower and upper sides of the rows.
-    layout, rows : dict of slices
-        The blocks of x and of the rows of A, by name. One entry a sample is one a distinct row of the
-        problem.
-    problem : Problem
-        The neutral SVM that it solves, in mean form.
+    problem : cvxpy.Problem
+        Its matrices are those of ``problem.get_problem_data("OSQP")``.
+    variables : dict of cvxpy.Variable
+        By the names in the formula.
+    constraints : dict of cvxpy constraints
+        By the names of their multipliers.
 
     Examples
     --------
     >>> from nerm.svm import primal_qp
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
     >>> qp = primal_qp(X, y, v, lam=2.0, eta=1.0)
-    >>> list(qp.layout)
+    >>> list(qp.variables)
     ['coef', 'intercept', 'scores', 'xi', 'xi_plus', 'xi_minus', 'zeta']
-    >>> x = qp.solve(tol=1e-9).x
-    >>> x[qp.layout["coef"]].round(3), round(qp.value(x), 4), qp.violation(x) < 1e-6
-    (array([0.5]), 5.25, True)
+    >>> round(qp.solve(tol=1e-9).value, 4), qp.variables["coef"].value.round(3)
+    (5.25, array([0.5]))
 
     """
 
-    P: sp.csc_matrix
-    q: Floats
-    A: sp.csc_matrix
-    l: Floats
-    u: Floats
-    layout: dict[str, slice]
-    rows: dict[str, slice]
-    problem: Problem
-    _answer: Callable[[Floats, Floats, str], Answer] = field(repr=False)
-
-    def value(self, x: Floats) -> float:
-        """Return the objective at x, (N,)."""
-        return float(0.5 * x @ (self.P @ x) + self.q @ x)
-
-    def violation(self, x: Floats) -> float:
-        """Return the largest violation of a constraint at x, (N,); 0 where all hold."""
-        Ax = self.A @ x
-        return float(max(0.0, (self.l - Ax).max(initial=0.0), (Ax - self.u).max(initial=0.0)))
-
-    def answer(self, x: Floats, z: Floats, status: str) -> Answer:
-        """Return the hypothesis and the multipliers behind a point x, (N,), and row multipliers z, (M,)."""
-        if not (np.isfinite(x).all() and np.isfinite(z).all()):
-            return Answer(None, 0.0, claim=status)
-        return self._answer(np.asarray(x, dtype=float), np.asarray(z, dtype=float), status)
-
-    def recover(self, x: Floats, z: Floats, status: str = "recovered") -> Solution:
-        """Return the certified solution behind a point and row multipliers."""
-        return certify_answer(
-            self.problem, self.answer(x, z, status), GRANTED, Stats("qp", reason="recovered")
-        )
+    problem: cp.Problem
+    variables: dict[str, cp.Variable]
+    constraints: dict[str, Any]
+    _recover: Callable[["QP", str], Result] = field(repr=False)
 
     def solve(self, solver: str = "osqp", tol: float = 1e-8, **options: Any) -> QPSolution:
         """Solve with any QP solver that cvxpy offers, by its name.
@@ -127,79 +86,221 @@ class QP:
         Parameters
         ----------
         solver : str
-            In lower case, as in `nerm.solvers`.
+            In lower case.
         tol : float
-            Goes to the solver in its own terms.
+            The accuracy asked of the solver.
         options : dict
             Further keywords, passed through.
 
         Returns
         -------
         QPSolution
-            To be judged by ``model.certificate.relative_gap``, not by its status.
+            Trust ``model.certificate.relative_gap``, not the solver's status.
 
         """
-        x, z, status = self.point(solver, as_positive(tol, "tol", "Use a tolerance such as 1e-8"), options)
-        model = self.recover(x, z, status) if np.isfinite(x).all() and np.isfinite(z).all() else None
-        return QPSolution(x, z, self.value(x), status, solver.lower(), model)
-
-    def point(self, solver: str, tol: float, options: dict[str, Any]) -> tuple[Floats, Floats, str]:
-        """Return x, z and the solver's claim; nan where it left nothing."""
-        import cvxpy as cp
-
-        known = [name.lower() for name in cp.installed_solvers()]
-        if solver.lower() not in known:
+        name = solver.lower()
+        tol = number(tol, "tol", positive=True)
+        known = [installed.lower() for installed in cp.installed_solvers()]
+        if name not in known:
             raise UnknownNameError("'solver'", solver, known, "Use an installed solver")
-        x = cp.Variable(len(self.q))
-        equal = self.l == self.u
-        below, above = ~equal & np.isfinite(self.l), ~equal & np.isfinite(self.u)
-        A = self.A.tocsr()
-        # (rows, comparison, with what, sign that turns cvxpy's nonnegative multiplier into z)
-        kinds = [
-            (equal, operator.eq, self.l, 1.0),
-            (below, operator.ge, self.l, -1.0),
-            (above, operator.le, self.u, 1.0),
-        ]
-        # cvxpy 1.7 knows no constraints of no rows
-        parts = [
-            (rows, compare(A[rows] @ x, end[rows]), sign) for rows, compare, end, sign in kinds if rows.any()
-        ]
-        cost = cp.Minimize(0.5 * cp.quad_form(x, cp.psd_wrap(self.P)) + self.q @ x)
-        claim = run(
-            cp.Problem(cost, [constraint for _, constraint, _ in parts]), solver.lower(), tol, options
-        )
-        if x.value is None or any(constraint.dual_value is None for _, constraint, _ in parts):
-            return np.full(len(self.q), np.nan), np.full(len(self.l), np.nan), claim
-        z = np.zeros(len(self.l))
-        for mask, constraint, sign in parts:
-            z[mask] += sign * np.asarray(constraint.dual_value).ravel()
-        return np.asarray(x.value), z, claim
+        defaults: dict[str, Any] = dict.fromkeys(ACCURACY.get(name, ()), tol)
+        if name == "osqp":
+            defaults |= {"max_iter": 50_000, "polishing": True}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of inaccurate solutions: the gap of the result tells
+            try:
+                self.problem.solve(solver=name.upper(), **{**defaults, **options})
+                status = str(self.problem.status)
+            except cp.SolverError as error:
+                status = f"failed: {error}"
+        parts = [variable.value for variable in self.variables.values()]
+        parts += [constraint.dual_value for constraint in self.constraints.values()]
+        if status.startswith("failed") or not all(p is not None and np.isfinite(p).all() for p in parts):
+            return QPSolution(np.nan, status, name, None)
+        return QPSolution(float(self.problem.objective.value), status, name, self._recover(self, status))
 
 
-def slices(**sizes: int) -> dict[str, slice]:
-    """Lay named blocks one after another."""
-    ends = np.cumsum(list(sizes.values()))
-    return {
-        name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)
-    }
+def primal_qp(
+    X: Any,
+    y: Any,
+    viewpoint: Any,
+    lam: float,
+    eta: float,
+    intercept: bool = True,
+    sample_weight: Any = None,
+    neutrality_weight: Any = None,
+) -> QP:
+    """Return the primal QP in (w, b, f, xi, xi^+, xi^-, zeta).
 
+    ::
 
-def answer_of(
-    problem: Problem, a: Floats, nu: Floats, claim: str, hypothesis: tuple[Floats, float] | None = None
-) -> Answer:
-    """Return the answer with the best multipliers behind forces a and the multipliers nu of the two sums.
+        minimise    sum_i s_i xi_i + (lambda/2) ||w||^2 + eta zeta
+        subject to  f = X w + b,   1 - y_i f_i <= xi_i,   1 - v_i f_i <= xi_i^+,   1 + v_i f_i <= xi_i^-,
+                    sum_i u_i xi_i^+ <= zeta,   sum_i u_i xi_i^- <= zeta,   xi, xi^+, xi^- >= 0.
 
-    Without a hypothesis it is the kernel expansion of a / lambda, with the best intercept for its scores:
-    that is one even when the solver was stopped early.
+    Samples with u_i = 0, and all of them when eta = 0, have no xi^+ and xi^-, which would be free.
+
+    Parameters
+    ----------
+    X : (n, d) matrix
+        Dense or sparse.
+    y, viewpoint : (n,) arrays
+        Labels -1/+1 (or any two values), and v.
+    lam, eta : float
+        In sum form: the value is n times that of the same problem in mean form, with lam / n and the same
+        eta.
+    intercept : bool
+        Whether there is a b.
+    sample_weight, neutrality_weight : (n,) arrays, optional
+        s and u.
+
+    Returns
+    -------
+    QP
+        Its value is in sum form.
+
+    Examples
+    --------
+    >>> import nerm
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> value = primal_qp(X, y, v, lam=2.0, eta=1.0).solve().value
+    >>> hinges = nerm.Risk(nerm.Hinge()) + 1.0 * nerm.Neutrality(nerm.Hinge())
+    >>> problem = (hinges + (2.0 / 4) * nerm.SquaredL2()).on(X, y, viewpoint=v)
+    >>> bool(abs(value - 4 * problem.solve().objective.total) < 1e-4)
+    True
+
     """
+    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
+    data = neutral_svm(X, y, viewpoint, lam, eta, intercept=intercept, **weights)
+    n, d = data.X.shape
+    w, f, xi = cp.Variable(d), cp.Variable(n), cp.Variable(n, nonneg=True)
+    b = cp.Variable()
+    variables = {"coef": w, "intercept": b, "scores": f, "xi": xi}
+    constraints = {"scores": f == data.X @ w + b, "alpha": 1 - cp.multiply(data.y, f) <= xi}
+    cost = data.s @ xi + data.lam / 2 * cp.sum_squares(w)
+    if not intercept:
+        constraints["intercept"] = b == 0
+    seen = np.flatnonzero(data.u > 0) if data.eta > 0 else np.array([], dtype=int)
+    if len(seen):
+        plus, minus = cp.Variable(len(seen), nonneg=True), cp.Variable(len(seen), nonneg=True)
+        zeta = cp.Variable()
+        variables |= {"xi_plus": plus, "xi_minus": minus, "zeta": zeta}
+        vf = cp.multiply(data.v[seen], f[seen])
+        constraints |= {"beta_plus": 1 - vf <= plus, "beta_minus": 1 + vf <= minus}
+        constraints |= {"nu_plus": data.u[seen] @ plus <= zeta, "nu_minus": data.u[seen] @ minus <= zeta}
+        cost += data.eta * zeta
+
+    def recover(qp: QP, status: str) -> Result:
+        dual = {name: constraint.dual_value for name, constraint in qp.constraints.items()}
+        gamma = np.zeros((3, n))
+        gamma[0] = dual["alpha"]
+        gamma[1, seen] = dual.get("beta_plus", 0.0)
+        gamma[2, seen] = dual.get("beta_minus", 0.0)
+        nu = float(dual.get("nu_plus", 0.0)), float(dual.get("nu_minus", 0.0))
+        hypothesis = np.asarray(w.value), float(b.value) if intercept else 0.0
+        return _result(data, gamma, nu, status, hypothesis)
+
+    return QP(cp.Problem(cp.Minimize(cost), list(constraints.values())), variables, constraints, recover)
+
+
+def dual_qp(
+    X_or_gram: Any,
+    y: Any,
+    viewpoint: Any,
+    lam: float,
+    eta: float,
+    kernel: Any = "linear",
+    variant: str = "exact",
+    sample_weight: Any = None,
+    neutrality_weight: Any = None,
+    intercept: bool = True,
+) -> QP:
+    """Return the dual QP in (a, alpha, beta^+, beta^-, nu), whose value is minus the dual's.
+
+    Exact, divided by lambda so that the dual's value is the primal's (docs/errata.md, erratum 1)::
+
+        minimise    (1 / 2 lambda) a'K a - sum_i (alpha_i + beta_i^+ + beta_i^-)
+        subject to  a_i = alpha_i y_i + (beta_i^+ - beta_i^-) v_i,   sum_i a_i = 0,   0 <= alpha_i <= s_i,
+                    0 <= beta_i^{+-} <= u_i nu^{+-},   nu^+ + nu^- <= eta.
+
+    Published: as printed (section 6.2 and appendix), 0 <= beta^{+-}, beta_i^+ + beta_i^- <= eta u_i, and no
+    nu: each sample may choose its own direction. It is the dual of a shrinkage problem, kept for research.
+
+    Parameters
+    ----------
+    X_or_gram : (n, d) matrix
+        Or the (n, n) Gram matrix with ``kernel="precomputed"``.
+    y, viewpoint : (n,) arrays
+        Labels -1/+1 (or any two values), and v.
+    lam, eta : float
+        In sum form.
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable
+        With "linear" the hypothesis is w.
+    variant : {"exact", "published"}
+        The published one has no variable nu.
+    sample_weight, neutrality_weight : (n,) arrays, optional
+        s and u.
+    intercept : bool
+        Without it the constraint sum_i a_i = 0 is left out.
+
+    Returns
+    -------
+    QP
+        Its value is in sum form.
+
+    Examples
+    --------
+    The exact dual meets the primal, 5.25 here. The published one exceeds it: weak duality fails, and for
+    v = +-1 and eta >= 1 it returns w = 0:
+
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> for variant in ("exact", "published"):
+    ...     solution = dual_qp(X, y, v, lam=2.0, eta=1.0, variant=variant).solve()
+    ...     print(variant, round(-solution.value, 4), abs(solution.model.coef).round(4))
+    exact 5.25 [0.5]
+    published 8.0 [0.]
+
+    """
+    settings = {"kernel": kernel, "variant": variant, "intercept": intercept}
+    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
+    data = neutral_svm(X_or_gram, y, viewpoint, lam, eta, **settings, **weights)
+    n = len(data.y)
+    a = cp.Variable(n)
+    alpha, plus, minus = (cp.Variable(n, nonneg=True) for _ in range(3))
+    nu = cp.Variable(2, nonneg=True)
+    variables = {"a": a, "alpha": alpha, "beta_plus": plus, "beta_minus": minus}
+    constraints = {
+        "scores": a == cp.multiply(data.y, alpha) + cp.multiply(data.v, plus - minus),
+        "alpha": alpha <= data.s,
+    }
+    if intercept:
+        constraints["intercept"] = cp.sum(a) == 0
+    if data.exact:
+        variables["nu"] = nu
+        constraints |= {"beta_plus": plus <= data.u * nu[0], "beta_minus": minus <= data.u * nu[1]}
+        constraints["nu"] = cp.sum(nu) <= data.eta
+    else:
+        constraints["beta"] = plus + minus <= data.eta * data.u
+    quadratic = cp.quad_form(a, cp.psd_wrap(data.gram / data.lam))
+    cost = quadratic / 2 - cp.sum(alpha + plus + minus)
+
+    def recover(qp: QP, status: str) -> Result:
+        if data.exact:
+            gamma = np.array([alpha.value, plus.value, minus.value])
+            return _result(data, gamma, tuple(nu.value), status)
+        return _result(data, np.array([alpha.value, plus.value - minus.value]), (0.0, 0.0), status)
+
+    return QP(cp.Problem(cp.Minimize(cost), list(constraints.values())), variables, constraints, recover)
+
+
+def _result(
+    data: NeutralSVM,
+    gamma: Floats,
+    nu: tuple[float, ...],
+    claim: str,
+    hypothesis: tuple[Floats, float] | None = None,
+) -> Result:
+    """Scale nu so that nu^+ + nu^- = eta, which only widens the boxes, and build the result."""
     plus, minus = np.maximum(nu, 0.0)
-    segments = Segments(problem, float(plus / (plus + minus)) if plus + minus > 0 else 0.5)
-    a = segments.balanced(a) if problem.intercept else np.clip(a, segments.low, segments.high)
-    c = a / (problem.divisor * sum(weight for weight, _ in problem.regularizers))
-    coef, b = hypothesis or (c if problem.is_kernel else problem.hypothesis.adjoint(c), np.nan)
-    g = problem.hypothesis.scores(coef)
-    best, *interval = best_intercept(problem, g) if problem.intercept else (0.0, 0.0, 0.0)
-    b = best if np.isnan(b) else b
-    return Answer(
-        coef, b, segments.multipliers(a, g + b), claim=claim, details={"intercept_interval": tuple(interval)}
-    )
+    theta = float(plus / (plus + minus)) if plus + minus > 0 else 0.5
+    return result_of(data, gamma, theta * data.eta, OPTIMAL_GAP, claim, hypothesis)

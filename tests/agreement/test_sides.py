@@ -136,4 +136,4 @@ def test_text_and_bad_input():
     term = nerm.Neutrality(nerm.Hinge(), side="agreement")
     problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2() + term).on(X, y, viewpoint=v)
     with pytest.raises(nerm.UnsupportedProblemError, match="a neutrality term of one side"):
-        problem.solve("subgradient")
+        problem.solve("dual-qp")

@@ -15,7 +15,7 @@ from nerm.errors import InvalidInputError
 from tests.cli.conftest import ROLES, as_csv, people
 from tests.cli.test_bad_input import refused
 
-HARD = ("--eta", "1", "--solver", "subgradient", "--tol", "1e-9")  # far more than this method can reach
+HARD = ("--eta", "1", "--solver", "interior-point", "--tol", "1e-16")  # more than floats can reach
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_other_atoms_kernels_and_weights(nerm, data):
 
 @pytest.mark.long
 def test_an_answer_that_was_not_certified_has_its_own_exit_code(nerm, data):
-    ran = nerm("fit", data, *ROLES, "--eta", "1", "--solver", "subgradient", "--tol", "1e-9", "--json", "-q")
+    ran = nerm("fit", data, *ROLES, "--eta", "1", "--solver", "interior-point", "--tol", "1e-16", "--json", "-q")
     assert ran.code == 3
     assert json.loads(ran.out)["status"] == "inaccurate"
 

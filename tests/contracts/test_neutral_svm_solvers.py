@@ -47,16 +47,6 @@ def test_without_a_neutrality_term_and_without_an_intercept():
         assert solution.intercept == 0.0
 
 
-def test_the_subgradient_method_shows_how_far_it_is():
-    X, y, v = make_data(0)
-    problem = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v)
-    rough, finer = (problem.solve("subgradient", max_iter=steps) for steps in (20, 1000))
-    best = problem.solve("clarabel").objective.total
-    assert rough.certificate.dual <= best <= finer.objective.total
-    assert finer.certificate.gap < rough.certificate.gap
-    assert problem.solve("subgradient", tol=1e-2).status == "optimal"
-
-
 @pytest.mark.parametrize(
     ("objective", "text"),
     [

@@ -67,7 +67,7 @@ def test_weights_and_kernel_of_an_objective(sample):
 @pytest.mark.long
 def test_an_answer_that_is_not_certified_says_its_gap(sample):
     train = np.arange(len(sample.y))
-    method = from_objective("hasty", hinge_objective, [1.0], solver="subgradient", tol=1e-12)
+    method = from_objective("hasty", hinge_objective, [1.0], solver="interior-point", tol=1e-16)
     (fit,) = sweep(method, sample, train, train, 1.0)
     assert not fit.converged
     assert fit.reason.startswith("certified relative gap ")

@@ -78,7 +78,7 @@ def test_curvature_vanishes_inside_a_sample():
     assert twice.status == "optimal"
     once = smo(X, y, v, 0.5, 1.0, kernel="linear", tol=1e-9)
     np.testing.assert_allclose(twice.certificate.primal, once.certificate.primal, rtol=1e-7)
-    # Rows that are equal in x alone are not merged, and have no curvature between them.
+    # Rows that are equal in x alone have no curvature between them.
     apart = smo(np.vstack([X, X]), np.append(y, -y), np.append(v, v), 1.0, 1.0, kernel="linear", tol=1e-9)
     assert apart.status == "optimal"
 

@@ -7,7 +7,7 @@ import pytest
 
 from nerm import Identity, Neutrality, Pinball, Risk, SquaredL2
 from nerm.solvers.smo.intercept import best_intercept
-from nerm.svm.binding import neutral_svm
+from tests.smo import neutral_svm
 from tests.svm.naive import best_intercepts, objective, random_case
 
 
@@ -22,18 +22,6 @@ def test_it_is_the_brute_force_one(seed):
     np.testing.assert_allclose(objective(g + b, 0.0, c.y, c.v, c.lam, c.eta), value, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose([left, right], [low, high], atol=1e-9)
     assert b == (left + right) / 2
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_published_variant(seed):
-    c = random_case(seed)
-    g = np.random.default_rng(seed).normal(size=len(c.y))
-    b = best_intercept(neutral_svm(c.X, c.y, c.v, c.lam, 0.3, variant="published"), g)[0]
-    values = [
-        objective(g + t, 0.0, c.y, c.v, c.lam, 0.3, variant="published")
-        for t in np.append(np.concatenate([c.y - g, -g]), b)
-    ]
-    assert values[-1] <= min(values) * (1 + 1e-12)
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""One row's share of the dual against linear programming: hinges, pinballs, identity, shrinkage, targets of 0."""
+"""One row's share of the dual against linear programming: hinges, pinballs, identity, targets of 0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from scipy.optimize import linprog
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
 from nerm.solvers.smo.segments import Segments, theta_range
-from nerm.svm.published import Shrinkage
 
 Y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
 V = np.array([1.0, 1.0, -1.0, 0.0, 0.4, -2.5, 1.0])
@@ -78,23 +77,6 @@ def test_pinballs_have_multipliers_of_both_signs():
             gain = sum(w * beta for (w, _), beta in zip(boxes, rows, strict=True))
             expected = best_gain(columns, a[i]) if columns else 0.0
             np.testing.assert_allclose(gain, expected + idle, atol=1e-9)
-
-
-def test_shrinkage_is_one_segment_and_a_constant():
-    """The printed coupling, beta^+ + beta^- <= eta u for each row by itself, by linear programming."""
-    made = problem(Risk(Hinge()), 2.0 * Shrinkage(U))
-    segments = Segments(made, 0.5)
-    assert segments.width.shape == (7, 2)
-    for share in SHARES:
-        a = segments.low + share * (segments.high - segments.low)
-        total = 0.0
-        for i in range(7):
-            answer = linprog(
-                [-1, -1, -1], A_eq=[[Y[i], V[i], -V[i]]], b_eq=[a[i]], A_ub=[[0.0, 1.0, 1.0]], b_ub=[2.0 * U[i]],
-                bounds=[(0, S[i]), (0, None), (0, None)],
-            )  # fmt: skip
-            total -= answer.fun
-        np.testing.assert_allclose(segments.gain(a), total, atol=1e-9)
 
 
 def test_the_identity_has_no_width_but_a_force():

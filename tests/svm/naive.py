@@ -50,16 +50,16 @@ class SumForm:
 
 
 def sum_form(solution, y, v, eta, s=None, u=None) -> SumForm:
-    """Read a solution of the exact variant, on the given rows."""
+    """Read a result or a solution of the exact variant."""
     n, m = len(y), solution.multipliers
     s = np.ones(n) if s is None else s
     u = np.ones(n) if u is None else u
-    alpha = s * m.rows[0]
-    if v is None or len(m.rows) == 1:
+    alpha = s * m.alpha
+    if v is None or eta == 0:
         v, plus, minus, nu = np.zeros(n), np.zeros(n), np.zeros(n), (0.0, 0.0)
     else:
         nu = eta * m.theta, eta * (1 - m.theta)
-        plus, minus = nu[0] * u * m.rows[1], nu[1] * u * m.rows[2]
+        plus, minus = nu[0] * u * m.beta_plus, nu[1] * u * m.beta_minus
     return SumForm(
         alpha, plus, minus, *nu,
         a=alpha * y + (plus - minus) * v,

