@@ -3,28 +3,25 @@
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.experiments.methods import fit_of, svm_objective
-from nerm.experiments.records import Records, Row
-from nerm.experiments.running import Job, Workers, record_all
+from nerm.experiments.harness import CodedData, sweep
+from nerm.experiments.methods import METHODS
+from nerm.experiments.running import Job, Journal, Row, Workers, run_jobs
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
 
-SIZES = (100, 200, 500, 1000, 2000, 5000, 10000)
-DIGITS = 12  # of a measured number: the last ones are rounding, which another process may do in another order
 PARTS = ("risk", "neutrality", "zero_one", "sign_neutrality")
-MEASURES = tuple(f"{part}_{where}" for part in PARTS for where in ("train", "test", "error"))
 KEYS = ("n", "repetition", "fold")
-COLUMNS = (*KEYS, "eta", *MEASURES, "status", "reason")
 
 
 def convergence(
-    n: Sequence[int] = SIZES,
+    n: Sequence[int] = (100, 200, 500, 1000, 2000, 5000, 10000),
     etas: Sequence[float] = (0.1, 1.0, 10.0),
     *,
     lam_per_sample: float = 0.05,
@@ -38,11 +35,11 @@ def convergence(
     results: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Any:
-    """Fit the neutral SVM on the paper's synthetic data of several sizes; return one row a fold and eta.
+    """Fit the neutral SVM on synthetic data of several sizes; return one row per fold and eta.
 
     The errors are ``|test - train|`` of the empirical hinge risk (risk_error), of the relaxed neutrality risk
-    max(C+, C-) with the hinge (neutrality_error), and of what they stand for: the 0/1 error (zero_one_error)
-    and C_sgn (sign_neutrality_error).
+    max(C+, C-) with the hinge (neutrality_error), of the 0/1 error (zero_one_error) and of C_sgn
+    (sign_neutrality_error).
 
     Parameters
     ----------
@@ -70,88 +67,85 @@ def convergence(
     (4, ['error', 'eta', 'slope', 'c'])
     """
     workers = Workers(n_jobs, backend, client)
-    as_count(repetitions, "repetitions")
     as_count(folds, "folds", 2)
-    as_count(seed, "seed", 0)
     sizes = sorted({as_count(size, "n", 2 * folds) for size in np.atleast_1d(np.asarray(n, dtype=object))})
-    grid = tuple(sorted({float(eta) for eta in np.atleast_1d(np.asarray(etas, dtype=float))}))
+    grid = sorted({float(eta) for eta in np.atleast_1d(np.asarray(etas, dtype=float))})
     if not grid or not all(0 <= eta < math.inf for eta in grid):
         raise InvalidInputError("'etas' must hold weights, at least 0", repr(etas), "Give etas=[0.1, 1, 10]")
     if not 0 < lam_per_sample < math.inf:
-        raise InvalidInputError(
-            "'lam_per_sample' must be positive", repr(lam_per_sample), "The paper has 0.05"
-        )
+        must = "'lam_per_sample' must be positive"
+        raise InvalidInputError(must, repr(lam_per_sample), "The paper has 0.05")
     from nerm import __version__
 
     settings = {
         "experiment": "convergence",
         "nerm": __version__,
         "n": sizes,
-        "etas": list(grid),
+        "etas": grid,
         "lam_per_sample": float(lam_per_sample),
-        "repetitions": int(repetitions),
+        "repetitions": as_count(repetitions, "repetitions"),
         "folds": int(folds),
-        "seed": int(seed),
+        "seed": as_count(seed, "seed", 0),
         "redraw": bool(redraw),
     }
     jobs = []
     for size, repetition, fold in product(sizes, range(repetitions), range(folds)):
         place = {"n": size, "repetition": repetition, "fold": fold}
         places = tuple({**place, "eta": eta} for eta in grid)
-        jobs.append(Job(places, _errors, (settings, size, repetition, fold)))
-    return record_all(
-        jobs, {"": None}, workers, Records(results, settings, COLUMNS, KEYS), "convergence", progress
-    )
+        jobs.append(Job(places, _errors, (settings,)))
+    measures = [f"{part}_{where}" for part in PARTS for where in ("train", "test", "error")]
+    journal = Journal(results, settings, (*KEYS, "eta", *measures, "status", "reason"), KEYS)
+    data = {"": None}
+    return run_jobs(jobs, journal, data=data, workers=workers, title="convergence", progress=progress)
 
 
-def _errors(_: None, settings: Row, n: int, repetition: int, fold: int) -> Iterator[Row]:
+def _errors(_: None, places: Sequence[Row], settings: Row) -> Iterator[Row]:
     """Solve for every eta on one fold of one sample and yield the errors."""
     from nerm.datasets.synthetic import synthetic
 
+    n, repetition, fold = (places[0][name] for name in KEYS)
     seed = settings["seed"]
     drawn = seed_sequence(seed, "synthetic", *([repetition] if settings["redraw"] else []))
     # One integer for all sizes: then a small sample is the beginning of a larger one.
     data = synthetic(n, int(drawn.generate_state(1, np.uint64)[0]))
-    X, y, v = data["X"], data["y"], data["viewpoint"]
-    of = assign_folds([np.zeros(n)], settings["folds"], seed_sequence(seed, "folds", n, repetition))
-    train, test = of != fold, of == fold
-    # (lambda / 2n) ||w||^2 in mean form, lambda = lam_per_sample * n: n cancels.
-    problem = svm_objective(settings["lam_per_sample"]).on(X[train], y[train], viewpoint=v[train])
-    for solution in problem.path(settings["etas"]):
-        fit = fit_of(solution, X)
+    rows = CodedData("synthetic", data["y"], data["viewpoint"], {"one-hot": data["X"]})
+    assigned = assign_folds([np.zeros(n)], settings["folds"], seed_sequence(seed, "folds", n, repetition))
+    train, test = np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)
+    method = replace(METHODS["neutral-svm"], etas=tuple(settings["etas"]))
+    lam = settings["lam_per_sample"] * len(train)
+    for fit in sweep(method, rows, train, np.arange(n), lam):
         assert fit.scores is not None
-        on_train, on_test = (measure(fit.scores[part], y[part], v[part]) for part in (train, test))
-        row: Row = {
-            "seconds": fit.seconds,
-            "reason": fit.reason,
-            "status": "ok" if fit.converged else "not converged",
-        }
-        for name in PARTS:
-            row |= {f"{name}_train": on_train[name], f"{name}_test": on_test[name]}
-            row[f"{name}_error"] = round(abs(on_test[name] - on_train[name]), DIGITS)
+        status = "ok" if fit.converged else "not converged"
+        row: Row = {"seconds": fit.seconds, "reason": fit.reason, "status": status}
+        on_train, on_test = (_risks(fit.scores[i], rows.y[i], rows.viewpoint[i]) for i in (train, test))
+        for part in PARTS:
+            row |= {f"{part}_train": on_train[part], f"{part}_test": on_test[part]}
+            row[f"{part}_error"] = _rounded(abs(on_test[part] - on_train[part]))
         yield row
 
 
-def measure(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
-    """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn of these scores, to DIGITS places."""
+def _risks(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
+    """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn."""
     from nerm.atoms import Hinge
     from nerm.metrics import neutrality_risk, relaxed_neutrality_risk
     from nerm.signs import sign
 
-    found = {
-        "risk": float(Hinge().value(y * scores).mean()),
-        "neutrality": relaxed_neutrality_risk(scores, viewpoint, Hinge()),
-        "zero_one": float((sign(scores) != y).mean()),
-        "sign_neutrality": neutrality_risk(scores, viewpoint),
-    }
-    return {name: round(value, DIGITS) for name, value in found.items()}
+    risk = Hinge().value(y * scores).mean()
+    relaxed = relaxed_neutrality_risk(scores, viewpoint, Hinge())
+    values = (risk, relaxed, (sign(scores) != y).mean(), neutrality_risk(scores, viewpoint))
+    return {part: _rounded(value) for part, value in zip(PARTS, values, strict=True)}
+
+
+def _rounded(value: float) -> float:
+    """Drop the last digits, which depend on the order of sums in a process."""
+    return round(float(value), 12)
 
 
 def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
-    """Return, for each error and eta, the least-squares slope of log mean error against log n, and c of sqrt(c / n).
+    """Fit log mean error against log n for each error and eta by least squares.
 
-    A slope of -1/2 is the rate of the paper's bounds. c is the constant that fits best with the slope held at
-    -1/2. One size has no slope: nan.
+    A slope of -1/2 is the rate of the paper's bounds. c is the best constant of sqrt(c / n), with the slope
+    held at -1/2. One size has no slope: nan.
 
     Parameters
     ----------
@@ -185,7 +179,6 @@ def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
             mean = group.groupby("n")[f"{error}_error"].mean().dropna()
             x, y = np.log(mean.index.to_numpy(dtype=float)), np.log(mean.to_numpy())
             slope = float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else math.nan
-            found.append(
-                {"error": error, "eta": float(eta), "slope": slope, "c": float(np.exp(np.mean(2 * y + x)))}
-            )
+            c = float(np.exp(np.mean(2 * y + x)))
+            found.append({"error": error, "eta": float(eta), "slope": slope, "c": c})
     return pd.DataFrame(found, columns=["error", "eta", "slope", "c"])

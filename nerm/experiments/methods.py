@@ -1,189 +1,63 @@
-"""The methods that a trade-off compares: each fits a whole grid of neutrality weights on one fold."""
+"""The methods that experiments compare, and how each is brought to a level of measured neutrality.
+
+`METHODS` are fitted at neutrality weights, for `tradeoff`; `LEVEL_METHODS` are brought to limits on their
+training rows, for `levels`. `from_objective` and `from_estimator` make further ones.
+"""
 
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.typing import Array, Floats, Ints, Matrix
+from nerm.experiments.harness import FACTS, Fit, FitGrid, Fold, Method
+from nerm.typing import Array, Floats, Matrix
 from nerm.validation import check_known
 
 #: 0, 0.01, 0.05, 0.1, ..., 100: the paper's weights for the neutral SVM and PR (table 2).
 ETAS = (0.0, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0)
 #: 0, 5e-5, 1e-4, 5e-4, ..., 0.5: the paper's bounds for eta-LR.
 ETA_BOUNDS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5)
-FACTS = ("sees_group", "randomised", "level")
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """One fold. The labels of the test rows are not in it: no method can look at them.
-
-    Attributes
-    ----------
-    X, X_test
-        Training rows, (n, d), and test rows, (m, d), in the coding that the method asked for.
-    y, viewpoint
-        Labels and viewpoints of the training rows, (n,), in -1/+1.
-    viewpoint_test
-        Viewpoints of the test rows, (m,).
-    seed
-        For a method that draws.
-
-    >>> from dataclasses import fields
-    >>> [field.name for field in fields(Fold)]
-    ['X', 'y', 'viewpoint', 'X_test', 'viewpoint_test', 'seed']
-
-    """
-
-    X: Matrix
-    y: Array
-    viewpoint: Array
-    X_test: Matrix
-    viewpoint_test: Array
-    seed: int
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What came of one neutrality weight. A failure does not stop an experiment; it becomes a row with its reason.
-
-    Attributes
-    ----------
-    scores
-        Of the test rows, (m,), or None.
-    seconds
-        What the fit took.
-    reason
-        Why there are no scores, or what a solver that stopped early said.
-    converged
-        False for a failure and for a solver that stopped early.
-    status
-        What tables call it, where "ok" and "not converged" do not say it.
-
-    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> fold = Fold(np.zeros((4, 1)), y, y, np.zeros((2, 1)), np.array([-1.0, 1.0]), seed=0)
-    >>> (fit,) = METHODS["lr"].fit(fold, -1.0, ())
-    >>> fit.scores is None, fit.converged, fit.reason.split(":")[0]
-    (True, False, 'InvalidParameterError')
-
-    """
-
-    scores: Floats | None
-    seconds: float
-    reason: str = ""
-    converged: bool = True
-    status: str = ""
-
-
-FitGrid = Callable[[Fold, float, Sequence[float]], Iterator[Fit]]
-
-
-@dataclass(frozen=True, eq=False)
-class Method:
-    """A method: what it is called, what it is given, and how it fits a grid.
-
-    Attributes
-    ----------
-    name, label
-        In tables, and in figures.
-    coding
-        Of the rows that it is given: "one-hot" or "nominal".
-    etas
-        Its grid; empty for a method without neutrality weight.
-    tuning
-        The family that shares one lambda; None for a method without lambda.
-    fit
-        ``fit(fold, lam, etas)`` yields one `Fit` for each eta, or a single one where there is no eta.
-    plain
-        The same for the method that is not neutralised (``etas=(0.0,)``), by which lambda is tuned.
-    details
-        Whatever else tells this method from another of its name; part of an experiment's settings.
-    sees_group, randomised, level
-        Whether it looks at the viewpoint to predict, whether it draws its predictions, and how a level of
-        measured neutrality is had: "asked" for, found by a "grid", or "none".
-
-    >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
-    >>> fold = Fold(X, y, v, X_test=np.array([[1.0]]), viewpoint_test=np.array([1]), seed=0)
-    >>> fits = METHODS["neutral-svm"].fit(fold, 2.0, [0.0, 1.0])
-    >>> [fit.scores.round(3).tolist() for fit in fits]
-    [[1.0], [0.5]]
-
-    """
-
-    name: str
-    label: str
-    coding: str
-    etas: tuple[float, ...]
-    tuning: str | None
-    fit: FitGrid
-    plain: FitGrid | None = None
-    details: str = ""
-    sees_group: bool = False
-    randomised: bool = False
-    level: str = "grid"
-
-
-class CodedRows(Protocol):
-    """Labelled rows that can be had in a method's coding."""
-
-    @property
-    def y(self) -> Array:
-        """Labels, (n,), -1/+1."""
-
-    @property
-    def viewpoint(self) -> Array:
-        """Viewpoints, (n,), -1/+1."""
-
-    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
-        """Return training and test rows, coded by what the training rows tell."""
-
-
-def sweep(
-    method: Method, rows: CodedRows, train: Ints, test: Ints, lam: float, seed: int = 0
-) -> Iterator[Fit]:
-    """Fit a method at all its neutrality weights on some rows and score others: the core of every trade-off.
-
-    Parameters
-    ----------
-    method
-        One of `METHODS`, or made by `from_objective` or `from_estimator`.
-    rows
-        All rows: an object with ``y``, ``viewpoint`` and ``parts(coding, train, test)``.
-    train, test
-        Numbers of the rows to fit on and to score.
-    lam
-        The regularization weight in sum form: lambda, C = 1/lambda; in mean form lambda/n on n training rows.
-    seed
-        For a method that draws.
-
-    Yields
-    ------
-    Fit
-        One for each of ``method.etas``, or one in all where it has none.
-
-    >>> from nerm.experiments.coded_data import as_coded_data
-    >>> (data,) = as_coded_data("diabetes", "all rows", {"one-hot"}, None)
-    >>> fits = list(sweep(METHODS["neutral-svm"], data, np.arange(300), np.arange(300, 442), lam=10.0))
-    >>> len(fits), fits[0].scores.shape
-    (10, (142,))
-    """
-    X, X_test = rows.parts(method.coding, train, test)
-    fold = Fold(X, rows.y[train], rows.viewpoint[train], X_test, rows.viewpoint[test], seed)
-    return method.fit(fold, lam, method.etas)
+#: The levels of `levels`.
+LIMITS = (0.1, 0.05, 0.02, 0.01)
+#: The measures that are limited, and the weights of a neutrality term for each.
+MEASURES = {"neutrality_risk": "uniform", "calders_verwer_score": "balanced"}
+#: The methods that know one measure only.
+ONLY = dict.fromkeys(("exp-gradient", "fairlearn-thresholds"), "calders_verwer_score")
 
 
 def fit_of(solution: Any, X: Matrix) -> Fit:
-    """Return the fit that a certified solution is on these rows."""
+    """Return the fit of a certified solution on these rows."""
     stats, optimal = solution.stats, solution.status.success
     reason = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
     seconds = stats.build_seconds + stats.solve_seconds + stats.certify_seconds
     return Fit(solution.decision_function(X), seconds, reason, optimal)
+
+
+def attempt(model: Any, fold: Fold) -> Fit:
+    """Fit a scikit-learn classifier and score the test rows; an error or a warning becomes a reason.
+
+    The viewpoint is passed to the methods whose signatures have it.
+    """
+    from nerm.baselines.base import scores_of, viewpoint_for
+
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model.fit(fold.X, fold.y, **viewpoint_for(model.fit, fold.viewpoint))
+            scores = scores_of(model, fold.X_test, fold.viewpoint_test)
+        except Exception as error:
+            return Fit(None, time.perf_counter() - started, f"{type(error).__name__}: {error}", False)
+    messages = "; ".join(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
+    stopped_early = any(w.category.__name__ == "ConvergenceWarning" for w in caught)
+    return Fit(scores, time.perf_counter() - started, messages, not stopped_early)
 
 
 def from_objective(
@@ -198,7 +72,7 @@ def from_objective(
     sample_weight: Callable[[Array], Array | None] | None = None,
     **options: Any,
 ) -> Method:
-    """Return a method for `tradeoff` made of an objective; all its neutrality weights are solved as one path.
+    """Return a method for `tradeoff` made of an objective; its neutrality weights are solved as one path.
 
     Parameters
     ----------
@@ -216,9 +90,8 @@ def from_objective(
         Passed to ``Problem.path``: ``solver``, ``tol``.
 
     >>> import nerm
-    >>> mine = from_objective(
-    ...     "mine", lambda lam: nerm.Risk(nerm.Logistic()) + lam * nerm.L1() + nerm.Neutrality(nerm.Hinge()), [0, 1]
-    ... )
+    >>> terms = nerm.Risk(nerm.Logistic()) + nerm.Neutrality(nerm.Hinge())
+    >>> mine = from_objective("mine", lambda lam: terms + lam * nerm.L1(), [0, 1])
     >>> mine.etas
     (0.0, 1.0)
 
@@ -226,37 +99,82 @@ def from_objective(
 
     def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
         weight = None if sample_weight is None else sample_weight(fold.y)
-        problem = objective(lam / len(fold.y)).on(
-            fold.X, fold.y, viewpoint=fold.viewpoint, kernel=kernel, sample_weight=weight
-        )
+        given = {"viewpoint": fold.viewpoint, "kernel": kernel, "sample_weight": weight}
+        problem = objective(lam / len(fold.y)).on(fold.X, fold.y, **given)
         return (fit_of(solution, fold.X_test) for solution in problem.path(list(values) or [0.0], **options))
 
     return Method(name, label or name, "one-hot", tuple(map(float, etas)), tuning, fit, fit, details)
 
 
-def svm_objective(lam: float) -> Any:
+def from_estimator(
+    name: str, estimator: Any, *, eta: str | None = None, etas: Sequence[float] = (), coding: str = "one-hot"
+) -> Method:
+    """Return a method for `tradeoff` made of a scikit-learn classifier.
+
+    Parameters
+    ----------
+    name
+        In tables and figures.
+    estimator
+        An unfitted classifier for labels -1 and +1. fit and decision_function are given ``viewpoint=`` where
+        their signatures have it; a parameter ``random_state`` is set from the fold's seed; ``sees_group``,
+        ``randomised`` and ``level`` are read from its attributes, where it has them.
+    eta, etas
+        The parameter that takes the neutrality weight, and its values.
+    coding
+        Of its rows: ``"one-hot"`` (a CSR matrix) or ``"nominal"`` (codes, nan = missing).
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from_estimator("constant", DummyClassifier(strategy="prior")).coding
+    'one-hot'
+
+    """
+    from sklearn.base import clone
+
+    check_known(coding, "'coding'", ("one-hot", "nominal"))
+    scores = hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
+    if not hasattr(estimator, "get_params") or not scores:
+        must = "'estimator' must be a scikit-learn classifier with decision_function or predict_proba"
+        raise InvalidInputError(must, repr(estimator), "Pass an unfitted classifier")
+    known = estimator.get_params()
+    if eta is not None and eta not in known:
+        raise UnknownNameError("'eta'", eta, known, "Name a parameter of the estimator")
+    if (eta is None) != (len(etas) == 0):
+        got = f"eta={eta!r} and etas={etas!r}"
+        raise InvalidInputError("'eta' and 'etas' must be given together", got, "Give both, or neither")
+
+    def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
+        seed = {"random_state": fold.seed} if "random_state" in known else {}
+        for weight in [{str(eta): value} for value in values] or [{}]:
+            yield attempt(clone(estimator).set_params(**seed, **weight), fold)
+
+    kind = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
+    details = re.sub(r" at 0x[0-9a-f]+", "", f"{kind} {known!r}")  # addresses differ from run to run
+    facts = {fact: getattr(estimator, fact) for fact in FACTS if hasattr(estimator, fact)}
+    return Method(name, name, coding, tuple(map(float, etas)), None, fit, details=details, **facts)
+
+
+def svm_objective(lam: float, weights: str = "uniform") -> Any:
     """Return the neutral SVM's objective in mean form."""
     from nerm.atoms import Hinge, SquaredL2
     from nerm.model.objective import Neutrality, Risk
 
-    return Risk(Hinge()) + lam * SquaredL2() + 1.0 * Neutrality(Hinge())
+    return Risk(Hinge()) + lam * SquaredL2() + 1.0 * Neutrality(Hinge(), weights=weights)
 
 
 def prejudice_remover(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit PR for all etas, each from the weights of the one before: a third of the time of starting from zero."""
+    """Fit PR for all etas, each from the weights of the one before."""
     from nerm.baselines import PrejudiceRemover
 
     model = PrejudiceRemover(lam=lam, warm_start=True)
-    for eta in etas:
-        yield attempt(model.set_params(eta=eta), fold)
+    return (attempt(model.set_params(eta=eta), fold) for eta in etas)
 
 
 def eta_lr(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
     """Fit eta-neutral logistic regression for all etas."""
     from nerm.baselines import EtaNeutralLogisticRegression
 
-    for eta in etas:
-        yield attempt(EtaNeutralLogisticRegression(eta=eta, lam=lam), fold)
+    return (attempt(EtaNeutralLogisticRegression(eta=eta, lam=lam), fold) for eta in etas)
 
 
 def cv2nb(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
@@ -268,29 +186,13 @@ def cv2nb(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
 
 def logistic_regression(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
     """Fit plain logistic regression."""
+    yield attempt(_plain_classifier(lam), fold)
+
+
+def _plain_classifier(lam: float) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    yield attempt(LogisticRegression(C=1.0 / lam, solver="newton-cholesky", max_iter=500), fold)
-
-
-def attempt(model: Any, fold: Fold) -> Fit:
-    """Fit a scikit-learn classifier and score the test rows; an error or a warning becomes a reason, never a stop.
-
-    The viewpoint is passed to the methods whose signatures have it.
-    """
-    from nerm.baselines.base import scores_of, viewpoint_for
-
-    started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            model.fit(fold.X, fold.y, **viewpoint_for(model.fit, fold.viewpoint))
-            scores = scores_of(model, fold.X_test, fold.viewpoint_test)
-        except Exception as error:
-            return Fit(None, time.perf_counter() - started, f"{type(error).__name__}: {error}", False)
-    said = "; ".join(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
-    stopped_early = any(w.category.__name__ == "ConvergenceWarning" for w in caught)
-    return Fit(scores, time.perf_counter() - started, said, not stopped_early)
+    return LogisticRegression(C=1.0 / lam, solver="newton-cholesky", max_iter=500)
 
 
 _SVM = from_objective("neutral-svm", svm_objective, label="neutral SVM", tuning="svm")
@@ -308,57 +210,6 @@ METHODS = {
 }
 
 
-def from_estimator(
-    name: str, estimator: Any, *, eta: str | None = None, etas: Sequence[float] = (), coding: str = "one-hot"
-) -> Method:
-    """Return a method for `tradeoff` made of a scikit-learn classifier.
-
-    Parameters
-    ----------
-    name
-        What tables and figures call it.
-    estimator
-        An unfitted classifier for labels -1 and +1. fit and decision_function are given ``viewpoint=`` where
-        their signatures have it; a parameter ``random_state`` is set from the fold's seed; ``sees_group``,
-        ``randomised`` and ``level`` are read from its attributes, where it has them.
-    eta, etas
-        The parameter that takes the neutrality weight, and its values.
-    coding
-        Of the rows that it is given: ``"one-hot"`` (a CSR matrix) or ``"nominal"`` (codes, nan = missing).
-
-    >>> from sklearn.dummy import DummyClassifier
-    >>> from_estimator("constant", DummyClassifier(strategy="prior")).coding
-    'one-hot'
-
-    """
-    from sklearn.base import clone
-
-    check_known(coding, "'coding'", ("one-hot", "nominal"))
-    if not hasattr(estimator, "get_params") or not (
-        hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
-    ):
-        must = "'estimator' must be a scikit-learn classifier with decision_function or predict_proba"
-        raise InvalidInputError(must, repr(estimator), "Pass an unfitted classifier")
-    known = estimator.get_params()
-    if eta is not None and eta not in known:
-        raise UnknownNameError("'eta'", eta, known, "Name a parameter of the estimator")
-    if (eta is None) != (len(etas) == 0):
-        got = f"eta={eta!r} and etas={etas!r}"
-        raise InvalidInputError("'eta' and 'etas' must be given together", got, "Give both, or neither")
-
-    def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
-        seed = {"random_state": fold.seed} if "random_state" in known else {}
-        for weight in [{str(eta): value} for value in values] or [{}]:
-            yield attempt(clone(estimator).set_params(**seed, **weight), fold)
-
-    # Addresses in memory differ from run to run and say nothing.
-    details = re.sub(
-        r" at 0x[0-9a-f]+", "", f"{type(estimator).__module__}.{type(estimator).__qualname__} {known!r}"
-    )
-    facts = {fact: getattr(estimator, fact) for fact in FACTS if hasattr(estimator, fact)}
-    return Method(name, name, coding, tuple(map(float, etas)), None, fit, details=details, **facts)
-
-
 def resolve(
     methods: str | Method | Sequence[str | Method],
     etas: Mapping[str, Sequence[float]],
@@ -371,21 +222,260 @@ def resolve(
             check_known(method, "'methods'", known, "Use these, or nerm.experiments.from_estimator")
             method = known[method]
         if method.name in chosen:
-            raise InvalidInputError(
-                "each of 'methods' must have its own name", repr(method.name), "Rename one"
-            )
+            must = "each of 'methods' must have its own name"
+            raise InvalidInputError(must, repr(method.name), "Rename one")
         chosen[method.name] = method
     if not chosen:
-        raise InvalidInputError(
-            "'methods' must name at least one method", "none", "Give methods=('neutral-svm',)"
-        )
+        must = "'methods' must name at least one method"
+        raise InvalidInputError(must, "none", "Give methods=('neutral-svm',)")
     for name, grid in etas.items():
         check_known(name, "a key of 'etas'", chosen)
         values = [float(v) for v in np.atleast_1d(np.asarray(grid, dtype=float))]
         if not chosen[name].etas or not values or not all(0 <= v < np.inf for v in values):
             must = "'etas' must hold a nonempty list of weights, at least 0, for a method that takes them"
-            raise InvalidInputError(
-                must, f"{values} for {name!r}", "Give etas={'neutral-svm': [0, 1]}, for instance"
-            )
+            do = "Give etas={'neutral-svm': [0, 1]}, for instance"
+            raise InvalidInputError(must, f"{values} for {name!r}", do)
         chosen[name] = replace(chosen[name], etas=tuple(sorted(set(values))))
     return list(chosen.values())
+
+
+@dataclass(eq=False)
+class Training:
+    """The training rows of a fold, the measure that is limited on them, and the fits that limits share.
+
+    The test rows of `fold` are the training rows followed by those of the experiment's fold, so that the
+    scores of a fit are (n + m,) and the first n decide which fit is taken.
+    """
+
+    fold: Fold
+    lam: float
+    measure: str
+    randomised: bool = False
+    fits: dict[Any, Any] = field(default_factory=dict)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the value that was made for this key."""
+        if key not in self.fits:
+            self.fits[key] = make()
+        return self.fits[key]
+
+    def problem(self, loss: Any, *neutrality: Any) -> Any:
+        """Return a problem of nerm on these rows."""
+        from nerm.atoms import SquaredL2
+        from nerm.model.objective import Risk
+
+        objective = sum(neutrality, Risk(loss) + self.lam / len(self.fold.y) * SquaredL2())
+        return objective.on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
+
+    def solved(self, solution: Any) -> Fit:
+        """Return the fit of a solution."""
+        return fit_of(solution, self.fold.X_test)
+
+    @property
+    def weights(self) -> str:
+        """The weights of a neutrality term for the measure."""
+        return MEASURES[self.measure]
+
+    @property
+    def plain(self) -> Any:
+        """The solution of plain logistic regression."""
+        from nerm.atoms import Logistic
+
+        return self.once("plain", lambda: self.problem(Logistic()).solve())
+
+    def chances(self, fit: Fit, randomised: bool = False) -> Floats:
+        """Return the probability of a positive prediction for each training row."""
+        assert fit.scores is not None, fit.reason
+        scores = fit.scores[: len(self.fold.y)]
+        return scores + 0.5 if randomised else (scores > 0).astype(float)
+
+    def rates(self, chance: Floats) -> Floats:
+        """Return the positive rates of the groups v = -1 and v = +1."""
+        return np.array([chance[self.fold.viewpoint * side > 0].mean() for side in (-1, 1)])
+
+    def signed(self, chance: Floats) -> float:
+        """Return the expected measure, positive where predictions follow the viewpoint."""
+        if self.weights == "balanced":
+            return float(np.diff(self.rates(chance))[0])
+        return float(((2 * chance - 1) * self.fold.viewpoint).mean())
+
+    def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
+        """Yield the fits of a bisection over weights, from nearly plain (low) to beyond neutral (high)."""
+        toward = np.sign(self.signed(self.chances(self.solved(self.plain))))
+        yield from (self.once(weight, partial(fit, weight)) for weight in (high, low))
+        for _ in range(9):
+            middle = (low + high) / 2
+            found = self.once(middle, partial(fit, middle))
+            yield found
+            above = toward * self.signed(self.chances(found)) > limit
+            low, high = (middle, high) if above else (low, middle)
+
+
+Candidates = Callable[[Training, float], Iterable[Fit]]
+
+
+def neutralized(training: Training, limit: float) -> Iterator[Fit]:
+    """Ask `Problem.neutralize` for the level."""
+    from nerm.atoms import Logistic
+    from nerm.model.objective import Neutrality
+
+    term = Neutrality(Logistic(), weights=training.weights)
+    problem = training.once("problem", lambda: training.problem(Logistic(), term))
+    yield training.solved(problem.neutralize(limit, training.measure).solution)
+
+
+def searchfair(training: Training, limit: float) -> Iterator[Fit]:
+    """SearchFair (Lohaus, Perrot, von Luxburg, 2020): a one-sided term whose weight is bisected.
+
+    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f),
+    minus 1: a one-sided term, on the side to which the plain model leans. They search for parity 0, here it
+    is the level.
+    """
+    from nerm.atoms import Hinge, Logistic
+    from nerm.model.objective import Neutrality
+
+    follows = training.signed(training.chances(training.solved(training.plain))) > 0
+    term = Neutrality(Hinge(), weights=training.weights, side="agreement" if follows else "disagreement")
+    problem = training.once("problem", lambda: training.problem(Logistic(), term))
+    solve = lambda eta: training.solved(problem.with_neutrality(eta).solve())  # noqa: E731
+    return training.bisected(limit, solve, 0.0, 2.0)
+
+
+def bisected_eta_lr(training: Training, limit: float) -> Iterator[Fit]:
+    """Yield eta-LR by bisection over 1 / (1 + eta), which is 1 where it is most neutral."""
+    fit = lambda tightness: next(eta_lr(training.fold, training.lam, [1 / tightness - 1]))  # noqa: E731
+    return training.bisected(limit, fit, 0.25, 1.0)
+
+
+def paper_grid(training: Training, limit: float) -> Iterable[Fit]:
+    """Yield the paper's neutral SVM over the paper's grid of weights."""
+    method = from_objective("", lambda lam: svm_objective(lam, training.weights))
+    return training.once("grid", lambda: list(method.fit(training.fold, training.lam, ETAS)))
+
+
+def pr_grid(training: Training, limit: float) -> Iterable[Fit]:
+    """Yield PR over the paper's grid of weights."""
+    return training.once("grid", lambda: list(prejudice_remover(training.fold, training.lam, ETAS)))
+
+
+def exponentiated(training: Training, limit: float) -> Any:
+    """Ask fairlearn's reduction, whose bound is on the distance of a group's rate from the overall one."""
+    from nerm.baselines import FairlearnReduction
+
+    favoured = float(np.mean(training.fold.viewpoint > 0))
+    bound = max(favoured, 1 - favoured) * limit
+    yield attempt(FairlearnReduction(_plain_classifier(training.lam), eps=bound), training.fold)
+
+
+def drawn_thresholds(training: Training, limit: float) -> Iterator[Fit]:
+    """Ask fairlearn's ThresholdOptimizer for the level."""
+    from nerm.baselines import FairlearnThresholds
+
+    yield attempt(FairlearnThresholds(_plain_classifier(training.lam), limit), training.fold)
+
+
+def thresholds(training: Training, limit: float) -> Iterator[Fit]:
+    """Cut the plain scores by one threshold per group."""
+    from nerm.baselines import GroupThresholds
+
+    yield attempt(GroupThresholds(training.plain, limit, training.measure), training.fold)
+
+
+def unprocessed(training: Training, limit: float) -> Iterator[Fit]:
+    """Cut the scores of eta-LR at its most neutral by one threshold per group."""
+    from nerm.baselines import EtaNeutralLogisticRegression, Unprocessed
+
+    fold = training.fold
+    model = EtaNeutralLogisticRegression(eta=0.0, lam=training.lam)
+    base = training.once("eta-lr", lambda: model.fit(fold.X, fold.y, viewpoint=fold.viewpoint))
+    yield attempt(Unprocessed(base, limit, training.measure), fold)
+
+
+@dataclass(frozen=True, eq=False)
+class Brought:
+    """The ``fit`` of a method whose grid are limits: the best of its candidates for each limit.
+
+    The best candidate is the most accurate one on the training rows among those within the limit that keep
+    half of plain logistic regression's positive rate in each group. Where none keeps it, the most accurate
+    one within the limit is taken, and the status is "collapsed"; where none is within the limit, the nearest
+    one, and the status is "not reached".
+    """
+
+    candidates: Candidates
+    measure: str = ""
+    randomised: bool = False
+
+    def __call__(self, fold: Fold, lam: float, limits: Sequence[float]) -> Iterator[Fit]:
+        """Yield one fit per limit."""
+        stack = sp.vstack if sp.issparse(fold.X) else np.vstack
+        viewpoints = np.concatenate([fold.viewpoint, fold.viewpoint_test])
+        both = replace(fold, X_test=stack([fold.X, fold.X_test]), viewpoint_test=viewpoints)
+        training = Training(both, lam, self.measure)
+        for limit in limits:
+            started = time.perf_counter()
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    fit = self._best(training, limit)
+            except Exception as error:
+                fit = Fit(None, 0.0, f"{type(error).__name__}: {error}", False)
+            yield replace(fit, seconds=time.perf_counter() - started)
+
+    def _best(self, training: Training, limit: float) -> Fit:
+        y = training.fold.y
+        least = 0.5 * training.rates(training.chances(training.solved(training.plain)))
+        candidates = list(self.candidates(training, limit))
+        found = [fit for fit in candidates if fit.scores is not None]
+        if not found:
+            return Fit(None, 0.0, candidates[0].reason, False)
+        ranks = []
+        for number, fit in enumerate(found):
+            chance = training.chances(fit, self.randomised)
+            beyond = max(0.0, abs(training.signed(chance)) - limit - 1e-9)
+            sound = bool((training.rates(chance) >= least).all() and np.ptp(chance) > 0)
+            accuracy = 1 - np.abs((y > 0) - chance).mean()
+            ranks.append((-beyond, sound, accuracy, -number))
+        (short, sound, _, number) = max(ranks)
+        status = "not reached" if short < 0 else "ok" if sound else "collapsed"
+        reason = "" if short == 0 else f"{limit - short:.4f} on the training rows is the nearest"
+        scores = found[-number].scores
+        assert scores is not None
+        return Fit(scores[len(y) :], 0.0, reason, status=status)
+
+
+def at_limits(method: Method, measure: str, limits: tuple[float, ...]) -> Method:
+    """Return the method that is brought to these limits of one measure."""
+    if isinstance(method.fit, Brought):
+        fit = replace(method.fit, measure=measure, randomised=method.randomised)
+        return replace(method, etas=limits, fit=fit)
+    if method.etas:
+        must = "each of 'methods' must be one of LEVEL_METHODS or have no grid"
+        got = f"{method.name!r} with etas {list(method.etas)}"
+        raise InvalidInputError(must, got, "Use tradeoff for a grid")
+    return method
+
+
+def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:
+    plain: FitGrid | None = METHODS["svm" if tuning == "svm" else "lr"].plain
+    return Method(name, label, "one-hot", LIMITS, tuning, Brought(candidates), plain, **facts)
+
+
+_SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
+#: The methods that `levels` brings to a level, by name; some know one measure only (`ONLY`).
+LEVEL_METHODS = {
+    m.name: m
+    for m in (
+        _asked("nerm", "nerm at a limit", neutralized, level="asked"),
+        _asked("neutral-svm", "neutral SVM (paper)", paper_grid, "svm"),
+        _asked("searchfair", "SearchFair's form", searchfair),
+        _asked("eta-lr", "η-LR", bisected_eta_lr),
+        _asked("exp-gradient", "ExponentiatedGradient", exponentiated, randomised=True, level="asked"),
+        _asked("thresholds", "group thresholds", thresholds, **_SEES),
+        _asked("unprocessed", "unprocessed η-LR", unprocessed, **_SEES),
+        _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn_thresholds, **_SEES, randomised=True),
+        _asked("pr", "PR", pr_grid, sees_group=True),
+        METHODS["cv2nb"],
+        METHODS["lr"],
+        METHODS["svm"],
+    )
+}

@@ -1,30 +1,17 @@
-"""Figure 2 of the paper: classification quality against neutrality, method by method, on real data; and its fronts."""
+"""Figure 2 of the paper: quality against neutrality on real data, by weights and by levels."""
 
-import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import product
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nerm.errors import InvalidInputError
-from nerm.experiments.coded_data import CodedData, as_coded_data
-from nerm.experiments.methods import FACTS, METHODS, Method, resolve, sweep
-from nerm.experiments.records import Records, Row
-from nerm.experiments.running import Job, Workers, record_all
-from nerm.splitting import as_count, assign_folds, seed_sequence
-from nerm.typing import Bools, Floats
-
-#: The values of lambda (sum form, C = 1/lambda) among which it is tuned; the paper does not say its own.
-LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-TUNING = 2**32 - 1  # in place of a repetition: these folds are none of the experiment's own
-TUNING_KEYS = ("dataset", "tuning", "lam", "fold")
-Measure = Callable[[Floats, Floats, Floats, bool], dict[str, float]]
-Lambdas = dict[tuple[str, str | None], float]
+from nerm.experiments.harness import FACTS, LAMBDAS, Method, cross_validate
+from nerm.experiments.methods import LEVEL_METHODS, LIMITS, MEASURES, METHODS, ONLY, at_limits, resolve
+from nerm.typing import Bools
+from nerm.validation import check_known
 
 
 def tradeoff(
@@ -45,7 +32,7 @@ def tradeoff(
     progress: bool | None = None,
     data_home: Any = None,
 ) -> Any:
-    """Measure every method at every neutrality weight by repeated cross-validation; return one row a fit.
+    """Measure methods at neutrality weights by repeated cross-validation; return one row per fit.
 
     Parameters
     ----------
@@ -55,11 +42,11 @@ def tradeoff(
     etas
         Other grids by method name; the paper's otherwise.
     lam
-        A number (sum form, C = 1/lam), or the values among which it is tuned: once a data set and family of
-        methods, without neutrality, on all rows, by cross-validated AUC, as in the paper. Ties go to the
-        larger one.
+        A number (sum form, C = 1/lam), or the values among which it is tuned: once per data set and family of
+        methods, without neutrality, on all rows, by cross-validated AUC, as in the paper. Of equals the
+        largest is taken.
     repetitions, folds, seed, stratify
-        Repetition r splits each data set anew by a seed derived from (seed, data set, r). `stratify` keeps
+        Repetition r splits each data set by a seed that is derived from (seed, data set, r). `stratify` keeps
         the shares of the four combinations of label and viewpoint in every fold.
     discretize
         Learn cut points and pooled values on ``"all rows"``, as the paper did, or on ``"training folds"``.
@@ -67,9 +54,9 @@ def tradeoff(
         Worker processes of joblib, or ``backend="dask"``: a LocalCluster of n_jobs processes, or the cluster
         of `client` (a Client or an address). The table does not depend on them.
     results
-        A .csv file that every finished fold is appended to. Started again with the same settings, the
-        experiment goes on where it was killed; the file of another one is refused. Files ``…-times.csv``
-        (seconds) and ``…-tuning.csv`` (the choice of lambda) stand beside it.
+        A .csv file that every finished fold is appended to. Started again with the same settings, a killed
+        experiment resumes; the file of another experiment is refused. Files ``…-times.csv`` (seconds) and
+        ``…-tuning.csv`` (the choice of lambda) are beside it.
     progress
         A bar with the time left; by default on a terminal only.
     data_home
@@ -81,7 +68,7 @@ def tradeoff(
         With the columns dataset, method, repetition, fold, eta (nan for methods without), lam, sees_group,
         randomised and level (as in `Method`), the measures of `nerm.metrics.report` on the test rows, the
         positive rates of the groups v = -1 and v = +1, status ("ok", "not converged", "failed"), reason,
-        seconds. A method that draws its predictions is measured by its chances.
+        seconds. A randomised method is measured in expectation.
 
     >>> from nerm.experiments import tradeoff, front
     >>> grid = {"neutral-svm": [0, 1]}
@@ -91,168 +78,79 @@ def tradeoff(
     >>> front(table).columns[:4].tolist()
     ['dataset', 'method', 'eta', 'auc']
     """
-    chosen = resolve(methods, dict(etas or {}))
-    grids = {m.name: list(m.etas) for m in chosen}
-    return cross_validate(
-        {"experiment": "tradeoff", "etas": grids},
-        [({}, m) for m in chosen],
-        "eta",
-        "trade-off",
-        Workers(n_jobs, backend, client),
-        datasets=datasets,
-        lam=lam,
-        repetitions=repetitions,
-        folds=folds,
-        seed=seed,
-        stratify=stratify,
-        discretize=discretize,
-        results=results,
-        progress=progress,
-        data_home=data_home,
-    )
+    options = dict(locals())
+    options.pop("etas")
+    chosen = resolve(options.pop("methods"), dict(etas or {}))
+    settings = {"experiment": "tradeoff", "etas": {method.name: list(method.etas) for method in chosen}}
+    return cross_validate([({}, method) for method in chosen], settings, "eta", "trade-off", **options)
 
 
-def cross_validate(
-    settings: Row,
-    chosen: Sequence[tuple[Row, Method]],
-    grid: str,
-    title: str,
-    workers: Workers,
+def levels(
+    datasets: Any = ("german", "adult", "bank"),
+    methods: Sequence[str | Method] = tuple(LEVEL_METHODS),
     *,
-    datasets: Any,
-    lam: Any,
-    repetitions: int,
-    folds: int,
-    seed: int,
-    stratify: bool,
-    discretize: str,
-    results: Any,
-    progress: bool | None,
-    data_home: Any,
+    measures: str | Sequence[str] = tuple(MEASURES),
+    limits: float | Sequence[float] = LIMITS,
+    **options: Any,
 ) -> Any:
-    """Do what `tradeoff` says for methods, each with what else its rows are about; `grid` names the grid's column."""
-    as_count(repetitions, "repetitions")
-    methods, lams = [method for _, method in chosen], _as_lams(lam)
-    data = {
-        each.name: each
-        for each in as_coded_data(datasets, discretize, {m.coding for m in methods}, data_home)
-    }
-    from nerm import __version__
+    """Bring methods to levels of measured neutrality and measure them on test rows; one row per fit.
 
-    common = {
-        "nerm": __version__,
-        "datasets": {name: each.digest() for name, each in data.items()},
-        "methods": {m.name: m.details for m in methods},
-        "lam": list(lams),
-        "discretize": discretize,
-        "folds": as_count(folds, "folds", 2),
-        "seed": as_count(seed, "seed", 0),
-        "stratify": bool(stratify),
-    }
-    record = partial(record_all, shared=data, workers=workers, progress=progress)
-    tuned = _tune(
-        data, methods, {"experiment": f"{settings['experiment']} tuning", **common}, results, record
-    )
-    jobs = []
-    for name, (about, method) in product(data, chosen):
-        weight = tuned.get((name, method.tuning), math.nan)
-        facts = {fact: getattr(method, fact) for fact in FACTS}
-        for repetition, fold in product(range(repetitions), range(folds)):
-            place = {"dataset": name, **about, "method": method.name, "repetition": repetition, "fold": fold}
-            places = tuple(
-                {**place, grid: value, "lam": weight, **facts} for value in method.etas or (math.nan,)
-            )
-            jobs.append(Job(places, _measured, (common, _report, method, weight, repetition, fold), name))
-    signs = np.array([1.0, 1.0, -1.0, -1.0])
-    measures = _report(signs, signs, signs[[0, 2, 1, 3]])  # for their names
-    keys = ("dataset", *chosen[0][0], "method", "repetition", "fold")
-    columns = (*keys, grid, "lam", *FACTS, *measures, "status", "reason")
-    settings = {"experiment": settings["experiment"], **common, **settings, "repetitions": int(repetitions)}
-    return record(jobs, records=Records(results, settings, columns, keys), title=title)
+    Each method is brought to ``|measure| <= limit`` on its training rows: where it takes a level, that is
+    asked for, else its weight is searched. The folds are those of `tradeoff`.
 
+    Parameters
+    ----------
+    datasets
+        As for `tradeoff`.
+    methods
+        Names (`LEVEL_METHODS`), or methods without a grid as for `tradeoff`: they take no level.
+    measures
+        The limited measure: ``"neutrality_risk"`` (C_sgn), ``"calders_verwer_score"`` (parity), or both.
+    limits
+        The levels.
+    options
+        lam, repetitions, folds, seed, stratify, discretize, n_jobs, backend, client, results, progress and
+        data_home, as for `tradeoff`.
 
-def _as_lams(lam: Any) -> tuple[float, ...]:
-    values = np.atleast_1d(np.asarray(lam, dtype=float))
-    if values.ndim != 1 or len(values) == 0 or not ((values > 0) & np.isfinite(values)).all():
-        must = "'lam' must be a positive number or a nonempty list of them"
-        raise InvalidInputError(must, repr(lam), "Give lam=1.0, for instance")
-    return tuple(sorted({float(v) for v in values}))
+    Returns
+    -------
+    DataFrame
+        With the columns of `tradeoff`; `measure` is the limited measure, and `limit` (nan for methods
+        without) is in the place of eta. The status "collapsed" says that the limit was met on the training
+        rows only with less than half of the positive rate of plain logistic regression in some group, "not
+        reached" that it was not met (the nearest model is measured), "failed" that there is no model.
 
-
-def _report(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
-    """Return what `nerm.metrics.report` has and the groups' positive rates; in expectation, where these are chances."""
-    from nerm.metrics import report
-
-    chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
-    made = report(y, scores, viewpoint).as_dict()
-    if randomised:  # each row as two, one a prediction
-        both, predicted = np.concatenate([chance, 1 - chance]), np.repeat([1.0, -1.0], len(y))
-        made = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), both).as_dict() | {"auc": made["auc"]}
-    made = {name: value for name, value in made.items() if name != "n"}
-    groups = {"minus": viewpoint <= 0, "plus": viewpoint > 0}
-    return made | {f"positive_rate_{name}": float(chance[rows].mean()) for name, rows in groups.items()}
-
-
-def _auc(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
-    from sklearn.metrics import roc_auc_score
-
-    return {"auc": float(roc_auc_score(y, scores))}
-
-
-def _measured(
-    data: CodedData, settings: Row, measure: Measure, method: Method, lam: float, repetition: int, fold: int
-) -> Iterator[Row]:
-    """Fit a method at every weight on one fold and yield what is measured on its test rows."""
-    strata = [data.y, data.viewpoint] if settings["stratify"] else [np.zeros(len(data.y))]
-    of = assign_folds(strata, settings["folds"], seed_sequence(settings["seed"], data.name, repetition))
-    train, test = np.flatnonzero(of != fold), np.flatnonzero(of == fold)
-    own = int(seed_sequence(settings["seed"], data.name, repetition, fold).generate_state(1)[0])
-    for fit in sweep(method, data, train, test, lam, own):
-        status = fit.status or ("ok" if fit.converged else "not converged")
-        row: Row = {"status": status, "reason": fit.reason, "seconds": fit.seconds}
-        try:
-            if fit.scores is None:
-                row["status"] = "failed"
-            else:
-                row |= measure(data.y[test], fit.scores, data.viewpoint[test], method.randomised)
-        except Exception as error:  # scores that are not finite, for instance
-            row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
-        yield row
-
-
-def _tune(
-    data: Iterable[str], chosen: Sequence[Method], common: Row, results: Any, record: Callable[..., Any]
-) -> Lambdas:
-    """Choose lambda by data set and family: the one of the largest mean AUC, the larger one of equals."""
-    families = {
-        m.tuning: replace(m, fit=m.plain, etas=(0.0,)) for m in chosen if m.tuning is not None and m.plain
-    }
-    lams = common["lam"]
-    if len(lams) == 1 or not families:
-        return {(name, family): lams[0] for name in data for family in families}
-    jobs = []
-    for name, (family, method), lam, fold in product(data, families.items(), lams, range(common["folds"])):
-        place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
-        jobs.append(Job((place,), _measured, (common, _auc, method, lam, TUNING, fold), name))
-    path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
-    columns = (*TUNING_KEYS, "auc", "status", "reason")
-    table = record(jobs, records=Records(path, common, columns, TUNING_KEYS), title="choice of lambda")
-    best: Lambdas = {}
-    for (name, family), rows in table.groupby(["dataset", "tuning"]):
-        means = rows.groupby("lam")["auc"].mean().dropna()
-        if means.empty:
-            must = f"some lambda must give a fit of {family!r} on {name!r}"
-            got = f"{len(lams)} failures, for instance {rows.reason.iloc[0]!r}"
-            raise InvalidInputError(must, got, "Give lam=1.0, for instance, to leave the tuning out")
-        best[name, family] = float(means.index[means >= means.max()].max())
-    return best
+    >>> few = {"lam": 1.0, "folds": 2, "repetitions": 1}
+    >>> table = levels("diabetes", ["nerm", "lr"], measures="calders_verwer_score", limits=0.05, **few)
+    >>> table[["method", "limit", "sees_group", "randomised", "level", "status"]]
+      method  limit  sees_group  randomised  level status
+    0   nerm   0.05       False       False  asked     ok
+    1   nerm   0.05       False       False  asked     ok
+    2     lr    NaN       False       False   none     ok
+    3     lr    NaN       False       False   none     ok
+    """
+    wanted = tuple(sorted(np.unique(np.asarray(limits, dtype=float)).tolist(), reverse=True))
+    if not wanted or not all(0 < limit < np.inf for limit in wanted):
+        must = "'limits' must be positive numbers"
+        raise InvalidInputError(must, repr(limits), "Give limits=[0.05], for instance")
+    names = [measures] if isinstance(measures, str) else list(measures)
+    for name in names:
+        check_known(name, "'measures'", MEASURES)
+    given = resolve(methods, {}, LEVEL_METHODS)
+    pairs = [(name, method) for name in names for method in given if ONLY.get(method.name, name) == name]
+    if not pairs:
+        must = f"'methods' must name one that knows one of 'measures', {names}"
+        raise InvalidInputError(must, repr(methods), f"Give measures={list(MEASURES)}")
+    chosen = [({"measure": name}, at_limits(method, name, wanted)) for name, method in pairs]
+    settings = {"experiment": "levels", "measures": names, "limits": list(wanted)}
+    return cross_validate(chosen, settings, "limit", "levels", datasets=datasets, **options)
 
 
 def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
     """Return True for the points that no other point dominates.
 
     A point dominates another if its quality is at least as large and its risk at most as large, and not both
-    are equal. A point with a nan is dominated; equal points stand or fall together.
+    are equal. A point with a nan is dominated; equal points are dominated together or not at all.
 
     Parameters
     ----------
@@ -277,7 +175,7 @@ def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
 
 
 def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> Any:
-    """Return means and standard deviations of two measures by data set, method and eta, and which are not dominated.
+    """Return means of two measures by data set, method and eta, and which of them are not dominated.
 
     Parameters
     ----------
@@ -290,38 +188,74 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     -------
     DataFrame
         With the columns dataset, method, eta, the two means, their standard deviations (``…_std``, over all
-        folds), fits, failed (folds without a result, which the means leave out), what is known of the method
-        (sees_group, randomised, level; where the table has it) and non_dominated, judged among the etas of
-        one method, as in the paper's figure 2.
+        folds), fits, failed (folds without a result, which the means leave out), sees_group, randomised and
+        level where the table has them, and non_dominated, among the etas of one method, as in the paper's
+        figure 2.
 
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"dataset": "german", "method": "pr", "eta": [0.0, 1.0, 10.0] * 2, "status": "ok",
-    ...                       "auc": [0.8, 0.7, 0.6, 0.9, 0.8, 0.7], "neutrality_risk": [0.5, 0.1, 0.2] * 2})
+    >>> measures = {"auc": [0.8, 0.7, 0.6, 0.9, 0.8, 0.7], "neutrality_risk": [0.5, 0.1, 0.2] * 2}
+    >>> table = pd.DataFrame({"method": "pr", "eta": [0.0, 1.0, 10.0] * 2, "status": "ok", **measures})
+    >>> table = table.assign(dataset="german")
     >>> front(table)[["eta", "auc", "neutrality_risk", "fits", "non_dominated"]].round(2)
         eta   auc  neutrality_risk  fits  non_dominated
     0   0.0  0.85              0.5     2           True
     1   1.0  0.75              0.1     2           True
     2  10.0  0.65              0.2     2          False
     """
-    missing = {"dataset", "method", "eta", "status", quality, risk} - set(table.columns)
-    if missing:
-        must = "'table' must come from nerm.experiments.tradeoff"
-        got = f"a table without {', '.join(map(repr, sorted(missing)))}"
-        raise InvalidInputError(must, got, "Pass the table that tradeoff returned")
+    _check_columns(table, {"dataset", "method", "eta", "status", quality, risk}, "tradeoff")
     rows = table.assign(**{risk: table[risk].abs(), "failed": table["status"] == "failed"})
     groups = rows.groupby(["dataset", "method", "eta"], dropna=False, sort=True)
-    means = groups.agg(
-        **{
-            quality: (quality, "mean"),
-            risk: (risk, "mean"),
-            f"{quality}_std": (quality, "std"),
-            f"{risk}_std": (risk, "std"),
-            "fits": ("failed", "size"),
-            "failed": ("failed", "sum"),
-            **{fact: (fact, "first") for fact in FACTS if fact in rows},
-        }
-    ).reset_index()
+    deviations = groups[[quality, risk]].std().add_suffix("_std")
+    means = groups[[quality, risk]].mean().join(deviations)
+    means = means.assign(fits=groups.size(), failed=groups["failed"].sum())
+    means = means.join(groups[[fact for fact in FACTS if fact in rows]].first()).reset_index()
     means["non_dominated"] = False
     for _, group in means.groupby(["dataset", "method"]):
         means.loc[group.index, "non_dominated"] = non_dominated(group[quality], group[risk])
     return means
+
+
+def level_means(table: Any) -> Any:
+    """Return means of the measures on test rows by method and level.
+
+    Parameters
+    ----------
+    table
+        From `levels`.
+
+    Returns
+    -------
+    DataFrame
+        By dataset, measure, method (with its facts) and limit: the means of `measured` (the absolute value of
+        the measure), auc, accuracy and the positive rates of the groups, the standard errors of auc and
+        accuracy (``…_sem``) and the numbers of folds: all of them (fits), and by status, ok, not_converged,
+        collapsed, not_reached, failed.
+
+    >>> import pandas as pd
+    >>> row = {"dataset": "d", "measure": "neutrality_risk", "method": "nerm", "sees_group": False,
+    ...     "randomised": False, "level": "asked", "limit": 0.1, "neutrality_risk": 0.08, "auc": 0.8,
+    ...     "calders_verwer_score": 0.0, "accuracy": 0.7, "positive_rate_minus": 0.4,
+    ...     "positive_rate_plus": 0.4, "status": "ok"}
+    >>> means = level_means(pd.DataFrame([row, {**row, "neutrality_risk": 0.06, "status": "collapsed"}]))
+    >>> means[["measured", "fits", "ok", "collapsed"]].round(2).to_dict("records")
+    [{'measured': 0.07, 'fits': 2, 'ok': 1, 'collapsed': 1}]
+    """
+    by = ["dataset", "measure", "method", *FACTS, "limit"]
+    shown = ["auc", "accuracy", "positive_rate_minus", "positive_rate_plus"]
+    _check_columns(table, {*by, *shown, *MEASURES, "status"}, "levels")
+    statuses = ("ok", "not converged", "collapsed", "not reached", "failed")
+    counts = {status.replace(" ", "_"): table["status"] == status for status in statuses}
+    by_risk = table["measure"] == "neutrality_risk"
+    measured = table["neutrality_risk"].where(by_risk, table["calders_verwer_score"].abs())
+    groups = table.assign(measured=measured, **counts).groupby(by, dropna=False, sort=False)
+    errors = groups[["auc", "accuracy"]].sem().add_suffix("_sem")
+    means = groups[["measured", *shown]].mean().join(errors).assign(fits=groups.size())
+    return means.join(groups[list(counts)].sum()).reset_index()
+
+
+def _check_columns(table: Any, needed: set[str], function: str) -> None:
+    missing = needed - set(table.columns)
+    if missing:
+        must = f"'table' must come from nerm.experiments.{function}"
+        got = f"a table without {', '.join(map(repr, sorted(missing)))}"
+        raise InvalidInputError(must, got, f"Pass the table that {function} returned")

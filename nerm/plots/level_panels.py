@@ -7,8 +7,8 @@ for, along a dashed one a grid was searched.
 
 from typing import Any
 
-from nerm.experiments.level_methods import LEVEL_METHODS, MEASURES
-from nerm.experiments.levels import level_means
+from nerm.experiments import LEVEL_METHODS, level_means
+from nerm.experiments.methods import MEASURES
 from nerm.plots.paper_figures import AXIS, NAMES
 from nerm.plots.style import OKABE_ITO, axes_or_new, finish, grid
 from nerm.validation import check_known

@@ -13,7 +13,8 @@ from nerm.defaults import MEASURES
 from nerm.errors import NotNeutralError
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.limits import held_out
-from nerm.experiments.methods import Fit, Fold, Method, attempt
+from nerm.experiments.harness import Fit, Fold, Method
+from nerm.experiments.methods import attempt
 from nerm.metrics import as_metric
 from nerm.model.objective import Neutrality
 from nerm.neutralize import best_surrogate

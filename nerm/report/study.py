@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nerm.experiments.methods import METHODS, Method, sweep
+from nerm.experiments.harness import Method, sweep
+from nerm.experiments.methods import METHODS
 from nerm.report.decisions import ADVICE, collapse_of, measures_of
 from nerm.report.fitting import (
     FittedModel,

@@ -74,10 +74,10 @@ OUTPUTS = [marked(*output) for output in outputs()]
 def small_comparison(monkeypatch):
     """Have --compare --quick run one solver on one small problem."""
     from nerm import solvers
-    from nerm.experiments.compare import Case, cases
+    from nerm.experiments import compare
 
     smo = solvers.known()["smo"]
-    monkeypatch.setitem(cases.SETS, "quick", lambda: [Case("tiny", "size", n=20, d=2)])
+    monkeypatch.setitem(compare.SETS, "quick", lambda: [compare.Case("tiny", "size", n=20, d=2)])
     monkeypatch.setattr("nerm.solvers.available", lambda: {"smo": smo})
 
 

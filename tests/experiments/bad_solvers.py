@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import time
@@ -47,6 +48,7 @@ class Bad(Solver, Session):
         return Answer(np.ones(problem.hypothesis.size), 0.0, claim="optimal")
 
     def _dies(self, problem: Any) -> Answer:
+        faulthandler.disable()
         os.kill(os.getpid(), signal.SIGSEGV)
         raise AssertionError
 

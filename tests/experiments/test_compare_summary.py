@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from nerm.errors import InvalidInputError
-from nerm.experiments.compare import Case, exponents, figure, profile, summarize
-from nerm.experiments.compare.comparison import claims_no_optimum, claims_success
+from nerm.experiments import compare
+from nerm.experiments.compare import claims_no_optimum, claims_success, exponents, figure, profile, summarize
 
 matplotlib.use("Agg")
 NAMES = [
@@ -111,9 +111,8 @@ def test_reservations_are_no_claims_of_success(claim):
 @pytest.mark.long
 def test_command(tmp_path, monkeypatch, capsys):
     from nerm.cli import main
-    from nerm.experiments.compare import cases
 
-    monkeypatch.setitem(cases.SETS, "quick", lambda: [Case("tiny", "size", n=20, d=2)])
+    monkeypatch.setitem(compare.SETS, "quick", lambda: [compare.Case("tiny", "size", n=20, d=2)])
     monkeypatch.setattr(
         "nerm.solvers.available", lambda: {"smo": __import__("nerm.solvers").solvers.known()["smo"]}
     )

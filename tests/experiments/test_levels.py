@@ -12,23 +12,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from nerm import plots
-from nerm.experiments import LEVEL_METHODS, METHODS, Fold, level_means, levels, read, tradeoff
-from nerm.experiments.level_methods import Brought
-from nerm.experiments.tradeoff import _report
+from nerm.experiments import LEVEL_METHODS, METHODS, Fit, Fold, level_means, levels, read, tradeoff
+from nerm.experiments.harness import measures
+from nerm.experiments.methods import Brought
 from tests.conftest import make_data
 
 FEW = {"datasets": "diabetes", "measures": "calders_verwer_score", "lam": 10.0, "repetitions": 1, "folds": 2}
 FACTS = ["sees_group", "randomised", "level"]
-
-
-class Fixed:
-    """A model that gives these scores, whatever the rows."""
-
-    def __init__(self, scores):
-        self.scores = np.asarray(scores, dtype=float)
-
-    def decision_function(self, X):
-        return self.scores
 
 
 @pytest.fixture
@@ -41,44 +31,45 @@ def parity(predicted, v):
     return np.mean(predicted[v > 0]) - np.mean(predicted[v < 0])
 
 
-def chosen(fold, models, limits, randomised=False):
-    """Return what is taken of these models for each limit."""
-    method = Brought(lambda training, limit: iter(models), "calders_verwer_score", randomised)
+def chosen(fold, candidates, limits, randomised=False):
+    """Return the fit that is chosen among these scores for each limit; test rows are training rows."""
+    fits = [Fit(np.concatenate([scores, scores]), 0.0) for scores in candidates]
+    method = Brought(lambda training, limit: fits, "calders_verwer_score", randomised)
     return list(method(fold, 1.0, limits))
 
 
 def test_of_the_models_within_the_limit_the_most_accurate_one_is_taken(fold):
     rng = np.random.default_rng(0)
     noise = [rng.normal(size=len(fold.y)) for _ in range(40)]
-    models = [Fixed(share * fold.y + each) for share, each in zip(np.linspace(0, 2, 40), noise, strict=True)]
+    models = [share * fold.y + each for share, each in zip(np.linspace(0, 2, 40), noise, strict=True)]
     for limit, fit in zip((0.3, 0.1, 0.05), chosen(fold, models, (0.3, 0.1, 0.05)), strict=True):
-        within = [m.scores for m in models if abs(parity(m.scores > 0, fold.viewpoint)) <= limit]
+        within = [scores for scores in models if abs(parity(scores > 0, fold.viewpoint)) <= limit]
         accuracies = [np.mean((scores > 0) == (fold.y > 0)) for scores in within]
         assert fit.status == "ok"
         assert np.mean((fit.scores > 0) == (fold.y > 0)) == max(accuracies)
 
 
 def test_a_constant_is_taken_for_want_of_better_only_and_said_to_have_collapsed(fold):
-    constant, right = Fixed(np.full(len(fold.y), -1.0)), Fixed(fold.y)
+    constant, right = np.full(len(fold.y), -1.0), fold.y
     unequal = abs(parity(fold.y > 0, fold.viewpoint))
     fits = chosen(fold, [constant, right], (2 * unequal, 0.5 * unequal))
     assert [fit.status for fit in fits] == ["ok", "collapsed"]
-    assert fits[0].scores is right.scores
-    assert fits[1].scores is constant.scores
+    assert np.array_equal(fits[0].scores, right)
+    assert np.array_equal(fits[1].scores, constant)
 
 
 def test_where_nothing_is_within_the_limit_the_nearest_is_measured(fold):
     v = fold.viewpoint
-    far, near = Fixed(v), Fixed(np.where(np.arange(len(v)) % 3 == 0, 1.0, v))
+    far, near = v, np.where(np.arange(len(v)) % 3 == 0, 1.0, v)
     (fit,) = chosen(fold, [far, near], (0.01,))
     assert fit.status == "not reached"
-    assert fit.scores is near.scores
-    assert fit.reason == f"{abs(parity(near.scores > 0, v)):.4f} on the training rows is the nearest"
+    assert np.array_equal(fit.scores, near)
+    assert fit.reason == f"{abs(parity(near > 0, v)):.4f} on the training rows is the nearest"
 
 
 def test_chances_are_held_to_the_limit_in_expectation(fold):
     v = fold.viewpoint
-    nearly = Fixed(0.04 * v)  # chances 0.54 and 0.46: drawn, the rates differ by 0.08; thresholded, by 1
+    nearly = 0.04 * v  # chances 0.54 and 0.46: drawn, the rates differ by 0.08; thresholded, by 1
     assert [fit.status for fit in chosen(fold, [nearly], (0.1, 0.05), randomised=True)] == [
         "ok",
         "not reached",
@@ -88,7 +79,7 @@ def test_chances_are_held_to_the_limit_in_expectation(fold):
 def test_a_method_that_draws_is_measured_by_its_chances():
     rng = np.random.default_rng(1)
     chance, y, v = rng.random(60), rng.choice([-1.0, 1.0], 60), rng.choice([-1.0, 1.0], 60)
-    drawn = _report(y, chance - 0.5, v, randomised=True)
+    drawn = measures(y, chance - 0.5, v, randomised=True)
     plus, minus = (sum(c for c, g in zip(chance, v, strict=True) if g == s) / sum(v == s) for s in (1, -1))
     right = [c if label > 0 else 1 - c for c, label in zip(chance, y, strict=True)]
     assert drawn["accuracy"] == pytest.approx(np.mean(right))
@@ -96,7 +87,7 @@ def test_a_method_that_draws_is_measured_by_its_chances():
     assert drawn["neutrality_risk"] == pytest.approx(abs(np.mean(v * (2 * chance - 1))))
     assert (drawn["positive_rate_plus"], drawn["positive_rate_minus"]) == pytest.approx((plus, minus))
     assert drawn["auc"] == pytest.approx(roc_auc_score(y, chance))
-    calm = _report(y, chance - 0.5, v)
+    calm = measures(y, chance - 0.5, v)
     assert calm["accuracy"] == np.mean((chance > 0.5) == (y > 0))
     assert drawn.keys() == calm.keys()
 

@@ -1,4 +1,4 @@
-"""What a table of `compare_solvers` says: rates, means, profiles and exponents, in numbers and drawn."""
+"""Summaries of a table of `compare_solvers`: rates, means, profiles and exponents, in numbers and drawn."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ SHIFT = 0.01  # seconds
 
 
 def summarize(table: Any, shift: float = SHIFT) -> Any:
-    """Return one row a solver and accuracy.
+    """Return one row per solver and accuracy.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def summarize(table: Any, shift: float = SHIFT) -> Any:
         accuracy;
 
         claims, correct: how often it claimed to have solved (or that there is nothing to solve), and the
-        share of these claims that the certificate bears out; nan without a claim;
+        share of these claims that the certificate confirms; nan without a claim;
 
         mean_seconds: the shifted geometric mean exp(mean log(t + shift)) - shift over the problems it took, a
         failure counted at the time limit (``table.attrs["time_limit"]``; for a table without it, at the
@@ -44,9 +44,10 @@ def summarize(table: Any, shift: float = SHIFT) -> Any:
         process.
 
     >>> import pandas as pd
-    >>> rows = [["p", "a", 1e-3, 1.0, "solved", 1, 1e-4, 2.0], ["p", "b", 1e-3, 4.0, "inaccurate", 0, 1e-1, 2.0]]
-    >>> names = ["problem", "solver", "tol", "seconds", "status", "correct_claim", "certified_gap", "peak_mb"]
-    >>> summarize(pd.DataFrame(rows, columns=names))[["solver", "solved", "correct", "mean_seconds"]].round(3)
+    >>> rows = [["a", 1.0, "solved", 1, 1e-4], ["b", 4.0, "inaccurate", 0, 1e-1]]
+    >>> names = ["solver", "seconds", "status", "correct_claim", "certified_gap"]
+    >>> table = pd.DataFrame(rows, columns=names).assign(problem="p", tol=1e-3, peak_mb=2.0)
+    >>> summarize(table)[["solver", "solved", "correct", "mean_seconds"]].round(3)
       solver  solved  correct  mean_seconds
     0      a     1.0      1.0           1.0
     1      b     0.0      0.0           4.0
@@ -154,7 +155,7 @@ def at(table: Any, tol: float) -> Any:
 
 
 def labelled(table: Any) -> Any:
-    """Return the table with names that tell apart what a file has gathered: versions of a solver, problems of a name.
+    """Add versions to the names of solvers, and fingerprints to those of problems, that occur with several.
 
     >>> import pandas as pd
     >>> labelled(pd.DataFrame({"solver": ["a", "a", "b"], "version": ["1", "2", "1"]}))["solver"].tolist()

@@ -1,0 +1,478 @@
+"""Compare solvers on seeded problems, each run in a process that can be killed, by nerm's certificate.
+
+`compare_solvers` runs and returns a table; `summarize`, `exponents` and `profile` read it, and
+`performance_profile` and `time_against_n` draw it (`figure` both).
+"""
+
+import hashlib
+import importlib
+import json
+import math
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerm.errors import InvalidInputError, UnsupportedProblemError
+from nerm.experiments.compare_summary import (
+    exponents,
+    figure,
+    performance_profile,
+    profile,
+    summarize,
+    time_against_n,
+)
+from nerm.experiments.running import Job, Journal, Row, Workers, run_jobs
+from nerm.typing import Floats, Matrix
+from nerm.validation import as_positive, check_known
+
+__all__ = [
+    "Case",
+    "compare_solvers",
+    "default_cases",
+    "exponents",
+    "figure",
+    "performance_profile",
+    "profile",
+    "quick_cases",
+    "summarize",
+    "time_against_n",
+]
+
+#: Raised whenever the problems behind the names change, so that old results files are refused.
+EDITION = 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem in a few numbers: ``case.problem()`` draws it, the same one every time.
+
+    Attributes
+    ----------
+    name, family
+        What the tables call it, and what it has in common with its siblings.
+    n, d
+        Rows and columns (of real data: at most n rows, and d is what the coding gives).
+    density, condition
+        Share of nonzero entries (below 1: a sparse matrix), and the ratio of the largest column scale to the
+        smallest.
+    lam, eta
+        The weights of regularizer and neutrality term, in mean form.
+    loss, surrogate, regularizer, kernel
+        Names of atoms and of a kernel ("" for a linear hypothesis).
+    dataset
+        "" for drawn data, or a name that `nerm.datasets.load` knows.
+    seed
+        Of what is drawn.
+
+    >>> case = Case("mine", "size", n=40, d=3)
+    >>> case.problem()
+    <Problem: ... on 40 rows, 3 coefficients, linear>
+    """
+
+    name: str
+    family: str
+    n: int = 300
+    d: int = 20
+    density: float = 1.0
+    condition: float = 1.0
+    lam: float = 0.01
+    eta: float = 1.0
+    loss: str = "Hinge"
+    surrogate: str = "Hinge"
+    regularizer: str = "SquaredL2"
+    kernel: str = ""
+    dataset: str = ""
+    seed: int = 0
+
+    def problem(self) -> Any:
+        """Draw or load the data and bind the objective to them."""
+        from nerm.atoms import GroupL2
+        from nerm.model.objective import Neutrality, Risk
+
+        X, y, v = self._real() if self.dataset else self._drawn()
+        regularizer = (
+            _atom(self.regularizer) if self.regularizer != "GroupL2" else GroupL2(_pairs(X.shape[1]))
+        )
+        neutrality = self.eta * Neutrality(_atom(self.surrogate))
+        objective = Risk(_atom(self.loss)) + self.lam * regularizer + neutrality
+        return objective.on(X, y, viewpoint=v, kernel=self.kernel or None)
+
+    def _drawn(self) -> tuple[Matrix, Floats, Floats]:
+        """Return X, and y and v that follow two directions at about 60 degrees, a tenth of them flipped."""
+        import scipy.sparse as sp
+
+        rng = np.random.default_rng([self.seed, self.n, self.d])
+        X = rng.standard_normal((self.n, self.d))
+        if self.density < 1:
+            X *= rng.random(X.shape) < self.density
+        w = rng.standard_normal(self.d) / np.sqrt(self.density * self.d)
+        u = 0.5 * w + np.sqrt(0.75) * rng.standard_normal(self.d) / np.sqrt(self.density * self.d)
+        noise = np.where(rng.random((2, self.n)) < 0.1, -1.0, 1.0)
+        y, v = np.where(X @ np.stack([w, u], axis=1) > 0, 1.0, -1.0).T * noise
+        for labels in (y, v):  # both classes, however few the rows
+            labels[:2] = 1.0, -1.0
+        X = X * np.geomspace(1.0, 1.0 / self.condition, self.d)
+        return (sp.csr_array(X) if self.density < 1 else X), y, v
+
+    def _real(self) -> tuple[Matrix, Floats, Floats]:
+        from nerm.datasets import load
+
+        data = load(self.dataset, coding="one-hot")
+        rows = np.random.default_rng(self.seed).permutation(len(data.y))[: self.n]
+        return data.X[rows], data.y[rows], data.viewpoint[rows]
+
+
+def default_cases() -> list[Case]:
+    """Return the full set: 60 drawn problems, diabetes, and the UCI data sets that ``NERM_DATA`` has.
+
+    >>> len(default_cases()) >= 60
+    True
+    """
+    pair = "atoms-{loss}-{surrogate}"
+    smooth = ["SquaredHinge", "SmoothHinge"]
+    return [
+        *_cases("size-n{n}", n=[60, 120, 250, 500, 1000, 2000, 4000, 8000]),
+        *_cases("shape-{n}x{d}", n=[100, 1000, 400, 200, 100, 60], d=[2, 2, 100, 200, 300, 1000]),
+        *_cases("density-{density:g}", n=500, density=[0.3, 0.1, 0.03, 0.01], d=[100, 200, 400, 1000]),
+        *_cases("condition-{condition:.0e}", condition=[1e1, 1e2, 1e3, 1e4, 1e6]),
+        *_cases("eta-{eta:g}", eta=[0.0, 1e-3, 1e-1, 0.5, 2.0, 10.0, 1e3]),
+        *_cases("lambda-{lam:g}", lam=[1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1.0, 1e2]),
+        *_cases(
+            pair, n=250, d=10, loss=["SquaredHinge", "HuberizedHinge", "Logistic", "Exponential", "Squared"]
+        ),
+        *_cases(pair, n=250, d=10, loss=["Logistic", "Hinge"], surrogate="Logistic"),
+        *_cases(pair, n=250, d=10, loss=smooth, surrogate=smooth),
+        *_cases("atoms-{loss}-{regularizer}", n=250, regularizer=["L1", "ElasticNet", "GroupL2", "LInf"]),
+        *_cases("atoms-{loss}-{regularizer}", n=250, loss=["Logistic"], regularizer="L1"),
+        *_cases("kernel-{kernel}-n{n}", n=[60, 120, 240, 480], d=4, kernel="rbf"),
+        *_cases("kernel-{kernel}", n=120, d=4, kernel=["linear", "poly"]),
+        *_cases("kernel-{kernel}-d{d}", n=120, d=[20], kernel="rbf"),
+        *_cases("kernel-{kernel}-lambda-{lam:g}", n=120, d=4, kernel="rbf", lam=[1e-5]),
+        *_cases("kernel-{kernel}-{loss}", n=120, d=4, kernel="rbf", loss=["Logistic"]),
+        *_real_cases(),
+    ]
+
+
+def quick_cases() -> list[Case]:
+    """Return a small set, one or a few problems a family, for tests and first looks.
+
+    >>> sorted({case.family for case in quick_cases()})
+    ['atoms', 'condition', 'eta', 'kernel', 'lambda', 'size']
+    """
+    return [
+        *_cases("quick-n{n}", "size", d=5, n=[50, 150, 450, 1350]),
+        *_cases("quick-condition-{condition:.0e}", "condition", n=100, d=5, condition=[1e4]),
+        *_cases("quick-eta-{eta:g}", "eta", n=100, d=5, eta=[100.0]),
+        *_cases("quick-lambda-{lam:g}", "lambda", n=100, d=5, lam=[1e-5]),
+        *_cases("quick-{loss}", "atoms", n=100, d=5, loss=["Logistic"], surrogate="Logistic"),
+        *_cases("quick-{regularizer}", "atoms", n=100, d=5, regularizer=["L1"]),
+        *_cases("quick-{kernel}", "kernel", n=80, d=5, kernel=["rbf"]),
+    ]
+
+
+def _cases(name: str, family: str = "", **settings: Any) -> list[Case]:
+    """Return cases that differ in the settings that are lists; `name` is a template of their fields."""
+    count = next(len(values) for values in settings.values() if isinstance(values, list))
+    made = []
+    for k in range(count):
+        own = {key: values[k] if isinstance(values, list) else values for key, values in settings.items()}
+        case = Case("", family or name.partition("-")[0], **own)
+        made.append(replace(case, name=name.format(**asdict(case)).lower()))
+    return made
+
+
+def _real_cases() -> list[Case]:
+    """Return the diabetes data, which need no download, and the UCI files that are here."""
+    folder = os.environ.get("NERM_DATA")
+    here = [name for name in ("german", "bank", "adult") if folder and (Path(folder) / name).is_dir()]
+    return [
+        Case(f"real-{name}-{eta:g}", "real", n=2000, eta=eta, lam=1e-3, dataset=name)
+        for name in ["diabetes", *here]
+        for eta in (0.1, 1.0)
+    ]
+
+
+SETS = {"default": default_cases, "quick": quick_cases}
+
+
+def _chosen(problems: str | Sequence[Case]) -> list[Case]:
+    """Return the cases of a set by its name, or those given, with different names."""
+    if isinstance(problems, str):
+        check_known(problems, "'problems'", SETS)
+        return SETS[problems]()
+    cases = list(problems)
+    if not cases or not all(isinstance(case, Case) for case in cases):
+        must = "'problems' must be the name of a set or a nonempty list of Case"
+        raise InvalidInputError(must, repr(problems)[:60], "Use 'quick'")
+    twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
+    if twice:
+        must = "the names of 'problems' must differ"
+        raise InvalidInputError(must, f"{twice[0]!r} twice", "Rename one of them")
+    return cases
+
+
+def _atom(name: str) -> Any:
+    import nerm.atoms
+
+    return getattr(nerm.atoms, name)()
+
+
+def _pairs(d: int) -> list[list[int]]:
+    """Return groups of two adjacent columns, one of three where d is odd."""
+    return [group.tolist() for group in np.array_split(np.arange(d), max(d // 2, 1))]
+
+
+#: The columns of the table, without seconds.
+COLUMNS = (
+    "problem", "family", "n", "d", "solver", "version", "tol", "peak_mb", "claim", "status", "certified_gap",
+    "correct_claim", "reason", "case",
+)  # fmt: skip
+
+
+def compare_solvers(
+    problems: str | Sequence[Case] = "default",
+    solvers: Sequence[Any] | None = None,
+    *,
+    tols: Sequence[float] = (1e-3, 1e-5, 1e-7),
+    time_limit: float = 10.0,
+    memory_limit: float = 4096.0,
+    n_jobs: int = 1,
+    results: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> Any:
+    """Run every solver on every problem at every accuracy; return a table with one row per run.
+
+    Parameters
+    ----------
+    problems
+        "default" (at least 60), "quick", or a list of `Case`.
+    solvers
+        Names of `nerm.solvers.available()` (default: all of them), or `Solver` objects that can be pickled.
+    tols
+        Relative duality gaps that nerm is to certify.
+    time_limit
+        Seconds of one run, which is a process that is killed then. A solver that was killed at one accuracy
+        is not asked for a finer one on that problem: its row says so.
+    memory_limit
+        Megabytes of address space that a run may add to those at its start (Linux only); beyond it
+        allocations fail.
+    n_jobs
+        Runs at a time; each uses one thread.
+    results
+        A .csv file: appended to as results come, resumed after an interruption, extended by a later run with
+        other problems, solvers or accuracies. The table then has all its rows. One from another version of
+        nerm or of the problem set, or with other limits, is refused.
+    progress
+        A bar with the time left; by default on a terminal only.
+
+    Returns
+    -------
+    DataFrame
+        With the columns problem, family, n, d, solver, version, tol; `seconds` of the solver (building its
+        model included, nerm's certificate not); `peak_mb`, by how much the process grew meanwhile (nan if it
+        was killed or died); `claim`, the solver's own words; `status`: solved (the only success), inaccurate,
+        no answer, error, crashed, time limit or not taken (which is no failure); `certified_gap`, recomputed
+        by nerm; `correct_claim`: 1 or 0 where the solver claims success (0 too for "infeasible" or
+        "unbounded", which these problems never are), else nan; `reason`; `case`, a fingerprint.
+        ``table.attrs`` has the time limit.
+
+    >>> table = compare_solvers([Case("tiny", "size", n=20, d=2)], ["clarabel"], tols=[1e-5])
+    >>> table[["problem", "solver", "status", "correct_claim"]].values.tolist()
+    [['tiny', 'clarabel', 'solved', 1]]
+    """
+    workers = Workers(n_jobs)
+    limit, memory = as_positive(time_limit, "time_limit"), as_positive(memory_limit, "memory_limit")
+    accuracies = sorted({as_positive(tol, "tols") for tol in tols}, reverse=True)
+    jobs = []
+    for case, (solver, version) in product(_chosen(problems), _solvers(solvers)):
+        digest = hashlib.sha256(json.dumps(asdict(case), sort_keys=True).encode()).hexdigest()[:8]
+        name = solver if isinstance(solver, str) else str(solver.name)
+        own = {"problem": case.name, "family": case.family, "n": case.n, "d": case.d}
+        place = {**own, "case": digest, "solver": name, "version": version}
+        places = tuple({**place, "tol": tol} for tol in accuracies)
+        jobs.append(Job(places, _series, (case, solver, limit, memory)))
+    if not jobs or not accuracies:
+        raise InvalidInputError("'tols' and 'solvers' must not be empty", "nothing to run", "Leave them out")
+    from nerm import __version__
+
+    settings = {"experiment": "compare_solvers", "nerm": __version__, "edition": EDITION}
+    settings |= {"time_limit": limit, "memory_limit": memory}
+    keys = ("problem", "case", "solver", "version", "tol")
+    journal = Journal(results, settings, COLUMNS, keys, sizes=None)
+    table = run_jobs(jobs, journal, data={"": None}, workers=workers, title="solvers", progress=progress)
+    table = table[[*COLUMNS[:7], "seconds", *COLUMNS[7:]]]
+    table.attrs["time_limit"] = limit
+    return table
+
+
+def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
+    """Return names (or objects, where the registry has none of that name) with their versions."""
+    from nerm import solvers as registry
+
+    here = registry.available()
+    found: list[tuple[Any, str]] = []
+    for solver in sorted(here) if solvers is None else solvers:
+        if isinstance(solver, str):
+            check_known(solver, "'solvers'", here)
+            found.append((solver, here[solver].version()))
+        elif isinstance(solver, registry.Solver):
+            found.append((solver, solver.version()))
+        else:
+            must = "'solvers' must hold names or Solver objects"
+            raise InvalidInputError(must, repr(solver)[:60], "See nerm.solvers.available()")
+    return found
+
+
+def _series(
+    _: None, places: Sequence[Row], case: Case, solver: Any, limit: float, memory: float
+) -> Iterator[Row]:
+    """Run one solver on one problem, from the coarsest accuracy to the finest, each in its own process."""
+    from nerm.solvers import known
+    from nerm.solvers.process import run_with_deadline
+
+    _warm_up()
+    problem = _problem(case)  # before the clock starts; the process inherits it
+    solver = known()[solver] if isinstance(solver, str) else solver
+    size = {"n": problem.n, "d": int(problem.hypothesis.X.shape[1])}
+    slow = None
+    for tol in (place["tol"] for place in places):
+        row: Row = {"claim": "", "reason": "", **size}
+        if slow is not None:
+            reason = f"not tried: the time was up at tol {slow:g} already"
+            row |= {"status": "time limit", "seconds": limit, "reason": reason}
+        else:
+            outcome = run_with_deadline(_run, (case, solver, tol), limit, reports=True, memory=memory)
+            for report in outcome.reports:
+                row |= report
+            row |= outcome.result or _failure(outcome, limit)
+            slow = tol if row["status"] == "time limit" else None
+        row["reason"] = row["reason"][:300]
+        row["correct_claim"] = _correct(row["claim"], row["status"] == "solved")
+        yield row
+
+
+@lru_cache(maxsize=1)
+def _problem(case: Case) -> Any:
+    return case.problem()
+
+
+@lru_cache(maxsize=1)
+def _warm_up() -> None:
+    """Import cvxpy and compile the numba functions once, so that no run's time includes it."""
+    for kernel, density in (("", 1.0), ("", 0.5), ("rbf", 1.0)):
+        problem = Case("warm", "warm", n=20, d=3, density=density, kernel=kernel).problem()
+        for solver in ("clarabel", "smo", "auto"):
+            problem.solve(solver=solver)
+
+
+def _failure(outcome: Any, limit: float) -> Row:
+    """Return the columns of a run without a result."""
+    if outcome.timed_out:
+        return {"status": "time limit", "seconds": limit, "reason": f"killed after {limit:g} s"}
+    error = outcome.error
+    if isinstance(error, UnsupportedProblemError):
+        return {"status": "not taken", "reason": str(error)}
+    if error is not None:
+        return {"status": "error", "reason": f"{type(error).__name__}: {error}"}
+    code = int(outcome.exit_code)
+    reason = f"it ended the process with code {code} and no answer"
+    if code < 0:
+        name = signal.Signals(-code).name
+        hint = " (which is how compiled code often ends at the memory limit)" if name == "SIGABRT" else ""
+        reason = f"it died of {name}{hint}"
+    return {"status": "crashed", "reason": reason, "seconds": outcome.seconds}
+
+
+def _run(case: Case, solver: Any, tol: float, report: Any) -> Row:
+    """Solve and certify, in the process; ask for finer answers until the certificate meets tol."""
+    threading.Thread(target=_exit_without_parent, args=(os.getppid(),), daemon=True).start()
+    problem = _problem(case)
+    obstacle = solver.why_unsupported(problem)
+    if obstacle is not None:
+        return {"status": "not taken", "reason": obstacle}
+    importlib.import_module(solver.module)  # importing is no part of solving
+    session, seconds, gap, row = None, 0.0, math.nan, Row()
+    start = _peak_megabytes()
+    for accuracy in solver.accuracies(tol):
+        started = time.perf_counter()
+        session = session or solver.open(problem)
+        answer = session.answer(problem, accuracy, {})
+        seconds += time.perf_counter() - started
+        peak = round(_peak_megabytes() - start, 2)
+        report({"seconds": seconds, "peak_mb": peak, "claim": str(answer.claim)})
+        found, complaint = _certified_gap(problem, answer, tol)
+        gap = float(np.fmin(gap, found))
+        if gap <= tol:
+            return {"status": "solved", "certified_gap": gap, "reason": ""}
+        status = "no answer" if math.isnan(gap) else "inaccurate"
+        row = {"status": status, "certified_gap": gap, "reason": complaint}
+    return row
+
+
+def _exit_without_parent(parent: int) -> None:
+    """End this process when its parent was killed."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _certified_gap(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
+    """Return the relative gap that nerm certifies, from the numbers alone, and what is wrong with them."""
+    from nerm.certify.certificate import best_certificate
+
+    if answer.coef is None:
+        return math.nan, "it returned no hypothesis"
+    coef = np.asarray(answer.coef, dtype=float)
+    if coef.shape != (problem.hypothesis.size,):
+        return math.nan, f"it returned coefficients of shape {coef.shape}"
+    if not (np.isfinite(coef).all() and math.isfinite(answer.intercept)):
+        return math.nan, "it returned numbers that are not finite"
+    _, certificate, _ = best_certificate(problem, coef, float(answer.intercept), answer.multipliers, tol)
+    gap = certificate.relative_gap
+    return gap, f"nerm certifies a relative gap of {gap:.1e} only"
+
+
+def _peak_megabytes() -> float:
+    """Return the largest memory of this process so far; ru_maxrss is in kilobytes, on macOS in bytes."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return math.nan
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _correct(claim: str, solved: bool) -> float:
+    """Return 1 or 0 for a right or a wrong claim, nan for none; these problems always have an optimum."""
+    return int(solved) if claims_success(claim) else 0 if claims_no_optimum(claim) else math.nan
+
+
+def claims_success(claim: str) -> bool:
+    """Whether a solver's own words say that the problem is solved, without a reservation.
+
+    >>> [claims_success(c) for c in ("optimal", "optimal_inaccurate", "solved inaccurate", "not converged")]
+    [True, False, False, False]
+    """
+    success = r"(optimal|solved|converged)\b(?!.*(inaccurate|; but))"
+    return re.match(success, claim, re.IGNORECASE) is not None
+
+
+def claims_no_optimum(claim: str) -> bool:
+    """Whether a solver says that the problem is infeasible or unbounded.
+
+    >>> claims_no_optimum("infeasible_inaccurate"), claims_no_optimum("optimal")
+    (True, False)
+    """
+    return re.search("infeasible|unbounded", claim.lower()) is not None and not claim.startswith("error")
