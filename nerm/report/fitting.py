@@ -16,7 +16,7 @@ from nerm.estimators.limits import held_out
 from nerm.experiments.harness import Fit, Fold, Method
 from nerm.experiments.methods import attempt
 from nerm.metrics import as_metric
-from nerm.model.objective import Neutrality
+from nerm.model.expressions import Neutrality
 from nerm.neutralize import best_surrogate
 from nerm.report.decisions import collapse_of
 from nerm.report.settings import Level, Settings

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS, MEASURES, WORDS
-from nerm.model.objective import Neutrality, Risk
+from nerm.model.expressions import Neutrality, Risk
 from nerm.tables.values import MISSING
 from nerm.typing import Array, Floats, Matrix
 
