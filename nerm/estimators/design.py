@@ -124,21 +124,20 @@ def solved(problem: Problem, design: Design, relatives: SolverPool) -> Solution:
     """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
     terms = problem.objective.terms
     acting = Objective(tuple(t for t in terms if t.weight or isinstance(t.term, Risk)))
-    if len(acting.terms) == len(terms):
-        solution = relatives.solve(problem, design.tol)
-    else:
-        reduced = with_terms(problem, acting)
-        solution = relatives.solve(reduced, design.tol)
-        known = iter(solution.objective.thetas)
-        thetas = [
-            next(known) if t.weight else np.nan
-            for t in terms
-            if isinstance(t.term, Neutrality) and t.term.theta is None
-        ]
-        value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
-        solution = replace(solution, problem=problem, objective=value)
+    whole = len(acting.terms) == len(terms)
+    solution = relatives.solve(problem if whole else with_terms(problem, acting), design.tol)
     insist(solution)
-    return pruned(solution) if problem.is_kernel else solution
+    solution = pruned(solution) if problem.is_kernel else solution
+    if whole:
+        return solution
+    known = iter(solution.objective.thetas)
+    thetas = [
+        next(known) if t.weight else np.nan
+        for t in terms
+        if isinstance(t.term, Neutrality) and t.term.theta is None
+    ]
+    value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
+    return replace(solution, problem=problem, objective=value)
 
 
 def plain_scores(problem: Problem, design: Design) -> Floats | None:

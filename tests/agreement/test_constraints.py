@@ -336,6 +336,7 @@ BAD = {
         Neutrality(nerm.Hinge()) >= 1
     ),
     "only a neutrality term can be limited. Got Risk": lambda: nerm.Risk(nerm.Hinge()) <= 1,
+    "only a neutrality term can be limited. Got Risk(Hinge()) >= ...": lambda: nerm.Risk(nerm.Hinge()) >= 1,
     "a constraint must be a comparison. Got Neutrality": lambda: PLAIN.subject_to(Neutrality(nerm.Hinge())),
     "a column must be given by its name or its number. Got 1.5": lambda: Coefficients(1.5),
     "only a neutrality term can be limited. Got Neutrality(Hinge(), weights='equal_opportunity') +": lambda: (
@@ -364,7 +365,7 @@ BAD_ON_DATA = {
     )
     >= 0,
     "'bound' must have one entry for each of the 3 rows": Coefficients() >= [0, 1],
-    "Neutrality(Hinge()) can be limited to 1 or more": Neutrality(nerm.Hinge()) <= 0.9,
+    "the limit on Neutrality(Hinge()) must be at least 1": Neutrality(nerm.Hinge()) <= 0.9,
     "some coefficients must satisfy all constraints. Got Coefficients() == 1": Coefficients() == 1,
 }
 
