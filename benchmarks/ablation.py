@@ -33,7 +33,6 @@ from tasks import correlated, gaussian, mixed, one_hot
 
 import nerm
 from nerm.certify.certificate import best_certificate
-from nerm.model.blocks import term_weights
 from nerm.solvers.interior_point import Engine, Tuning, arrays
 
 TOL = 1e-6
@@ -90,7 +89,7 @@ class Work:
 def run(problems: list[Any], tuning: Tuning) -> tuple[float, float, float, bool]:
     """Return processor seconds, wall seconds, passes over rows, and whether the certificate is content with all."""
     first = problems[0]
-    points = [(term_weights(each), sum(weight for weight, _ in each.regularizers)) for each in problems]
+    points = [(each.factors, sum(weight for weight, _ in each.regularizers)) for each in problems]
     with Work() as work:
         wall, cpu = time.perf_counter(), time.process_time()
         engine = Engine(

@@ -8,8 +8,6 @@ form; eta is the same number in both.
 
 from dataclasses import dataclass, replace
 
-from nerm.metrics import limitable
-
 
 @dataclass(frozen=True)
 class Defaults:
@@ -44,7 +42,7 @@ class Defaults:
     >>> DEFAULTS.lam, DEFAULTS.eta, DEFAULTS.weights
     (0.01, 0.0, 'uniform')
     >>> COMMAND_LINE.limit, COMMAND_LINE.measure, COMMAND_LINE.weights
-    (0.02, 'parity', 'balanced')
+    (0.02, 'calders_verwer_score', 'balanced')
 
     """
 
@@ -71,25 +69,17 @@ class Defaults:
 
 DEFAULTS = Defaults()
 
-#: The command line asks for a viewpoint by name, so it gives a model within a limit; of the measures it takes equal
-#: positive rates, which speak about groups of any size. A rare class counts more (`Settings.class_weights`): a neutral
-#: model would rather say no to everybody.
+#: The command limits the difference in positive rates, which is defined for groups of any size. A rare class
+#: counts more (`class_weight`), because a neutral model tends to predict the common one only.
 COMMAND_LINE = replace(
     DEFAULTS,
     lam=0.001,
     surrogate="auto",
     weights="balanced",
     limit=0.02,
-    measure="parity",
     class_weight="root",
 )
 
-#: By the value of ``--measure``, the names of the measures that can be limited.
-MEASURES = {metric.option: metric.name for metric in limitable().values()}
-
-#: Their names in words.
-WORDS = {metric.name: metric.words for metric in limitable().values()}
-
-#: What a trade-off asks for: limits, or weights.
+#: The limits, or the weights, of a trade-off.
 LIMITS = (0.1, 0.05, 0.02, 0.01)
 ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)

@@ -21,10 +21,11 @@ from nerm.chunks.pieces import row_bytes
 from nerm.chunks.progress import Method, Progress, fingerprint, numbered, resume, save
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
-from nerm.model.blocks import ObjectiveValue, objective_value, one_sided
-from nerm.model.expressions import Limit, Neutrality, Objective, Risk, viewpoint_of
+from nerm.model.algebra import Limit, Objective
 from nerm.model.hypothesis import LinearHypothesis
-from nerm.model.problem import Problem, check_hypothesis
+from nerm.model.objective import Neutrality, Risk, viewpoint_of
+from nerm.model.problem import Problem
+from nerm.model.value import ObjectiveValue, objective_value
 from nerm.neutralize.target import Neutralized
 from nerm.solvers import clock
 from nerm.typing import Floats
@@ -173,7 +174,7 @@ class ChunkedProblem:
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term: one pass."""
-        at = check_hypothesis(self.frame, coef, intercept)
+        at = self.frame.checked(coef, intercept)
         state = Progress(at, np.full(len(self.frame_thetas), 0.5))
         return self.value(self.method.pass_over(self, state).values, at[0])
 
@@ -184,7 +185,7 @@ class ChunkedProblem:
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of any hypothesis: its value on all rows, and a bound from the rows around it."""
-        at = check_hypothesis(self.frame, coef, intercept)
+        at = self.frame.checked(coef, intercept)
         state = Progress(at, np.full(len(self.frame_thetas), 0.5))
         found = self.method.pass_over(self, state)
         value = self.value(found.values, at[0]).total
@@ -288,7 +289,7 @@ class ChunkedProblem:
     def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
-            return Progress(check_hypothesis(self.frame, *start), np.full(len(self.frame_thetas), 0.5))
+            return Progress(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
         found = self._sample_problem.solve("auto", max(tol, 1e-4))
         thetas = (
             np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
@@ -302,7 +303,7 @@ class ChunkedProblem:
         stats = Stats(
             "chunks", iterations=state.passes, solve_seconds=seconds, details=details, timed_out=timed_out
         )
-        none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, one_sided(self.frame))
+        none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, self.frame.one_sided)
         return certify_bounds(self.frame, state.best, value, none, self._certificate(state), stats, tol)
 
     def path(

@@ -21,8 +21,9 @@ from nerm.chunks import second_order
 from nerm.chunks.chunk_coding import LABELS, VIEWS
 from nerm.chunks.progress import numbered
 from nerm.errors import InvalidInputError, NotNeutralError
+from nerm.model.algebra import Objective, WeightedTerm
 from nerm.model.bind import bind
-from nerm.model.expressions import Neutrality, Objective, WeightedTerm
+from nerm.model.objective import Neutrality
 from nerm.neutralize.neutralizing import measured_on, viewpoints_of
 from nerm.neutralize.search import Search
 from nerm.neutralize.surrogates import ROUGH_TOL, surrogates_of

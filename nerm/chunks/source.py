@@ -15,7 +15,8 @@ from nerm.chunks.census import Census, CountRows, together
 from nerm.chunks.chunk_coding import Coding, learn
 from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, row_bytes, slices, too_small
 from nerm.errors import InvalidInputError, MissingPackageError
-from nerm.validation import as_positive, is_lazy
+from nerm.lazily import is_lazy
+from nerm.validation import as_positive
 
 MEMORY = 2**30  # bytes: the default budget
 CHUNK_SHARE, ROWS_SHARE = 0.25, 0.25  # of the budget for a chunk that is read, and for the rows that are kept

@@ -1,15 +1,10 @@
-"""`nerm audit`: how neutral anybody's predictions are.
-
-Examples
---------
-  nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5 --report
-  audit.html nerm audit scored.csv --target income --viewpoint sex,race --prediction decision nerm audit
-  people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
-"""
+"""`nerm audit`: how neutral given predictions are, or those of a saved scikit-learn model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,23 +13,31 @@ from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import (
     common,
     delta_option,
-    epilog_of,
     inputs_of,
-    read,
+    leave_out_option,
     report_option,
     role_options,
     seed_option,
     table_options,
-    viewpoints_in,
+    task_of,
 )
-from nerm.errors import InvalidInputError
+from nerm.cli.predict import WRITTEN
+from nerm.defaults import LIMITS
+from nerm.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
     from nerm.tables import TableTask
     from nerm.typing import Floats
 
+EXAMPLES = """\b
+Examples:
+  nerm audit scored.csv --target income --viewpoint sex --score score
+  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
+  nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
+  nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html"""
 
-@click.command(epilog=epilog_of(__doc__))
+
+@click.command(epilog=EXAMPLES)
 @click.argument("data", metavar="PREDICTIONS.csv")
 @role_options
 @click.option("--score", metavar="COLUMN", help="Column of real scores.")
@@ -42,15 +45,11 @@ if TYPE_CHECKING:
 @click.option(
     "--model", metavar="FILE.skops", help="A fitted scikit-learn classifier or pipeline, saved with skops."
 )
-@click.option(
-    "--trust", multiple=True, metavar="TYPE", help="With --model: a type to trust beyond skops' own list."
-)
+@click.option("--trust", multiple=True, metavar="TYPE", help="With --model: a further type to trust.")
 @click.option(
     "--threshold", type=float, default=0.0, show_default=True, help="A score above it is a positive decision."
 )
-@click.option(
-    "--leave-out", multiple=True, metavar="COLUMN", help="No input of the models beside it. Repeatable."
-)
+@leave_out_option
 @report_option
 @delta_option
 @seed_option
@@ -59,12 +58,12 @@ if TYPE_CHECKING:
 def audit(
     console: Console, data: str, score: str | None, prediction: str | None, model: str | None, **options: Any
 ) -> int:
-    """Report on the neutrality of predictions, whoever made them.
+    """Report on the neutrality of given predictions.
 
-    Needs a file with the true target, the viewpoint, and a score or a decision a row, or a saved scikit-learn
-    model of its columns. With --report, a page shows what group thresholds and, where the file has other
-    columns, neutral models reach on the same rows. The bounds hold if the rows are independent and nobody
-    used them to make or to choose the predictor.
+    Needs a file with the true target, the viewpoint, and a score or a decision per row, or a saved
+    scikit-learn model of its columns. With --report, a page shows what group thresholds and, where the file
+    has other columns, neutral models reach on the same rows. The bounds hold if the rows are independent and
+    were not used to make or to choose the predictor.
     """
     if sum(given is not None for given in (score, prediction, model)) != 1:
         raise click.UsageError("Give one of --score, --prediction and --model.")
@@ -73,19 +72,18 @@ def audit(
     from nerm.bounds.guarantee import Statement
     from nerm.bounds.theorems import HELD_OUT
     from nerm.cli.rendering import measured, statements_json, statements_table
-    from nerm.report.decisions import collapse_of
+    from nerm.report.fitting import collapse_of
 
-    task = _task(data, [name for name in (score, prediction) if name is not None], options)
-    if score is not None:
-        scores = _scores(task, score, options["threshold"])
-    elif prediction is not None:
+    task, missing = task_of(data, options)
+    own = {name for name in (score, prediction) if name is not None}
+    task = replace(task, inputs=tuple(n for n in task.inputs if n not in own.union(WRITTEN if own else ())))
+    if prediction is not None:
         scores = _decisions(task, prediction)
     else:
-        from nerm.cli.scikit_learn_model import scores_of_model
-
-        scores = (
-            scores_of_model(task, str(model), options["trust"], options["missing"]) - options["threshold"]
+        values = (
+            _numbers(task, score) if score else _model_scores(task, str(model), options["trust"], missing)
         )
+        scores = values - options["threshold"]
     console.notes(task.notes)
     plain, tables = measured(task, scores, f"{len(task):,} rows")
     plain["warning"] = collapse_of(task, scores)
@@ -98,50 +96,35 @@ def audit(
     plain = {"rows": len(task), **plain, "bounds": statements_json(statements), "notes": list(task.notes)}
     shown: list[Any] = [*filter(None, [plain["warning"]]), *tables, statements_table(statements, delta)]
     if report is not None:
-        plain["alternatives"], said = _page(console, task, scores, options)
-        shown.append(said)
+        plain["alternatives"], sentence = _page(console, task, scores, missing, options)
+        shown.append(sentence)
     console.result(plain, *shown, files={"report": report})
     return console.code({}, collapsed=plain["warning"] is not None)
 
 
-def _task(data: str, own: list[str], options: dict[str, Any]) -> TableTask:
-    """Return the rows; what nerm predict writes, and what is audited, are no inputs."""
-    from dataclasses import replace
-
-    from nerm.cli.predict import OWN
-    from nerm.tables import make_task, survey
-    from nerm.tables.values import MISSING
-
-    missing = (*MISSING, *options["missing"])
-    roles = {name: options[name] for name in ("target", "positive", "favoured", "intersect", "leave_out")}
-    table = read(data, options)
-    task = make_task(
-        table, viewpoint=viewpoints_in(options["viewpoint"], table.names), **roles, missing=missing
-    )
-    inputs = tuple(name for name in task.inputs if name not in {*own, *(OWN if own else ())})
-    task = replace(task, inputs=inputs)
-    return survey(task, missing=missing) if inputs and options["report"] is not None else task
-
-
 def _page(
-    console: Console, task: TableTask, scores: Floats, options: dict[str, Any]
+    console: Console, task: TableTask, scores: Floats, missing: tuple[str, ...], options: dict[str, Any]
 ) -> tuple[list[Any], str]:
-    """Write the page; return what could stand in place of the scores, and the sentence about it."""
+    """Write the page; return the alternatives to the scores, and the sentence about them."""
     from nerm.cli.rendering import point_json
-    from nerm.report import Settings, audit_study, render_page
-    from nerm.tables.values import MISSING
+    from nerm.report.page import render_page
+    from nerm.report.settings import Settings
+    from nerm.report.study import audit_study
+    from nerm.tables import survey
 
+    if task.inputs:
+        task = survey(task, missing=missing)
     nominal = tuple(name for name, kind in task.kinds.items() if kind == "words")
-    missing = (*MISSING, *options["missing"])
-    settings = Settings(seed=options["seed"], delta=options["delta"], nominal=nominal, missing=missing)
+    given = {name: options[name] for name in ("seed", "delta")}
+    settings = Settings(limits=LIMITS[1:3], nominal=nominal, missing=missing, **given)
     with console.progress("Audit") as progress:
         study = audit_study(task, scores, settings, progress)
     write_text(options["report"], render_page(study, f"nerm audit {task.table.source} …"), "--report")
     return [point_json(point) for point in study.points[1:]], study.sentence()
 
 
-def _scores(task: TableTask, column: str, threshold: float) -> Floats:
-    """Return the scores minus the threshold."""
+def _numbers(task: TableTask, column: str) -> Floats:
+    """Return a column of scores, (n,)."""
     import numpy as np
 
     from nerm.tables.values import quoted
@@ -152,11 +135,11 @@ def _scores(task: TableTask, column: str, threshold: float) -> Floats:
         must = f"the score {column!r} must be a number in every row"
         got = f"{quoted(task.table[column][i])} in line {int(task.table.lines[i])}"
         raise InvalidInputError(must, got, "Correct it, or use --prediction for decisions in words")
-    return numbers - threshold
+    return numbers
 
 
 def _decisions(task: TableTask, column: str) -> Floats:
-    """Return +1 and -1 for decisions in the words of the target."""
+    """Return +1 and -1 for decisions in the words of the target, (n,)."""
     from nerm.tables.values import quoted
 
     known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
@@ -166,3 +149,56 @@ def _decisions(task: TableTask, column: str) -> Floats:
             got = f"{quoted(word)} in line {int(line)}"
             raise InvalidInputError(must, got, "Use the words of the target, or --score for numbers")
     return task.target.signs(task.table[column])
+
+
+def _model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Sequence[str]) -> Floats:
+    """Return a model's score of each row, (n,): its decision function, or the probability minus 1/2.
+
+    The model gets the columns that it saw in fit, numbers as numbers.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from nerm.tables.values import missing_in
+
+    model = _loaded(path, trusted)
+    columns = {}
+    for name in map(str, getattr(model, "feature_names_in_", task.inputs)):
+        absent = missing_in(task.table[name], missing)
+        words, numbers = task.table[name].astype(object), task.table.numbers(name)
+        words[absent] = None
+        columns[name] = words if np.isnan(numbers[~absent]).any() else numbers
+    frame = pd.DataFrame(columns)
+    known = [str(label) for label in getattr(model, "classes_", ())]
+    if len(known) != 2 or task.target.positive not in known:
+        must = f"the model must tell {task.target.positive!r} from another class"
+        got = f"a model of {', '.join(known) or 'no classes'}"
+        raise InvalidInputError(must, got, "Use --positive, or another model")
+    if hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(frame), dtype=float)
+    else:
+        scores = np.asarray(model.predict_proba(frame), dtype=float)[:, 1] - 0.5
+    return scores if known[1] == task.target.positive else -scores
+
+
+def _loaded(path: str, trusted: Sequence[str]) -> Any:
+    """Load a model with skops, which runs nothing that is not trusted."""
+    try:
+        from skops import io
+    except ImportError:
+        text = "--model needs the package skops. Install it: pip install 'nerm-learn[skops]'."
+        raise MissingPackageError(text) from None
+    if not Path(path).is_file():
+        do = "Write one with skops.io.dump"
+        raise InvalidInputError("--model must name a file", f"no file {path!r}", do)
+    try:
+        unknown = sorted(set(io.get_untrusted_types(file=path)) - set(trusted))
+    except Exception as error:  # a file of another kind can make skops raise anything
+        got = f"{path!r}, which skops cannot read ({error})"
+        raise InvalidInputError(
+            "--model must be a file written by skops.io.dump", got, "Save it again"
+        ) from None
+    if unknown:
+        do = f"If you trust its author, add --trust {unknown[0]}"
+        raise InvalidInputError("a saved model must be made of trusted types", ", ".join(unknown), do)
+    return io.load(path, trusted=list(trusted))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.defaults import WORDS
 from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError, advice_sentence
 from nerm.files import write_atomically
 
@@ -65,9 +64,7 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
             if error.errno not in FULL:
                 raise
             where = f" for {error.filename!r}" if error.filename else ""
-            _say(
-                f"what nerm writes must have room. Got {error.strerror}{where}. Free some, or write elsewhere."
-            )
+            _say(f"the disk must have space. Got {error.strerror}{where}. Free some, or write elsewhere.")
             _leave_stdout()
             return BAD_INPUT
 
@@ -95,8 +92,10 @@ def in_words(text: str) -> str:
     >>> in_words("the calders_verwer_score of new rows")
     'the difference in positive rates of new rows'
     """
-    for name, words in WORDS.items():
-        text = text.replace(name, words)
+    from nerm.metrics import limitable
+
+    for name, metric in limitable().items():
+        text = text.replace(name, metric.words)
     return text
 
 
@@ -272,7 +271,7 @@ def check_writable(path: str | os.PathLike[str] | None, option: str) -> None:
 
 
 def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
-    """Refuse outputs that cannot be written, that are an input, or that are each other; options name the paths."""
+    """Refuse outputs that cannot be written, or that are an input or another output."""
     taken = {os.path.realpath(path): name for name, path in inputs.items() if path is not None}
     for option, path in outputs.items():
         check_writable(path, option)

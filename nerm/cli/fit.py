@@ -1,82 +1,94 @@
-"""`nerm fit`: a model from a table, evaluated on rows it has not seen, in one file with the coding of its columns.
+"""The commands that fit a table: `nerm fit`, `nerm bound`, `nerm tradeoff` and `nerm demo`."""
 
-Examples
---------
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from importlib import resources
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nerm.cli.console import Console, check_places, check_writable, in_words, refusing_unwritable, write_text
+from nerm.cli.options import (
+    all_of,
+    common,
+    file_option,
+    fit_options,
+    inputs_of,
+    level_of,
+    measure_option,
+    numbers_option,
+    report_option,
+    request_of,
+    role_options,
+    seed_option,
+    study_options,
+)
+from nerm.defaults import ETAS, LIMITS
+from nerm.errors import InvalidInputError, NermError
+
+if TYPE_CHECKING:
+    from nerm.report.fitting import FittedModel, TableFit
+    from nerm.report.settings import Settings
+    from nerm.report.study import Study
+    from nerm.tables import Recipe, TableTask
+
+FIT_EXAMPLES = """\b
+Examples:
   nerm fit people.csv --target income --viewpoint sex --out model.nerm
   nerm fit people.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
   nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
   nerm fit people.csv --target income --viewpoint sex --eta 0.5
   nerm fit adult.test.gz --columns @adult --skip-lines 1 --target class --viewpoint sex
   nerm fit german.data.gz --columns @german --target class --positive 1 --viewpoint foreign_worker
-  nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
-"""
-
-from __future__ import annotations
-
-from dataclasses import asdict
-from math import isfinite
-from typing import TYPE_CHECKING, Any
-
-import click
-
-from nerm.cli.console import Console, check_places, in_words, refusing_unwritable, write_text
-from nerm.cli.options import (
-    epilog_of,
-    fit_command,
-    fit_options,
-    inputs_of,
-    level_of,
-    report_option,
-    request_of,
-    study_options,
-)
-from nerm.defaults import ETAS, MEASURES
-from nerm.errors import NermError
-
-if TYPE_CHECKING:
-    from nerm.report import Settings, TableFit
-    from nerm.report.fitting import FittedModel
-    from nerm.tables import Recipe, TableTask
+  nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html"""
+BOUND_EXAMPLES = """\b
+Examples:
+  nerm bound people.csv --target income --viewpoint sex
+  nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none"""
+TRADEOFF_EXAMPLES = """\b
+Examples:
+  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
+  nerm tradeoff people.csv --target income --viewpoint sex --limits 0.1,0.02 --save model.nerm
+  nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg"""
+DEMO_EXAMPLES = "\b\nExample:\n  nerm demo\n  nerm demo --folder /tmp --json"
+DEMO_LIMITS = (0.05, 0.03, 0.02, 0.01)  # the plain model has 0.08
+SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
+table_argument = click.argument("data", metavar="DATA.csv")
 
 
-@click.command(epilog=epilog_of(__doc__))
-@click.argument("data", metavar="DATA.csv")
-@fit_options
-@click.option("--out", metavar="MODEL.nerm", help="Write the model here.")
+@click.command(epilog=FIT_EXAMPLES)
+@all_of(table_argument, fit_options, file_option("out", "MODEL.nerm", "Write the model here."))
 @click.option("--bounds", is_flag=True, help="Show what is guaranteed beyond these rows.")
-@report_option
-@study_options
+@all_of(report_option, study_options)
 def fit(
     console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any
 ) -> int:
     """Fit a neutral classifier to a table.
 
     The model is the best one found whose measure is within --limit: by default, positive rates that differ by
-    at most 0.02. Where that cannot be had without a constant, the command says so and exits with 5. Numbers
-    are scaled, words coded as 0/1 columns, missing values kept as a value of their own; what was done is told
-    on standard error. The viewpoint is not an input unless you ask. A quarter of the rows is held out to
-    measure; the saved model is the one that was measured, and the one that --report shows among its
-    neighbours.
+    at most 0.02. Where only a constant model is within it, the command says so and exits with 5. Numbers
+    are scaled, words coded as 0/1 columns, missing values kept as a value of their own; notes on standard
+    error tell it. The viewpoint is not an input unless you ask. A quarter of the rows is held out to
+    measure; the saved model is the one that was measured, and the one that --report shows among other levels.
     """
     check_places(inputs_of(data, options), {"--out": out, "--report": report})
+    from nerm.cli.rendering import measured, statements_json, statements_table, statuses_of
+
     level = level_of(options)
     if level.eta is not None:
         options["etas"] = ETAS
-    task, settings = request_of(data, options)
-    from nerm.cli.rendering import measured, statements_json, statements_table, statuses_of
-    from nerm.report import fit_table
-
-    with console.progress("Fitting") as progress:
-        fitted = fit_table(task, settings, level, options["test"], progress)
+    task, settings, fitted = _fitted(console, data, options)
     found = fit_json(fitted)
-    console.notes([*task.notes, *found["notes"]])
     statuses = {found["solver"]: found["status"]}
     if out is not None:
-        save_model(
-            fitted.recipe, fitted.model, task, remembered(fitted.model, settings, len(fitted.train)), out
-        )
+        _save(fitted.recipe, fitted.model, task, settings, len(fitted.train), out, "--out")
     if report is not None:
-        from nerm.report import render_page, run_study
+        from nerm.report.page import render_page
+        from nerm.report.study import run_study
 
         with console.progress("Trade-off") as progress:
             study = run_study(task, settings, fit=fitted, progress=progress, command=fit_command(data))
@@ -96,29 +108,166 @@ def fit(
             statements = statements_of(fitted)
             found["bounds"] = statements_json(statements)
             shown.append(statements_table(statements, settings.delta))
-        except NermError as error:  # the fit stands, whatever can be promised about it
+        except NermError as error:  # the fit stands without bounds
             found["no_bounds"] = str(error)
             shown.append(f"No bounds: {error}")
     console.result(found, *shown, files={"model": out, "report": report})
     return console.code(statuses, collapsed=fitted.collapse is not None)
 
 
+@click.command(epilog=BOUND_EXAMPLES)
+@all_of(table_argument, fit_options, study_options)
+def bound(console: Console, data: str, **options: Any) -> int:
+    """Fit, and state every bound with its assumptions.
+
+    The theorems bound the relaxed risk C_psi and need --eta, --weights uniform and --class-weight none; only
+    held-out rows bound C_sgn and the difference in positive rates. A bound without content is called vacuous.
+    """
+    from nerm.cli.rendering import statements_json, statements_table
+
+    _, settings, fitted = _fitted(console, data, options)
+    found = fit_json(fitted)
+    statements = statements_of(fitted)
+    names = ("asked", "objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
+    plain: dict[str, Any] = {name: found[name] for name in names}
+    stated = zip(statements_json(statements), statements, strict=True)
+    plain |= {"delta": settings.delta, "bounds": [{**line, "holds": s.holds} for line, s in stated]}
+    first = filter(None, [found["warning"]])
+    console.result(plain, *first, found["objective"], statements_table(statements, settings.delta))
+    return console.code({found["solver"]: found["status"]}, collapsed=fitted.collapse is not None)
+
+
+@click.command(epilog=TRADEOFF_EXAMPLES)
+@all_of(table_argument, role_options)
+@numbers_option("limits", f"Limits, separated by commas.  [default: {','.join(map(str, LIMITS))}]")
+@measure_option
+@numbers_option("etas", "In place of limits: neutrality weights, separated by commas.")
+@click.option(
+    "--budget", type=click.FloatRange(0), default=0.03, show_default=True, help="AUC the choice may cost."
+)
+@click.option(
+    "--methods",
+    type=click.Choice(["few", "all"]),
+    default="few",
+    show_default=True,
+    help="few: the neutral model and logistic regression; all: every published method of nerm.baselines too.",
+)
+@file_option("figure", "FILE.svg", "Write the figure here.")
+@file_option("save", "MODEL.nerm", "Write the recommended model here.")
+@all_of(report_option, study_options)
+def tradeoff(
+    console: Console, data: str, figure: str | None, save: str | None, report: str | None, **options: Any
+) -> int:
+    """Show the front between quality and neutrality.
+
+    Fits a model within every limit, measures on rows it has not seen, and recommends the tightest limit whose
+    AUC there is within the budget of the plain model's; never a model that is nearly constant. Plain
+    logistic regression stands beside it. Prints the `nerm fit` command of the choice.
+    """
+    check_places(inputs_of(data, options), {"--figure": figure, "--save": save, "--report": report})
+    if figure is not None and not figure.endswith(".svg"):
+        do = "Rename it; browsers and editors open SVG"
+        raise InvalidInputError("--figure must end in .svg", repr(figure), do)
+    if options["etas"] is not None and options["limits"] is not None:
+        do = "Give --limits for levels, or --etas for weights"
+        raise InvalidInputError("--limits and --etas must not both be given", "both", do)
+    task, settings = request_of(data, options)
+    from nerm.cli.rendering import show_study
+    from nerm.report.study import run_study
+
+    every = options["methods"] == "all"
+    with console.progress("Trade-off") as progress:
+        study = run_study(task, settings, progress=progress, every_method=every, command=fit_command(data))
+    console.notes(study.notes)
+    if save is not None:
+        _save_recommended(console, study, save)
+    files = {"figure": figure, "report": report, "model": save if study.recommended is not None else None}
+    return show_study(console, study, f"nerm tradeoff {data} …", files)
+
+
+@click.command(short_help="See it work on real data: table, figure, report.", epilog=DEMO_EXAMPLES)
+@click.option(
+    "--folder", default=".", show_default=True, metavar="FOLDER", help="Where table, figure and report go."
+)
+@all_of(seed_option, common)
+def demo(console: Console, folder: str, seed: int) -> int:
+    """See it work: predict who is paid above the median without following race.
+
+    Measures the trade-off on 2,246 women of the National Longitudinal Survey of 1988, prints it, and writes a
+    figure, a report to click through, and the table itself (nerm-demo.csv), to try the other commands on.
+    """
+    files = {kind: str(Path(folder) / f"nerm-demo.{suffix}") for kind, suffix in SUFFIXES.items()}
+    for path in files.values():
+        check_writable(path, "--folder")
+    from nerm.cli.rendering import show_study
+    from nerm.report.settings import Settings
+    from nerm.report.study import run_study
+    from nerm.tables import make_task, parse_table
+
+    text = resources.files("nerm.cli").joinpath("demo.csv").read_text(encoding="utf-8")
+    task = make_task(parse_table(text, "National Longitudinal Survey, 1988"), "wage", "race")
+    settings = Settings(limits=DEMO_LIMITS, surrogate="logistic", seed=seed)
+    command = f"nerm fit {shlex.quote(files['table'])} --target wage --viewpoint race"
+    with console.progress("Fitting") as progress:
+        study = run_study(task, settings, progress=progress, command=command)
+    write_text(files["table"], text, "--folder")
+    return show_study(console, study, "nerm demo" + (f" --seed {seed}" if seed else ""), files, "--folder")
+
+
+def fit_command(data: str) -> str:
+    """Return the `nerm fit` command with the given options of the running one, without a level.
+
+    Parameters
+    ----------
+    data
+        The file with the rows.
+    """
+    ctx = click.get_current_context()
+    words = ["nerm", "fit", data]
+    other = {"as_json", "quiet", "out", "report", "bounds", "test", "delta", "limit", "eta"}
+    for option in fit.params:
+        name = str(option.name)
+        source = ctx.get_parameter_source(name)
+        if name in other or source in (None, click.core.ParameterSource.DEFAULT) or name == "data":
+            continue
+        value = ctx.params[name]
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [option.opts[0]] if each is True else [option.opts[0], str(each)]
+    return shlex.join(words)
+
+
+def _fitted(console: Console, data: str, options: dict[str, Any]) -> tuple[TableTask, Settings, TableFit]:
+    """Read a table, fit it, and print notes."""
+    level = level_of(options)
+    task, settings = request_of(data, options)
+    from nerm.report.fitting import fit_table
+
+    with console.progress("Fitting") as progress:
+        fitted = fit_table(task, settings, level, options["test"], progress)
+    console.notes([*task.notes, *fitted.notes])
+    return task, settings, fitted
+
+
 def fit_json(fitted: TableFit) -> dict[str, Any]:
-    """Return what there is to say about a fit, but for its measures, as plain data."""
-    from nerm.report.decisions import ADVICE
+    """Return a fit without its measures as plain data."""
+    from nerm.report.fitting import ADVICE
 
     model, settings, rows = fitted.model, fitted.rows.settings, len(fitted.train)
-    stats, facts = model.solution.stats, remembered(model, settings, rows)
-    gap, promise = model.relative_gap, getattr(model.classifier, "promise_", None)
+    stats, gap, promise = (
+        model.solution.stats,
+        model.relative_gap,
+        getattr(model.classifier, "promise_", None),
+    )
+    certified = (
+        f"certified relative gap {gap:.1e}" if isfinite(gap) else "a stationary point, each step certified"
+    )
     held_out = f"{len(fitted.test):,} held-out rows"
     return {
-        **facts,
+        **_facts(model, settings, rows),
         "reached": getattr(model.classifier, "neutrality_", None),
         "promise": None if promise is None else asdict(promise),
         "said": _said(fitted, promise),
-        "certified": f"certified relative gap {gap:.1e}"
-        if isfinite(gap)
-        else "a stationary point, each step certified",
+        "certified": certified,
         "recipe": fitted.recipe.summary(),
         "status": model.solution.status.value,
         "iterations": stats.iterations or 1,
@@ -130,7 +279,7 @@ def fit_json(fitted: TableFit) -> dict[str, Any]:
 
 
 def _said(fitted: TableFit, promise: Any) -> str | None:
-    """Say what came of a limit."""
+    """Return what came of a limit, in a sentence."""
     from nerm.estimators.parameters import atom_name
 
     model, limit = fitted.model, fitted.model.level.limit
@@ -139,41 +288,31 @@ def _said(fitted: TableFit, promise: Any) -> str | None:
     how = "already without neutrality"
     if model.surrogate is not None:
         how = f"by a neutrality term of weight {model.eta:.3g} ({atom_name(model.surrogate)})"
-    reached = f"{model.classifier.neutrality_:+.4f} on the training rows, {how}"
-    told = "" if promise is None else f" For new rows: {promise}."
-    return in_words(
-        f"Asked for: {fitted.rows.settings.aim[1]} of at most {limit:g}. Reached: {reached}.{told}"
-    )
+    text = f"Asked for: {fitted.rows.settings.aim.words} of at most {limit:g}. Reached: "
+    text += f"{model.classifier.neutrality_:+.4f} on the training rows, {how}."
+    return in_words(text if promise is None else f"{text} For new rows: {promise}.")
 
 
 def statements_of(fitted: TableFit) -> list[Any]:
-    """Return every bound on a model that was just fitted; of several groups, what held-out rows say of all of them."""
+    """Return every bound on a fitted model; of several groups, the hold-out bounds only."""
     import numpy as np
 
     from nerm import bounds
-    from nerm.report.points import held_out_bounds
+    from nerm.report.measuring import held_out_bounds
 
     settings, held = fitted.rows.settings, fitted.measured
-    if len(held.terms) > 1:
-        if fitted.holdout is None:
-            return []
-        return held_out_bounds(fitted.scores, held, np.zeros(len(held), dtype=int), settings, 1)
-    return list(bounds.guarantee(fitted.model.facts(), delta=settings.delta, holdout=fitted.holdout))
+    if len(held.terms) == 1:
+        return list(bounds.guarantee(fitted.model.facts(), delta=settings.delta, holdout=fitted.holdout))
+    if fitted.holdout is None:
+        return []
+    return held_out_bounds(fitted.scores, held, np.zeros(len(held), dtype=int), settings, 1)
 
 
-def remembered(model: FittedModel, settings: Settings, rows: int) -> dict[str, Any]:
-    """Return what a saved model remembers of its fit.
-
-    Parameters
-    ----------
-    model, settings
-        The model, and what it was fitted by.
-    rows
-        How many it was fitted on.
-    """
+def _facts(model: FittedModel, settings: Settings, rows: int) -> dict[str, Any]:
+    """Return the facts of a fit that are saved with the model."""
     return {
         "asked": {"limit": model.level.limit, "eta": model.level.eta},
-        "measure": None if model.level.limit is None else MEASURES[settings.measure],
+        "measure": None if model.level.limit is None else settings.measure,
         "eta": model.eta,
         "lam": settings.lam,
         "lam_form": "mean",
@@ -187,26 +326,26 @@ def remembered(model: FittedModel, settings: Settings, rows: int) -> dict[str, A
     }
 
 
-def save_model(
-    recipe: Recipe,
-    model: FittedModel,
-    task: TableTask,
-    facts: dict[str, Any],
-    out: str,
-    option: str = "--out",
+def _save(
+    recipe: Recipe, model: FittedModel, task: TableTask, settings: Settings, rows: int, path: str, option: str
 ) -> None:
-    """Write a model with the coding of its columns to one file.
-
-    Parameters
-    ----------
-    recipe, model, task
-        The coding, the model, and the table whose roles it has.
-    facts
-        What is worth knowing of the fit.
-    out, option
-        Where to, and the option that said so.
-    """
+    """Write a model with the coding of its columns to the file that an option names."""
     from nerm.tables import TableModel
 
-    with refusing_unwritable(out, option):
-        TableModel(recipe, model.classifier, task.target, task.viewpoint, facts).save(out)
+    facts = _facts(model, settings, rows)
+    with refusing_unwritable(path, option):
+        TableModel(recipe, model.classifier, task.target, task.viewpoint, facts).save(path)
+
+
+def _save_recommended(console: Console, study: Study, path: str) -> None:
+    """Write the recommended model of a study, if there is one."""
+    from nerm.report.fitting import fit_level
+
+    if study.recommended is None or study.fitted is None or study.recipe is None:
+        console.note("no model is recommended, so none is saved")
+        return
+    model, (rows, train) = study.points[study.recommended].model, study.fitted
+    if model is not None and model.classifier is None:  # a point of a path
+        model = fit_level(rows, train, model.level)
+    assert model is not None
+    _save(study.recipe, model, study.task, study.settings, len(train), path, "--save")

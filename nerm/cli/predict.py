@@ -1,11 +1,4 @@
-"""`nerm predict`: scores and labels of new rows.
-
-Examples
---------
-  nerm predict model.nerm new.csv > scored.csv
-  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
-  zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv
-"""
+"""`nerm predict`: scores and labels of new rows."""
 
 from __future__ import annotations
 
@@ -17,21 +10,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.cli.console import Console, check_places, refusing_unwritable
-from nerm.cli.options import common, epilog_of, inputs_of, reading_of, table_options
+from nerm.cli.options import common, file_option, inputs_of, reading_of, table_options
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
 if TYPE_CHECKING:
     from nerm.tables import TableModel, TextTable
 
-OWN = ("row", "score", "prediction")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # beginnings that spreadsheets run
+EXAMPLES = """\b
+Examples:
+  nerm predict model.nerm new.csv > scored.csv
+  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
+  zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv"""
+WRITTEN = ("row", "score", "prediction")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first letters of cells that spreadsheets run
 
 
-@click.command(epilog=epilog_of(__doc__))
+@click.command(epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL.nerm")
 @click.argument("data", metavar="DATA.csv")
-@click.option("--out", metavar="FILE.csv", help="Write the predictions here instead of to standard output.")
+@file_option("out", "FILE.csv", "Write the predictions here instead of to standard output.")
 @click.option(
     "--keep", metavar="NAMES", help="Columns of the data to repeat, separated by commas; 'all' for all."
 )
@@ -51,17 +49,17 @@ def predict(
 ) -> None:
     """Score new rows with a saved model.
 
-    Writes CSV with the columns row, score and prediction, one line a row of the data; row is its place in the
-    file, counted from 1. A prediction is the target's positive value iff the score is above 0. The data are
-    read in parts: their length does not matter.
+    Writes CSV with the columns row, score and prediction, one line per row of the data; row is its place in
+    the file, counted from 1. A prediction is the target's positive value iff the score is above 0. The data
+    are read in parts: a long file needs no more memory than a short one.
     """
     check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
     from nerm.tables import load_model
 
-    scoring = Scoring(load_model(model), keep, safe_cells)  # the model remembers its own words for missing
+    scoring = Scoring(load_model(model), keep, safe_cells)  # the model keeps its own words for missing
+    rows = None
     with console.progress("Scoring") as progress:
         parts = scoring.parts(data, reading_of(options), progress)
-        rows = None
         if console.as_json and out is None:
             rows = [dict(zip(scoring.header, row, strict=True)) for part in parts for row in part]
         elif out is None:
@@ -70,21 +68,20 @@ def predict(
         else:
             with (
                 refusing_unwritable(out, "--out"),
-                write_atomically(out, "w", encoding="utf-8", newline="") as stream,
+                write_atomically(out, "w", encoding="utf-8", newline="") as file,
             ):
-                for text in scoring.csv(parts):
-                    stream.write(text)
+                file.writelines(scoring.csv(parts))
     console.notes(scoring.notes)
     if console.as_json or out is not None:
         share, target = scoring.positive / scoring.count, scoring.model.target
         plain = {"model": model, "target": target.column, "rows": scoring.count, "positive": share}
         plain |= {"notes": scoring.notes} | ({} if rows is None else {"predictions": rows})
-        said = f"{scoring.count:,} predictions, {share:.1%} {target.column} = {target.positive}"
-        console.result(plain, said, files={"predictions": out})
+        text = f"{scoring.count:,} predictions, {share:.1%} {target.column} = {target.positive}"
+        console.result(plain, text, files={"predictions": out})
 
 
 class Scoring:
-    """The predictions of a table that is read in parts; counts and notes add up while parts are taken."""
+    """The predictions of a table that is read in parts; counts and notes add up as parts are read."""
 
     def __init__(self, model: TableModel, keep: str | None, safe_cells: bool) -> None:
         self.model, self.keep, self.safe_cells = model, keep, safe_cells
@@ -95,7 +92,7 @@ class Scoring:
 
     @property
     def notes(self) -> list[str]:
-        """What had to be guessed or left out."""
+        """On values that were guessed and rows that were left out."""
         skipped = [f"{self.skipped} rows with a wrong number of fields were left out"] if self.skipped else []
         return [*self.read, *skipped, *self.model.recipe.said(self.guessed)]
 
@@ -111,12 +108,11 @@ class Scoring:
         for table in read_parts(data, progress=tell, **reading):
             kept = self._kept(table)
             scores, guessed = self.model.scored(table)
-            self.header, self.read = ("row", *kept, *OWN[1:]), self.read or table.notes
-            self.count, self.skipped, self.guessed = (
-                self.count + len(table),
-                self.skipped + table.skipped,
-                self.guessed + guessed,
-            )
+            self.header = ("row", *kept, *WRITTEN[1:])
+            self.read = self.read or table.notes
+            self.count += len(table)
+            self.skipped += table.skipped
+            self.guessed = self.guessed + guessed
             self.positive += int((scores > 0).sum())
             words = [table[name].tolist() for name in kept]
             labels = self.model.labels(scores).tolist()
@@ -124,17 +120,12 @@ class Scoring:
 
     def _kept(self, table: TextTable) -> Sequence[str]:
         """Return the columns to repeat."""
-        kept = (
-            table.names
-            if self.keep == "all"
-            else [n.strip() for n in self.keep.split(",")]
-            if self.keep
-            else []
-        )
+        given = [name.strip() for name in self.keep.split(",")] if self.keep else []
+        kept = table.names if self.keep == "all" else given
         for name in kept:
             table[name]  # a name that is not there must be refused
-            if name in OWN:
-                must = f"--keep must not name a column that predict writes itself ({', '.join(OWN)})"
+            if name in WRITTEN:
+                must = f"--keep must not name a column that predict writes itself ({', '.join(WRITTEN)})"
                 do = "Rename it in the data, or name the columns to keep without it"
                 raise InvalidInputError(must, repr(name), do)
         return kept
@@ -145,17 +136,18 @@ class Scoring:
             text = io.StringIO()
             writer = csv.writer(text, lineterminator="\n")
             for row in ([] if number else [self.header]) + rows:
-                writer.writerow([self._safe(cell) for cell in row] if self.safe_cells else row)
+                writer.writerow([_safe(cell) for cell in row] if self.safe_cells else row)
             yield text.getvalue()
 
-    @staticmethod
-    def _safe(cell: Any) -> Any:
-        """Return a cell that no spreadsheet takes for a formula; numbers stay."""
-        from nerm.tables.values import numbers_in
 
-        harmless = (
-            not isinstance(cell, str)
-            or not cell.startswith(FORMULA)
-            or numbers_in([cell])[0] == numbers_in([cell])[0]
-        )
-        return cell if harmless else f"'{cell}"
+def _safe(cell: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula; numbers stay."""
+    from nerm.tables.values import numbers_in
+
+    if (
+        not isinstance(cell, str)
+        or not cell.startswith(FORMULA)
+        or numbers_in([cell])[0] == numbers_in([cell])[0]
+    ):
+        return cell
+    return f"'{cell}"

@@ -8,23 +8,23 @@ from rich.table import Table
 
 from nerm.bounds.guarantee import Statement
 from nerm.cli.console import Console, make_table, number, write_text
-from nerm.intervals import FEW, Interval
-from nerm.report import Study, figure_svg, render_page
-from nerm.report.decisions import Difference, Group, differences_of, groups_of, measures_of
-from nerm.report.points import OtherMethod, Point
+from nerm.metrics import METRICS
+from nerm.report.chart import figure_svg
+from nerm.report.measuring import (
+    Difference,
+    Group,
+    Interval,
+    OtherMethod,
+    Point,
+    differences_of,
+    groups_of,
+    measures_of,
+)
+from nerm.report.page import render_page
+from nerm.report.study import Study
 from nerm.tables import TableTask
+from nerm.tables.roles import FEW_ROWS
 from nerm.typing import Floats
-
-MEASURES = {
-    "accuracy": "accuracy",
-    "auc": "AUC",
-    "neutrality_risk": "C_sgn = |mean(sign f · sign v)|, the paper's measure",
-    "neutrality_risk_if_independent": "  … what it would be if f and v were independent",
-    "calders_verwer_score": "difference in positive rates (demographic parity)",
-    "normalized_prejudice_index": "mutual information of decision and viewpoint (NPI)",
-    "equal_opportunity_difference": "difference in true positive rates (equal opportunity)",
-    "equalized_odds_difference": "largest difference in error rates (equalized odds)",
-}
 
 
 def measured(task: TableTask, scores: Floats, rows: str) -> tuple[dict[str, Any], list[Table]]:
@@ -53,9 +53,10 @@ def measured(task: TableTask, scores: Floats, rows: str) -> tuple[dict[str, Any]
         "differences": [asdict(difference) for difference in differences],
     }
     lines = []
-    for name, words in MEASURES.items():
+    for name, metric in METRICS.items():
+        note = f" ({metric.note})" if metric.note not in ("", metric.words) else ""
         value = found.undefined.get(name) or number(found.values[name], 4)
-        lines.append([words, value, interval(found.intervals.get(name))])
+        lines.append([metric.words + note, value, interval(found.intervals.get(name))])
     title = f"{target}, neutral to {task.viewpoint.column}: {rows}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines), _groups_table(groups, target)]
     if len(differences) > 1:
@@ -79,7 +80,7 @@ def _groups_table(groups: Sequence[Group], target: str) -> Table:
     for g in groups:
         rates = [f"{number(rate)}\n{interval(g.intervals[name], 2)}" for name, rate in g.rates.items()]
         rows.append([g.name, f"{g.rows:,}" + (" (few)" if g.few else ""), *rates])
-    few = f"; (few): below {FEW} rows" if any(g.few for g in groups) else ""
+    few = f"; (few): below {FEW_ROWS} rows" if any(g.few for g in groups) else ""
     return make_table(f"Rates by group, with 95 % intervals{few}", columns, rows)
 
 
@@ -159,10 +160,10 @@ def _front_table(study: Study) -> Table:
         rows.append([mark, p.label, *_front_cells(p, study), p.certified])
     rows += [["", other.name, *_front_cells(other, study), "–"] for other in study.others]
     columns = ["", "model", "AUC", "accuracy", "C_sgn", "difference in positive rates", "95 % interval"]
-    if study.settings.aim[0] not in ("neutrality_risk", "calders_verwer_score"):
-        columns += [study.settings.aim[1]]
+    if study.settings.aim.name not in ("neutrality_risk", "calders_verwer_score"):
+        columns += [study.settings.aim.words]
     task = study.task
-    title = f"{task.target.column} = {task.target.positive}, neutral to {task.viewpoint.column} ({study.how_measured})"
+    title = f"{task.target.group(1)}, neutral to {task.viewpoint.column} ({study.how_measured})"
     return make_table(title, [*columns, "certified gap"], rows, left=2)
 
 
@@ -172,7 +173,7 @@ def _front_cells(row: Point | OtherMethod, study: Study) -> list[str]:
         f"{row.measures['calders_verwer_score']:+.3f}",
         interval(row.intervals.get("calders_verwer_score")),
     ]
-    aim = study.settings.aim[0]
+    aim = study.settings.aim.name
     return (
         cells if aim in ("neutrality_risk", "calders_verwer_score") else [*cells, number(row.measures[aim])]
     )
@@ -189,7 +190,7 @@ def _study_json(study: Study) -> dict[str, Any]:
         "settings": asdict(study.settings),
         "lam_form": "mean",
         "measured": study.how_measured,
-        "aim": study.settings.aim[0],
+        "aim": study.settings.aim.name,
         "chosen": None if study.recommended is None else study.points[study.recommended].label,
         "command": None if study.recommended is None else study.points[study.recommended].command,
         "warning": study.warning(),

@@ -18,7 +18,8 @@ from nerm.atoms.ramp import Ramp
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.squared_l2 import SquaredL2
 from nerm.errors import InvalidInputError
-from nerm.model.expressions import Risk, WeightedTerm
+from nerm.model.algebra import WeightedTerm
+from nerm.model.objective import Risk
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Bools, Floats

@@ -1,20 +1,19 @@
-"""The trade-off front as SVG: the same drawing stands alone as a figure and, with its points to click, in the page."""
+"""Draw the trade-off front as SVG: a figure, or a chart of the page with points to click."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nerm.intervals import Interval
-from nerm.report.fitting import NEUTRAL
-from nerm.report.points import OtherMethod, Point
+import numpy as np
+
+from nerm.report.measuring import Interval, OtherMethod, Point, absolute_interval
 from nerm.report.study import Study
 from nerm.report.template import file_text, render
 
 #: Marks of the other methods, as steps from their middle: diamond, triangle, square, triangle on its tip.
 SHAPES = ("m0 -7 l7 7 l-7 7 l-7 -7", "m0 -7 l7 12 h-14", "m-5.5 -5.5 h11 v11 h-11", "m0 7 l7 -12 h-14")
-NARROWEST = 0.02  # an axis shows at least this much, so that noise does not look like a difference
-#: Where a name may stand beside its point, the better places first.
+#: Places of a name beside its point, the better places first.
 BESIDE = ((13, 5), (11, 18), (-13, 5), (-11, -9), (11, -9), (-11, 18), (0, -13), (0, 24))
 Spot = tuple[float, float]
 Box = tuple[float, float, float, float]
@@ -22,19 +21,19 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Frame:
-    """The size of a drawing in its own pixels, its margins, and how many steps its axes take."""
+    """The size of a drawing in its own pixels, its margins, and the steps of its axes."""
 
     width: float
     height: float
+    right: float
+    steps: int
     left: float = 54
-    right: float = 26
     top: float = 40
     bottom: float = 54
-    steps: int = 5
 
 
-#: Text has 13 of these pixels, so a page that is narrower than a drawing shrinks it: a phone gets one of its own.
-WIDE, NARROW = Frame(680, 420), Frame(340, 360, right=22, steps=3)
+#: Text has 13 of these pixels, and a narrow page shrinks a drawing: a phone gets one of its own.
+WIDE, NARROW = Frame(680, 420, 26, 5), Frame(340, 360, 22, 3)
 
 
 @dataclass(frozen=True)
@@ -48,19 +47,29 @@ class Axis:
     end: float
 
     def at(self, value: float) -> float:
-        """Return where a value is, in pixels."""
+        """Return the place of a value, in pixels."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+@dataclass(frozen=True)
+class Label:
+    """The place of a name, and the box that it fills."""
+
+    x: float
+    y: float
+    anchor: str
+    box: Box
 
 
 def axis(
     values: Sequence[float], start: float, end: float, *, steps: int = 5, from_zero: bool = False
 ) -> Axis:
-    """Return an axis that shows all values with a margin, on round ticks.
+    """Return an axis that shows all values with a margin, on round ticks, and spans at least 0.02.
 
     Parameters
     ----------
     values
-        What it must show.
+        To be shown.
     start, end
         In pixels.
     steps
@@ -74,9 +83,9 @@ def axis(
     (0.7, 0.72, 0.74, 0.76, 0.78, 0.8)
     """
     low, high = (0.0 if from_zero else min(values)), max(values)
-    span = max(high - low, NARROWEST)
-    spare = (span - (high - low)) / 2
-    low, high = (0.0, high + 2 * spare) if from_zero else (low - spare, high + spare)
+    span = max(high - low, 0.02)  # so that noise does not look like a difference
+    low = 0.0 if from_zero else (low + high - span) / 2
+    high = low + span
     raw = span / steps
     power = 10.0 ** math.floor(math.log10(raw))
     step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
@@ -84,16 +93,6 @@ def axis(
     last = math.ceil((high + 0.06 * span) / step)
     ticks = tuple(round(k * step, 10) for k in range(first, last + 1))
     return Axis(ticks[0], ticks[-1], ticks, start, end)
-
-
-@dataclass(frozen=True)
-class Label:
-    """Where a name stands, and the box that it fills."""
-
-    x: float
-    y: float
-    anchor: str
-    box: Box
 
 
 def place_labels(
@@ -111,63 +110,48 @@ def place_labels(
     names, places
         The names and their points.
     order
-        Who chooses first.
+        Of the names; an earlier one takes the better place.
     joined
-        The first so many points are joined by the front's line, which names should not cross.
+        How many points are joined by the line of the front, which names should not cross.
     frame, rule
-        They stay inside, and off the height of a line across.
+        Names stay inside the frame, and off the height of a horizontal line.
     """
     obstacles = [*places, *((float(x), rule) for x in range(0, int(frame.width), 4))]
     for (ax, ay), (bx, by) in pairwise(places[:joined]):
-        steps = max(1, int(math.hypot(bx - ax, by - ay) / 4))
-        obstacles += [(ax + (bx - ax) * t / steps, ay + (by - ay) * t / steps) for t in range(steps + 1)]
+        steps = 2 + int(math.hypot(bx - ax, by - ay) / 4)
+        obstacles += zip(np.linspace(ax, bx, steps), np.linspace(ay, by, steps), strict=True)
     labels: list[Label | None] = [None] * len(names)
     for k in order:
         taken = [label.box for label in labels if label]
-        free = (
-            label
-            for label in _candidates(names[k], *places[k])
-            if _is_free(label.box, frame, obstacles, taken)
-        )
-        labels[k] = next(free, None)
+        beside = [_label(names[k], places[k], *by) for by in BESIDE]
+        labels[k] = next((label for label in beside if _is_free(label.box, frame, obstacles, taken)), None)
     return labels
 
 
-def _candidates(name: str, cx: float, cy: float) -> Iterator[Label]:
-    """Yield places around a point, the better ones first."""
+def _label(name: str, place: Spot, dx: float, dy: float) -> Label:
+    """Return the label of a point, moved by (dx, dy)."""
     wide = 7.2 * len(name)
-    for dx, dy in BESIDE:
-        anchor = "middle" if dx == 0 else "start" if dx > 0 else "end"
-        left = cx + dx - {"middle": wide / 2, "start": 0.0, "end": wide}[anchor]
-        yield Label(cx + dx, cy + dy, anchor, (left, cy + dy - 11, left + wide, cy + dy + 3))
+    x, y = place[0] + dx, place[1] + dy
+    anchor = "middle" if dx == 0 else "start" if dx > 0 else "end"
+    left = x - {"middle": wide / 2, "start": 0.0, "end": wide}[anchor]
+    return Label(x, y, anchor, (left, y - 11, left + wide, y + 3))
 
 
 def _is_free(box: Box, frame: Frame, obstacles: Sequence[Spot], taken: Sequence[Box]) -> bool:
-    """Say whether a box is inside the plot and touches neither points and lines nor other names."""
+    """Whether a box is inside the plot and touches neither points and lines nor other names."""
     left, top, right, bottom = box
+    inside = (
+        left > frame.left and right < frame.width - 2 and top > 26 and bottom < frame.height - frame.bottom
+    )
     return (
-        left > frame.left
-        and right < frame.width - 2
-        and top > 26
-        and bottom < frame.height - frame.bottom
-        and not any(left - 4 < px < right + 4 and top - 3 < py < bottom + 3 for px, py in obstacles)
+        inside
+        and not any(left - 4 < x < right + 4 and top - 3 < y < bottom + 3 for x, y in obstacles)
         and not any(left < b[2] + 3 and b[0] < right + 3 and top < b[3] and b[1] < bottom for b in taken)
     )
 
 
-def style() -> str:
-    """Return the style of the front."""
-    return file_text("front.css")
-
-
 def figure_svg(study: Study) -> str:
-    """Return the figure as a file of its own.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Return the figure of a study as a file of its own."""
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{front_svg(study, clickable=False)}\n'
 
 
@@ -177,7 +161,7 @@ def front_svg(study: Study, *, clickable: bool, frame: Frame = WIDE) -> str:
     Parameters
     ----------
     study
-        What to draw.
+        To draw.
     clickable
         Make each point a radio button of the page and the limit a slider; otherwise the drawing brings its
         own style.
@@ -186,54 +170,55 @@ def front_svg(study: Study, *, clickable: bool, frame: Frame = WIDE) -> str:
     """
     from markupsafe import Markup
 
-    measure, n = study.settings.aim[0], len(study.points)
+    measure, n = study.settings.aim.name, len(study.points)
     shown: list[Point | OtherMethod] = [*study.points, *study.others]
     sizes = [abs(one.measures[measure]) for one in shown]
-    spans = [_span(one.intervals.get(measure), size) for one, size in zip(shown, sizes, strict=True)]
-    x = axis([one.measures["auc"] for one in shown], frame.left, frame.width - frame.right, steps=frame.steps)
+    aucs = [one.measures["auc"] for one in shown]
+    x = axis(aucs, frame.left, frame.width - frame.right, steps=frame.steps)
     y = axis(sizes, frame.height - frame.bottom, frame.top, from_zero=True)
-    places = [(x.at(one.measures["auc"]), y.at(size)) for one, size in zip(shown, sizes, strict=True)]
-    names = [point.label for point in study.points] + [""] * len(study.others)
+    places = [(x.at(auc), y.at(size)) for auc, size in zip(aucs, sizes, strict=True)]
     limit = math.ceil(1000 * sizes[study.chosen]) / 1000
-    order = [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])]
     labels = place_labels(
-        names, places, order, 0 if study.audited else n, frame, y.at(limit) if clickable else -1
+        [point.label for point in study.points] + [""] * len(study.others),
+        places,
+        [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])],
+        0 if study.audited else n,
+        frame,
+        y.at(limit) if clickable else -1,
     )
-    methods = [
-        "a model" if study.audited else NEUTRAL,
-        *dict.fromkeys(other.method for other in study.others),
-    ]
-    legend = _legend(methods, frame)
+    spans = [_span(p.intervals.get(measure), size) for p, size in zip(study.points, sizes, strict=False)]
+    methods = list(dict.fromkeys(other.method for other in study.others))
+    legend = _legend(["a model" if study.audited else "neutral model", *methods], frame)
     return render(
         "front.svg.j2",
         study=study,
-        style=Markup(style()),
+        style=Markup(file_text("front.css")),
         frame=frame,
         height=legend[-1][2] + 14,
         shapes=SHAPES,
         clickable=clickable,
         x=x,
         y=y,
-        methods=methods[1:],
+        methods=methods,
         legend=legend,
         dots=list(zip(study.points, places, labels, spans, strict=False)),
         marks=list(zip(study.others, places[n:], strict=True)),
-        beside=lambda place: _inside(place, frame),
+        beside=lambda place: _label("", place, *(BESIDE[0] if place[0] < frame.width / 2 else BESIDE[2])),
         limit=limit,
     )
 
 
 def _span(interval: Interval | None, size: float) -> Spot:
-    """Return between which sizes a signed measure may be."""
+    """Return the sizes between which a signed measure may be."""
     if interval is None or not all(map(math.isfinite, interval)):
         return size, size
-    low, high = sorted(map(abs, interval))
-    return (0.0 if interval[0] < 0 < interval[1] else low), high
+    return absolute_interval(interval)
 
 
 def _legend(names: Sequence[str], frame: Frame) -> list[tuple[str, float, float]]:
     """Return each name with its place below the axis, as many in a line as fit."""
-    at, line, placed = frame.left, frame.height + 8, []
+    at, line = frame.left, frame.height + 8
+    placed = []
     for name in names:
         wide = 32 + 6.6 * len(name)
         if at > frame.left and at + wide > frame.width:
@@ -241,9 +226,3 @@ def _legend(names: Sequence[str], frame: Frame) -> list[tuple[str, float, float]
         placed.append((name, at, line))
         at += wide
     return placed
-
-
-def _inside(place: Spot, frame: Frame) -> Label:
-    """Return the first place beside a point, on the side where there is room for a name."""
-    right = place[0] < frame.width / 2
-    return Label(place[0] + (13 if right else -13), place[1] + 5, "start" if right else "end", (0, 0, 0, 0))

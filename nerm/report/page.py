@@ -1,4 +1,4 @@
-"""The report: one HTML file with everything inside, no network, that someone who was not there can read and click."""
+"""Render the report: one HTML file with style and script inside, which needs no network."""
 
 import platform
 from functools import partial
@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from nerm.report.chart import NARROW, WIDE, front_svg, style
-from nerm.report.decisions import Group, groups_of
-from nerm.report.points import Point
+from nerm.report.chart import NARROW, WIDE, front_svg
+from nerm.report.measuring import Group, Point, groups_of
 from nerm.report.study import Study
 from nerm.report.template import file_text, per, render
-
-SPELT = 3  # of more groups the bars tell as much as sentences would
-MOST_COEFFICIENTS = 12
+from nerm.tables.roles import MOST_SHOWN
 
 
 def render_page(study: Study, command: str = "") -> str:
@@ -22,9 +19,9 @@ def render_page(study: Study, command: str = "") -> str:
     Parameters
     ----------
     study
-        What to show.
+        To show.
     command
-        The command that made it.
+        That made it.
     """
     from markupsafe import Markup
 
@@ -36,10 +33,8 @@ def render_page(study: Study, command: str = "") -> str:
         task=study.task,
         settings=study.settings,
         plain=study.points[0],
-        charts=[
-            Markup(front_svg(study, clickable=True, frame=frame)) for frame in (WIDE, NARROW)
-        ],  # escaped inside
-        style=Markup(style() + file_text("report.css")),
+        charts=[Markup(front_svg(study, clickable=True, frame=f)) for f in (WIDE, NARROW)],  # escaped inside
+        style=Markup(file_text("front.css") + file_text("report.css")),
         script=Markup(file_text("report.js")),
         coefficients=[_coefficients(study, point) for point in study.points],
         sentences=[decision_sentences(study, point) for point in study.points],
@@ -53,14 +48,14 @@ def render_page(study: Study, command: str = "") -> str:
 
 
 def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
-    """Return the coefficients that moved most from the plain model's, with bar ends in percent of the widest."""
+    """Return the coefficients that changed most from the plain model, with bar ends in percent."""
     names = () if study.recipe is None else study.recipe.feature_names
     plain, now = (
         dict(zip(names, () if p.model is None else p.model.coef.tolist(), strict=False))
         for p in (study.points[0], point)
     )
     same = point is study.points[0]
-    top = sorted(now, key=lambda name: -abs(now[name] - (0.0 if same else plain[name])))[:MOST_COEFFICIENTS]
+    top = sorted(now, key=lambda name: -abs(now[name] - (0.0 if same else plain[name])))[:MOST_SHOWN]
     widest = max([abs(value) for name in top for value in (plain[name], now[name])], default=1.0) or 1.0
     return [
         {
@@ -75,7 +70,7 @@ def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
 
 
 def decision_sentences(study: Study, point: Point) -> list[str]:
-    """Say in people what a choice costs and buys, against the model without neutrality.
+    """Return what a choice costs and buys, in decisions per 1,000 people.
 
     Parameters
     ----------
@@ -84,17 +79,15 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
     """
     plain, target, now, before = study.points[0], study.task.target, point.decisions, _before(study)
     decision = f"“{target.column} = {target.positive}”"
+    few = len(point.groups) == 2  # bars show more groups
     if point is plain:
-        return [
-            f"This is the model {before}. Of 1,000 people, {now.positive:.0f} get "
-            f"{decision}; {now.correct:.0f} decisions are right.",
-            *(f"{_group_sentence(group, decision)}." for group in point.groups if len(point.groups) <= SPELT),
-        ]
+        first = f"This is the model {before}. Of 1,000 people, {now.positive:.0f} get {decision}; "
+        first += f"{now.correct:.0f} decisions are right."
+        return [first, *(f"{_group_sentence(group, decision)}." for group in point.groups if few)]
     lost = round(now.correct) - round(plain.decisions.correct)
     price = "as many as" if lost == 0 else f"{abs(lost)} {'fewer' if lost < 0 else 'more'} than"
     rates = [[group.positive_rate for group in p.groups if not group.few] or [0.0] for p in (point, plain)]
     gap = [1000 * (max(of) - min(of)) for of in rates]
-    which = "two groups" if len(point.groups) == 2 else "groups"
     return [
         f"Of 1,000 people, {now.changed:.0f} get another decision than {before}: "
         f"{now.to_positive:.0f} now get {decision}, {now.to_negative:.0f} no longer do.",
@@ -102,9 +95,9 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         *(
             f"{_group_sentence(group, decision)}; {before} {per(other.positive_rate)}."
             for group, other in zip(point.groups, plain.groups, strict=True)
-            if len(point.groups) <= SPELT
+            if few
         ),
-        f"The {which} differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
+        f"The groups differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
     ]
 
 
@@ -117,7 +110,7 @@ def _short(study: Study, name: str) -> str:
 
 
 def _before(study: Study) -> str:
-    """Say what the first model is, with which all are compared."""
+    """Return the words for the first model, with which all are compared."""
     return "as given" if study.audited else "without neutrality"
 
 

@@ -1,4 +1,4 @@
-"""What to fit to a table: the levels that are asked for, and the settings that name the model."""
+"""The settings of a fit to a table: target levels and the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,22 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS, MEASURES, WORDS
-from nerm.model.expressions import Neutrality, Risk
+from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS
+from nerm.metrics import Metric, as_metric, moved_by
+from nerm.model.objective import Neutrality, Risk
 from nerm.tables.values import MISSING
 from nerm.typing import Array, Floats, Matrix
-
-#: The measure that the weights of a neutrality term aim at.
-AIMS = {
-    "uniform": "neutrality_risk",
-    "balanced": "calders_verwer_score",
-    "equal_opportunity": "equal_opportunity_difference",
-}
 
 
 @dataclass(frozen=True)
 class Level:
-    """What is asked of a model: a limit on the measure, a weight of neutrality, or (neither) plain quality.
+    """The target of a fit: a limit on the measure, a weight of neutrality, or neither (the plain model).
 
     >>> Level(limit=0.02).label, Level(eta=0.5).option, Level().label
     ('limit 0.02', '--eta 0.5', 'no limit')
@@ -35,32 +29,27 @@ class Level:
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """Its name in tables."""
         if self.limit is not None:
             return f"limit {self.limit:g}"
         return "no limit" if self.eta is None else f"η = {self.eta:g}"
 
     @property
     def key(self) -> str:
-        """What an address calls it: "limit=0.02", "eta=0.5", "limit=none"."""
+        """Its name in the address of a page: "limit=0.02", "eta=0.5", "limit=none"."""
         if self.eta is not None:
             return f"eta={self.eta:g}"
         return "limit=none" if self.limit is None else f"limit={self.limit:g}"
 
     @property
     def option(self) -> str:
-        """How `nerm fit` is asked for it."""
+        """The option of `nerm fit`."""
         return f"--limit {self.limit:g}" if self.limit is not None else f"--eta {self.eta or 0:g}"
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing is asked for."""
-        return self.limit is None and not self.eta
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What to fit and how to measure it; lam and eta in mean form. The defaults are those of `nerm.defaults`.
+    """The model and its measurement; lam and eta in mean form. The defaults are those of `nerm.defaults`.
 
     Attributes
     ----------
@@ -69,8 +58,8 @@ class Settings:
     etas
         If there are any: the neutrality weights of a trade-off, in place of limits.
     measure, confidence
-        What a limit is about (a key of `nerm.defaults.MEASURES`), and with which probability it is to hold on
-        new rows.
+        The measure that is limited, a name in `nerm.metrics.METRICS`, and the probability with which the
+        limit is to hold on new rows.
     lam, loss, surrogate, regularizer, kernel, weights, solver, tol
         As in `nerm.NERMClassifier`.
     class_weight
@@ -106,10 +95,9 @@ class Settings:
     missing: tuple[str, ...] = MISSING
 
     @property
-    def aim(self) -> tuple[str, str]:
-        """The measure that is aimed at, and its name."""
-        measure = AIMS[self.weights] if self.etas else MEASURES[self.measure]
-        return measure, WORDS[measure]
+    def aim(self) -> Metric:
+        """The measure that is limited, or the one that the weights of the neutrality term move."""
+        return moved_by(self.weights) if self.etas else as_metric(self.measure)
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -149,10 +137,5 @@ class Settings:
         weights = self.class_weights(y)
         weight = None if weights is None else np.where(y > 0, weights[1.0], weights[-1.0])
         viewpoint = dict(terms) if len(terms) > 1 else next(iter(terms.values()))
-        return self.objective(tuple(terms)).on(
-            X, y, viewpoint=viewpoint, kernel=self._kernel, sample_weight=weight
-        )
-
-    @property
-    def _kernel(self) -> str | None:
-        return None if self.kernel == "linear" else self.kernel
+        kernel = None if self.kernel == "linear" else self.kernel
+        return self.objective(tuple(terms)).on(X, y, viewpoint=viewpoint, kernel=kernel, sample_weight=weight)

@@ -1,4 +1,4 @@
-"""Files of the report and jinja2 templates; every text that enters a template is escaped."""
+"""Render the jinja2 templates of the report; every text that enters one is escaped."""
 
 import math
 from functools import cache
@@ -19,7 +19,7 @@ def render(name: str, **values: Any) -> str:
     name
         Of the template's file.
     values
-        What it names.
+        By the names in the template.
     """
     return str(_environment().from_string(file_text(name)).render(**values))
 

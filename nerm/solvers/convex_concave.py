@@ -16,7 +16,7 @@ import numpy as np
 
 from nerm.certify.solution import Solution, Status, stationary
 from nerm.errors import InvalidInputError
-from nerm.model.problem import Problem, check_hypothesis
+from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import path_order
 from nerm.solvers.convexify import convexified, differences
@@ -51,7 +51,7 @@ def stationary_points(
     found, most = dict[int, Solution](), int(as_positive(max_steps, "max_steps"))
     for done, i in enumerate(path_order(problems, turning=False)):
         own = clock.share(deadline, len(problems) - done)
-        at = None if start is None else check_hypothesis(problems[i], *start)
+        at = None if start is None else problems[i].checked(*start)
         found[i] = _Procedure(problems[i], solve, tol, most, own).run(at)
         if found[i].status is Status.STATIONARY:
             start = found[i].coef, found[i].intercept
@@ -78,7 +78,7 @@ class _Procedure:
         lowest, beyond, settled = np.inf if start is None else self._height(best), 1.0, False
         while len(self.steps) < self.max_steps and not settled:
             step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.deadline)
-            found = check_hypothesis(self.problem, step.coef, step.intercept)
+            found = self.problem.checked(step.coef, step.intercept)
             found, value = (
                 self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
             )

@@ -7,6 +7,7 @@ tangents, the convex problem is above the objective, and equal to it at the give
 worse than they are.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,15 +17,16 @@ from nerm.atoms.difference import DCFunction
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.numeric import middle_slope
 from nerm.atoms.two_lines import TwoLines
-from nerm.model.blocks import Block, in_order, weigh
-from nerm.model.expressions import Risk, Term, WeightedTerm
+from nerm.model.algebra import Term, WeightedTerm
+from nerm.model.blocks import Block, weigh
+from nerm.model.objective import Risk
 from nerm.model.problem import Problem
 from nerm.typing import Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tangent(Term):
-    """(1/n) sum_i w_i (constant - slopes_i t_i f_i): the tangent of the part that a term subtracts.
+    """(1/n) sum_i w_i (constant - slopes_i t_i f_i): the tangent of what a term of weights w and targets t subtracts.
 
     Attributes
     ----------
@@ -32,14 +34,25 @@ class Tangent(Term):
         The term with the difference.
     kind : {"risk", "neutrality"}
         Its kind.
+    slopes : (n,) array
+        Those of the subtracted part at the margins of the given rows.
+    constant : float
+        What makes it touch.
 
     """
 
     term: Any
     kind: str  # type: ignore[misc]  # that of the term
+    slopes: Floats
+    constant: float
 
     def __repr__(self) -> str:
         return f"Tangent({self.term!r})"
+
+    def sums(self, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats) -> tuple[Any, ...]:
+        """Return the one sum that it is."""
+        _, weights, targets, _ = self.term.sums(y, viewpoints, sample_weight)[0]
+        return ((TwoLines(-self.constant, 1.0, 1.0), weights, -self.slopes * targets, 0),)
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
@@ -58,41 +71,28 @@ def differences(problem: Problem) -> list[Block]:
 def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
     """Return the convex problem that equals this one at a hypothesis and is above it elsewhere."""
     scores = problem.hypothesis.scores(coef, intercept)
-    different = {block.term: block for block in differences(problem)}
-    terms = list[WeightedTerm]()
-    blocks = list[Block]()
-    for number, weighted in enumerate(problem.objective.terms):
-        own = [replace(block, term=len(terms)) for block in problem.blocks if block.term == number]
-        if number in different:
-            atom, tangent = _parts(different[number], scores)
-            term = weighted.term
-            blocks += [replace(block, atom=atom) for block in own]
-            convex = Risk(atom) if isinstance(term, Risk) else replace(term, surrogate=atom)  # type: ignore[type-var]
-            terms.append(replace(weighted, term=convex))
-            blocks.append(replace(tangent, term=len(terms)))
-            terms.append(replace(weighted, term=Tangent(term, term.kind)))
-        else:
-            blocks += own
-            terms.append(weighted)
-    added = len(terms) - len(problem.objective.terms)
-    limits = [block for block in problem.blocks if block.term >= len(problem.objective.terms)]
-    blocks += [replace(block, term=block.term + added) for block in limits]
-    ordered = in_order(blocks, [t.term for t in terms] + [limit.term for limit in problem.limits])
-    return replace(problem, objective=replace(problem.objective, terms=tuple(terms)), blocks=ordered)
+    blocks = {block.term: block for block in differences(problem)}
+    terms = [
+        new
+        for number, weighted in enumerate(problem.objective.terms)
+        for new in (_parts(problem, weighted, blocks[number], scores) if number in blocks else [weighted])
+    ]
+    objective = replace(problem.objective, terms=tuple(terms))
+    return problem.with_labels(problem.y, objective, problem.sample_weight)
 
 
-def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
-    """Return the convex part of a difference, and the block of the tangent of the other part at the scores."""
+def _parts(problem: Problem, weighted: WeightedTerm, block: Block, scores: Floats) -> Iterator[WeightedTerm]:
+    """Yield the convex part of a term and the tangent of what it subtracts."""
     assert isinstance(block.atom, DCFunction)
-    parts, margins = block.atom.parts, block.targets * scores
+    term, parts = weighted.term, block.atom.parts
+    atom, margins = parts.two_sided if block.side else parts.convex, block.targets * scores
+    yield replace(weighted, term=Risk(atom) if isinstance(term, Risk) else replace(term, surrogate=atom))  # type: ignore[type-var]
     slopes, offsets = _tangent(parts.subtracted, margins, block.weights)
     if block.side:
         others = _tangent(parts.subtracted, -margins, block.weights)
         slopes, offsets = slopes - others[0], offsets + others[1]
     constant = weigh(block.weights, offsets) / max(float(block.weights.sum()), np.finfo(float).tiny)
-    line = TwoLines(-constant, 1.0, 1.0)
-    tangent = Block(line, block.weights, -slopes * block.targets, block.term, 0)
-    return parts.two_sided if block.side else parts.convex, tangent
+    yield replace(weighted, term=Tangent(term, term.kind, slopes, constant))
 
 
 def _tangent(G: MarginFunction, margins: Floats, weights: Floats) -> tuple[Floats, Floats]:

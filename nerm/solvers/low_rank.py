@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nerm.certify.solution import Answer
-from nerm.model.blocks import term_weights
 from nerm.model.hypothesis import GRAM_LIMIT, KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import clock
@@ -101,7 +100,7 @@ class LowRankSession(Session):
         fineness = 0.1 * accuracy * self._problem.divisor * min(map(squared_norm, problems))
         self._prepare(fineness, clock.share(deadline, 2))
         share = (time.perf_counter() - started) / len(problems)
-        points = [(term_weights(problem), squared_norm(problem)) for problem in problems]
+        points = [(problem.factors, squared_norm(problem)) for problem in problems]
         answers = self._engine.path(points, 0.3 * accuracy, max_iterations=limit, deadline=deadline)
         return (self._expanded(answer, share) for answer in answers)
 

@@ -18,7 +18,7 @@ from nerm.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from nerm.model.problem import Problem, relaxed_problem
+from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, limit, path_order
 from nerm.solvers.convex_concave import stationary_points
@@ -100,7 +100,7 @@ def unsupported_part(solver: Solver, problem: Problem) -> str | None:
     return (
         f"{len(problem.limits)} limits"
         if len(problem.limits) > 1
-        else solver.why_unsupported(relaxed_problem(problem, [1.0]))
+        else solver.why_unsupported(problem.relaxed([1.0]))
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables as chunks of rows: files read in parts, features by the tables' recipe, learned in the first pass."""
+"""Tables as chunks of rows: files read in parts, coded by a recipe that the first pass learns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nerm.typing import Matrix
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table of any format that `nerm.tables` reads, in parts; rows without target or viewpoint are left out.
+    """A table file, read in parts; rows without target or viewpoint are left out.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class TableFile:
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         return repr(self.path)
 
     def chunks(self) -> Iterator[Raw]:
@@ -66,8 +66,8 @@ class FramePart:
     def chunks(self) -> Iterator[Raw]:
         """Yield it, if it has rows."""
         if len(self.frame):
-            yield from _known_rows(table_of(self.frame, self.name), self.target, self.viewpoints, self.sample_weight,
-                                   self.name)  # fmt: skip
+            roles = self.target, self.viewpoints, self.sample_weight
+            yield from _known_rows(table_of(self.frame, self.name), *roles, self.name)
 
 
 def _known_rows(

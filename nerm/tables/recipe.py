@@ -74,7 +74,7 @@ class Numeric:
 
 
 def centre_and_scale(numbers: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation, 1 for a constant; numbers near the largest and smallest that there are too.
+    """Return mean and standard deviation (1 for a constant), without overflow or underflow.
 
     >>> [round(x / 1e300, 9) for x in centre_and_scale(np.array([1e300, 3e300]))]
     [2.0, 1.0]
@@ -237,7 +237,7 @@ class Recipe:
         return [feature for column in self.columns for feature in column.features]
 
     def transform(self, table: TextTable) -> tuple[Matrix, tuple[str, ...]]:
-        """Return the (n, features) matrix of a table (dense, or CSR if mostly zeros) and notes on what was guessed."""
+        """Return the (n, features) matrix of a table (dense, or CSR if mostly zeros) and notes on guesses."""
         matrix, guessed = self.coded(table)
         return matrix, self.said(guessed)
 

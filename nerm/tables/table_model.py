@@ -1,4 +1,4 @@
-"""A fitted classifier together with the recipe of its inputs: what `nerm fit` writes and `nerm predict` reads."""
+"""A fitted classifier with the recipe of its inputs, which `nerm fit` writes and `nerm predict` reads."""
 
 import warnings
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ KERNEL_VALUES = 20_000_000  # of new rows and support vectors that are in memory
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    r"""A classifier that takes tables: DataFrames of pandas, polars or pyarrow with the columns it was fitted on.
+    r"""A classifier of tables: DataFrames of pandas, polars or pyarrow with the columns it was fitted on.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class TableModel:
     estimator
         The fitted classifier of coded rows.
     target, viewpoint
-        What its labels and groups are called.
+        The names of its labels and groups.
     facts
-        What is worth knowing of the fit.
+        About the fit.
 
     Examples
     --------

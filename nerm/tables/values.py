@@ -42,8 +42,8 @@ _FORMATS = {
 _PAIRS = """
 yes no, y n, true false, t f, 1 0, 1 -1, +1 -1, good bad, high low, pass fail, passed failed, pos neg,
 positive negative, approved rejected, approved denied, accepted rejected, granted denied, granted refused,
-admitted rejected, hired rejected, success failure, won lost, on off, present absent, >50k <=50k, ja nein, j n,
-wahr falsch, oui non, o n, vrai faux, sí no, si no, s n, sim não, sì no, ja nee, tak nie, да нет, 是 否
+admitted rejected, hired rejected, success failure, won lost, on off, present absent, >50k <=50k, ja nein,
+j n, wahr falsch, oui non, o n, vrai faux, sí no, si no, s n, sim não, sì no, ja nee, tak nie, да нет, 是 否
 """
 _POSITIVE = {frozenset(pair.split()): pair.split()[0] for pair in _PAIRS.replace("\n", " ").split(",")}
 

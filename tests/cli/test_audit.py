@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from nerm.report.auditing import by_group
+from nerm.report.study import by_group
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import ROLES, as_csv, people
 

@@ -67,7 +67,7 @@ def test_not_text(nerm, tmp_path):
 
 def test_a_damaged_gzip_file(nerm, tmp_path):
     whole = gzip.compress(as_csv(people()).encode())
-    refused(nerm("fit", write(tmp_path, whole[:-30], "data.csv.gz"), *ROLES), "whole gzip file")
+    refused(nerm("fit", write(tmp_path, whole[:-30], "data.csv.gz"), *ROLES), "be a whole file")
 
 
 def test_a_quote_that_is_never_closed(nerm, tmp_path):

@@ -107,6 +107,7 @@ def test_other_atoms_kernels_and_weights(nerm, data):
         ("--kernel", "rbf", "--lam", "0.05"),
         ("--weights", "uniform"),
         ("--weights", "equal_opportunity", "--class-weight", "balanced"),
+        ("--weights", "predictive_equality"),
         ("--keep-viewpoint", "--leave-out", "job", "--test", "0"),
     ):
         ran = nerm("fit", data, *ROLES, "--eta", "1", "--json", "-q", *options)
@@ -117,7 +118,9 @@ def test_other_atoms_kernels_and_weights(nerm, data):
 
 @pytest.mark.long
 def test_an_answer_that_was_not_certified_has_its_own_exit_code(nerm, data):
-    ran = nerm("fit", data, *ROLES, "--eta", "1", "--solver", "interior-point", "--tol", "1e-16", "--json", "-q")
+    ran = nerm(
+        "fit", data, *ROLES, "--eta", "1", "--solver", "interior-point", "--tol", "1e-16", "--json", "-q"
+    )
     assert ran.code == 3
     assert json.loads(ran.out)["status"] == "inaccurate"
 
@@ -250,6 +253,16 @@ def test_help_imports_nothing_heavy():
     assert "HEAVY []" in out
 
 
+def test_fit_does_not_load_experiments(data):
+    code = (
+        "import sys; from nerm.cli import cli; from nerm.cli.console import ended;"
+        f"ended(cli, ['fit', {str(data)!r}, *{ROLES!r}, '--eta', '0.5', '-q']);"
+        "print('LOADED', [name for name in sys.modules if name.startswith('nerm.experiments')])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "LOADED []" in out
+
+
 @pytest.mark.long
 def test_every_method(nerm, data, tmp_path):
     figure = tmp_path / "all.svg"
@@ -258,18 +271,6 @@ def test_every_method(nerm, data, tmp_path):
     methods = {row["method"] for row in json.loads(ran.out)["others"]}
     assert {"logistic regression", "CV2NB", "PR, η = 0", "η-LR, η = 0.1"} <= methods
     assert "CV2NB" in figure.read_text(encoding="utf-8")
-
-
-def test_what_this_installation_lacks_is_said_in_one_sentence(nerm, monkeypatch):
-    from nerm import experiments
-
-    monkeypatch.setattr(experiments, "compare_solvers", None, raising=False)
-    ran = nerm("solvers", "--compare")
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == (
-        "nerm: this command needs nerm.experiments.compare_solvers. This installation has none. "
-        "Install a nerm that has it.\n"
-    )
 
 
 def test_version(nerm):

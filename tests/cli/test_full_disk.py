@@ -187,7 +187,7 @@ def test_a_process_whose_standard_output_has_no_room(words):
 @pytest.mark.skipif(os.name != "posix", reason="how a full disk is feigned here")
 def test_a_figure_without_room_is_one_sentence(tmp_path):
     code = (
-        "import resource, sys; import matplotlib.pyplot as plt; from nerm.cli.experiment_options import save_figure; "
+        "import resource, sys; import matplotlib.pyplot as plt; from nerm.cli.experiments import _save_figure as save_figure; "
         "axes = [plt.subplots()[1]]; resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY)); "
         "save_figure(lambda: axes, sys.argv[1])"
     )

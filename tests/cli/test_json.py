@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +12,7 @@ import pytest
 
 from nerm import metrics
 from nerm.cli import COMMANDS
+from nerm.experiments import compare
 from tests.cli.conftest import ROLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "command.md"
@@ -81,10 +81,10 @@ def test_reproduce_and_compare(nerm, known, monkeypatch):
     few = ("--n", "40", "--etas", "1", "--folds", 2, "--repetitions", 1, "-q")
     check(nerm("reproduce", "convergence", *few, "--json"), "reproduce", known)
     run = {"tol": 1e-4, "status": "optimal", "solver": "smo", "seconds": float("nan")}
-    compared = {"compare_solvers": lambda **options: pd.DataFrame([run]), "summarize": lambda frame: frame}
-    module = sys.modules["nerm.cli.solvers"]  # the package has the command by this name
-    monkeypatch.setattr(module, "experiment", lambda name, *where: compared[name])
-    monkeypatch.setattr(module, "_tables", lambda summary: [])
+    names = ("taken", "solved", "correct", "claims", "mean_seconds", "times_best", "median_gap", "peak_mb")
+    frame = pd.DataFrame([run | dict.fromkeys(names, 1.0)])
+    monkeypatch.setattr(compare, "compare_solvers", lambda **options: frame)
+    monkeypatch.setattr(compare, "summarize", lambda frame: frame)
     check(nerm("solvers", "--compare", "--json"), "solvers --compare", known)
 
 

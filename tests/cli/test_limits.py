@@ -36,7 +36,7 @@ def test_a_limit_and_a_weight_exclude_each_other(nerm, data):
     ran = nerm("tradeoff", data, *ROLES, "--limits", 0.05, "--etas", 1)
     assert (ran.code, ran.out) == (2, "")
     assert (
-        "--confidence must come with a limit"
+        "--confidence and --eta must not both be given"
         in nerm("fit", data, *ROLES, "--eta", 1, "--confidence", 0.9).err
     )
 
@@ -144,9 +144,9 @@ INTERRUPTED = {
     "fit": "nerm.tables.reading.opened",
     "predict": "nerm.tables.reading.opened",
     "audit": "nerm.tables.reading.opened",
-    "tradeoff": "nerm.report.run_study",
-    "bound": "nerm.report.fit_table",
-    "demo": "nerm.report.run_study",
+    "tradeoff": "nerm.report.study.run_study",
+    "bound": "nerm.report.fitting.fit_table",
+    "demo": "nerm.report.study.run_study",
     "solvers": "nerm.solvers.known",
 }
 

@@ -53,8 +53,7 @@ def test_parts_give_what_the_whole_gives(nerm, fitted, tmp_path, monkeypatch):
         nerm("predict", model, data, *options),
         json.loads(nerm("predict", model, data, *options, "--json").out),
     )
-    monkeypatch.setattr(reading, "PART", 0)
-    monkeypatch.setattr(reading, "LEAST_ROWS", 7)
+    monkeypatch.setattr(reading, "PART_CELLS", 36)  # 7 rows per part
     out = tmp_path / "scored.csv"
     assert nerm("predict", model, data, *options, "--out", out).code == 0
     parts = pd.read_csv(out)
@@ -74,8 +73,7 @@ def test_an_error_in_a_later_part_leaves_no_file(nerm, fitted, tmp_path, monkeyp
     lines = data.read_text().splitlines()
     lines[200] = lines[200].replace(lines[200].split(",")[0], "much")
     data.write_text("\n".join(lines))
-    monkeypatch.setattr(reading, "PART", 0)
-    monkeypatch.setattr(reading, "LEAST_ROWS", 50)
+    monkeypatch.setattr(reading, "PART_CELLS", 294)  # 50 rows per part
     before = sorted(path.name for path in tmp_path.iterdir())
     ran = nerm("predict", model, data, "--out", tmp_path / "scored.csv")
     assert ran.code == 2
@@ -99,8 +97,7 @@ def test_progress_on_a_terminal(nerm, fitted, tmp_path, monkeypatch):
             pass
 
     monkeypatch.setattr(console.Console, "progress", Progress)
-    monkeypatch.setattr(reading, "PART", 0)
-    monkeypatch.setattr(reading, "LEAST_ROWS", 100)
+    monkeypatch.setattr(reading, "PART_CELLS", 594)  # 100 rows per part
     data, model = fitted
     assert nerm("predict", model, data, "--out", tmp_path / "s.csv").code == 0
     assert [text.split(",")[0] for text in told] == ["0 rows", "100 rows", "200 rows"]

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from nerm.report import render_page
+from nerm.report.page import render_page
 
 pytestmark = pytest.mark.long
 
@@ -90,7 +90,7 @@ def slider(page):
 
 def within(study, limit):
     """Return the best ranking of the models whose measure is within a limit, None where there is none."""
-    sizes = [abs(point.measures[study.settings.aim[0]]) for point in study.points]
+    sizes = [abs(point.measures[study.settings.aim.name]) for point in study.points]
     fit = [k for k, point in enumerate(study.points) if sizes[k] <= limit and point.collapse is None]
     return max(fit, key=lambda k: study.points[k].measures["auc"], default=None)
 

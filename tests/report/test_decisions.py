@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from nerm import metrics
-from nerm.report import Settings
-from nerm.report.calibration import BINS, calibration_of
-from nerm.report.decisions import differences_of, groups_of, measures_of
-from nerm.report.settings import Level
+from nerm.report.measuring import BINS, calibration_of, differences_of, groups_of, measures_of
+from nerm.report.settings import Level, Settings
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people
 

@@ -7,9 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nerm.report import Settings, figure_svg, render_page, run_study
-from nerm.report.auditing import audit_study
-from nerm.report.chart import axis, place_labels
+from nerm.report.chart import axis, figure_svg, place_labels
+from nerm.report.page import render_page
+from nerm.report.settings import Settings
+from nerm.report.study import audit_study, run_study
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people
 

@@ -9,7 +9,9 @@ from itertools import combinations
 
 import pytest
 
-from nerm.report import Settings, render_page, run_study
+from nerm.report.page import render_page
+from nerm.report.settings import Settings
+from nerm.report.study import run_study
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people
 

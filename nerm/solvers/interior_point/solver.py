@@ -16,7 +16,6 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.certify.conjugates import parts_of
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
-from nerm.model.blocks import term_weights
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import NermSolver, Session
@@ -103,7 +102,7 @@ class EngineSession(Session):
     ) -> Iterator[Answer]:
         """Solve relatives, each from the last."""
         limit = iteration_limit(options, "interior-point")
-        points = [(term_weights(problem), squared_norm(problem), norms_of(problem)) for problem in problems]
+        points = [(problem.factors, squared_norm(problem), norms_of(problem)) for problem in problems]
         answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, deadline=deadline)
         share, self._build_seconds = self._build_seconds / len(problems), 0.0
         return (replace(answer, build_seconds=share) for answer in answers)

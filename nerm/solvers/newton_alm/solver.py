@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
-from nerm.model.blocks import Block, term_weights
+from nerm.model.blocks import Block
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import clock
@@ -173,7 +173,7 @@ class AugmentedLagrangianSession(Session):
         for name in options:
             raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
         started = time.perf_counter()
-        factors, lam = term_weights(problem), squared_norm(problem) * problem.divisor
+        factors, lam = problem.factors, squared_norm(problem) * problem.divisor
         weights = np.append(factors, lam).tobytes()
         end = self._ends.get(weights) if self._blocks == problem.blocks else None
         if end is not None:

@@ -12,7 +12,7 @@ from nerm.atoms.squared_l2 import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer, Solution
 from nerm.errors import InvalidInputError
-from nerm.model.blocks import two_sided, value_at_zero, weighted_duals
+from nerm.model.blocks import forces
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import NermSolver, Session, check_options
@@ -48,10 +48,10 @@ class SMO(NermSolver):
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
             if block.atom.facts.bend is None or alone_unbounded:
                 return repr(block.atom)
-        if not value_at_zero(problem) > 0:
+        if not problem.value_at_zero() > 0:
             return "no risk of positive weight"
-        if len(two_sided(problem)) > 1:
-            return f"{len(two_sided(problem))} neutrality terms"
+        if len(problem.two_sided) > 1:
+            return f"{len(problem.two_sided)} neutrality terms"
         for _, omega in problem.regularizers:
             if not isinstance(omega, SquaredL2):
                 return repr(omega)
@@ -111,7 +111,7 @@ class SMOSession(Session):
         assert answer.multipliers is not None
         self._last = answer.multipliers, problem.hypothesis.scores(answer.coef, answer.intercept)
         eta, m = float(problem.etas.sum()), answer.multipliers
-        point = np.append(weighted_duals(problem, m.rows, m.thetas), eta * m.thetas.sum())
+        point = np.append(forces(problem, m.rows, m.thetas), eta * m.thetas.sum())
         self._line = [*self._line[-1:], (eta, point)]
         return answer
 

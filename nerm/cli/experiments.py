@@ -1,0 +1,200 @@
+"""`nerm solvers` lists and compares solvers; `nerm reproduce` repeats the paper's experiments."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nerm.cli.console import Console, check_places, make_table, number, refusing_unwritable
+from nerm.cli.options import all_of, common, file_option, numbers_option, seed_option
+from nerm.errors import InvalidInputError
+from nerm.files import write_atomically
+
+SOLVERS_EXAMPLES = """\b
+Examples:
+  nerm solvers
+  nerm solvers --compare --quick --figure solvers.png
+  nerm solvers --compare --jobs 2 --results solvers.csv"""
+REPRODUCE_EXAMPLES = """\b
+Examples:
+  nerm reproduce convergence --repetitions 2 --figure figure1.png
+  nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
+  nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
+  nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
+  nerm reproduce levels --datasets german --limits 0.05,0.01 --repetitions 1 --figure levels.png"""
+ON_DATA = ("datasets", "methods", "lam", "discretize", "data_home")
+#: The experiments that take an option; the others belong to all.
+OPTIONS_OF = {
+    "convergence": ("n", "etas", "redraw"),
+    "tradeoff": ON_DATA,
+    "levels": (*ON_DATA, "measures", "limits"),
+}
+FIGURES = (".png", ".pdf", ".svg")
+
+
+def _check_figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """Refuse a figure that could not be drawn, before any work is done for it."""
+    if path is not None:
+        if Path(path).suffix not in FIGURES:
+            raise InvalidInputError(f"--figure must end in {', '.join(FIGURES)}", repr(path), "Rename it")
+        from nerm.plots.style import pyplot
+
+        pyplot().switch_backend("Agg")  # to files, on machines without a screen
+    return path
+
+
+run_options = all_of(
+    click.option(
+        "--jobs",
+        "n_jobs",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Runs at a time, each a process; -1: every core.",
+    ),
+    file_option("results", "FILE.csv", "Every finished run is kept here; started again, it goes on."),
+    click.option("--figure", metavar="FILE", callback=_check_figure, help="Draw the figure here."),
+)
+
+
+@click.command(epilog=SOLVERS_EXAMPLES)
+@click.option(
+    "--compare", is_flag=True, help="Run the comparison on this machine: half an hour or so on 2 cores."
+)
+@click.option("--quick", is_flag=True, help="With --compare: ten small problems, a few minutes.")
+@click.option(
+    "--time-limit", type=float, default=10.0, show_default=True, help="With --compare: seconds for one run."
+)
+@all_of(run_options, common)
+def solvers(
+    console: Console, compare: bool, quick: bool, results: str | None, figure: str | None, **options: Any
+) -> None:
+    """List the solvers: which are installed, and which problems each can take.
+
+    With --compare, every installed solver runs on a set of problems at three accuracies, each run in a
+    process of its own with a time limit; nerm certifies every answer, whatever the solver reports.
+    """
+    if compare:
+        check_places({}, {"--results": results, "--figure": figure})
+        options |= {"problems": "quick" if quick else "default", "results": results}
+        _compare(console, options, figure)
+        return
+    for option, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
+        if given:
+            raise click.UsageError(f"{option} belongs to --compare.")
+    from nerm import solvers as registry
+
+    rows = [
+        {
+            "name": s.name,
+            "package": s.package,
+            "installed": s.installed(),
+            "version": s.version() if s.installed() else "",
+            "takes": s.requirements(),
+        }
+        for s in registry.known().values()
+    ]
+    rows.sort(key=lambda row: (not row["installed"], str(row["name"])))
+    cells = [[str(r["name"]), str(r["version"] or "not installed"), str(r["takes"])] for r in rows]
+    title = "Solvers (every answer is certified by nerm itself)"
+    console.result({"solvers": rows}, make_table(title, ["name", "version", "takes"], cells, left=3))
+
+
+def _compare(console: Console, options: dict[str, Any], figure: str | None) -> None:
+    """Compare the solvers, and print one table per accuracy."""
+    from nerm.experiments import compare
+
+    frame = compare.compare_solvers(**options, progress=False if console.quiet else None)
+    summary = compare.summarize(frame)
+    if figure is not None:
+        tols = sorted(frame["tol"].unique())
+        _save_figure(lambda: compare.figure(frame, tols[len(tols) // 2]), figure)
+    counts = frame["status"].value_counts().to_dict()
+    columns = ["solver", "taken", "solved", "claims right", "seconds", "times best", "median gap", "MB"]
+    tables = []
+    for tol, rows in summary.groupby("tol", sort=False):
+        cells = [
+            [
+                r.solver,
+                str(r.taken),
+                f"{r.solved:.0%}",
+                "–" if r.correct != r.correct else f"{r.correct:.0%} of {r.claims}",
+                number(r.mean_seconds),
+                number(r.times_best, 1),
+                "–" if r.median_gap != r.median_gap else f"{r.median_gap:.0e}",
+                number(r.peak_mb, 0),
+            ]
+            for r in rows.itertuples()
+        ]
+        tables.append(make_table(f"Certified relative gap {tol:g}", columns, cells))
+    plain = {"summary": summary.to_dict("records"), "runs": counts, "rows": frame.to_dict("records")}
+    files = {"results": options["results"], "figure": figure}
+    console.result(plain, *tables, _counted(counts), files=files)
+
+
+@click.command(epilog=REPRODUCE_EXAMPLES)
+@click.argument("which", type=click.Choice(list(OPTIONS_OF)))
+@numbers_option("n", "For convergence: numbers of samples.", int)
+@numbers_option("etas", "For convergence: neutrality weights.")
+@click.option(
+    "--redraw", is_flag=True, default=None, help="For convergence: every repetition draws a new sample."
+)
+@numbers_option("measures", "For levels: the measures that are limited.", str)
+@numbers_option("limits", "For levels: the limits.")
+@numbers_option("datasets", "On data: german,adult,bank by default.", str)
+@numbers_option("methods", "On data: all of the experiment's by default.", str)
+@numbers_option("lam", "On data: lambda, or those to choose from.")
+@click.option("--discretize", metavar="WHERE", help="On data: 'all rows' or 'training folds'.")
+@click.option("--data-home", metavar="FOLDER", help="On data: where the UCI files are.")
+@click.option(
+    "--repetitions", type=click.IntRange(1), default=10, show_default=True, help="The paper has 10."
+)
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="The paper has 5.")
+@click.option("--backend", metavar="NAME", help="joblib (the default) or dask.")
+@click.option("--client", metavar="ADDRESS", help="With --backend dask: the scheduler of a running cluster.")
+@all_of(run_options, seed_option, common)
+def reproduce(console: Console, which: str, results: str | None, figure: str | None, **options: Any) -> None:
+    """Repeat an experiment of the paper.
+
+    convergence is its figure 1: how the errors of risk and neutrality fall with the number of samples.
+    tradeoff is figure 2: AUC against C_sgn on real data, method by method. levels is figure 2 again, with
+    limits on measured neutrality. The full protocol takes some ten minutes on two cores, levels hours, so
+    keep --results.
+    """
+    check_places({}, {"--results": results, "--figure": figure})
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        owners = [owner for owner, names in OPTIONS_OF.items() if name in names]
+        if owners and which not in owners:
+            raise click.UsageError(f"--{name.replace('_', '-')} belongs to {' and '.join(owners)}.")
+    from nerm import experiments
+
+    run = getattr(experiments, which)
+    frame = run(**given, results=results, progress=False if console.quiet else None)
+    if which == "convergence":
+        summary = experiments.slopes(frame)
+    elif which == "tradeoff":
+        summary = experiments.front(frame).query("non_dominated").drop(columns="non_dominated")
+    else:
+        summary = experiments.level_means(frame)
+    if figure is not None:
+        from nerm import plots
+
+        draw = {"convergence": "figure_1", "tradeoff": "figure_2", "levels": "figure_levels"}[which]
+        _save_figure(lambda: getattr(plots, draw)(frame), figure)
+    counts, seconds = frame["status"].value_counts().to_dict(), float(frame["seconds"].sum())
+    plain = {"experiment": which, "summary": summary.to_dict("records"), "fits": counts, "seconds": seconds}
+    text = f"{_counted(counts)}; the fits took {seconds:.0f} s on one core"
+    console.result(plain, summary.to_string(index=False), text, files={"results": results, "figure": figure})
+
+
+def _save_figure(draw: Callable[[], Any], path: str) -> None:
+    """Draw Axes and write their figure, all of it or nothing."""
+    with refusing_unwritable(path, "--figure"), write_atomically(path) as file:
+        draw()[0].figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """Return how often each status occurred, in words."""
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
