@@ -220,7 +220,7 @@ def lagrangian_lbfgs(problem: Any) -> np.ndarray:
 def solvers() -> str:
     """Return the markdown table of solvers for eta-LR: seconds, objective and violation."""
     from nerm.baselines.base import with_ones
-    from nerm.baselines.neutral_likelihood import NeutralLikelihood, minimise
+    from nerm.baselines.eta_neutral import NeutralLikelihood, minimise
 
     adult = load("adult", "one-hot")
     cases = {"Adult": (adult.X, adult.y > 0, adult.viewpoint > 0), "60,000 × 108": large()}

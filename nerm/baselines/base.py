@@ -1,11 +1,11 @@
-"""What all baselines share: two labels, two groups, the checks of everything that comes in, and L-BFGS."""
+"""The base class of all baselines: two labels, two groups, the checks of the input, and L-BFGS."""
 
 import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.optimize
@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.estimators.parameters import as_viewpoint
 from nerm.signs import sign
 from nerm.typing import Array, Bools, Floats, Matrix
 from nerm.validation import as_labels, as_matrix
@@ -39,8 +40,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         Whether the method draws its predictions: ``decision_function`` is then the chance of the desired
         outcome minus 1/2, and ``predict``, which takes the likelier one, need not be as neutral as the draws.
     level : str
-        How a level of measured neutrality is had: ``"asked"`` for, found by a ``"grid"`` over a weight, or
-        ``"none"``.
+        How a level of measured neutrality is reached: ``"asked"`` for, found by a ``"grid"`` over a weight,
+        or ``"none"``.
     """
 
     sees_group: ClassVar[bool] = False
@@ -51,6 +52,25 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     groups_: Array
     n_features_in_: int
     feature_names_in_: Array
+
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sensitive_features: Any = None) -> Self:
+        """Fit the method.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, d)
+            Numbers; for naive Bayes a nominal table (codes, strings or categories; NaN and None are missing).
+        y, viewpoint : array-like of shape (n,)
+            Two values each; the larger is the desired outcome, the favoured group.
+        sensitive_features : optional
+            Another name of viewpoint.
+        """
+        self._fit(X, y, as_viewpoint(viewpoint, sensitive_features))
+        return self
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
+        """Fit the method to what `fit` was given."""
 
     @abstractmethod
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
@@ -67,12 +87,12 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         return float(np.average(hits, weights=sample_weight))
 
     def _prepare(self, X: Any, y: Any, viewpoint: Any) -> tuple[Matrix, Bools, Bools]:
-        """Check all that fit is given; return the matrix, the rows of the desired outcome and of the favoured group."""
+        """Check the input of fit; return the matrix, and the rows of desired outcome and favoured group."""
         matrix = as_matrix(X)
         return matrix, *self._fit_cells(X, y, viewpoint, matrix.shape[0])
 
     def _fit_cells(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Bools]:
-        """Learn columns, classes and groups; return the rows of the desired outcome and of the favoured group."""
+        """Learn columns, classes and groups; return the rows of desired outcome and favoured group."""
         positive, favoured = self._fit_labels(y, n), self._fit_groups(viewpoint, n)
         self._check_cells(positive, favoured)
         validate_data(self, X, skip_check_array=True)
@@ -103,9 +123,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _known_groups(self, viewpoint: Any, n: int) -> Bools:
         """Return True for the favoured group at prediction; one group alone is fine, a new one is not."""
         if viewpoint is None:
-            must = (
-                f"'viewpoint' must be given to {type(self).__name__} for predictions, which differ by group"
-            )
+            must = f"'viewpoint' must be given to {type(self).__name__}, whose predictions differ by group"
             raise InvalidInputError(must, "none", "Call predict(X, viewpoint=s)")
         groups = np.asarray(viewpoint).ravel()
         if groups.shape != (n,):
@@ -129,9 +147,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
             if name != known:
                 must = "'X' must have the columns seen in fit, in the same order"
                 got = f"{name!r} where {known!r} was, at position {j}"
-                raise InvalidInputError(
-                    must, got, "Reorder the columns with X[list(model.feature_names_in_)]"
-                )
+                do = "Reorder the columns with X[list(model.feature_names_in_)]"
+                raise InvalidInputError(must, got, do)
 
     def _known_matrix(self, X: Any) -> Matrix:
         """Return X at prediction, with as many columns as in fit, of the same names."""
@@ -144,7 +161,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         return matrix
 
     def _conclude(self, converged: bool, residual: str, do: str) -> None:
-        """Keep whether the fit converged; where it did not, say so, by how much, and what to do."""
+        """Keep whether the fit converged; warn where it did not, with its residual and an advice."""
         self.converged_ = bool(converged)
         if not converged:
             said = f"{type(self).__name__} did not converge: {residual}. {do}."
@@ -153,25 +170,19 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 @contextmanager
 def wants(model: Any, *packages: str) -> Iterator[None]:
-    """Say what to install where the imports below fail."""
+    """Name the packages to install where an import in the block fails."""
     try:
         yield
     except ImportError as error:
-        one = len(packages) == 1
-        what = (
-            f"package {packages[0]}, which is not"
-            if one
-            else f"packages {' and '.join(packages)}, which are not both"
-        )
         raise MissingPackageError(
-            f"{type(model).__name__} needs the {what} installed. Install {'it' if one else 'them'} with: "
-            "pip install 'nerm-learn[compare]'."
+            f"{type(model).__name__} needs {' and '.join(packages)}, which cannot be imported ({error}). "
+            "Install them with: pip install 'nerm-learn[compare]'."
         ) from error
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what other packages must change for future versions of their dependencies: no news to our users."""
+    """Silence deprecation warnings about other packages, which our users cannot act on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)

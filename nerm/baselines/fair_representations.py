@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,7 +48,7 @@ class Prototypes:
         return Bounds(np.repeat([-np.inf, EDGE, 0.0], sizes), np.repeat([np.inf, 1.0 - EDGE, np.inf], sizes))
 
     def start(self, random: np.random.RandomState) -> Floats:
-        """Return a start: each prototype the mean of a few random rows, w their share of positives, alpha = 1."""
+        """Return prototypes that are means of a few random rows, w their positive rates, alpha = 1."""
         rows = random.randint(self.n, size=(self.K, min(10, self.n)))
         P = np.vstack([np.asarray(self.X[few].mean(axis=0)) for few in rows])
         return np.concatenate(
@@ -90,8 +90,8 @@ class Prototypes:
 
         With G = dL/dM and H = dL/dd = -M (G - rowsum(M G)), whose rows sum to 0::
 
-            dL/dalpha_j = sum_ik H_ik (x_ij - p_kj)^2 = sum_k p_kj^2 H_.k - 2 sum_k p_kj (H'X)_kj     (a
-            group's rows) dL/dp_kj    = 2 alpha_j (p_kj H_.k - (H'X)_kj) + 2 A_x ((M'M P)_kj - (M'X)_kj)
+            dL/dalpha_j = sum_k p_kj^2 H_.k - 2 sum_k p_kj (H'X)_kj       (over the rows of a group)
+            dL/dp_kj    = 2 alpha_j (p_kj H_.k - (H'X)_kj) + 2 A_x ((M'M P)_kj - (M'X)_kj)
         """
         P, w, alpha = self.parts(point)
         A_x, A_y, _ = self.scales
@@ -102,9 +102,9 @@ class Prototypes:
         parity, slope = self._parity(z, envelope)
         value = A_x * self._reconstruction(M, P, MX) + A_y * self._cross_entropy(yhat) + parity
 
-        pull = (1.0 - self.y) / (1.0 - yhat) - self.y / yhat
+        to_yhat = (1.0 - self.y) / (1.0 - yhat) - self.y / yhat
         G = 2.0 * A_x * (M @ (P @ P.T) - self.X @ P.T)
-        G += A_y * pull[:, None] * w + self.parity[:, None] * slope
+        G += A_y * to_yhat[:, None] * w + self.parity[:, None] * slope
         H = -M * (G - (M * G).sum(axis=1, keepdims=True))
         to_P = 2.0 * A_x * (M.T @ M @ P - MX)
         to_alpha = np.empty_like(alpha)
@@ -113,7 +113,7 @@ class Prototypes:
             load = H[rows].sum(axis=0)[:, None]
             to_alpha[s] = (P**2 * load - 2.0 * P * HX).sum(axis=0)
             to_P += 2.0 * alpha[s] * (P * load - HX)
-        return value, np.concatenate([to_P.ravel(), A_y * (M.T @ pull), to_alpha.ravel()])
+        return value, np.concatenate([to_P.ravel(), A_y * (M.T @ to_yhat), to_alpha.ravel()])
 
     def _parity(self, z: Floats, envelope: tuple[Floats, float] | None) -> tuple[float, Floats]:
         """Return the parity term and its derivative in z."""
@@ -134,8 +134,6 @@ class Prototypes:
         return float(-np.log(np.where(self.y > 0, yhat, 1.0 - yhat)).sum())
 
 
-#: How far z may be from where its multiplier says it is, when the fit counts as converged.
-SETTLED = 1e-4
 ROUNDS = 30
 
 
@@ -194,7 +192,7 @@ class LearningFairRepresentations(GroupClassifier):
     >>> M = model.transform(X, viewpoint=s)
     >>> M.shape, np.allclose(M.sum(axis=1), 1)
     ((40, 2), True)
-    >>> bool(np.abs(M[s].mean(axis=0) - M[~s].mean(axis=0)).max() < 1e-2)  # both groups use the prototypes alike
+    >>> bool(np.abs(M[s].mean(axis=0) - M[~s].mean(axis=0)).max() < 1e-2)  # the groups agree
     True
     """
 
@@ -210,16 +208,8 @@ class LearningFairRepresentations(GroupClassifier):
 
     sees_group: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
-        """Run L-BFGS from every start and keep the best.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-            Numbers.
-        y, viewpoint : array-like of shape (n,)
-            Two values each; the larger is the desired outcome, the favoured group.
-        """
+    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
+        """Run L-BFGS from every start and keep the best."""
         scales = tuple(as_nonnegative(getattr(self, name), name) for name in ("A_x", "A_y", "A_z"))
         tol = as_positive(self.tol, "tol")
         prototypes = as_count(self.n_prototypes, "n_prototypes", do="Use 1 or more")
@@ -239,7 +229,6 @@ class LearningFairRepresentations(GroupClassifier):
         reached = f"the residual is {self.residual_:.2g} after {self.n_iter_} steps, tol is {tol:.2g}"
         do = "Raise max_iter, scale the features, or use fewer prototypes"
         self._conclude(self.residual_ <= tol, reached, do)
-        return self
 
     def _descend(self, problem: Prototypes, start: Floats, tol: float) -> tuple[float, Floats, int, float]:
         """Return exact objective, end point, steps and residual of one start."""
@@ -257,14 +246,12 @@ class LearningFairRepresentations(GroupClassifier):
             renewed = problem.renew(point, multipliers, stiffness)
             unsettled = float(np.abs(renewed - multipliers).max() / stiffness)
             multipliers = renewed
-            if (unsettled <= SETTLED and gradient_norm <= tol) or steps >= self.max_iter:
+            if (10 * unsettled <= tol and gradient_norm <= tol) or steps >= self.max_iter:
                 break
             if unsettled > 0.5 * before:
                 stiffness *= 4.0
             before = unsettled
-        # One number for the warning: tol where the gradient decides, more where the multipliers have not
-        # settled.
-        residual = max(gradient_norm, tol * unsettled / SETTLED)
+        residual = max(gradient_norm, 10 * unsettled)  # of the gradient and of the multipliers
         return problem.value_and_gradient(point)[0], point, steps, residual
 
     def transform(self, X: Any, *, viewpoint: Any = None) -> Floats:

@@ -1,11 +1,11 @@
-"""One threshold a group on the scores of any classifier, and the unprocessing of Cruz and Hardt (ICLR 2024)."""
+"""One threshold per group on the scores of any classifier; the unprocessing of Cruz and Hardt (2024)."""
 
 import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -17,12 +17,10 @@ from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import check_known
 
-ROUNDING = 1e-12
-
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Every way to cut one group's scores in two, from nobody accepted to everybody: arrays over the cuts."""
+    """All cuts of one group's scores in two, from no row accepted to all: arrays over the cuts."""
 
     accepted: Ints  #: how many rows
     wanted: Ints  #: how many of them have the desired outcome
@@ -54,8 +52,8 @@ def _share(counts: Ints) -> Floats:
     return counts / counts[-1]
 
 
-#: What two groups must have alike, as functions of a group's cuts and of the number of all rows; none of them ever
-#: falls from cut to cut.
+#: The statistics whose differences are measures, by a group's cuts and the number of all rows; they are
+#: nondecreasing from cut to cut.
 STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
     "calders_verwer_score": (lambda cuts, n: _share(cuts.accepted),),
     "neutrality_risk": (lambda cuts, n: (2 * cuts.accepted - cuts.accepted[-1]) / n,),
@@ -67,7 +65,7 @@ STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
 
 @dataclass(eq=False, repr=False)
 class GroupThresholds(GroupClassifier):
-    """The most accurate pair of thresholds, one a group, whose measure on the training rows is within a limit.
+    """The most accurate pair of thresholds, one per group, within a limit on the training rows.
 
     ``max over (t_0, t_1) of accuracy(f(x_i) > t_{v_i})  subject to  |measure| <= limit``, exactly, over all
     pairs of cuts, in O(n log n): the measures are differences of shares that rise from cut to cut, so that
@@ -118,33 +116,22 @@ class GroupThresholds(GroupClassifier):
     sees_group: ClassVar[bool] = True
     level: ClassVar[str] = "asked"
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
-        """Fit the classifier if it is not, then search its cuts.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-            Numbers.
-        y, viewpoint : array-like of shape (n,)
-            Two values each; the larger is the desired outcome, the favoured group.
-        """
+    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
+        """Fit the classifier if it is not, then search its cuts."""
         check_known(self.measure, "'measure'", STATISTICS)
         if not self.limit >= 0:
-            raise InvalidInputError(
-                "'limit' must be at least 0", repr(self.limit), "Use math.inf for no limit"
-            )
+            must = "'limit' must be at least 0"
+            raise InvalidInputError(must, repr(self.limit), "Use math.inf for no limit")
         _, positive, favoured = self._prepare(X, y, viewpoint)
         self.model_ = self._fitted(X, y, viewpoint)
         scores = scores_of(self.model_, X, viewpoint)
         groups = [cuts(scores[favoured == bool(g)], positive[favoured == bool(g)]) for g in (0, 1)]
         i, j = self._best(groups, len(scores))
         self.thresholds_ = np.array([groups[0].thresholds[i], groups[1].thresholds[j]])
-        made = metrics.report(
-            positive, scores - self.thresholds_[favoured.astype(int)], np.where(favoured, 1, -1)
-        )
-        self.neutrality_, self.objective_ = made[self.measure], made.accuracy
+        shifted = scores - self.thresholds_[favoured.astype(int)]
+        report = metrics.report(positive, shifted, np.where(favoured, 1, -1))
+        self.neutrality_, self.objective_ = report[self.measure], report.accuracy
         self.n_iter_, self.converged_ = 1, True
-        return self
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the score minus the threshold of the row's group."""
@@ -167,7 +154,7 @@ class GroupThresholds(GroupClassifier):
         """Return the cuts of the two groups that hit most labels among those within the limit."""
         first, second = groups
         pairs = [(statistic(first, n), statistic(second, n)) for statistic in STATISTICS[self.measure]]
-        within = self.limit + ROUNDING
+        within = self.limit + 8 * np.finfo(float).eps  # shares are rounded
         low = reduce(np.maximum, [np.searchsorted(b, a - within, side="left") for a, b in pairs])
         high = reduce(np.minimum, [np.searchsorted(b, a + within, side="right") for a, b in pairs])
         allowed = np.flatnonzero(low < high)
@@ -175,7 +162,7 @@ class GroupThresholds(GroupClassifier):
             a, b = pairs[0]
             above = np.searchsorted(b, a).clip(1, len(b) - 1)
             least = min(np.abs(b[above] - a).min(), np.abs(b[above - 1] - a).min())
-            must = f"'limit' must be at least {least:.3g}, the least {self.measure} that cuts of these scores have"
+            must = f"'limit' must be at least {least:.3g}, the smallest {self.measure} of these scores"
             raise InvalidInputError(must, repr(self.limit), "Raise it")
         low, high = low[allowed], high[allowed]
         best = int(np.argmax(first.hits[allowed] + largest(second.hits, low, high)))
@@ -183,7 +170,7 @@ class GroupThresholds(GroupClassifier):
 
 
 def largest(values: Ints, low: Ints, high: Ints) -> Ints:
-    """Return max(values[low:high]) for many intervals, none of them empty: of two of length 2^k that cover it."""
+    """Return max(values[low:high]) for many nonempty intervals, by two of length 2^k that cover each."""
     found, table, span = np.empty_like(low), values, 1
     while True:
         rows = high - low >= span  # longer intervals are found anew with a longer span
@@ -195,9 +182,9 @@ def largest(values: Ints, low: Ints, high: Ints) -> Ints:
 
 @dataclass(eq=False, repr=False)
 class Unprocessed(GroupThresholds):
-    """A fitted model freed of its constraint: the most accurate pair of thresholds on its scores, whatever the measure.
+    """A fitted model without its constraint: the most accurate pair of thresholds on its scores.
 
-    Post-processing gives a model the thresholds, one a group, that are best within a limit; unprocessing is
+    Post-processing gives a model the thresholds, one per group, that are best within a limit; unprocessing is
     the same search without one, ``limit=math.inf``. Cruz and Hardt ("Unprocessing seven years of algorithmic
     fairness", ICLR 2024) compare methods by it: every model is unprocessed, the most accurate one after that
     is post-processed to any limit, and where the result is as good as a model trained to that limit, the
@@ -205,8 +192,8 @@ class Unprocessed(GroupThresholds):
     ``Unprocessed(model, limit=0.02)`` the second. Their thresholds may be drawn, which gains nothing without
     a limit; ours are not.
 
-    It sees the group when it predicts: it tells what a model's scores know, and is no rival to a method that
-    must not see the group.
+    It sees the group when it predicts: it measures the information in a model's scores, and does not compete
+    with methods that must not see the group.
 
     Parameters and attributes are those of `GroupThresholds`.
 

@@ -1,6 +1,7 @@
-"""Naive Bayes on nominal tables: the codes of attributes, missing and unseen values among them, and the plain model."""
+"""Naive Bayes on nominal tables: the plain model, and the two models of Calders and Verwer (CV2NB, 2010)."""
 
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,7 @@ def _columns(X: Any) -> list[Any]:
 
 
 class NominalCodes:
-    """The values of each attribute, learnt once; ``codes`` numbers them through all attributes.
+    """The values of each attribute, learned once; ``codes`` numbers them through all attributes.
 
     Every attribute j owns ``V_j + 2`` consecutive numbers: its values, then one for values not seen in fit,
     then one for missing entries.
@@ -39,15 +40,14 @@ class NominalCodes:
         if len(columns) != len(self.levels):
             must = f"'X' must have the {len(self.levels)} columns seen in fit"
             raise InvalidInputError(must, f"{len(columns)} columns", "Code the rows as in fit")
-        places = np.column_stack(
-            [levels.codes(column) for levels, column in zip(self.levels, columns, strict=True)]
-        )
+        pairs = zip(self.levels, columns, strict=True)
+        places = np.column_stack([levels.codes(column) for levels, column in pairs])
         missing = np.column_stack([column.isna() for column in columns])
         numbers = np.where(missing, self.sizes + 1, np.where(places < 0, self.sizes, places))
         return self.starts[:-1] + numbers
 
     def log_odds(self, codes: Ints, positive: Bools) -> Floats:
-        """Return, for each number, what it adds to the log-odds of the positive class.
+        """Return the term of each number in the log-odds of the positive class.
 
         ``log P(x_j | 1) - log P(x_j | 0)`` with ``P(x_j | y) = (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, n_j(y)
         the rows of class y in which attribute j is not missing. An unseen value has n(y, x_j) = 0; a missing
@@ -91,7 +91,7 @@ class NominalNaiveBayes(GroupClassifier):
 
     level: ClassVar[str] = "none"
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Count. X is (n, d), nominal; y (n,), two values."""
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
@@ -102,7 +102,6 @@ class NominalNaiveBayes(GroupClassifier):
         margins = np.where(positive, 1.0, -1.0) * self._scores(codes)
         self.objective_ = float(np.logaddexp(0.0, -margins).sum())
         self.n_iter_, self.converged_ = 0, True
-        return self
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the positive class."""
@@ -113,3 +112,125 @@ class NominalNaiveBayes(GroupClassifier):
     def _scores(self, codes: Ints) -> Floats:
         prior = np.log(self.counts_[1] + 0.5) - np.log(self.counts_[0] + 0.5)
         return self._odds[codes].sum(axis=1) + prior
+
+
+@dataclass(eq=False, repr=False)
+class CV2NB(GroupClassifier):
+    """One naive Bayes model per group, whose class counts are moved until both groups have equal rates.
+
+    ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_sj(y) + 1)``, n_sj(y) the rows of (y, s) in
+    which attribute j is not missing; missing entries (NaN, None) are skipped and a value not seen in fit
+    counts as seen 0 times. Then, with disc = P(yhat=1|s=1) - P(yhat=1|s=0) and numpos the number of positive
+    predictions, both from hard predictions on the training rows::
+
+        while disc > 0:
+            if numpos < number of positive labels: d = 0.01 N[0,1];  N[1,0] += d;  N[0,0] -= d
+            else:                                  d = 0.01 N[1,0];  N[0,1] += d;  N[1,1] -= d
+            (undo the step and stop when an entry would turn negative)
+
+    Here s = 1 is the group that the unmodified model favours: ``favoured_`` names it. Only N changes, so the
+    log-odds of the features are computed and sorted once and each turn is a search for two thresholds.
+
+    Parameters
+    ----------
+    max_iter : int, optional
+        At most so many turns; 0 leaves the two naive Bayes models as they are.
+
+    Attributes
+    ----------
+    counts_ : array of shape (2, 2)
+        The final N: rows in the order of ``classes_``, columns in that of ``groups_``.
+    favoured_ : object
+        The group that the unmodified model favours.
+    trace_ : dict of arrays
+        ``counts``, ``discrimination`` and ``positives``, one entry per turn, the first before any change.
+    objective_ : float
+        The last discrimination, which the loop drives to 0.
+    n_iter_, converged_ : int, bool
+        How many turns, and whether it got there.
+
+    Examples
+    --------
+    >>> X = [[0], [0], [0], [1], [1], [1], [0], [1]] * 5
+    >>> s, y = [-1, -1, -1, -1, 1, 1, 1, 1] * 5, [-1, -1, 1, -1, 1, 1, -1, 1] * 5
+    >>> two = CV2NB(max_iter=0).fit(X, y, viewpoint=s)
+    >>> two.objective_, two.counts_.tolist()
+    (0.75, [[15.0, 5.0], [5.0, 15.0]])
+    >>> model = CV2NB().fit(X, y, viewpoint=s)
+    >>> model.objective_, model.converged_
+    (0.0, True)
+    >>> model.counts_.sum(axis=0).round(6).tolist()  # the groups keep their sizes
+    [20.0, 20.0]
+    """
+
+    max_iter: int | None = None
+
+    sees_group: ClassVar[bool] = True
+    level: ClassVar[str] = "asked"  # always 0
+
+    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
+        """Count, then move counts between the classes until the discrimination is gone."""
+        if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 0):
+            must = "'max_iter' must be None or a whole number, at least 0"
+            raise InvalidInputError(must, repr(self.max_iter), "Use None for no limit")
+        self._nominal = NominalCodes(X)
+        codes = self._nominal.codes(X)
+        positive, favoured = self._fit_cells(X, y, viewpoint, len(codes))
+        self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in (~favoured, favoured)]
+        features = [self._odds[s][codes[favoured == bool(s)]].sum(axis=1) for s in (0, 1)]
+        cells = [[(positive == bool(c)) & (favoured == bool(s)) for s in (0, 1)] for c in (0, 1)]
+        counts = np.array(cells).sum(axis=2)
+        self._balance([np.sort(f) for f in features], counts.astype(float), int(positive.sum()))
+        reached = (
+            f"the discrimination is still {self.objective_:.3g} and the next step would make a count negative"
+        )
+        stopped = self.objective_ <= 0 or self.n_iter_ == self.max_iter  # as it was asked to
+        self._conclude(stopped, reached, "The trace in trace_ shows how it fell")
+        self.converged_ = self.objective_ <= 0
+
+    def _balance(self, features: list[Floats], counts: Floats, positives: int) -> None:
+        """Run the loop on the sorted feature log-odds of the groups."""
+        sizes = np.array([len(f) for f in features])
+
+        def predicted(N: Floats) -> Floats:
+            """Count the positive predictions per group: feature log-odds above minus the prior's."""
+            prior = np.log(N[1] + 0.5) - np.log(N[0] + 0.5)
+            below = [np.searchsorted(f, -t, side="right") for f, t in zip(features, prior, strict=True)]
+            return sizes - np.array(below)
+
+        rates = predicted(counts) / sizes
+        top = 1 if rates[1] >= rates[0] else 0  # columns of N in the algorithm's roles: s = 1 is `top`
+        low = 1 - top
+        self.favoured_ = self.groups_[top]
+        N = counts.copy()
+        trace: list[tuple[Floats, float, int]] = []
+        while True:
+            hits = predicted(N)
+            disc = float(hits[top] / sizes[top] - hits[low] / sizes[low])
+            trace.append((N.copy(), disc, int(hits.sum())))
+            if disc <= 0 or len(trace) - 1 == self.max_iter:
+                break
+            if hits.sum() < positives:
+                N[:, low] += 0.01 * N[0, top] * np.array([-1.0, 1.0])
+            else:
+                N[:, top] += 0.01 * N[1, low] * np.array([1.0, -1.0])
+            if N.min() < 0:
+                break
+        names = ("counts", "discrimination", "positives")
+        self.trace_ = {
+            name: np.array(values) for name, values in zip(names, zip(*trace, strict=True), strict=True)
+        }
+        self.counts_ = self.trace_["counts"][-1]
+        self.objective_, self.n_iter_ = disc, len(trace) - 1
+
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
+        """Return the log-odds of the desired outcome with the final counts."""
+        check_is_fitted(self)
+        self._check_columns(X)
+        codes = self._nominal.codes(X)
+        favoured = self._known_groups(viewpoint, len(codes))
+        prior = np.log(self.counts_[1] + 0.5) - np.log(self.counts_[0] + 0.5)
+        scores = np.empty(len(codes))
+        for s, rows in enumerate((~favoured, favoured)):
+            scores[rows] = self._odds[s][codes[rows]].sum(axis=1) + prior[s]
+        return scores

@@ -78,7 +78,7 @@ def test_no_pair_of_cuts_is_better(measure, seed):
         if not allowed:
             least = f"{min(reached for _, reached in pairs):.3g}"
             with pytest.raises(
-                InvalidInputError, match=f"must be at least {least}, the least {measure} that cuts"
+                InvalidInputError, match=f"must be at least {least}, the smallest {measure} of these scores"
             ):
                 model.fit(X, y, viewpoint=v)
             continue
