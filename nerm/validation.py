@@ -1,4 +1,4 @@
-"""Checks of everything that comes from outside, each with one clear sentence."""
+"""Validation of all inputs: each function returns a checked array or raises with one sentence."""
 
 from collections.abc import Collection, Iterator, Sized
 from contextlib import contextmanager
@@ -13,19 +13,19 @@ from nerm.typing import Matrix as Matrix
 
 
 def _where(hits: Ints) -> str:
-    """Say where the first offender is and how many more there are."""
+    """Return the place of the first of some entries, and how many more there are; of a number nothing."""
     more = len(hits) - 1
-    return f"at {_place(tuple(int(i) for i in hits[0]))}" + (f" (and {more} more)" if more else "")
+    return _place(tuple(int(i) for i in hits[0])) + (f" (and {more} more)" if more else "")
 
 
 def _place(index: tuple[int, ...]) -> str:
-    return (
-        f"index {index[0]}" if len(index) == 1 else f"row {index[0]}, column {index[1]}" if index else "hand"
-    )
+    if len(index) == 2:
+        return f" at row {index[0]}, column {index[1]}"
+    return f" at index {', '.join(map(str, index))}" if index else ""
 
 
 def as_pandas(X: Any) -> Any:
-    """Return a table of polars or pyarrow as a DataFrame of pandas; anything else stays what it is."""
+    """Return a table of polars or pyarrow as a DataFrame of pandas, and anything else unchanged."""
     if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__"):
         return X
     if hasattr(X, "column_names"):  # pyarrow
@@ -45,7 +45,7 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
     else:
         matrix = as_floats(X, name, "Encode categories as numbers")
     if matrix.ndim != 2:
-        must = f"{name!r} must be two-dimensional, one row a sample"
+        must = f"{name!r} must be two-dimensional, with one row per sample"
         got = "None" if X is None else f"an array of shape {matrix.shape}"
         raise InvalidInputError(must, got, "Reshape it, for instance X.reshape(-1, 1) for a single feature")
     if 0 in matrix.shape:
@@ -56,7 +56,7 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
 
 
 def as_floats(values: Any, name: str, do: str) -> Floats:
-    """Return real numbers as a float array; refuse what only looks like numbers (text, dates, complex, masked)."""
+    """Return real numbers as a float array; refuse text, dates, complex numbers and masked arrays."""
     if np.ma.is_masked(values):
         raise InvalidInputError(
             f"{name!r} must have no masked entries", "a masked array", "Drop or impute these rows"
@@ -79,7 +79,7 @@ def as_floats(values: Any, name: str, do: str) -> Floats:
 
 @contextmanager
 def integers_that_fit(name: str) -> Iterator[None]:
-    """Say of an integer of Python that no float can hold what is wrong with it."""
+    """Raise a clear error for an integer of Python that no float can hold."""
     try:
         yield
     except OverflowError:
@@ -97,10 +97,14 @@ def _check_objects(array: Array, name: str, do: str) -> None:
     """Refuse text, complex numbers and missing entries among objects; Python numbers of any kind pass."""
     for index, item in np.ndenumerate(array):
         if isinstance(item, str | bytes | complex) and not isinstance(item, float):
-            raise InvalidInputError(f"{name!r} must hold real numbers", f"{item!r} at {_place(index)}", do)
+            raise InvalidInputError(f"{name!r} must hold real numbers", f"{item!r}{_place(index)}", do)
         if item is None or type(item).__name__ in ("NAType", "NaTType"):
-            must = f"{name!r} must be finite"
-            raise InvalidInputError(must, f"{item} at {_place(index)}", "Drop or impute these rows")
+            if not index:
+                raise InvalidInputError(
+                    f"{name!r} must be an array of numbers", str(item), f"Pass {name}=..."
+                )
+            must, do = f"{name!r} must be finite", "Drop or impute these rows"
+            raise InvalidInputError(must, f"{item}{_place(index)}", do)
 
 
 def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") -> None:
@@ -110,7 +114,7 @@ def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") 
     if bad.any():
         coo = values.tocoo() if sp.issparse(values) else None
         hits = np.argwhere(bad) if coo is None else np.column_stack([coo.row, coo.col])[bad]
-        raise InvalidInputError(f"{name!r} must be finite", f"{entries[bad][0]} {_where(hits)}", do)
+        raise InvalidInputError(f"{name!r} must be finite", f"{entries[bad][0]}{_where(hits)}", do)
 
 
 def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
@@ -126,7 +130,9 @@ def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
 
 
 def flat(values: Any, n: int, name: str, what: str) -> Array:
-    """Return values of any type as a vector of length n, one `what`; a matrix of one column is a vector."""
+    """Return values of any type as a vector of length n; a matrix of one column is a vector."""
+    if values is None:
+        raise InvalidInputError(f"{name!r} must have one {what}", "None", f"Pass {name}=...")
     array = np.asarray(values)
     if array.ndim == 2 and 1 in array.shape:
         array = array.ravel()
@@ -150,9 +156,9 @@ def check_present(values: Array, name: str) -> None:
 
 
 def as_sides(values: Any, n: int, name: str = "viewpoint") -> Floats:
-    """Return a viewpoint of length n whose sign says the group: numbers as they are, two groups as -1 and +1.
+    """Return a viewpoint of length n: numbers as they are, two groups as -1 and +1.
 
-    Two integers of one sign are two groups as well, as they are for the classifiers; the larger value is +1.
+    Two integers of one sign are two groups as well; the larger value is +1.
 
     >>> as_sides(["m", "f", "m"], 3), as_sides([1, 2, 2], 3), as_sides([0.5, -2.0, 0.5], 3)
     (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 0.5, -2. ,  0.5]))
@@ -179,10 +185,10 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
     """Return nonnegative weights of length n (all ones for None), not all zero."""
     if values is None:
         return np.ones(n)
-    weights = as_floats(values, name, "Pass one nonnegative number for each row")
+    weights = as_floats(values, name, "Pass one nonnegative number per row")
     weights = as_vector(np.full(n, float(weights)) if weights.ndim == 0 else weights, n, name)
     if (weights < 0).any():
-        got = f"{weights.min():g} {_where(np.argwhere(weights < 0))}"
+        got = f"{weights.min():g}{_where(np.argwhere(weights < 0))}"
         raise InvalidInputError(f"{name!r} must be nonnegative", got, "Use 0 to leave a row out")
     if not weights.any():
         raise InvalidInputError(
@@ -194,7 +200,7 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
 def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     """Return the labels as -1/+1 and the two classes behind them, in sorted order.
 
-    Any two values will do; the larger one is +1. Labels -1 and +1 stay what they are.
+    The larger of two values is +1; labels -1 and +1 stay as they are.
 
     >>> as_labels(["no", "yes", "no"], 3)
     (array([-1.,  1., -1.]), array(['no', 'yes'], dtype='<U3'))
@@ -218,9 +224,7 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
         check_finite(labels, name)
     if labels.dtype.kind == "M" and np.isnat(labels).any():
         do = "Drop or impute these rows"
-        raise InvalidInputError(
-            f"{name!r} must be finite", f"NaT {_where(np.argwhere(np.isnat(labels)))}", do
-        )
+        raise InvalidInputError(f"{name!r} must be finite", f"NaT{_where(np.argwhere(np.isnat(labels)))}", do)
     try:
         classes = np.unique(labels)
     except TypeError:
@@ -262,7 +266,7 @@ def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
 
 
 def _shown(value: Any) -> str:
-    """Return a short form of what was given; Python refuses to print an integer of very many digits."""
+    """Return a short form of a value; Python refuses to print an integer of very many digits."""
     if isinstance(value, int) and abs(value) >= 10**60:
         return f"an integer of {int(value.bit_length() * 0.30103) + 1} digits"
     return repr(value)[:60]
@@ -275,7 +279,7 @@ def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one
 
 
 def own(values: Floats) -> Floats:
-    """Return a copy that nobody can change: what was validated stays what is solved."""
+    """Return a read-only copy, so that the data stay as they were validated."""
     copy = np.array(values, dtype=float)
     copy.setflags(write=False)
     return copy

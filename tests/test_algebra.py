@@ -94,3 +94,17 @@ def test_equal_objectives_are_equal_and_numpy_numbers_are_weights():
         np.array([1.0, 2.0]) * SquaredL2()
     with pytest.raises(TypeError, match=r"Got the class SquaredL2\. Write SquaredL2"):
         Risk(Hinge()) + SquaredL2
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: Risk(Hinge()) + SquaredL2,
+        lambda: 2 * Hinge(),
+        lambda: bool(Neutrality(Hinge()) <= 1),
+    ],
+)
+def test_type_errors_are_nerm_errors(mistake):
+    with pytest.raises(nerm.NermError) as caught:
+        mistake()
+    assert isinstance(caught.value, TypeError)

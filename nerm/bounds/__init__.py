@@ -28,6 +28,23 @@ from nerm.bounds.theorems import holdout_parity_bound as holdout_parity_bound
 from nerm.bounds.theorems import neutrality_bound as neutrality_bound
 from nerm.bounds.theorems import optimal_neutrality_bound as optimal_neutrality_bound
 from nerm.bounds.theorems import risk_bound as risk_bound
-from nerm.public import public_names
 
-__all__ = public_names(globals())
+__all__ = [
+    "FitFacts",
+    "Guarantee",
+    "MonteCarloComplexity",
+    "Statement",
+    "guarantee",
+    "holdout_neutrality_bound",
+    "holdout_parity_bound",
+    "intercept_radius",
+    "neutrality_bound",
+    "norm_radius",
+    "optimal_neutrality_bound",
+    "rademacher_kernel",
+    "rademacher_linear",
+    "rademacher_monte_carlo",
+    "rademacher_population",
+    "radius_from_data",
+    "risk_bound",
+]

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
-from nerm.public import public_names
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
@@ -466,4 +465,15 @@ def _row_squares(X: Any) -> Floats:
     return np.asarray(row_norms(X, squared=True))
 
 
-__all__ = public_names(globals())
+__all__ = [
+    "Custom",
+    "Kernel",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "RBF",
+    "Sigmoid",
+    "check_gram",
+    "names",
+    "resolve",
+]

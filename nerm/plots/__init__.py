@@ -13,6 +13,17 @@ from nerm.plots.paper_figures import tradeoff_panel as tradeoff_panel
 from nerm.plots.style import DASHES, MARKERS, OKABE_ITO
 from nerm.plots.weight_paths import coefficient_path as coefficient_path
 from nerm.plots.weight_paths import eta_path as eta_path
-from nerm.public import public_names
 
-__all__ = ["DASHES", "MARKERS", "OKABE_ITO", *public_names(globals())]
+__all__ = [
+    "DASHES",
+    "MARKERS",
+    "OKABE_ITO",
+    "coefficient_path",
+    "convergence_panel",
+    "eta_path",
+    "figure_1",
+    "figure_2",
+    "figure_levels",
+    "level_panel",
+    "tradeoff_panel",
+]

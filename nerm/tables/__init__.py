@@ -6,7 +6,6 @@ r"""From a file to numbers: reading tables, what their columns mean, and coding 
 (('age', 'sex', 'income'), ['31', '?'])
 """
 
-from nerm.public import public_names
 from nerm.tables.reading import TextTable as TextTable
 from nerm.tables.reading import parse_table as parse_table
 from nerm.tables.reading import read_parts as read_parts
@@ -21,4 +20,18 @@ from nerm.tables.roles import survey as survey
 from nerm.tables.table_model import TableModel as TableModel
 from nerm.tables.table_model import load_model as load_model
 
-__all__ = public_names(globals())
+__all__ = [
+    "Recipe",
+    "Role",
+    "TableModel",
+    "TableTask",
+    "TextTable",
+    "learn_recipe",
+    "load_model",
+    "make_task",
+    "parse_table",
+    "read_parts",
+    "read_table",
+    "survey",
+    "table_of",
+]

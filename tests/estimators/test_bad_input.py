@@ -180,7 +180,7 @@ CASES = [
     ),
     (
         lambda: fit(model=NERMClassifier(loss="identity")),
-        "a loss must be bounded below. Got Identity(), which is not.",
+        "a loss must be bounded below. Got Identity().",
     ),
     (
         lambda: fit(model=NERMClassifier(regularizer="l1", kernel="rbf")),
