@@ -1,4 +1,18 @@
-"""The `nerm` command. Heavy modules are imported when a command runs, so that help is quick."""
+"""The `nerm` command. Heavy modules are imported when a command runs, so that help is quick.
+
+Five minutes with your own table:
+  nerm demo
+  nerm fit people.csv --target income --viewpoint sex --out model.nerm
+  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
+  nerm audit scored.csv --target income --viewpoint sex --score score
+  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
+
+Results go to standard output, everything else to standard error.
+Exit codes: 0 done, 1 a fault of nerm, 2 input that cannot be used,
+3 an answer that was not certified, 4 a model that is nearly constant
+or whose positive rate collapsed, 5 a limit that cannot be met or promised,
+130 interrupted.
+"""
 
 import io
 import sys
@@ -12,21 +26,6 @@ from nerm.cli.console import ended
 from nerm.cli.experiments import reproduce, solvers
 from nerm.cli.fit import bound, demo, fit, tradeoff
 from nerm.cli.predict import predict
-
-EPILOG = """\b
-Five minutes with your own table:
-  nerm demo
-  nerm fit people.csv --target income --viewpoint sex --out model.nerm
-  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
-  nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
-
-\b
-Results go to standard output, everything else to standard error.
-Exit codes: 0 done, 1 a fault of nerm, 2 input that cannot be used,
-3 an answer that was not certified, 4 a model that is nearly constant
-or whose positive rate collapsed, 5 a limit that cannot be met or promised,
-130 interrupted."""
 
 
 @click.command(epilog='\b\nExamples:\n  eval "$(nerm completion bash)"\n  eval "$(nerm completion zsh)"')
@@ -53,8 +52,12 @@ class _InOrder(click.Group):
 @click.group(
     cls=_InOrder,
     commands=list(COMMANDS),
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="\b\n" + __doc__.partition("\n\n")[2].replace("\n\n", "\n\n\b\n"),
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
 )
 @click.version_option(__version__, prog_name="nerm", message="%(prog)s %(version)s")
 def cli() -> None:

@@ -11,10 +11,12 @@ import click
 
 from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import (
+    command,
     common,
     delta_option,
     inputs_of,
     leave_out_option,
+    option,
     report_option,
     role_options,
     seed_option,
@@ -29,26 +31,15 @@ if TYPE_CHECKING:
     from nerm.tables import TableTask
     from nerm.typing import Floats
 
-EXAMPLES = """\b
-Examples:
-  nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
-  nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
-  nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html"""
 
-
-@click.command(epilog=EXAMPLES)
+@command
 @click.argument("data", metavar="PREDICTIONS.csv")
 @role_options
-@click.option("--score", metavar="COLUMN", help="Column of real scores.")
-@click.option("--prediction", metavar="COLUMN", help="Column of decisions, in the words of the target.")
-@click.option(
-    "--model", metavar="FILE.skops", help="A fitted scikit-learn classifier or pipeline, saved with skops."
-)
-@click.option("--trust", multiple=True, metavar="TYPE", help="With --model: a further type to trust.")
-@click.option(
-    "--threshold", type=float, default=0.0, show_default=True, help="A score above it is a positive decision."
-)
+@option("score", "Column of real scores.", metavar="COLUMN")
+@option("prediction", "Column of decisions, in the words of the target.", metavar="COLUMN")
+@option("model", "A fitted scikit-learn classifier or pipeline, saved with skops.", metavar="FILE.skops")
+@option("trust", "With --model: a further type to trust.", multiple=True, metavar="TYPE")
+@option("threshold", "A score above it is a positive decision.", type=float, default=0.0)
 @leave_out_option
 @report_option
 @delta_option
@@ -64,6 +55,13 @@ def audit(
     scikit-learn model of its columns. With --report, a page shows what group thresholds and, where the file
     has other columns, neutral models reach on the same rows. The bounds hold if the rows are independent and
     were not used to make or to choose the predictor.
+
+    Examples
+    --------
+      nerm audit scored.csv --target income --viewpoint sex --score score
+      nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
+      nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
+      nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
     """
     if sum(given is not None for given in (score, prediction, model)) != 1:
         raise click.UsageError("Give one of --score, --prediction and --model.")

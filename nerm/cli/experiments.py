@@ -7,22 +7,10 @@ from typing import Any
 import click
 
 from nerm.cli.console import Console, check_places, make_table, number, refusing_unwritable
-from nerm.cli.options import all_of, common, file_option, numbers_option, seed_option
+from nerm.cli.options import all_of, command, common, numbers_option, option, seed_option
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
-SOLVERS_EXAMPLES = """\b
-Examples:
-  nerm solvers
-  nerm solvers --compare --quick --figure solvers.png
-  nerm solvers --compare --jobs 2 --results solvers.csv"""
-REPRODUCE_EXAMPLES = """\b
-Examples:
-  nerm reproduce convergence --repetitions 2 --figure figure1.png
-  nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
-  nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
-  nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
-  nerm reproduce levels --datasets german --limits 0.05,0.01 --repetitions 1 --figure levels.png"""
 ON_DATA = ("datasets", "methods", "lam", "discretize", "data_home")
 #: The experiments that take an option; the others belong to all.
 OPTIONS_OF = {
@@ -46,26 +34,17 @@ def _check_figure(ctx: click.Context, param: click.Parameter, path: str | None) 
 
 run_options = all_of(
     click.option(
-        "--jobs",
-        "n_jobs",
-        type=int,
-        default=1,
-        show_default=True,
-        help="Runs at a time, each a process; -1: every core.",
+        "--jobs", "n_jobs", type=int, default=1, help="Processes that run at a time; -1: every core."
     ),
-    file_option("results", "FILE.csv", "Every finished run is kept here; started again, it goes on."),
-    click.option("--figure", metavar="FILE", callback=_check_figure, help="Draw the figure here."),
+    option("results", "Every finished run is kept here; started again, it goes on.", metavar="FILE.csv"),
+    option("figure", "Draw the figure here.", metavar="FILE", callback=_check_figure),
 )
 
 
-@click.command(epilog=SOLVERS_EXAMPLES)
-@click.option(
-    "--compare", is_flag=True, help="Run the comparison on this machine: half an hour or so on 2 cores."
-)
-@click.option("--quick", is_flag=True, help="With --compare: ten small problems, a few minutes.")
-@click.option(
-    "--time-limit", type=float, default=10.0, show_default=True, help="With --compare: seconds for one run."
-)
+@command
+@option("compare", "Run the comparison on this machine: half an hour or so on 2 cores.", is_flag=True)
+@option("quick", "With --compare: ten small problems, a few minutes.", is_flag=True)
+@option("time-limit", "With --compare: seconds for one run.", type=float, default=10.0)
 @all_of(run_options, common)
 def solvers(
     console: Console, compare: bool, quick: bool, results: str | None, figure: str | None, **options: Any
@@ -74,15 +53,21 @@ def solvers(
 
     With --compare, every installed solver runs on a set of problems at three accuracies, each run in a
     process of its own with a time limit; nerm certifies every answer, whatever the solver reports.
+
+    Examples
+    --------
+      nerm solvers
+      nerm solvers --compare --quick --figure solvers.png
+      nerm solvers --compare --jobs 2 --results solvers.csv
     """
     if compare:
         check_places({}, {"--results": results, "--figure": figure})
         options |= {"problems": "quick" if quick else "default", "results": results}
         _compare(console, options, figure)
         return
-    for option, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
+    for name, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
         if given:
-            raise click.UsageError(f"{option} belongs to --compare.")
+            raise click.UsageError(f"{name} belongs to --compare.")
     from nerm import solvers as registry
 
     rows = [
@@ -133,26 +118,22 @@ def _compare(console: Console, options: dict[str, Any], figure: str | None) -> N
     console.result(plain, *tables, _counted(counts), files=files)
 
 
-@click.command(epilog=REPRODUCE_EXAMPLES)
+@command
 @click.argument("which", type=click.Choice(list(OPTIONS_OF)))
 @numbers_option("n", "For convergence: numbers of samples.", int)
 @numbers_option("etas", "For convergence: neutrality weights.")
-@click.option(
-    "--redraw", is_flag=True, default=None, help="For convergence: every repetition draws a new sample."
-)
+@option("redraw", "For convergence: every repetition draws a new sample.", is_flag=True, default=None)
 @numbers_option("measures", "For levels: the measures that are limited.", str)
 @numbers_option("limits", "For levels: the limits.")
 @numbers_option("datasets", "On data: german,adult,bank by default.", str)
 @numbers_option("methods", "On data: all of the experiment's by default.", str)
 @numbers_option("lam", "On data: lambda, or those to choose from.")
-@click.option("--discretize", metavar="WHERE", help="On data: 'all rows' or 'training folds'.")
-@click.option("--data-home", metavar="FOLDER", help="On data: where the UCI files are.")
-@click.option(
-    "--repetitions", type=click.IntRange(1), default=10, show_default=True, help="The paper has 10."
-)
-@click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="The paper has 5.")
-@click.option("--backend", metavar="NAME", help="joblib (the default) or dask.")
-@click.option("--client", metavar="ADDRESS", help="With --backend dask: the scheduler of a running cluster.")
+@option("discretize", "On data: 'all rows' or 'training folds'.", metavar="WHERE")
+@option("data-home", "On data: where the UCI files are.", metavar="FOLDER")
+@option("repetitions", "The paper has 10.", type=click.IntRange(1), default=10)
+@option("folds", "The paper has 5.", type=click.IntRange(2), default=5)
+@option("backend", "joblib (the default) or dask.", metavar="NAME")
+@option("client", "With --backend dask: the scheduler of a running cluster.", metavar="ADDRESS")
 @all_of(run_options, seed_option, common)
 def reproduce(console: Console, which: str, results: str | None, figure: str | None, **options: Any) -> None:
     """Repeat an experiment of the paper.
@@ -161,6 +142,14 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
     tradeoff is figure 2: AUC against C_sgn on real data, method by method. levels is figure 2 again, with
     limits on measured neutrality. The full protocol takes some ten minutes on two cores, levels hours, so
     keep --results.
+
+    Examples
+    --------
+      nerm reproduce convergence --repetitions 2 --figure figure1.png
+      nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
+      nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
+      nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
+      nerm reproduce levels --datasets german --limits 0.05,0.01 --repetitions 1 --figure levels.png
     """
     check_places({}, {"--results": results, "--figure": figure})
     given = {name: value for name, value in options.items() if value is not None}

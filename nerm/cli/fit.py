@@ -14,13 +14,14 @@ import click
 from nerm.cli.console import Console, check_places, check_writable, in_words, refusing_unwritable, write_text
 from nerm.cli.options import (
     all_of,
+    command,
     common,
-    file_option,
     fit_options,
     inputs_of,
     level_of,
     measure_option,
     numbers_option,
+    option,
     report_option,
     request_of,
     role_options,
@@ -36,33 +37,14 @@ if TYPE_CHECKING:
     from nerm.report.study import Study
     from nerm.tables import Recipe, TableTask
 
-FIT_EXAMPLES = """\b
-Examples:
-  nerm fit people.csv --target income --viewpoint sex --out model.nerm
-  nerm fit people.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
-  nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
-  nerm fit people.csv --target income --viewpoint sex --eta 0.5
-  nerm fit adult.test.gz --columns @adult --skip-lines 1 --target class --viewpoint sex
-  nerm fit german.data.gz --columns @german --target class --positive 1 --viewpoint foreign_worker
-  nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html"""
-BOUND_EXAMPLES = """\b
-Examples:
-  nerm bound people.csv --target income --viewpoint sex
-  nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none"""
-TRADEOFF_EXAMPLES = """\b
-Examples:
-  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
-  nerm tradeoff people.csv --target income --viewpoint sex --limits 0.1,0.02 --save model.nerm
-  nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg"""
-DEMO_EXAMPLES = "\b\nExample:\n  nerm demo\n  nerm demo --folder /tmp --json"
 DEMO_LIMITS = (0.05, 0.03, 0.02, 0.01)  # the plain model has 0.08
 SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
 table_argument = click.argument("data", metavar="DATA.csv")
 
 
-@click.command(epilog=FIT_EXAMPLES)
-@all_of(table_argument, fit_options, file_option("out", "MODEL.nerm", "Write the model here."))
-@click.option("--bounds", is_flag=True, help="Show what is guaranteed beyond these rows.")
+@command
+@all_of(table_argument, fit_options, option("out", "Write the model here.", metavar="MODEL.nerm"))
+@option("bounds", "Show what is guaranteed beyond these rows.", is_flag=True)
 @all_of(report_option, study_options)
 def fit(
     console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any
@@ -74,6 +56,16 @@ def fit(
     are scaled, words coded as 0/1 columns, missing values kept as a value of their own; notes on standard
     error tell it. The viewpoint is not an input unless you ask. A quarter of the rows is held out to
     measure; the saved model is the one that was measured, and the one that --report shows among other levels.
+
+    Examples
+    --------
+      nerm fit people.csv --target income --viewpoint sex --out model.nerm
+      nerm fit people.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
+      nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
+      nerm fit people.csv --target income --viewpoint sex --eta 0.5
+      nerm fit adult.test.gz --columns @adult --skip-lines 1 --target class --viewpoint sex
+      nerm fit german.data.gz --columns @german --target class --positive 1 --viewpoint foreign_worker
+      nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
     """
     check_places(inputs_of(data, options), {"--out": out, "--report": report})
     from nerm.cli.rendering import measured, statements_json, statements_table, statuses_of
@@ -115,13 +107,18 @@ def fit(
     return console.code(statuses, collapsed=fitted.collapse is not None)
 
 
-@click.command(epilog=BOUND_EXAMPLES)
+@command
 @all_of(table_argument, fit_options, study_options)
 def bound(console: Console, data: str, **options: Any) -> int:
     """Fit, and state every bound with its assumptions.
 
     The theorems bound the relaxed risk C_psi and need --eta, --weights uniform and --class-weight none; only
     held-out rows bound C_sgn and the difference in positive rates. A bound without content is called vacuous.
+
+    Examples
+    --------
+      nerm bound people.csv --target income --viewpoint sex
+      nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none
     """
     from nerm.cli.rendering import statements_json, statements_table
 
@@ -137,23 +134,15 @@ def bound(console: Console, data: str, **options: Any) -> int:
     return console.code({found["solver"]: found["status"]}, collapsed=fitted.collapse is not None)
 
 
-@click.command(epilog=TRADEOFF_EXAMPLES)
+@command
 @all_of(table_argument, role_options)
 @numbers_option("limits", f"Limits, separated by commas.  [default: {','.join(map(str, LIMITS))}]")
 @measure_option
 @numbers_option("etas", "In place of limits: neutrality weights, separated by commas.")
-@click.option(
-    "--budget", type=click.FloatRange(0), default=0.03, show_default=True, help="AUC the choice may cost."
-)
-@click.option(
-    "--methods",
-    type=click.Choice(["few", "all"]),
-    default="few",
-    show_default=True,
-    help="few: the neutral model and logistic regression; all: every published method of nerm.baselines too.",
-)
-@file_option("figure", "FILE.svg", "Write the figure here.")
-@file_option("save", "MODEL.nerm", "Write the recommended model here.")
+@option("budget", "AUC the choice may cost.", type=click.FloatRange(0), default=0.03)
+@option("methods", "all: with every published method.", type=click.Choice(["few", "all"]), default="few")
+@option("figure", "Write the figure here.", metavar="FILE.svg")
+@option("save", "Write the recommended model here.", metavar="MODEL.nerm")
 @all_of(report_option, study_options)
 def tradeoff(
     console: Console, data: str, figure: str | None, save: str | None, report: str | None, **options: Any
@@ -163,6 +152,12 @@ def tradeoff(
     Fits a model within every limit, measures on rows it has not seen, and recommends the tightest limit whose
     AUC there is within the budget of the plain model's; never a model that is nearly constant. Plain
     logistic regression stands beside it. Prints the `nerm fit` command of the choice.
+
+    Examples
+    --------
+      nerm tradeoff people.csv --target income --viewpoint sex --report front.html
+      nerm tradeoff people.csv --target income --viewpoint sex --limits 0.1,0.02 --save model.nerm
+      nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
     """
     check_places(inputs_of(data, options), {"--figure": figure, "--save": save, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
@@ -185,16 +180,20 @@ def tradeoff(
     return show_study(console, study, f"nerm tradeoff {data} …", files)
 
 
-@click.command(short_help="See it work on real data: table, figure, report.", epilog=DEMO_EXAMPLES)
-@click.option(
-    "--folder", default=".", show_default=True, metavar="FOLDER", help="Where table, figure and report go."
-)
+@command
+@option("folder", "Where table, figure and report go.", default=".", metavar="FOLDER")
 @all_of(seed_option, common)
 def demo(console: Console, folder: str, seed: int) -> int:
-    """See it work: predict who is paid above the median without following race.
+    """See it work on real data: table, figure, report.
 
-    Measures the trade-off on 2,246 women of the National Longitudinal Survey of 1988, prints it, and writes a
-    figure, a report to click through, and the table itself (nerm-demo.csv), to try the other commands on.
+    Predicts which women of the National Longitudinal Survey of 1988 (2,246 rows) are paid above the median
+    without following race, prints the trade-off, and writes a figure, a report to click through, and the
+    table itself (nerm-demo.csv), to try the other commands on.
+
+    Examples
+    --------
+      nerm demo
+      nerm demo --folder /tmp --json
     """
     files = {kind: str(Path(folder) / f"nerm-demo.{suffix}") for kind, suffix in SUFFIXES.items()}
     for path in files.values():
@@ -207,9 +206,9 @@ def demo(console: Console, folder: str, seed: int) -> int:
     text = resources.files("nerm.cli").joinpath("demo.csv").read_text(encoding="utf-8")
     task = make_task(parse_table(text, "National Longitudinal Survey, 1988"), "wage", "race")
     settings = Settings(limits=DEMO_LIMITS, surrogate="logistic", seed=seed)
-    command = f"nerm fit {shlex.quote(files['table'])} --target wage --viewpoint race"
+    again = f"nerm fit {shlex.quote(files['table'])} --target wage --viewpoint race"
     with console.progress("Fitting") as progress:
-        study = run_study(task, settings, progress=progress, command=command)
+        study = run_study(task, settings, progress=progress, command=again)
     write_text(files["table"], text, "--folder")
     return show_study(console, study, "nerm demo" + (f" --seed {seed}" if seed else ""), files, "--folder")
 
@@ -225,14 +224,14 @@ def fit_command(data: str) -> str:
     ctx = click.get_current_context()
     words = ["nerm", "fit", data]
     other = {"as_json", "quiet", "out", "report", "bounds", "test", "delta", "limit", "eta"}
-    for option in fit.params:
-        name = str(option.name)
+    for parameter in fit.params:
+        name = str(parameter.name)
         source = ctx.get_parameter_source(name)
         if name in other or source in (None, click.core.ParameterSource.DEFAULT) or name == "data":
             continue
         value = ctx.params[name]
         for each in value if isinstance(value, tuple) else (value,):
-            words += [option.opts[0]] if each is True else [option.opts[0], str(each)]
+            words += parameter.opts[:1] if each is True else [parameter.opts[0], str(each)]
     return shlex.join(words)
 
 

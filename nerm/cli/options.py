@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -59,6 +60,12 @@ def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def command(function: Callable[..., Any]) -> click.Command:
+    """Make a click command whose docstring is its help, and the examples in it the text below the options."""
+    text, _, examples = inspect.cleandoc(str(function.__doc__)).partition("\n\nExamples\n--------\n")
+    return click.command(help=text, epilog=f"\b\nExamples:\n{examples}")(function)
+
+
 def common(command: F) -> F:
     """Add --json and --quiet; the command gets a `Console` as its first argument."""
 
@@ -74,21 +81,12 @@ def common(command: F) -> F:
     )(run)  # type: ignore[return-value]
 
 
-def _default(name: str, text: str, **more: Any) -> Callable[[F], F]:
-    """Return an option with the default of the command line."""
-    value = getattr(COMMAND_LINE, name)
-    more = {"type": type(value), "default": value} | more
-    return click.option(f"--{name.replace('_', '-')}", show_default=True, help=text, **more)
-
-
-def _column(name: str, text: str, **more: Any) -> Callable[[F], F]:
-    """Return an option that names a column."""
-    return click.option(f"--{name}", metavar="COLUMN", help=text, **more)
-
-
-def file_option(name: str, kind: str, text: str) -> Callable[[F], F]:
-    """Return an option that names a file to write."""
-    return click.option(f"--{name}", metavar=kind, help=text)
+def option(name: str, text: str, **more: Any) -> Callable[[F], F]:
+    """Return the option --name; its default is that of the command line where there is one."""
+    value = getattr(COMMAND_LINE, name.replace("-", "_"), None)
+    if value is not None and "default" not in more:
+        more = {"type": type(value), "default": value} | more
+    return click.option(f"--{name}", help=text, **more)
 
 
 def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float, **more: Any) -> Callable[[F], F]:
@@ -110,105 +108,61 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float, **m
     return click.option(f"--{name}", metavar=metavar, callback=read, help=text, **more)
 
 
-OPEN_UNIT = click.FloatRange(0, 1, min_open=True, max_open=True)
-seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random choice."
-)
-report_option = file_option("report", "FILE.html", "Write the report: one page, no network needed.")
-delta_option = _default("delta", "Probability with which a bound may fail.", type=OPEN_UNIT)
-leave_out_option = _column("leave-out", "Do not learn from this column. Repeatable.", multiple=True)
+LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]"
+PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
+MEASURE = Registered(lambda: list(measure_options()))
+CLASS_WEIGHTS = click.Choice(["root", "balanced", "none"])
+seed_option = option("seed", "Seed of every random choice.", type=click.IntRange(0), default=0)
+report_option = option("report", "Write the report: one page, no network needed.", metavar="FILE.html")
+delta_option = option("delta", "Probability with which a bound may fail.", type=PROBABILITY)
+leave_out_option = option("leave-out", "Do not learn from it. Repeatable.", multiple=True, metavar="COLUMN")
+measure_option = option("measure", "What is limited: positive rates, …", type=MEASURE, default="parity")
 
 table_options = all_of(
-    click.option("--separator", help="comma, semicolon, tab, space or a character. Default: guessed."),
-    click.option(
-        "--columns",
-        metavar="NAMES",
-        help="For a file without a header: names separated by commas, @FILE with one name per line, or "
-        "@adult, @german, @bank for the published files.",
-    ),
-    click.option("--no-header", is_flag=True, help="The first line is data; columns are called c1, c2, …"),
-    click.option("--skip-lines", type=click.IntRange(0), default=0, help="Lines to leave out at the top."),
-    click.option("--skip-bad-rows", is_flag=True, help="Leave out rows with a wrong number of fields."),
-    click.option("--encoding", metavar="NAME", help="Of text that is no UTF-8: cp1252 (Windows), latin-1, …"),
-    click.option("--decimal", type=click.Choice(["comma", "point"]), help="Default: guessed by column."),
-    click.option("--sheet", metavar="NAME", help="Of an Excel file. Default: the first."),
-    click.option(
-        "--memory",
-        type=click.FloatRange(0, min_open=True),
-        default=2.0,
-        show_default=True,
-        metavar="GB",
-        help="Refuse a table that would take more.",
-    ),
-    click.option(
-        "--missing", multiple=True, metavar="TEXT", help="A further word for 'missing'. Repeatable."
-    ),
+    option("separator", "comma, semicolon, tab, space or a character. Default: guessed."),
+    option("columns", "Without a header: names, @FILE with one per line, @adult, @german, @bank."),
+    option("no-header", "The first line is data; columns are called c1, c2, …", is_flag=True),
+    option("skip-lines", "Lines to leave out at the top.", type=click.IntRange(0), default=0),
+    option("skip-bad-rows", "Leave out rows with a wrong number of fields.", is_flag=True),
+    option("encoding", "Of text that is no UTF-8: cp1252 (Windows), latin-1, …", metavar="NAME"),
+    option("decimal", "Default: guessed by column.", type=click.Choice(["comma", "point"])),
+    option("sheet", "Of an Excel file. Default: the first.", metavar="NAME"),
+    option("memory", "GB that the table may take.", type=click.FloatRange(0, min_open=True), default=2.0),
+    option("missing", "A further word for 'missing'. Repeatable.", multiple=True, metavar="TEXT"),
 )
 
 role_options = all_of(
-    _column("target", "What to predict: a column of two values.", required=True),
-    _column("viewpoint", "What not to follow: a column of groups, or several: sex,race.", required=True),
-    click.option("--intersect", is_flag=True, help="Every combination of several viewpoints is a group."),
-    click.option(
-        "--positive", metavar="VALUE", help="The target's value to predict. Default: yes of yes/no."
-    ),
-    click.option(
-        "--favoured",
-        metavar="VALUE",
-        help="The group to set against the rest. Default: each against the rest.",
-    ),
-)
-
-measure_option = click.option(
-    "--measure",
-    type=Registered(lambda: list(measure_options())),
-    default="parity",
-    show_default=True,
-    help="What is limited; parity: the difference in positive rates.",
+    option("target", "What to predict: a column of two values.", required=True, metavar="COLUMN"),
+    option("viewpoint", "What not to follow: groups, also sex,race.", required=True, metavar="COLUMN"),
+    option("intersect", "Every combination of several viewpoints is a group.", is_flag=True),
+    option("positive", "The target's value to predict. Default: yes of yes/no.", metavar="VALUE"),
+    option("favoured", "The group set against the rest. Default: each against the rest.", metavar="VALUE"),
 )
 
 fit_options = all_of(
     role_options,
-    click.option(
-        "--limit",
-        type=click.FloatRange(0, 1),
-        help=f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]",
-    ),
+    option("limit", LIMIT_HELP, type=click.FloatRange(0, 1), default=None),
     measure_option,
-    click.option(
-        "--confidence",
-        type=OPEN_UNIT,
-        help="The limit must hold on new rows with this probability, or no model.",
-    ),
-    click.option(
-        "--eta",
-        type=click.FloatRange(0),
-        help="In place of a limit: the weight of neutrality; 0: plain model.",
-    ),
-    click.option(
-        "--test", type=click.FloatRange(0, 0.9), default=0.25, show_default=True, help="Share to hold out."
-    ),
+    option("confidence", "The limit must hold on new rows with this probability.", type=PROBABILITY),
+    option("eta", "In place of a limit: the weight of neutrality.", type=click.FloatRange(0), default=None),
+    option("test", "Share to hold out.", type=click.FloatRange(0, 0.9), default=0.25),
     delta_option,
 )
 
 study_options = all_of(
-    _default("lam", "Weight of the regularizer (mean form)."),
-    _default("loss", "Loss; also logistic, squared-hinge, …"),
-    _default("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
-    _default("regularizer", "Also l1, elastic-net, …"),
-    _default("kernel", "Also rbf, poly."),
-    _default("weights", "Of the neutrality term, with --eta.", type=Registered(_weight_names)),
-    _default(
-        "class_weight",
-        "balanced: both values of the target count the same; root: the square roots of these weights.",
-        type=click.Choice(["root", "balanced", "none"]),
-    ),
-    _default("solver", "See: nerm solvers."),
-    _default("tol", "Relative duality gap to certify."),
-    click.option("--keep-viewpoint", is_flag=True, help="Use the viewpoint column as an input too."),
+    option("lam", "Weight of the regularizer (mean form)."),
+    option("loss", "Loss; also logistic, squared-hinge, …"),
+    option("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
+    option("regularizer", "Also l1, elastic-net, …"),
+    option("kernel", "Also rbf, poly."),
+    option("weights", "Of the neutrality term, with --eta.", type=Registered(_weight_names)),
+    option("class-weight", "balanced: classes count the same; root: its square roots.", type=CLASS_WEIGHTS),
+    option("solver", "See: nerm solvers."),
+    option("tol", "Relative duality gap to certify."),
+    option("keep-viewpoint", "Use the viewpoint column as an input too.", is_flag=True),
     leave_out_option,
-    _column("nominal", "Take numbers as words (codes). Repeatable.", multiple=True),
-    _column("numeric", "Keep integers that look like row numbers. Repeatable.", multiple=True),
+    option("nominal", "Take numbers as words (codes). Repeatable.", multiple=True, metavar="COLUMN"),
+    option("numeric", "Keep integers like row numbers. Repeatable.", multiple=True, metavar="COLUMN"),
     table_options,
     seed_option,
     common,

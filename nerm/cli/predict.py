@@ -10,32 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nerm.cli.console import Console, check_places, refusing_unwritable
-from nerm.cli.options import common, file_option, inputs_of, reading_of, table_options
+from nerm.cli.options import command, common, inputs_of, option, reading_of, table_options
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
 if TYPE_CHECKING:
     from nerm.tables import TableModel, TextTable
 
-EXAMPLES = """\b
-Examples:
-  nerm predict model.nerm new.csv > scored.csv
-  nerm predict model.nerm new.csv --keep income,sex --out scored.csv
-  zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv"""
 WRITTEN = ("row", "score", "prediction")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first letters of cells that spreadsheets run
 
 
-@click.command(epilog=EXAMPLES)
+@command
 @click.argument("model", metavar="MODEL.nerm")
 @click.argument("data", metavar="DATA.csv")
-@file_option("out", "FILE.csv", "Write the predictions here instead of to standard output.")
-@click.option(
-    "--keep", metavar="NAMES", help="Columns of the data to repeat, separated by commas; 'all' for all."
-)
-@click.option(
-    "--safe-cells", is_flag=True, help="Put ' before words that a spreadsheet would run as formulas."
-)
+@option("out", "Write the predictions here instead of to standard output.", metavar="FILE.csv")
+@option("keep", "Columns to repeat, separated by commas, or 'all'.", default=None, metavar="NAMES")
+@option("safe-cells", "Put ' before words that a spreadsheet would run as formulas.", is_flag=True)
 @table_options
 @common
 def predict(
@@ -52,6 +43,12 @@ def predict(
     Writes CSV with the columns row, score and prediction, one line per row of the data; row is its place in
     the file, counted from 1. A prediction is the target's positive value iff the score is above 0. The data
     are read in parts: a long file needs no more memory than a short one.
+
+    Examples
+    --------
+      nerm predict model.nerm new.csv > scored.csv
+      nerm predict model.nerm new.csv --keep income,sex --out scored.csv
+      zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv
     """
     check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
     from nerm.tables import load_model

@@ -23,9 +23,9 @@ from nerm.tables.roles import NUMBERS, TableTask, split, values_of
 from nerm.tables.values import missing_in
 from nerm.typing import Floats, Ints, Matrix
 
+PARTS = 5  # of a cross-validation, and of the rows of a calibration
 SMALL_TABLE = 4000  # rows up to which tables are cross-validated, and on which surrogates are compared
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
-COMPARISON_TOL = 1e-4  # relative gap of the solves that compare surrogates
 Progress = Callable[[str], None]
 
 
@@ -304,8 +304,8 @@ def choose_surrogate(
     _, X, _ = rows.coded(train)
     name, v = next(iter(rows.terms(few).items()))  # of several groups, the largest is enough
     problem = settings.problem(X[np.searchsorted(train, few)], rows.y[few], {name: v})
-    measure = settings.measure
-    found = (best_surrogate(problem, limit, measure, tol=COMPARISON_TOL) for limit in sorted(limits))
+    tol = settings.tol ** (2 / 3)  # coarser: the solves are only compared
+    found = (best_surrogate(problem, limit, settings.measure, tol=tol) for limit in sorted(limits))
     return next((surrogate for surrogate in found if surrogate is not None), "auto")
 
 

@@ -13,13 +13,12 @@ from nerm.bounds.guarantee import Statement
 from nerm.bounds.theorems import HELD_OUT
 from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.parameters import atom_name
-from nerm.report.fitting import FittedModel
+from nerm.report.fitting import PARTS, FittedModel
 from nerm.report.settings import Level, Settings
 from nerm.tables.roles import FEW_ROWS, TableTask
 from nerm.typing import Bools, Floats, Ints
 
 Interval = tuple[float, float]
-BINS = 5  # of a calibration, with equally many rows
 
 
 @dataclass(frozen=True)
@@ -385,7 +384,7 @@ def calibration_of(task: TableTask, probability: Floats) -> tuple[Calibration, .
         rows = np.flatnonzero(among)
         if len(rows):
             rows = rows[np.argsort(probability[rows], kind="stable")]
-            parts = np.array_split(rows, min(BINS, len(rows)))
+            parts = np.array_split(rows, min(PARTS, len(rows)))
             bins = tuple(Bin(*_calibrated(task, probability, part)) for part in parts)
             found.append(Calibration(*_calibrated(task, probability, rows), name, bins))
     return tuple(found)

@@ -10,6 +10,7 @@ import numpy as np
 from nerm.bounds.guarantee import Statement
 from nerm.report.fitting import (
     ADVICE,
+    PARTS,
     SMALL_TABLE,
     FittedModel,
     Progress,
@@ -35,7 +36,6 @@ from nerm.tables.recipe import Recipe
 from nerm.tables.roles import TableTask, folds, split
 from nerm.typing import Floats, Ints
 
-FOLDS = 5
 TEST_SHARE = 0.25  # held out of tables that are not cross-validated
 #: Weights of the published neutral methods, a few of the paper's.
 PUBLISHED: dict[str, tuple[float, ...]] = {
@@ -230,7 +230,7 @@ def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[P
     if len(task) > SMALL_TABLE and fit is None:
         train, test = split(task, TEST_SHARE, settings.seed)
         return [(train, test)], train
-    return folds(task, FOLDS, settings.seed), np.arange(len(task))
+    return folds(task, PARTS, settings.seed), np.arange(len(task))
 
 
 def cross_validated(
@@ -362,7 +362,7 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
     how = "all rows, which are taken to be new to the audited model"
     if task.inputs:
         rows = TaskRows(task, settings)
-        pairs = folds(task, FOLDS if len(task) <= SMALL_TABLE else 2, settings.seed)
+        pairs = folds(task, PARTS if len(task) <= SMALL_TABLE else 2, settings.seed)
         surrogate = choose_surrogate(rows, np.arange(len(task)), settings.limits, progress)
         found, unmet = cross_validated(rows, pairs, settings.levels, surrogate, progress)
         notes += unmet

@@ -23,9 +23,7 @@ from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # nominal columns keep this many values and pool the rest
 OTHER, MISSING_LEVEL = "(other)", "(missing)"
-# With a smaller share of nonzero entries the matrix is sparse, which nerm's engine solves faster: Adult, with
-# 12 %, in a sixth of the time. Small tables are dense anyway: nothing is to be gained.
-DENSE_SHARE, DENSE_ENTRIES = 0.4, 20_000
+DENSE_ENTRIES = 20_000  # up to which a matrix is dense; a larger one is sparse if most entries are zero
 
 
 @dataclass(frozen=True)
@@ -260,7 +258,7 @@ class Recipe:
             [sp.csr_matrix(np.hstack([*run])) if dense else sp.hstack([*run]) for dense, run in runs]
         ).tocsr()
         entries = matrix.shape[0] * matrix.shape[1]
-        sparse = entries > DENSE_ENTRIES and matrix.nnz < DENSE_SHARE * entries
+        sparse = entries > DENSE_ENTRIES and 2 * matrix.nnz < entries
         return (matrix if sparse else matrix.toarray()), np.array([guessed for _, guessed in coded])
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from sklearn.utils.metaestimators import available_if
 
 from nerm import io as saving
 from nerm.errors import InvalidInputError
-from nerm.tables.reading import TextTable, table_of
+from nerm.tables.reading import PART_CELLS, TextTable, table_of
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role
 from nerm.typing import Array, Floats, Ints
 
 KIND = "table model"
-KERNEL_VALUES = 20_000_000  # of new rows and support vectors that are in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,7 @@ class TableModel:
     def scored(self, table: TextTable) -> tuple[Floats, Ints]:
         """Return f(x) of each row, (n,), and how many values of each column had to be guessed."""
         matrix, guessed = self.recipe.coded(table)
-        step = max(1, KERNEL_VALUES // max(1, len(getattr(self.estimator, "support_", ()))))
+        step = 1 + PART_CELLS // max(1, len(getattr(self.estimator, "support_", ())))
         parts = [self.estimator.decision_function(matrix[i : i + step]) for i in range(0, len(table), step)]
         return np.concatenate(parts), guessed
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerm import metrics
-from nerm.report.measuring import BINS, calibration_of, differences_of, groups_of, measures_of
+from nerm.report.measuring import calibration_of, differences_of, groups_of, measures_of
 from nerm.report.settings import Level, Settings
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people
@@ -61,7 +61,7 @@ def test_calibration_counts_what_came_true(task):
         among = task.groups[found.group]
         assert found.said == pytest.approx(probability[among].mean())
         assert found.came_true == pytest.approx((task.y[among] > 0).mean())
-        assert len(found.bins) == BINS
+        assert len(found.bins) == 5
         assert sum(part.rows for part in found.bins) == among.sum()
         assert sum(part.rows * part.came_true for part in found.bins) == pytest.approx(
             (task.y[among] > 0).sum()
