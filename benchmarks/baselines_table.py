@@ -226,7 +226,7 @@ def solvers() -> str:
     cases = {"Adult": (adult.X, adult.y > 0, adult.viewpoint > 0), "60,000 × 108": large()}
     ways = {
         "augmented Lagrangian, Newton": lambda p: (
-            minimise(p, np.zeros(p.X.shape[1]), 1e-7, 1e-7, 500, False).weights
+            minimise(p, np.zeros(p.X.shape[1]), 1e-7, 500, False).weights
         ),
         "augmented Lagrangian, L-BFGS": lagrangian_lbfgs,
         "SLSQP": slsqp,

@@ -1,36 +1,40 @@
-"""Two checkouts of nerm side by side: every case in turn in both, as the ratio of their times.
+"""Compare the times of two trees of nerm case by case, and print each ratio and the geometric mean.
 
-    git worktree add ../before COMMIT
-    python benchmarks/before_after.py ../before                     every case
-    python benchmarks/before_after.py ../before onehot path --repeat 9
+    python benchmarks/before_after.py 9ba0902                       every case, against a git revision
+    python benchmarks/before_after.py 9ba0902 onehot path --repeat 9
+    python benchmarks/before_after.py 9ba0902 --quick               small sizes, three runs each
+    python benchmarks/before_after.py ../before                     against another working tree
 
-Each checkout lives in a process of its own, which warms up on a small problem of the case and then solves it
-again and again, alternating with the other, so that a noisy machine is noisy to both. Before each run there
-is a pause: threads of BLAS wait for more work on a core of their own, up to 0.1 s after one checkout has
-finished, and would take it from the other. A ratio is the median of this checkout's times over the median of
-the other's; an answer that is not certified within its tolerance has no time.
+A revision is checked out into a temporary worktree, which is removed at the end. Each tree runs in a process
+of its own, which warms up on a small problem of the case and then solves the case again and again, alternating
+with the other tree, so that noise on the machine is noise for both. Before each run there is a pause, because
+BLAS threads of one tree keep their core for up to 0.1 s. The ratio is the minimum of the times here over the
+minimum of the times before; a case whose answers are not certified within the tolerance is marked.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean
 from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
-PAUSE = 0.3  # seconds until the other checkout leaves the cores alone
+PAUSE = 0.3  # seconds until the threads of the other tree leave the cores
 
 
 def cases() -> dict[str, Callable[[float], Callable[[], float]]]:
-    """Return by name what draws the data at a scale and returns a run, which returns the relative gap it reached."""
+    """Return functions by name that draw data at a scale and return a run; a run returns gap / tolerance."""
     import numpy as np
+    import scipy.sparse as sp
     from tasks import gaussian, one_hot, synthetic
 
     import nerm
@@ -66,9 +70,17 @@ def cases() -> dict[str, Callable[[float], Callable[[], float]]]:
 
         return prepare
 
-    def kernel(n: int, loss: Any = None, tol: float = 1e-4) -> Any:
+    def wide(n: int) -> tuple[Any, np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(0)
+        X = sp.random_array((n, 10 * n), density=40 / (10 * n), format="csr", rng=rng)
+        w = rng.standard_normal((10 * n, 2))
+        y, v = np.where(X @ w + 0.1 * rng.standard_normal((n, 2)) > 0, 1.0, -1.0).T
+        return X, y, v
+
+    def kernel(n: int, loss: Any = None, tol: float = 1e-4, columns: int | None = None) -> Any:
         def prepare(scale: float) -> Callable[[], float]:
             X, y, v = synthetic(max(100, int(scale * n)))
+            X = X[:, :columns]
             stated = objective(1.0 / len(y), 1.0, loss)
             return lambda: (
                 stated.on(X, y, viewpoint=v, kernel="rbf").solve(tol=tol).certificate.relative_gap / tol
@@ -94,17 +106,21 @@ def cases() -> dict[str, Callable[[float], Callable[[], float]]]:
         "logistic-1": linear(one_hot, 60_420, 1.0, loss=nerm.Logistic()),
         "l1-1": linear(gaussian, 20_000, 1.0, omega=nerm.L1()),
         "million-1": linear(one_hot, 1_000_000, 1.0),
+        "group-1": linear(gaussian, 20_000, 1.0, omega=nerm.GroupL2([[j, j + 1] for j in range(0, 50, 2)])),
+        "wide-1": linear(wide, 2_000, 1.0),
         "small-1": linear(gaussian, 200, 1.0),
         "path": path(one_hot, 60_420),
         "path-dense": path(gaussian, 20_000),
-        "kernel-1500": kernel(1_500),
+        "kernel-200": kernel(200),
+        "kernel-1000": kernel(1_000),
         "kernel-5000": kernel(5_000),
         "kernel-logistic-1500": kernel(1_500, nerm.Logistic()),
+        "kernel-smooth-1500": kernel(1_500, nerm.SmoothHinge(), columns=2),
     }
 
 
 def child() -> None:
-    """Answer lines of JSON, "prepare NAME" and "run", with seconds and the gap in units of the tolerance."""
+    """Answer the requests "prepare NAME SCALE" and "run" with seconds and the gap / tolerance, as JSON."""
     out, sys.stdout = sys.stdout, sys.stderr
     known, run = cases(), None
     for line in sys.stdin:
@@ -118,49 +134,88 @@ def child() -> None:
         print(json.dumps([time.perf_counter() - started, gap]), file=out, flush=True)
 
 
-class Checkout:
-    """A checkout at work in its own process."""
+class Tree:
+    """A tree of nerm at work in its own process."""
 
     def __init__(self, folder: Path) -> None:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(HERE / "benchmarks")])}
         command = [sys.executable, __file__, "--child"]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-        )
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env)
 
     def ask(self, *words: Any) -> tuple[float, float]:
+        """Return the seconds and the gap / tolerance of one run."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         time.sleep(PAUSE)
         self.process.stdin.write(json.dumps(words) + "\n")
         self.process.stdin.flush()
-        seconds, gap = json.loads(self.process.stdout.readline())
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"a process ended during {' '.join(map(str, words))}; its error is above")
+        seconds, gap = json.loads(answer)
         return seconds, gap
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def checked_out(before: str) -> Iterator[Path]:
+    """Yield the folder of another tree: the one that is given, or a temporary worktree of a revision."""
+    if Path(before).is_dir():
+        yield Path(before).resolve()
+        return
+    git = ["git", "-C", str(HERE), "worktree"]
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "before"
+        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), before], check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
+def compare(names: list[str], trees: list[Tree], repeat: int, scale: float) -> None:
+    """Print one line per case, and the geometric mean of the ratios."""
+    print(f"{'case':<22}{'here':>10}{'before':>10}{'ratio':>8}   largest gap / tolerance, here and before")
+    ratios = []
+    for name in names:
+        first = [tree.ask("prepare", name, scale) for tree in trees]
+        runs = [[tree.ask("run") for tree in trees] for _ in range(repeat)]
+        here, before = (min(pair[k][0] for pair in runs) for k in range(2))
+        gaps = [max([first[k][1], *(pair[k][1] for pair in runs)]) for k in range(2)]
+        mark = "" if max(gaps) <= 1 else "   not certified"
+        ratios.append(here / before)
+        line = f"{name:<22}{here:>10.4f}{before:>10.4f}{ratios[-1]:>8.2f}   {gaps[0]:.2f} {gaps[1]:.2f}{mark}"
+        print(line, flush=True)
+    print(f"{'geometric mean':<42}{geometric_mean(ratios):>8.2f}   largest {max(ratios):.2f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("before", type=Path, help="the other checkout")
+    parser.add_argument("before", help="a git revision, or the folder of another tree")
     parser.add_argument("names", nargs="*", help="cases, or beginnings of their names")
-    parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--repeat", type=int, default=7, help="runs of each tree (7)")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of rows (1.0)")
+    parser.add_argument("--quick", action="store_true", help="the same as --repeat 3 --scale 0.1")
     chosen = parser.parse_args()
-    names = [n for n in cases() if not chosen.names or any(n.startswith(begin) for begin in chosen.names)]
-    both = [Checkout(HERE), Checkout(chosen.before.resolve())]
-    print(f"{'case':<22}{'here':>10}{'before':>10}{'ratio':>8}   worst gap / tolerance, here and before")
-    for name in names:
-        first = [checkout.ask("prepare", name, chosen.scale) for checkout in both]
-        runs = [[checkout.ask("run") for checkout in both] for _ in range(chosen.repeat)]
-        times = [median(pair[k][0] for pair in runs) for k in range(2)]
-        gaps = [max([first[k][1], *(pair[k][1] for pair in runs)]) for k in range(2)]
-        verdict = "" if max(gaps) <= 1 else "   not certified"
-        ratio = times[0] / times[1]
-        print(
-            f"{name:<22}{times[0]:>10.4f}{times[1]:>10.4f}{ratio:>8.2f}   {gaps[0]:.2f} {gaps[1]:.2f}{verdict}",
-            flush=True,
-        )
+    repeat, scale = (3, 0.1) if chosen.quick else (chosen.repeat, chosen.scale)
+    known = cases()
+    names = [name for name in known if not chosen.names or name.startswith(tuple(chosen.names))]
+    if not names:
+        parser.error(f"no case begins with {' or '.join(chosen.names)}; there are {', '.join(known)}")
+    with checked_out(chosen.before) as folder:
+        trees = [Tree(HERE), Tree(folder)]
+        try:
+            compare(names, trees, repeat, scale)
+        finally:
+            for tree in trees:
+                tree.close()
 
 
 if __name__ == "__main__":

@@ -93,6 +93,19 @@ def synthetic(n: int, columns: int = 10, seed: int = 0) -> tuple[np.ndarray, np.
     return X, labels(w_y), labels(w_v)
 
 
+def published(name: str) -> Any:
+    """Return a function that loads a share of the rows of a published data set, one-hot coded."""
+
+    def load(scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
+        from nerm.datasets import load as load_data
+
+        data = load_data(name, coding="one-hot")
+        rows = slice(None, int(scale * len(data.y)))
+        return sp.csr_matrix(data.X)[rows], data.y[rows], data.viewpoint[rows]
+
+    return load
+
+
 def _targets(X: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     direction = rng.normal(size=X.shape[1])
     found = []
