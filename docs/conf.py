@@ -4,7 +4,7 @@
 
 Nothing is executed and nothing is fetched, neither by the build nor by its readers: MathJax comes from a
 package of the extra ``docs`` and is part of the site. Two folders here are written by every build and not
-kept: ``api/``, one page a room of nerm, and ``notebooks/``, copies whose links lead to the pages of the site.
+kept: ``api/``, one page per module of nerm, and ``notebooks/``, copies whose links lead to the pages of the site.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the reference describes: the rooms of nerm and the public names in each, derived from `__all__`."""
+"""List the public modules of nerm and the public names in each, from `__all__`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 import nerm
 
 
-def rooms() -> list[ModuleType]:
+def modules() -> list[ModuleType]:
     """Return nerm and its public modules.
 
-    >>> [room.__name__ for room in rooms()][:2]
+    >>> [module.__name__ for module in modules()][:2]
     ['nerm', 'nerm.atoms']
     """
     public = [getattr(nerm, name) for name in nerm.__all__]
     return [nerm, *(thing for thing in public if inspect.ismodule(thing))]
 
 
-def names(room: ModuleType) -> list[str]:
-    """Return the public names of a room: `__all__`, or what it defines without an underscore."""
-    if hasattr(room, "__all__"):
-        return sorted(room.__all__, key=str.lower)
-    here = {name for name, thing in vars(room).items() if getattr(thing, "__module__", None) == room.__name__}
+def names(module: ModuleType) -> list[str]:
+    """Return the public names of a module: `__all__`, or what it defines without an underscore."""
+    if hasattr(module, "__all__"):
+        return sorted(module.__all__, key=str.lower)
+    here = {name for name, thing in vars(module).items() if getattr(thing, "__module__", None) == module.__name__}
     return sorted((name for name in here if not name.startswith("_")), key=str.lower)
 
 
@@ -37,22 +37,22 @@ def homes() -> dict[str, str]:
     """
     found: dict[str, str] = {}
     short = {name: getattr(nerm, name) for name in names(nerm)}
-    for room in rooms():
-        for name in names(room):
-            same = name in short and short[name] is getattr(room, name)
-            found[f"{room.__name__}.{name}"] = f"nerm.{name}" if same else f"{room.__name__}.{name}"
+    for module in modules():
+        for name in names(module):
+            same = name in short and short[name] is getattr(module, name)
+            found[f"{module.__name__}.{name}"] = f"nerm.{name}" if same else f"{module.__name__}.{name}"
     return found
 
 
-def described_in(room: ModuleType) -> list[str]:
-    """Return the names whose full description stands on a room's page.
+def described_in(module: ModuleType) -> list[str]:
+    """Return the names whose full description stands on a module's page.
 
     >>> "nerm.Hinge" in described_in(nerm), "nerm.Hinge" in described_in(nerm.atoms)
     (False, True)
     """
-    mine = [homes()[f"{room.__name__}.{name}"] for name in names(room)]
-    if room is nerm:
-        elsewhere = {homes()[f"{r.__name__}.{name}"] for r in rooms()[1:] for name in names(r)}
+    mine = [homes()[f"{module.__name__}.{name}"] for name in names(module)]
+    if module is nerm:
+        elsewhere = {homes()[f"{r.__name__}.{name}"] for r in modules()[1:] for name in names(r)}
         return [name for name in mine if name not in elsewhere and not inspect.ismodule(thing_at(name))]
     return mine
 
@@ -68,7 +68,7 @@ def thing_at(name: str) -> Any:
 @cache
 def known() -> dict[str, str]:
     """Return every name that the reference has an entry for, methods included, with the name of the entry."""
-    found = {room.__name__: room.__name__ for room in rooms()} | homes()
+    found = {module.__name__: module.__name__ for module in modules()} | homes()
     for name, home in list(homes().items()):
         thing = thing_at(name)
         for key, member in members(thing).items() if inspect.isclass(thing) else ():

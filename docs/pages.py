@@ -1,4 +1,4 @@
-"""What the site makes of the code: a page for every room of nerm, its docstrings as RST, and the notebooks' copies.
+"""Write the generated pages of the site: one per public module, docstrings as RST, copies of the notebooks.
 
 All lists come from `__all__` and from the folders; a name that is added to nerm is in the reference at the
 next build.
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from docstrings import inline, numpydoc
-from inventory import described_in, homes, known, names, rooms, thing_at
+from inventory import described_in, homes, known, names, modules, thing_at
 
 from nerm.cli import cli
 
@@ -105,23 +105,23 @@ def first_sentence(thing: Any) -> str:
     return re.split(r"(?<=\.)\s+(?=[A-Z`])", text)[0].rstrip(":")
 
 
-def room_page(room: ModuleType) -> str:
-    """Return the page of a room: what it is for, its names in a table, then each in full."""
-    title = room.__name__
+def module_page(module: ModuleType) -> str:
+    """Return the page of a module: what it is for, its names in a table, then each in full."""
+    title = module.__name__
     page = [title, "=" * len(title), "", f".. py:module:: {title}", ""]
-    page += [*numpydoc((inspect.getdoc(room) or "").splitlines(), [title]), ""]
-    listed = [name for name in names(room) if not inspect.ismodule(getattr(room, name))]
+    page += [*numpydoc((inspect.getdoc(module) or "").splitlines(), [title]), ""]
+    listed = [name for name in names(module) if not inspect.ismodule(getattr(module, name))]
     page += [".. list-table::", "   :widths: 30 70", ""]
     for name in listed:
         home = homes()[f"{title}.{name}"]
-        said = constant_comment(room, name) or first_sentence(getattr(room, name))
+        said = constant_comment(module, name) or first_sentence(getattr(module, name))
         page += [f"   * - :py:obj:`{name} <{home}>`", f"     - {inline(said, [title]) or '–'}"]
-    for home in described_in(room):
-        page += ["", *entry(room, home)]
+    for home in described_in(module):
+        page += ["", *entry(module, home)]
     return "\n".join([*page, ""])
 
 
-def entry(room: ModuleType, home: str) -> list[str]:
+def entry(module: ModuleType, home: str) -> list[str]:
     """Return the directive that describes one name in full."""
     thing = thing_at(home)
     if inspect.isclass(thing):
@@ -131,19 +131,19 @@ def entry(room: ModuleType, home: str) -> list[str]:
     if inspect.isroutine(thing):
         return [f".. autofunction:: {home}"]
     name = home.rsplit(".", 1)[1]
-    said = constant_comment(room, name)
-    return [f".. py:data:: {name}", "", f"   {inline(said, [room.__name__])}"]
+    said = constant_comment(module, name)
+    return [f".. py:data:: {name}", "", f"   {inline(said, [module.__name__])}"]
 
 
-def constant_comment(room: ModuleType, name: str) -> str:
+def constant_comment(module: ModuleType, name: str) -> str:
     """Return the ``#:`` comment above the assignment of a constant; '' for classes and functions."""
-    thing = getattr(room, name)
-    if inspect.isclass(thing) or inspect.isroutine(thing) or not getattr(room, "__file__", None):
+    thing = getattr(module, name)
+    if inspect.isclass(thing) or inspect.isroutine(thing) or not getattr(module, "__file__", None):
         return ""
-    folder = Path(room.__file__)
+    folder = Path(module.__file__)
     files = (
         sorted(folder.parent.rglob("*.py"))
-        if hasattr(room, "__path__")
+        if hasattr(module, "__path__")
         else [folder, *folder.parent.glob("*.py")]
     )
     for file in files:
@@ -159,10 +159,10 @@ def index_page() -> str:
     """Return the front page of the reference."""
     page = ["Reference", "=========", "", "Every public name, described by its own docstring.", ""]
     page += [".. list-table::", "   :widths: 25 75", ""]
-    for room in rooms():
+    for module in modules():
         page += [
-            f"   * - :py:mod:`{room.__name__}`",
-            f"     - {inline(first_sentence(room), [room.__name__]) or '–'}",
+            f"   * - :py:mod:`{module.__name__}`",
+            f"     - {inline(first_sentence(module), [module.__name__]) or '–'}",
         ]
     page += ["   * - :doc:`nerm … <command>`", f"     - {inline(str(cli.help))}"]
     page += [
@@ -170,7 +170,7 @@ def index_page() -> str:
         ".. toctree::",
         "   :hidden:",
         "",
-        *(f"   {room.__name__}" for room in rooms()),
+        *(f"   {module.__name__}" for module in modules()),
         "   command",
     ]
     return "\n".join([*page, ""])
@@ -244,7 +244,7 @@ def gallery(notebooks: dict[str, str]) -> dict[str, bytes]:
 def write(docs: Path) -> None:
     """Write ``api/`` and ``notebooks/``; a file that would not change is not touched."""
     api = {"index.rst": index_page(), "command.rst": command_page()} | {
-        f"{room.__name__}.rst": room_page(room) for room in rooms()
+        f"{module.__name__}.rst": module_page(module) for module in modules()
     }
     copies = {
         file.name: notebook_page(file.read_text("utf-8"))
