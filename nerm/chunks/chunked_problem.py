@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from nerm.atoms.difference import DCFunction
+from nerm.atoms.hinge import Hinge
+from nerm.atoms.logistic import Logistic
 from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums
 from nerm.certify.solution import Solution, Stats, certify_bounds
-from nerm.chunks import few_rows, second_order
-from nerm.chunks.chunk_coding import ChunkRows, Coding, Terms
+from nerm.chunks.coding import LABELS, VIEWS, ChunkRows, Coding, Terms
+from nerm.chunks.methods import FEW_ROWS, NEWTON, of_sample
 from nerm.chunks.pieces import row_bytes
 from nerm.chunks.progress import Method, Progress, fingerprint, numbered, resume, save
 from nerm.chunks.source import Chunks
-from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
-from nerm.model.algebra import Limit, Objective
+from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
+from nerm.model.algebra import Limit, Objective, WeightedTerm
 from nerm.model.hypothesis import LinearHypothesis
 from nerm.model.objective import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.model.value import ObjectiveValue, objective_value
-from nerm.neutralize.target import Neutralized
+from nerm.neutralize.neutralizing import measured_on, viewpoints_of
+from nerm.neutralize.search import Search
+from nerm.neutralize.surrogates import ROUGH_TOL, surrogates_of
+from nerm.neutralize.target import Neutralized, Target
 from nerm.solvers import clock
 from nerm.typing import Floats
 from nerm.validation import as_positive, check_known
@@ -42,7 +49,7 @@ class ChunkedProblem:
     """An `Objective` on rows that are read chunk by chunk: solve, path, neutralize, evaluate, certify.
 
     Functions with straight pieces (hinge, identity ...) are solved on the rows near a kink, smooth ones by
-    Newton steps (`nerm.chunks.few_rows`, `nerm.chunks.second_order`); either way every answer is certified on
+    Newton steps (`nerm.chunks.methods`); either way every answer is certified on
     all rows.
 
     Attributes
@@ -108,7 +115,7 @@ class ChunkedProblem:
             must = "an objective on chunks must have functions that are all smooth, or all straight between kinks"
             got = f"{curved[0]!r} beside {kinked[0]!r}"
             raise UnsupportedProblemError(must, got, "Use one of the two for loss and surrogate")
-        return few_rows.METHOD if kinked else second_order.METHOD
+        return FEW_ROWS if kinked else NEWTON
 
     def with_neutrality(self, eta: float) -> ChunkedProblem:
         """Return the same problem with neutrality weight eta; several terms keep their ratios."""
@@ -149,10 +156,8 @@ class ChunkedProblem:
             rows. With ``Chunks(checkpoint="fit.npz")`` the solves write fit-0.npz, fit-1.npz and so on.
 
         """
-        from nerm.chunks.neutralizing import neutralize_chunks
-
         options = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
-        return neutralize_chunks(self, limit, measure, tol=tol, on=on, **options)
+        return _neutralize(self, limit, measure, tol=tol, on=on, **options)
 
     def sweep(self, work: Callable[[Any], Any]) -> Any:
         """Do one pass over all chunks."""
@@ -206,7 +211,7 @@ class ChunkedProblem:
     @cached_property
     def _sample_problem(self) -> Problem:
         """The problem on the sample of rows that is kept in memory."""
-        return few_rows.of_sample(self, self.sample)
+        return of_sample(self, self.sample)
 
     def _done(self, state: Progress, tol: float) -> bool:
         """Whether value and bound meet."""
@@ -290,7 +295,7 @@ class ChunkedProblem:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
             return Progress(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
-        found = self._sample_problem.solve("auto", max(tol, 1e-4))
+        found = self._sample_problem.solve("auto", max(tol, ROUGH_TOL))
         thetas = (
             np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
         )
@@ -392,3 +397,80 @@ def _check_viewpoints(objective: Objective, coding: Coding) -> None:
     if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
         must = "chunks must bring a viewpoint when the objective has a neutrality term"
         raise InvalidInputError(must, "none", "Yield (X, y, viewpoint), or drop the term")
+
+
+# --- a limit on measured neutrality -------------------------------------------------------------------
+
+
+class ChunkedSearch(Search):
+    """A search whose solves use all rows, while its problem in memory holds the sample."""
+
+    whole: ChunkedProblem
+
+    def objective(self, surrogate: Any, etas: Sequence[float], sides: Sequence[str]) -> Objective:
+        """Return the objective with a one-sided term for each part; neutrality weights have names."""
+        plain = self.plain_objective()
+        parts = [(name, weights) for name in self.viewpoints for weights in self.metric.weights]
+        several = len(self.whole.terms.coding.groups) > 1
+        terms = [
+            WeightedTerm(float(eta), Neutrality(surrogate, name if several else None, weights, side))
+            for (name, weights), eta, side in zip(parts, etas, sides, strict=True)
+        ]
+        return replace(plain, terms=(*plain.terms, *terms))
+
+    def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
+        """Solve on all rows."""
+        number = len(self.history.candidates)
+        return self.whole.with_objective(objective).solve(
+            tol=self.target.tol,
+            start=None if start is None else (start.coef, start.intercept),
+            checkpoint=numbered(self.whole.chunks.checkpoint, number),
+        )
+
+    def scores(self, solution: Solution) -> Floats:
+        """Return the scores of the sample."""
+        return np.asarray(self.whole.sample.X @ solution.coef + solution.intercept)
+
+    def measured_on_all_rows(self, solution: Solution) -> Floats:
+        """Return the signed parts of the measure from the decisions about all rows."""
+        names, decisions = list(self.whole.terms.coding.groups), solution.stats.details["decisions"]
+        y, v, f = np.repeat(LABELS, 2), np.repeat(VIEWS, 2), np.tile([-1.0, 1.0], 4)
+        found = []
+        for name in self.viewpoints:
+            weight = decisions[1 + names.index(name)].ravel()
+            there = weight > 0
+            found += self.metric.parts(y[there], f[there], v[there], weight[there])
+        return np.array(found)
+
+
+def _neutralize(
+    problem: ChunkedProblem, limit: float, measure: Any, *, on: Any, surrogate: Any, **options: Any
+) -> Neutralized:
+    """Return the solution whose measured neutrality on all rows is within a limit."""
+    if isinstance(surrogate, str) and surrogate == "auto":
+        surrogate = Logistic() if problem.method is NEWTON else Hinge()
+    surrogates = surrogates_of(surrogate)
+    target = Target(limit, measure, surrogate=surrogates, **options)
+    if target.metric.is_custom:
+        must = "a measure on chunks must be one of nerm.metrics"
+        raise InvalidInputError(must, repr(target.metric.name), "Use 'calders_verwer_score', for instance")
+    frame, sample = problem.frame, problem.sample
+    if not frame.viewpoints:
+        must = "chunks must bring a viewpoint to be neutral to"
+        raise InvalidInputError(must, "none", "Yield (X, y, viewpoint)")
+    small = frame.objective.on(sample.X, sample.y, viewpoint=dict(sample.viewpoints),
+                               sample_weight=sample.sample_weight, intercept=frame.intercept)  # fmt: skip
+    first = None
+    with suppress(NotNeutralError):  # the search on all rows will fail too
+        rough = {**options, "tol": max(ROUGH_TOL, target.tol), "surrogate": surrogates}
+        found = small.neutralize(limit, measure, **rough)
+        surrogates = [found.surrogate]
+        first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
+    search = ChunkedSearch(small, target, viewpoints_of(frame), np.ones(small.n), first=first)
+    search.whole = problem
+    elsewhere = measured_on(on, frame, search.metric, search.viewpoints)
+    search.measured = elsewhere or search.measured_on_all_rows
+    candidate = search.find(surrogates[0])
+    if candidate is None:
+        raise search.error(surrogates)
+    return search.answer(candidate, surrogates[0], pd.DataFrame())

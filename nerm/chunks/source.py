@@ -1,27 +1,35 @@
-"""`nerm.Chunks`: rows that do not fit into memory, or live on a cluster, as pieces that every pass reads again."""
+"""`nerm.Chunks`: rows beyond memory, or on a dask cluster, as pieces that every pass reads again.
+
+On a cluster a pass is one task per piece and a tree of sums: chunks stay where they are, only sums and the
+rows near a kink travel. Tasks are pure, so a worker that dies costs the recomputation of its pieces, not the
+fit; dask's dashboard shows the tasks by name.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import math
+import secrets
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nerm.chunks.census import Census, CountRows, together
-from nerm.chunks.chunk_coding import Coding, learn
-from nerm.chunks.pieces import Called, NpzFile, Piece, Raw, as_raw, row_bytes, slices, too_small
+from nerm.chunks.coding import Coding, learn
+from nerm.chunks.pieces import Called, Held, NpzFile, Piece, Raw, Slice, as_raw, row_bytes, slices, too_small
 from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.lazily import is_lazy
 from nerm.validation import as_positive
 
 MEMORY = 2**30  # bytes: the default budget
-CHUNK_SHARE, ROWS_SHARE = 0.25, 0.25  # of the budget for a chunk that is read, and for the rows that are kept
-SAMPLE_SHARE, SAMPLE_ROWS = 0.05, 100_000
-FAIR = 8  # times its share of the sample that one of many pieces may bring
+MEMORY_SHARE = 0.25  # of the budget, for a chunk that is read, and for the rows that are kept
+SAMPLE_SHARE = 0.05  # of the budget
+SAMPLE_ROWS = 100_000
 
 
 class Chunks:
@@ -88,12 +96,12 @@ class Chunks:
     @property
     def chunk_limit(self) -> int:
         """The bytes that one chunk may take."""
-        return int(CHUNK_SHARE * self.memory)
+        return int(MEMORY_SHARE * self.memory)
 
     @property
     def rows_limit(self) -> int:
         """The bytes that the rows kept between passes may take."""
-        return int(ROWS_SHARE * self.memory)
+        return int(MEMORY_SHARE * self.memory)
 
     def _pieces(self, source: Any) -> Sequence[Any]:
         if isinstance(source, str | Path):
@@ -105,8 +113,6 @@ class Chunks:
         if isinstance(source, dict | tuple):
             arrays = as_raw(source, "'source'")
             if is_lazy(arrays.X):
-                from nerm.chunks.on_dask import partitions
-
                 return partitions(arrays)
             if not hasattr(arrays.X, "shape"):
                 arrays = replace(arrays, X=np.asarray(arrays.X))
@@ -122,7 +128,6 @@ class Chunks:
 
     def _frames(self, frame: Any) -> list[Any]:
         """Return the partitions of a dask DataFrame as parts of a table."""
-        from nerm.chunks.on_dask import frame_partitions
         from nerm.tables.chunk_files import FramePart
 
         target, viewpoints, weight = self.roles
@@ -156,7 +161,7 @@ class Chunks:
     @cached_property
     def census(self) -> Census:
         """What the first pass finds."""
-        most = max(1000, FAIR * SAMPLE_ROWS // len(self.pieces))
+        most = SAMPLE_ROWS // math.isqrt(len(self.pieces))
         found: Census = self.sweep(CountRows(SAMPLE_ROWS, int(SAMPLE_SHARE * self.memory), most))
         return found
 
@@ -191,11 +196,9 @@ class Chunks:
             return self._sweep(work, lambda done, _: bars.update(bar, completed=done))
 
     def _sweep(self, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None) -> Any:
-        from nerm.chunks.on_dask import client_for, sweep
-
         client = client_for(self)
         if client is not None:
-            return sweep(client, self.pieces, work, note)
+            return _sweep_on_cluster(client, self.pieces, work, note)
         total: Any = None
         for number, piece in enumerate(self.pieces):
             total = added(total, run(piece, work))
@@ -209,7 +212,7 @@ class Chunks:
             yield from chunks_of(piece)
 
     def coding(self, *, groups: bool = False) -> Coding:
-        """Return how chunks become numbers; `groups` as for `nerm.chunks.chunk_coding.learn`."""
+        """Return how chunks become numbers; `groups` as for `nerm.chunks.coding.learn`."""
         features = self.features
         if features is None:
             return learn(self.census, groups=groups)
@@ -269,3 +272,123 @@ def run(piece: Any, work: Callable[[Raw], Any]) -> Any:
 def added(total: Any, found: Any) -> Any:
     """Return a sum, of which None is the zero."""
     return found if total is None else total if found is None else total + found
+
+
+# --- dask ---------------------------------------------------------------------------------------------
+
+
+def client_for(chunks: Any) -> Any:
+    """Return the client that passes run on: the given one, or that of this process where it serves; None for none.
+
+    A callable's chunks come one after the other from this process, and arrays are in its memory.
+    """
+    if (
+        chunks.client is not None
+        or "distributed" not in sys.modules
+        or isinstance(chunks.pieces[0], Called | Slice)
+    ):
+        return chunks.client
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:  # there is none
+        return None
+
+
+def _sweep_on_cluster(
+    client: Any, pieces: Any, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None
+) -> Any:
+    """Return the sum of `work` over all pieces, computed by the workers."""
+    import dask
+    from distributed import as_completed
+
+    token = secrets.token_hex(4)
+    task = dask.delayed(run, pure=False)
+    # one node of the graph: it travels to each worker once, and the scheduler knows how to make it again
+    shared = dask.delayed(_same, pure=False)(_Boxed(work), dask_key_name=f"nerm-work-{token}")
+    futures = client.compute(
+        [task(piece, shared, dask_key_name=f"nerm-pass-{token}-{i}") for i, piece in enumerate(pieces)]
+    )
+    if note is not None:
+        for done, _ in enumerate(as_completed(futures)):
+            note(done + 1, len(futures))
+    fan_in = max(2, math.isqrt(len(futures)))
+    while len(futures) > 1:
+        groups = [futures[i : i + fan_in] for i in range(0, len(futures), fan_in)]
+        futures = [client.submit(_added, group, pure=False) for group in groups]
+    return futures[0].result()
+
+
+def _added(sums: list[Any]) -> Any:
+    return reduce(added, sums)
+
+
+class _Boxed:
+    """Work that dask is not to look into for tasks of its own."""
+
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+
+def _same(boxed: _Boxed) -> Any:
+    return boxed.work
+
+
+def partitions(arrays: Raw) -> list[Any]:
+    """Return the blocks of rows of dask arrays or frames as pieces, each a delayed value that a worker computes."""
+    import dask
+
+    X = arrays.X
+    if hasattr(X, "numblocks"):
+        X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+        blocks, sizes = list(X.to_delayed()[:, 0]), X.chunks[0]
+    else:
+        blocks = X.to_delayed()
+        sizes = (float("nan"),) * len(blocks)
+    others = {"y": arrays.y, "sample_weight": arrays.sample_weight, **arrays.viewpoints}
+    aligned = {name: _aligned(values, sizes, name) for name, values in others.items() if values is not None}
+    held = dask.delayed(_held, pure=True)
+    pieces = []
+    for i, block in enumerate(blocks):
+        views = {name: aligned[name][i] for name in arrays.viewpoints}
+        weight = aligned["sample_weight"][i] if "sample_weight" in aligned else None
+        pieces.append(held(block, aligned["y"][i], views, weight, f"partition {i}"))
+    return pieces
+
+
+def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
+    """Return the blocks of one vector beside those of X: by rows where their numbers are known, else block by block."""
+    known = all(size == size for size in sizes)  # not nan
+    if known and not hasattr(values, "dask"):
+        import dask.array as da
+
+        values = da.from_array(np.asarray(values), chunks=-1)
+    lengths = (
+        values.chunks[0]
+        if hasattr(values, "numblocks")
+        else (float("nan"),) * getattr(values, "npartitions", 0)
+    )
+    if known and values.ndim == 1 and sum(lengths) == sum(sizes):
+        return list(values.rechunk((sizes,)).to_delayed())
+    if values.ndim != 1 or (known and sum(lengths) == sum(lengths)):
+        must = f"{name!r} must have one entry for each of the {sum(sizes):.0f} rows"
+        raise InvalidInputError(must, f"shape {values.shape}", "Pass dask arrays of the same rows")
+    if len(lengths) != len(sizes):
+        must = f"{name!r} must be cut as X is, into {len(sizes)} partitions"
+        got = f"{len(lengths)} partitions" if lengths else type(values).__name__
+        raise InvalidInputError(must, got, "Take both from one dask DataFrame, or compute their chunk sizes")
+    return list(values.to_delayed())
+
+
+def _held(X: Any, y: Any, views: dict[str, Any], weight: Any, name: str) -> Held:
+    """Return one partition as a piece."""
+    return Held(Raw(X, y, views, weight, name))
+
+
+def frame_partitions(frame: Any, make: Any, roles: tuple[Any, ...]) -> list[Any]:
+    """Return the partitions of a dask DataFrame as pieces that `make` makes of a frame, the roles and a name."""
+    import dask
+
+    made = dask.delayed(make, pure=True)
+    return [made(part, *roles, f"partition {i}") for i, part in enumerate(frame.to_delayed())]

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.chunks import row_sums
 from nerm.chunks.census import stacked
-from nerm.chunks.chunk_coding import ChunkRows, Terms
+from nerm.chunks.coding import ChunkRows, Terms
 from nerm.chunks.pieces import Raw
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import sorted_csr
@@ -208,7 +208,7 @@ def standing_out(X: Matrix, scale: Floats) -> Ints:
     """Return for each row the feature that is largest in units of `scale`; the first for a row of zeros."""
     if not sp.issparse(X):
         return np.asarray(np.abs(X / scale).argmax(axis=1))
-    return np.asarray(row_sums.largest(X.indptr, X.indices, X.data, scale))
+    return np.asarray(_largest(X.indptr, X.indices, X.data, scale))
 
 
 def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
@@ -249,8 +249,30 @@ def _grouped(X: Matrix, rows: Ints, groups: Ints, factors: Floats, count: int) -
         members = sp.csr_matrix((factors, (groups, rows)), shape=(count, X.shape[0]))
         return np.asarray(members @ X)
     found = np.zeros((count, X.shape[1]))
-    row_sums.add_rows(X.indptr, X.indices, X.data, rows, groups, factors, found)
+    _add_rows(X.indptr, X.indices, X.data, rows, groups, factors, found)
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_rows(indptr, indices, data, rows, groups, factors, out):  # type: ignore[no-untyped-def]
+    """Add factors_k x_i of row i = rows_k to out[groups_k]."""
+    for k in range(rows.shape[0]):
+        factor, line = factors[k], out[groups[k]]
+        for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
+            line[indices[p]] += factor * data[p]
+
+
+@numba.njit(cache=True, nogil=True)
+def _largest(indptr, indices, data, scale):  # type: ignore[no-untyped-def]
+    """Return for each row the column, of several the first, where |x| / scale is largest; 0 for a row of zeros."""
+    out = np.zeros(indptr.shape[0] - 1, np.int64)
+    for i in range(out.shape[0]):
+        most = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            size = abs(data[p]) / scale[indices[p]]
+            if size > most or (size == most and size > 0.0 and indices[p] < out[i]):
+                most, out[i] = size, indices[p]
+    return out
 
 
 # --- smooth functions ------------------------------------------------------------------------------

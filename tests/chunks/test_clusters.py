@@ -68,8 +68,8 @@ def test_a_worker_that_dies_costs_its_chunks_only(paths, tmp_path, monkeypatch):
 SCRIPT = """
 import sys, nerm
 from tests.chunks.test_chunks import OBJECTIVES
-from nerm.chunks import few_rows
-few_rows.LEAST_ROWS, few_rows.ROWS_SHARE = 400, 0.01
+from nerm.chunks import methods
+methods.LEAST_ROWS, methods.KEPT_SHARE = 400, 0.01
 checkpoint, *paths = sys.argv[1:]
 solution = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(tol=1e-6, checkpoint=checkpoint)
 print(solution.status, repr(solution.objective.total), solution.stats.details["passes"])

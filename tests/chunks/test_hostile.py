@@ -233,9 +233,7 @@ def test_chunked_problem_has_the_signatures_of_problem(name):
 def test_chunked_problem_refuses_solvers_of_rows_in_memory():
     X, y, v = draw(60)
     problem = OBJECTIVE.on(nerm.Chunks(pieces(X, y, v)))
-    with pytest.raises(
-        nerm.InvalidInputError, match="the solver of a problem on chunks must be 'auto'"
-    ):
+    with pytest.raises(nerm.InvalidInputError, match="the solver of a problem on chunks must be 'auto'"):
         problem.solve("smo")
     with pytest.raises(nerm.InvalidInputError, match="an option of a problem on chunks must be one of"):
         problem.solve(max_iter=3)

@@ -1,4 +1,4 @@
-"""What a pass adds up, against the same sums written out in loops."""
+"""The sums of a pass, against the same sums written out in loops."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 import nerm
-from nerm.chunks.estimate import estimate
-from nerm.chunks.few_rows import pass_over
 from nerm.chunks.progress import Progress
 from nerm.chunks.sums import Curved, joined, standing_out, thinned
 from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
@@ -43,7 +41,7 @@ def case(request):
 def test_values_and_decisions_of_a_pass(case):
     X, y, v, (w, b) = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = pass_over(problem, Progress((w, b), np.array([0.5])))
+    found = problem.method.pass_over(problem, Progress((w, b), np.array([0.5])))
     Z = X.toarray() if sp.issparse(X) else X
     scores = [float(sum(row * w)) + b for row in Z]
     # u_i = n / (2 n_v): each group has half of the weight
@@ -62,7 +60,7 @@ def test_values_and_decisions_of_a_pass(case):
 def test_mean_rows_weigh_and_pull_as_their_members(case):
     X, y, v, at = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = pass_over(problem, Progress(at, np.array([0.5])))
+    found = problem.method.pass_over(problem, Progress(at, np.array([0.5])))
     Z, few = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.mean_rows()])
     rows = few.X.toarray() if sp.issparse(few.X) else few.X
     assert 0 < found.near < len(y)
@@ -82,31 +80,13 @@ def test_mean_rows_weigh_and_pull_as_their_members(case):
 def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
     X, y, v, at = case
     problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
-    found = pass_over(problem, Progress(at, np.array([0.5])))
+    found = problem.method.pass_over(problem, Progress(at, np.array([0.5])))
     few, rng = joined([*found.kept, found.mean_rows()]), np.random.default_rng(0)
     for w, b in [at, *((rng.normal(size=X.shape[1]), rng.normal()) for _ in range(20))]:
         total = objective_on(few, len(y), w, b)
         assert total <= whole.evaluate(w, b).total * (1 + 1e-12)
         if w is at[0]:
             assert total == pytest.approx(whole.evaluate(w, b).total, rel=1e-12)
-
-
-def test_an_estimate_has_the_value_and_the_slope_of_all_rows(case):
-    X, y, v, (w, b) = case
-    problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
-    state = Progress((w, b), np.array([0.5]))
-    found = pass_over(problem, state)
-    few, surplus = estimate(problem, found, problem.sample)
-
-    def guessed(w, b):
-        return objective_on(few, len(y), w, b) - surplus
-
-    assert guessed(w, b) == pytest.approx(whole.evaluate(w, b).total, rel=1e-9)
-    rng = np.random.default_rng(1)
-    for _ in range(5):  # within the distance nobody crosses a kink
-        step, up = 1e-6 * rng.normal(size=len(w)), 1e-6 * rng.normal()
-        rise = whole.evaluate(w + step, b + up).total - whole.evaluate(w, b).total
-        assert guessed(w + step, b + up) - guessed(w, b) == pytest.approx(rise, rel=1e-3, abs=1e-11)
 
 
 def test_derivatives_of_a_pass(case):
@@ -144,7 +124,7 @@ def test_rows_on_a_kink_are_thinned_and_still_bound():
     """Every row lies on a kink at w = 0, b = 1: more than may be kept."""
     X, y, v = draw()
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = pass_over(problem, Progress((np.zeros(4), 1.0), np.array([0.5])))
+    found = problem.method.pass_over(problem, Progress((np.zeros(4), 1.0), np.array([0.5])))
     assert found.near <= 400
     certificate = problem.certify(np.zeros(4), 1.0)
     assert certificate.dual <= HINGE.on(X, y, viewpoint=v).solve(tol=1e-8).objective.total * (1 + 1e-9)
