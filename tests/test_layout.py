@@ -27,7 +27,7 @@ PRODUCT = {"tables", "report", "cli"}
 DEFERRED: dict[str, str] = {}
 
 #: Packages and modules that may import cvxpy, and functions of atoms that write or read an expression.
-CVXPY = ("cvxpy_backend", "svm", "testing", "atoms.small_programs", "baselines")
+CVXPY = ("cvxpy_backend", "svm", "testing", "atoms.cvx", "baselines")
 CVXPY_FUNCTIONS = (".expression", "._check_expression", "._evaluated", "._is_convex")
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nerm.atoms import cvx as cp
 from nerm.atoms import numeric
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError
@@ -15,8 +16,7 @@ from nerm.typing import Floats
 
 Function: TypeAlias = Callable[[Floats], Any]
 
-# Margins at which a numpy value is held against its expression; those of a solution come later
-# (`nerm.certify.slack`).
+# Margins at which a numpy value is compared with its expression.
 PROBES = np.concatenate(
     [[-2.0, 0.3, 1.7], np.linspace(-60.0, 60.0, 481), *np.multiply.outer([1.0, -1.0], [1e2, 3e2, 1e3])]
 )
@@ -33,7 +33,8 @@ class CustomMarginFunction(MarginFunction):
     --------
     >>> import cvxpy as cp
     >>> from nerm import Logistic
-    >>> mine, m, u = margin_function(lambda m: cp.logistic(-m), name="mine"), np.array([-2.0, 0.0, 3.0]), [-0.9, -0.5]
+    >>> mine = margin_function(lambda m: cp.logistic(-m), name="mine")
+    >>> m, u = np.array([-2.0, 0.0, 3.0]), [-0.9, -0.5]
     >>> mine.facts.numeric, np.allclose(mine.value(m), Logistic().value(m))
     (True, True)
     >>> np.allclose(mine.conjugate(u), Logistic().conjugate(u), atol=1e-6)
@@ -139,7 +140,7 @@ def margin_function(
     value, subgradient, conjugate : callable, optional
         The same in numpy. A subgradient may be one array (the derivative) or a pair (low, high).
     curvature : callable, optional
-        The second derivative in numpy, if there is one: what solvers by Newton's method need.
+        The second derivative in numpy, if there is one; Newton's method needs it.
     slopes : tuple of float, optional
         The ends of the interval of all subgradients, if the numeric ones (probed between 1e4 and 1e8) would
         be wrong.
@@ -149,7 +150,7 @@ def margin_function(
     Returns
     -------
     MarginFunction
-        Whatever was given has been held against the expression at some points.
+        The functions given in numpy have been compared with the expression at some points.
 
     Examples
     --------
@@ -169,16 +170,15 @@ def margin_function(
 
 def _evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
     """Return the numbers of a cvxpy expression at m."""
-    import cvxpy as cp
-
     with np.errstate(all="ignore"):
         return np.asarray(expression(cp.Constant(m)).value, dtype=float)
 
 
 def _elementwise(expression: Callable[[Any], Any], m: Floats) -> Floats:
-    """Return the same in the shape of m: where all of m is 0, cvxpy 1.7 takes 1 + m for the number 1."""
+    """Return the numbers of a cvxpy expression in the shape of m."""
     if m.size == 0:  # of which cvxpy 1.7 makes no constant
         return np.zeros(m.shape)
+    # where all of m is 0, cvxpy 1.7 takes 1 + m for the number 1: broadcast
     return np.array(np.broadcast_to(_evaluated(expression, m.ravel()), m.size)).reshape(m.shape)
 
 
@@ -188,15 +188,13 @@ def expressed(atom: MarginFunction, m: Floats) -> Floats:
 
 
 def require(holds: Any, must: str, got: str, do: str = "Correct it, or leave it out") -> None:
-    """Raise the sentence about what a user gave, unless it holds everywhere."""
+    """Raise an error about a user's function, unless the condition holds everywhere."""
     if not np.all(holds):
         raise InvalidInputError(must, got, do)
 
 
 def _check_expression(atom: CustomMarginFunction) -> None:
     """Refuse what is not a convex elementwise cvxpy expression, or not the same function in numpy."""
-    import cvxpy as cp
-
     what = f"'expression' of {atom.label!r} must"
     try:
         result = atom.cvxpy_expression(cp.Variable(3))
@@ -209,7 +207,7 @@ def _check_expression(atom: CustomMarginFunction) -> None:
         convex,
         f"{what} be convex by cvxpy's rules",
         f"an expression of curvature {result.curvature}",
-        "Rewrite it with cvxpy's convex functions (cp.square, cp.pos, cp.logistic …), or in two parts with dc_function",
+        "Rewrite it with cvxpy's convex functions (cp.pos, cp.logistic …), or in two parts with dc_function",
     )
     elementwise = f"{what} work elementwise"
     require(shape == (3,), elementwise, f"shape {shape} for an input of shape (3,)", "Do not sum inside it")
@@ -236,7 +234,7 @@ def _check_expression(atom: CustomMarginFunction) -> None:
 
 
 def _check_given(atom: CustomMarginFunction) -> None:
-    """Hold a given subgradient, conjugate and curvature against the values.
+    """Compare a given subgradient, conjugate and curvature with the values.
 
     Slopes lie between secants, phi(m) + phi*(u) = u m at u in d phi(m), and second differences are the
     curvature.

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nerm.atoms import small_programs
 from nerm.atoms.custom import require
 from nerm.atoms.regularizer import Regularizer, along_axes
 from nerm.errors import InvalidInputError
@@ -15,7 +16,7 @@ from nerm.typing import Floats
 Function: TypeAlias = Callable[..., Any]
 
 STEP = 1e-7  # of one-sided derivatives, relative to the size of w
-INSIDE = 1e-8  # how far inside the dual ball what is computed is put: more than the error of a small solve
+INSIDE = 1e-8  # relative distance from the dual ball's boundary, above the error of a small program
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,9 @@ class CustomRegularizer(Regularizer):
     """A regularizer made by `regularizer`; what was not given is computed.
 
     Subgradients come from one-sided differences, prox and conjugate from small convex programs
-    (`nerm.atoms.small_programs`), rounded so that a certificate can only get looser. Where Omega is homogeneous (a
-    norm, a seminorm, a gauge) its
-    conjugate is the indicator of { q : q.w <= Omega(w) }; directions that it does not punish are found from
-    the span of its gradients.
+    (`nerm.atoms.small_programs`), rounded so that a certificate can only get looser. Where Omega is
+    homogeneous (a norm, a seminorm, a gauge) its conjugate is the indicator of { q : q.w <= Omega(w) };
+    directions that it does not punish are found from the span of its gradients.
 
     Examples
     --------
@@ -51,11 +51,9 @@ class CustomRegularizer(Regularizer):
         return self.numpy_conjugate is None or self.numpy_prox is None
 
     def value(self, w: Floats) -> float:
-        """Return Omega(w), by the numpy function if one was given, else by evaluating the cvxpy expression."""
-        from nerm.atoms.small_programs import value_at
-
+        """Return Omega(w), by the numpy function if one was given, else by the cvxpy expression."""
         given = self.numpy_value
-        return value_at(self.cvxpy_expression, w) if given is None else float(given(w))
+        return small_programs.value_at(self.cvxpy_expression, w) if given is None else float(given(w))
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return the one-sided derivatives along the axes, by differences if no function was given."""
@@ -70,15 +68,13 @@ class CustomRegularizer(Regularizer):
 
     def conjugate(self, q: Floats) -> float:
         """Return Omega*(q) or slightly more, by a small convex program if no function was given."""
-        from nerm.atoms import small_programs as small_solves
-
         if self.numpy_conjugate is not None:
             return float(self.numpy_conjugate(q))
         if _homogeneous(self, len(q)):
             return 0.0 if self._gauge(q) <= 1.0 + 1e-12 else np.inf
         punished = self._punished(q)
         free = self.free(len(q))
-        return np.inf if punished is None else small_solves.conjugate(self.cvxpy_expression, free, punished)
+        return np.inf if punished is None else small_programs.conjugate(self.cvxpy_expression, free, punished)
 
     def reach(self, q: Floats) -> float:
         """Return a t in [0, 1] with Omega*(t q) finite."""
@@ -88,18 +84,16 @@ class CustomRegularizer(Regularizer):
         return super().reach(q)
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return argmin_z  step Omega(z) + ||z - w||^2 / 2, with w - prox(w) where the conjugate is finite."""
-        from nerm.atoms import small_programs as small_solves
-
+        """Return argmin_z  step Omega(z) + ||z - w||^2 / 2; the conjugate is finite at w - prox(w)."""
         if self.numpy_prox is not None:
             return np.asarray(self.numpy_prox(w, step), dtype=float)
-        share = w - small_solves.prox(self.cvxpy_expression, w, step)
+        share = w - small_programs.prox(self.cvxpy_expression, w, step)
         free = self.free(len(w))
         share = share - free @ (free.T @ share)
         return w - self.reach(share / step) * share
 
     def free(self, d: int) -> Floats:
-        """Return an orthonormal basis of the directions that Omega does not punish, from the span of its gradients."""
+        """Return an orthonormal basis of the directions that Omega does not punish."""
         return _free(self, d)
 
     def expression(self, w: Any) -> Any:
@@ -126,13 +120,11 @@ class CustomRegularizer(Regularizer):
 
     def _gauge(self, q: Floats) -> float:
         """Return the smallest r with q.w <= r Omega(w) for all w, or slightly more."""
-        from nerm.atoms import small_programs as small_solves
-
         punished = self._punished(q)
         if punished is None:
             return np.inf
         return (
-            small_solves.dual_norm(self.cvxpy_expression, self.free(len(q)), punished)
+            small_programs.dual_norm(self.cvxpy_expression, self.free(len(q)), punished)
             if punished.any()
             else 0.0
         )
@@ -165,12 +157,12 @@ def regularizer(
     Returns
     -------
     Regularizer
-        Checked for the length of w as soon as that is known, when an objective meets its data; whatever was
-        given is held against the expression then.
+        Checked for the length of w as soon as that is known; numpy functions are compared with the
+        expression then.
 
     Examples
     --------
-    A lasso whose neighbours are tied together, alone and in a sum:
+    A fused lasso, alone and in a sum:
 
     >>> import cvxpy as cp, nerm
     >>> X, y = [[1.0, 0.9, 0.0], [0.2, 1.0, 1.0], [-1.0, 0.1, 0.3], [-0.3, -1.0, -1.0]], [1, 1, -1, -1]
@@ -200,12 +192,10 @@ def _homogeneous(atom: CustomRegularizer, d: int) -> bool:
 @lru_cache(maxsize=64)
 def _free(atom: CustomRegularizer, d: int) -> Floats:
     """Return the orthogonal complement of the gradients at random points of all sizes."""
-    from nerm.atoms.small_programs import gradient_at
-
     rng = np.random.default_rng(d)
     points = rng.normal(size=(d + 12, d)) * np.resize([1e-2, 1.0, 1e2, 1e4], d + 12)[:, None]
     try:
-        gradients = np.stack([gradient_at(atom.cvxpy_expression, w) for w in points])
+        gradients = np.stack([small_programs.gradient_at(atom.cvxpy_expression, w) for w in points])
     except Exception:  # cvxpy has no gradient of this expression: then none is known to be free
         return np.zeros((d, 0))
     lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
@@ -215,22 +205,18 @@ def _free(atom: CustomRegularizer, d: int) -> Floats:
 
 def _fits(atom: CustomRegularizer, d: int) -> bool:
     """Whether the expression can be written down for vectors of this length."""
-    from nerm.atoms.small_programs import kind
-
     try:
-        kind(atom.cvxpy_expression, d)
+        small_programs.kind(atom.cvxpy_expression, d)
     except Exception:
         return False
     return True
 
 
 def _check(atom: CustomRegularizer, d: int) -> None:
-    """Refuse what is not convex, not a number, negative, or not 0 at 0; hold what was given against the expression."""
-    from nerm.atoms import small_programs as small_solves
-
+    """Refuse an expression that is no regularizer, and numpy functions that differ from it."""
     what = f"'expression' of {atom.label!r} must"
     try:
-        curvature, shape = small_solves.kind(atom.cvxpy_expression, d)
+        curvature, shape = small_programs.kind(atom.cvxpy_expression, d)
     except Exception as error:
         must = f"{what} map a cvxpy vector of length {d} to a cvxpy expression"
         do = "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)"
@@ -243,7 +229,7 @@ def _check(atom: CustomRegularizer, d: int) -> None:
     )
     rng = np.random.default_rng(0)
     points = [np.zeros(d), *(size * rng.normal(size=d) for size in (1e-2, 1.0, 1.0, 1e2))]
-    values = np.array([small_solves.value_at(atom.cvxpy_expression, w) for w in points])
+    values = np.array([small_programs.value_at(atom.cvxpy_expression, w) for w in points])
     zero = f"{what} be 0 at w = 0 and nowhere negative or infinite"
     good = np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)
     require(
@@ -256,7 +242,7 @@ def _check(atom: CustomRegularizer, d: int) -> None:
 
 
 def _check_given(atom: CustomRegularizer, points: list[Floats], values: Floats) -> None:
-    """Hold what was given in numpy against the expression, which has these values at these points."""
+    """Compare numpy functions with the expression, which has these values at these points."""
     plain = CustomRegularizer(atom.label, atom.cvxpy_expression)
     for w, value in zip(points, values, strict=True):
         size = 1 + value + float(np.abs(w).max())
@@ -265,7 +251,7 @@ def _check_given(atom: CustomRegularizer, points: list[Floats], values: Floats) 
             require(abs(atom.value(w) - value) <= 1e-6 * size, must, f"{atom.value(w):g} against {value:g}")
         if atom.numpy_subgradient is not None:
             pairs = zip(atom.subgradient(w), plain.subgradient(w), strict=True)
-            must = f"'subgradient' of {atom.label!r} must give the one-sided derivatives of 'expression' along the axes"
+            must = f"'subgradient' of {atom.label!r} must give the one-sided derivatives of 'expression'"
             require(
                 [np.abs(a - b) <= 1e-4 * size for a, b in pairs], must, f"{atom.subgradient(w)[0].tolist()}"
             )
@@ -276,5 +262,5 @@ def _check_given(atom: CustomRegularizer, points: list[Floats], values: Floats) 
         if atom.numpy_conjugate is not None:
             z = plain.prox(w)
             gap = plain.value(z) + atom.conjugate((w - z) * (1 - 1e-6)) - float(z @ (w - z))
-            must = f"'conjugate' of {atom.label!r} must satisfy Omega(z) + Omega*(q) = q.z at a subgradient q of Omega"
+            must = f"'conjugate' of {atom.label!r} must satisfy Omega(z) + Omega*(q) = q.z at a subgradient q"
             require(abs(gap) <= 1e-4 * size**2, must, f"an error of {gap:.1e}")

@@ -1,18 +1,21 @@
-"""Differences of convex functions: margin functions that are not convex, in parts that are."""
+"""Differences of convex functions of the margin: the ramp, and those made by `dc_function`."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nerm.atoms import cvx as cp
 from nerm.atoms.custom import CustomMarginFunction, margin_function
+from nerm.atoms.hinges import TwoLines
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.typing import Floats
+from nerm.validation import as_positive
 
 FAR = 1e4, 1e8  # where a function that still falls between the two is taken as unbounded below
 
@@ -26,7 +29,7 @@ class Parts(NamedTuple):
 
 
 class DCFunction(MarginFunction):
-    """phi = A - G, a difference of convex functions of the margin: a loss or a surrogate that need not be convex.
+    """phi = A - G, a difference of convex functions of the margin, which need not be convex.
 
     The convex-concave procedure solves problems with it: at every step G is replaced by its tangent, which is
     below G, so that a convex problem from above remains. The two sides of a neutrality term share what is
@@ -78,6 +81,54 @@ class DCFunction(MarginFunction):
 
 
 @dataclass(frozen=True)
+class Ramp(DCFunction):
+    """phi(m) = r(m / width), r(m) = min(1, max(0, (1 - m) / 2)): not convex, a difference of two hinges.
+
+    ``r(m) = max(0, (1 - m) / 2) - max(0, (-1 - m) / 2)``. As a loss no row costs more than 1 (the ramp loss
+    SVM). As a surrogate r(m) + r(-m) = 1 like the indicator, so ``max(C+, C-) - mean(u)/2 = |C+ - C-| / 2``
+    is the measure of neutrality itself, up to the width. Solved by the convex-concave procedure, to a
+    stationary point.
+
+    Parameters
+    ----------
+    width : float
+        Positive; where `|m|` is larger, the ramp is flat.
+
+    Examples
+    --------
+    >>> Ramp(width=0.5).value([-1.0, -0.5, 0.0, 0.25, 2.0])
+    array([1.  , 1.  , 0.5 , 0.25, 0.  ])
+    """
+
+    name: ClassVar[str] = "ramp"
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", as_positive(self.width, "width"))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of this function."""
+        ends = (-self.width, self.width)
+        return Facts(at_zero=0.5, slopes=(-0.5 / self.width, 0.0), kinks=ends, breakpoints=ends)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The two hinges, and `|1 - m| / 2`, at their width."""
+        slope = 0.5 / self.width
+        hinge, later = TwoLines(self.width, -slope, 0.0), TwoLines(-self.width, -slope, 0.0)
+        return Parts(hinge, later, TwoLines(self.width, -slope, slope))
+
+    def value(self, m: ArrayLike) -> Floats:
+        """Return min(1, max(0, (1 - m / width) / 2))."""
+        return np.clip(0.5 - np.asarray(m, dtype=float) * (0.5 / self.width), 0.0, 1.0)
+
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX."""
+        return rf"\operatorname{{ramp}}_{{{self.width:g}}}({m})"
+
+
+@dataclass(frozen=True)
 class CustomDCFunction(DCFunction):
     """A difference of convex functions made by `dc_function`.
 
@@ -95,7 +146,7 @@ class CustomDCFunction(DCFunction):
 
     @cached_property
     def facts(self) -> Facts:
-        """What was found out about this function: its value at 0, slopes that hold its own, whether it has a bound."""
+        """Its value at 0, an interval of slopes, and whether it is bounded below."""
         (low, high), (least, most) = self.convex.facts.slopes, self.subtracted.facts.slopes
         near, far = (self.value(reach * np.array([-1.0, 1.0])) for reach in FAR)
         size = np.abs(self.convex.value(FAR[1] * np.array([-1.0, 1.0])))
@@ -191,8 +242,6 @@ def _part(given: Any, role: str, name: str) -> MarginFunction:
 
 def _is_convex(expression: Callable[[Any], Any], name: str) -> bool:
     """Tell whether the concave part of a function is convex instead; refuse one that is neither."""
-    import cvxpy as cp
-
     try:
         result = expression(cp.Variable(3))
         convex, concave = result.is_convex(), result.is_concave()

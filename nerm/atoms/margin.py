@@ -1,4 +1,4 @@
-"""What a margin function is: a convex function of one number, used as loss phi or as surrogate psi."""
+"""The base class of margin functions: convex functions of one number, used as loss or as surrogate."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class MarginFunction(ABC):
     A frozen value without data and without weight. Everything is vectorised: m has any shape, and results
     have it too. A class of one's own defines `facts`, `value`, `subgradient`, `expression` and `latex`;
     conjugate and prox are then computed numerically unless they are defined too. Of functions whose conjugate
-    is quadratic on an interval, `nerm. atoms.HingeLike` knows all but the formula; `nerm.margin_function`
+    is quadratic on an interval, `nerm.atoms.HingeLike` knows all but the formula; `nerm.margin_function`
     makes one from a cvxpy expression alone.
 
     A subgradient u at m is where Fenchel and Young's inequality phi(m) + phi*(u) >= u m is an equality, and
@@ -87,7 +87,7 @@ class MarginFunction(ABC):
     Attributes
     ----------
     name : str
-        The name by which it can be asked for.
+        The name that users type.
     facts : Facts
         What is known of this function.
 
@@ -120,7 +120,7 @@ class MarginFunction(ABC):
 
     @abstractmethod
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the ends (low, high) of the interval of subgradients, each in m's shape; equal where phi is smooth."""
+        """Return the ends (low, high) of the interval of subgradients, each in the shape of m."""
 
     @abstractmethod
     def expression(self, m: Any) -> Any:

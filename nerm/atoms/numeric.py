@@ -1,8 +1,7 @@
 """Conjugate, prox and subgradient by computation, for margin functions that state none in closed form.
 
 Slopes come from secants, roots by bisection, all vectorised. The conjugate is computed from values alone and
-rounded
-*up*: a certificate subtracts it, so an error must make a bound looser and never wrong.
+rounded *up*: a certificate subtracts it, so an error must make a bound looser and never wrong.
 """
 
 from __future__ import annotations
@@ -73,7 +72,9 @@ def secant_slopes(value: Function, m: Floats) -> tuple[Floats, Floats]:
 
 
 def asymptotic_slope(value: Function, direction: float) -> float:
-    """Return the slope of phi at -inf (direction -1) or +inf (+1); infinite if it still changes between 1e4 and 1e8.
+    """Return the slope of phi at -inf (direction -1) or +inf (+1).
+
+    It is infinite if the slope still changes between 1e4 and 1e8.
 
     A secant of a convex function is never steeper than its asymptote, so the interval of slopes errs inwards:
     a multiplier inside it has a finite conjugate.
@@ -92,14 +93,14 @@ def _secant(value: Function, m: float) -> float:
 
 
 def middle_slope(phi: MarginFunction, m: Floats) -> Floats:
-    """Return the middle of the subgradient interval; where values overflow it is infinite, with the sign of m."""
+    """Return the middle of the subgradient interval; infinite, with the sign of m, where values overflow."""
     low, high = phi.subgradient(m)
     middle = 0.5 * (low + high)
     return np.where(np.isnan(middle), np.copysign(np.inf, m), middle)
 
 
 def conjugate(phi: MarginFunction, u: Floats) -> Floats:
-    """Return sup_m u m - phi(m), or slightly more; +inf outside the slopes and where the supremum is out of reach."""
+    """Return sup_m u m - phi(m), or slightly more; +inf outside the slopes and beyond FARTHEST."""
     low_slope, high_slope = phi.facts.slopes
     inside = (u >= low_slope) & (u <= high_slope)
     at = np.where(inside, u, np.clip(u, low_slope, high_slope)).astype(float)
@@ -129,7 +130,7 @@ def deficit(phi: MarginFunction, value: Function, u: Floats) -> float:
 
 
 def _peak(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Floats, Bools]:
-    """Close in on the maximum of a concave function by golden section; where it still rises at FARTHEST, say so."""
+    """Bracket the maximum of a concave function by golden section; tell where it rises at FARTHEST."""
     low, high = (_climb(gain, shape, direction) for direction in (-1.0, 1.0))
     out_of_reach = (gain(low) - gain(0.5 * low) > 1e-6 * (1 + np.abs(gain(low)))) & (np.abs(low) >= FARTHEST)
     out_of_reach |= (gain(high) - gain(0.5 * high) > 1e-6 * (1 + np.abs(gain(high)))) & (
@@ -160,7 +161,7 @@ def _climb(gain: Function, shape: tuple[int, ...], direction: float) -> Floats:
 
 
 def _from_above(gain: Function, low: Floats, high: Floats) -> Floats:
-    """Return the largest value that a concave function with these values around [low, high] can take inside."""
+    """Return the largest value in [low, high] of a concave function with these values around it."""
     width = high - low
     before, first, last, after = (gain(point) for point in (low - width, low, high, high + width))
     rise, fall = np.maximum(first - before, 0.0), np.maximum(last - after, 0.0)

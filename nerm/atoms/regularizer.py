@@ -1,4 +1,4 @@
-"""What a regularizer is: a convex function of the coefficient vector with value 0 at 0."""
+"""The base class of regularizers: convex functions of the coefficients with value 0 at 0."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Regularizer(Term):
         return ((1.0, self),)
 
     def norms(self, d: int) -> tuple[Norms, ...] | None:
-        """Return Omega as a sum of norms of groups of the d coefficients, which the engine takes; None: it is none."""
+        """Return Omega as a sum of norms of groups of the d coefficients, or None if it is no such sum."""
         return None
 
     def free(self, d: int) -> Floats:
-        """Return an orthonormal basis, (d, k), of the directions that Omega does not punish; by default none."""
+        """Return an orthonormal basis, (d, k), of the directions along which Omega is constant."""
         return np.zeros((d, 0))
 
     def reach(self, q: Floats) -> float:
@@ -124,7 +124,7 @@ class Norm(Regularizer):
 
 
 def along_axes(basis: Floats) -> Floats:
-    """Return an orthonormal basis of the same space: the axes that lie in it, and the rest orthogonal to them."""
+    """Return an orthonormal basis of the same space that contains the axes that lie in it."""
     axes = np.linalg.norm(basis, axis=1) > 1 - 1e-12
     rest = np.where(axes[:, None], 0.0, basis)
     left, values, _ = np.linalg.svd(rest, full_matrices=False)

@@ -1,28 +1,28 @@
-"""The small convex programs behind regularizers without closed forms: prox, conjugate, and the split of a sum.
+"""Small convex programs for regularizers without closed forms: prox, conjugate, the split of a sum.
 
 Each is compiled by cvxpy once for a length d, with Parameters for what changes, and solved by Clarabel to the
 last digits it has. Their values are rounded *up* by more than what such a solve leaves open: a certificate
 subtracts them.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-import cvxpy as cp
 import numpy as np
 
+from nerm.atoms import cvx as cp
 from nerm.typing import Floats
 
 Expression: TypeAlias = Callable[[Any], Any]
 
 FINEST = 1e-12  # what Clarabel is asked for
-CLOSE = 1e-3  # a step of a second-order model that is shorter is solved for once more, in this unit
-CLAIMED, DOUBTED = (
-    1e-9,
-    1e-6,
-)  # relative errors that are allowed for where it claims to be there, and where it doubts
+CLOSE = 1e-3  # a shorter step of a second-order model is computed again, in this unit
+# relative errors that are allowed for, by cvxpy's status
+ERRORS = {"optimal": 1e-9, "optimal_inaccurate": 1e-6}
 
 
 def value_at(expression: Expression, w: Floats) -> float:
@@ -42,7 +42,7 @@ def gradient_at(expression: Expression, w: Floats) -> Floats:
 
 
 def kind(expression: Expression, d: int) -> tuple[str, tuple[int, ...]]:
-    """Return the curvature of a cvxpy expression of d numbers by cvxpy's rules, in its words, and its shape."""
+    """Return the curvature of a cvxpy expression of d numbers, in cvxpy's words, and its shape."""
     made, _ = _written(expression, d)
     return str(made.curvature), tuple(made.shape)
 
@@ -55,9 +55,10 @@ def prox(expression: Expression, w: Floats, step: float) -> Floats:
 
 
 def dual_norm(expression: Expression, free: Floats, q: Floats) -> float:
-    """Return sup { q.z : h(z) <= 1 } of a homogeneous h, or slightly more, for q orthogonal to its free directions.
+    """Return sup { q.z : h(z) <= 1 } of a homogeneous h, or slightly more.
 
-    The multiplier of h(z) <= 1 is this number too: what the two ends differ by is allowed for.
+    q is orthogonal to the free directions of h. The multiplier of h(z) <= 1 is this number too; the
+    difference of the two is added.
     """
     problem, z, at, ball = _norm_program(expression, len(q), free.tobytes())
     size = float(np.linalg.norm(q))
@@ -71,7 +72,7 @@ def dual_norm(expression: Expression, free: Floats, q: Floats) -> float:
 
 
 def conjugate(expression: Expression, free: Floats, q: Floats) -> float:
-    """Return sup_z q.z - h(z), or slightly more, for q orthogonal to the free directions; +inf out of reach."""
+    """Return sup_z q.z - h(z), or slightly more, for q orthogonal to the free directions."""
     problem, z, at = _conjugate_program(expression, len(q), free.tobytes())
     at.value = q
     found, slack = _solution(problem, z), _slack(problem)
@@ -82,7 +83,7 @@ def conjugate(expression: Expression, free: Floats, q: Floats) -> float:
 
 
 def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> list[Floats]:
-    """Return shares q_j of q that minimise  sum_j weight_j h_j*(q_j / weight_j) + ||q - sum_j q_j||^2 / (2 mu).
+    """Return shares of q: argmin sum_j weight_j h_j*(q_j / weight_j) + ||q - sum_j q_j||^2 / (2 mu).
 
     They are the multipliers of z_j = z in  min (mu/2) ||z||^2 - q.z + sum_j weight_j h_j(z_j). With mu None
     the sum must not exceed 1 instead: the shares add up to q, and norms are exceeded by all of them in the
@@ -151,11 +152,11 @@ def _solution(problem: cp.Problem, z: cp.Variable) -> Floats:
 
 def _slack(problem: cp.Problem) -> float:
     """Return the relative error that the last solve may have left; infinite where it gave no value."""
-    return {"optimal": CLAIMED, "optimal_inaccurate": DOUBTED}.get(str(problem.status), np.inf)
+    return ERRORS.get(str(problem.status), np.inf)
 
 
 class QuadraticModel(NamedTuple):
-    """The second-order model of a problem around (w, b): of every block value, gradient (d + 1,) and Hessian."""
+    """The second-order model around (w, b): value, gradient (d + 1,) and Hessian of every block."""
 
     values: Floats
     gradients: Floats
@@ -192,7 +193,7 @@ def _model_minimum(
     intercept: bool,
     unit: float,
 ) -> tuple[Floats, Floats]:
-    """Return the same in a unit of length of the step: what a short one gains is small beside values and curvatures."""
+    """Minimise the model in a unit of length: the gain of a short step is small beside the values."""
     d = len(coef)
     step, total, larger = cp.Variable(d + 1), 0, []
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from nerm.atoms.regularizer import Norm, Regularizer, along_axes
-from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.penalties import SquaredL2
 from nerm.typing import Floats
 
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights

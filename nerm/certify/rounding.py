@@ -16,7 +16,7 @@ import numpy as np
 from nerm.atoms import numeric
 from nerm.atoms.custom import expressed
 from nerm.atoms.regularizer import Norm
-from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.penalties import SquaredL2
 from nerm.certify.conjugates import parts_of
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import Block, scaled_weights, weigh

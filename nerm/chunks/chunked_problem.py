@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.hinge import Hinge
-from nerm.atoms.logistic import Logistic
+from nerm.atoms.hinges import Hinge
+from nerm.atoms.smooth import Logistic
 from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums

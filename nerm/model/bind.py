@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.penalties import SquaredL2
 from nerm.errors import InvalidInputError
 from nerm.lazily import is_lazy
 from nerm.model import hypothesis as hypotheses

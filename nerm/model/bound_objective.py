@@ -14,7 +14,7 @@ import numpy as np
 
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.regularizer import Regularizer
-from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.penalties import SquaredL2
 from nerm.errors import InvalidInputError
 from nerm.model import hypothesis as hypotheses
 from nerm.model.algebra import Limit, Objective, WeightedTerm

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.hinge import Hinge
-from nerm.atoms.identity import Identity
-from nerm.atoms.logistic import Logistic
+from nerm.atoms.hinges import Hinge
+from nerm.atoms.hinges import Identity
+from nerm.atoms.smooth import Logistic
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.ramp import Ramp
+from nerm.atoms.difference import Ramp
 from nerm.atoms.regularizer import Regularizer
-from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.penalties import SquaredL2
 from nerm.errors import InvalidInputError
 from nerm.model.algebra import WeightedTerm
 from nerm.model.objective import Risk

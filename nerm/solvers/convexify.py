@@ -16,7 +16,7 @@ import numpy as np
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.numeric import middle_slope
-from nerm.atoms.two_lines import TwoLines
+from nerm.atoms.hinges import TwoLines
 from nerm.model.algebra import Term, WeightedTerm
 from nerm.model.blocks import Block, weigh
 from nerm.model.objective import Risk

@@ -55,6 +55,14 @@ class Result:
     history : tuple of dict
         The entries that a callback is given.
 
+    Examples
+    --------
+    >>> from nerm.svm import smo
+    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
+    >>> result = smo(X, y, v, lam=2.0, eta=1.0, kernel="linear")
+    >>> result.status, round(4 * result.certificate.primal, 4), result.coef.round(3)
+    ('optimal', 5.25, array([0.5]))
+
     """
 
     data: NeutralSVM = field(repr=False)

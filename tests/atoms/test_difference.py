@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import nerm
-from nerm.atoms.two_lines import TwoLines
+from nerm.atoms.hinges import TwoLines
 from nerm.testing import check_margin_function
 
 

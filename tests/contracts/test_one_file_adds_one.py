@@ -103,7 +103,7 @@ REGULARIZER = '''
 """Twice the l1 norm."""
 from dataclasses import dataclass
 from typing import ClassVar
-from nerm.atoms.l1 import L1
+from nerm.atoms.penalties import L1
 
 @dataclass(frozen=True)
 class DoubleL1(L1):
@@ -165,7 +165,7 @@ def test_a_solver(copied):
 
 def test_a_neutrality_weight(copied):
     package, run = copied
-    file = package / "weights.py"
+    file = package / "model" / "weights.py"
     marker = "def resolve("
     code = file.read_text()
     assert code.count(marker) == 1
@@ -177,7 +177,7 @@ def test_a_neutrality_weight(copied):
     file.write_text(code.replace(marker, added + marker))
     run(
         "import nerm\n"
-        "from nerm import weights\n"
+        "from nerm.model import weights\n"
         "assert 'positives' in weights.NAMES and 'positives_weights' in weights.__all__\n"
         "assert weights.resolve('positives', [1, -1], [1, -1]).tolist() == [2.0, 0.0]\n"
         "X, y, v = [[0.0], [1.0], [3.0], [2.0]], [-1, 1, 1, -1], [1, -1, 1, -1]\n"

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nerm.atoms.linf import project_l1_ball
+from nerm.atoms.penalties import project_l1_ball
 from nerm.atoms.regularizer import Norms
 from nerm.typing import Floats, Ints
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Norms, Regularizer
-from nerm.atoms.squared_l2 import SquaredL2
+from nerm.atoms.penalties import SquaredL2
 from nerm.certify.conjugates import parts_of
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError

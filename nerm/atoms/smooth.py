@@ -1,14 +1,61 @@
-"""The exponential loss of boosting."""
+"""Margin functions that are smooth and state their curvature: the logistic and the exponential loss."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import wrightomega, xlogy
+from scipy.special import expit, wrightomega, xlogy
 
+from nerm.atoms import cvx as cp
 from nerm.atoms.margin import Facts, MarginFunction, on_interval
 from nerm.typing import Floats
+
+
+@dataclass(frozen=True)
+class Logistic(MarginFunction):
+    """phi(m) = log(1 + e^-m); phi*(u) = (-u) log(-u) + (1 + u) log(1 + u) on [-1, 0].
+
+    Examples
+    --------
+    >>> float(Logistic().value(0.0))
+    0.693...
+    """
+
+    name: ClassVar[str] = "logistic"
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the logistic loss."""
+        return Facts(at_zero=float(np.log(2.0)), slopes=(-1.0, 0.0), smoothness=0.25)
+
+    def value(self, m: ArrayLike) -> Floats:
+        """Return log(1 + exp(-m)), without overflow."""
+        return np.asarray(np.logaddexp(0.0, -np.asarray(m, dtype=float)))
+
+    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
+        """Return -1 / (1 + exp(m))."""
+        slope = np.asarray(-expit(-np.asarray(m, dtype=float)))
+        return slope, slope
+
+    def curvature(self, m: ArrayLike) -> Floats:
+        """Return 1 / ((1 + e^m) (1 + e^-m))."""
+        m = np.asarray(m, dtype=float)
+        return np.asarray(expit(m) * expit(-m))
+
+    def conjugate(self, u: ArrayLike) -> Floats:
+        """Return the negative entropy of (-u, 1 + u)."""
+        u = np.asarray(u, dtype=float)
+        p = np.clip(-u, 0.0, 1.0)
+        return on_interval(u, (-1.0, 0.0), xlogy(p, p) + xlogy(1 - p, 1 - p))
+
+    def expression(self, m: Any) -> Any:
+        """Return logistic(-m)."""
+        return cp.logistic(-m)
+
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX."""
+        return rf"\log(1 + e^{{{minus_m}}})"
 
 
 @dataclass(frozen=True)
@@ -55,8 +102,6 @@ class Exponential(MarginFunction):
 
     def expression(self, m: Any) -> Any:
         """Return exp(-m)."""
-        import cvxpy as cp
-
         return cp.exp(-m)
 
     def latex(self, m: str, minus_m: str) -> str:
