@@ -1,4 +1,4 @@
-"""`python -m tests.adversary --seconds 1800 [--seed 0] [--tier extreme]`: the attack, as long as there is time."""
+"""`python -m tests.adversary --seconds 1800 [--seed 0] [--tier extreme]`: solve and check hostile problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.adversary.problems import TIERS, Case, case
 
 
 def main() -> None:
-    """Attack, and print what came of it."""
+    """Solve hostile problems until time is up, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1800.0)
     parser.add_argument("--seed", type=int, default=0, help="of the first problem of each tier")
@@ -25,10 +25,12 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=40, help="the most rows")
     parser.add_argument("--files", type=float, default=0.1, help="the share of time for damaged files")
     asked = parser.parse_args()
-    tally, until, last = Tally(loud=True), time.monotonic() + (1 - asked.files) * asked.seconds, asked.seed
+    tally = Tally(loud=True)
+    deadline = time.monotonic() + (1 - asked.files) * asked.seconds
+    last = asked.seed
     streams = [itertools.islice(_wanted(tier, asked), asked.count) for tier in asked.tier or TIERS]
     for one in itertools.chain.from_iterable(zip(*streams, strict=True)):
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             break
         attack(one, tally)
         last = one.seed

@@ -1,4 +1,4 @@
-"""One problem after the other: solved by nerm, judged by the judge, counted by tier, class and outcome."""
+"""Solve hostile problems with nerm, check the solutions, and count outcomes by tier and class."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import nerm
-from tests.adversary.judge import NOTHING, Judge, L
 from tests.adversary.problems import Case
+from tests.adversary.reference import NEGLIGIBLE, L, Reference
 
 SLOW = 20.0
 OUTCOMES = ("right", "gave up", "wrong", "exception", "refused", "warning", "slow")
@@ -19,7 +19,7 @@ OUTCOMES = ("right", "gave up", "wrong", "exception", "refused", "warning", "slo
 
 @dataclass
 class Tally:
-    """What happened, and the worst of it in words."""
+    """Counts of outcomes, and a note on each that is not right."""
 
     counts: Counter = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Tally:
                 print(self.notes[-1], flush=True)
 
     def total(self, outcome: str, tier: str | None = None) -> int:
-        """Return how often this came out."""
+        """Return how often an outcome occurred."""
         return sum(count for (t, _, o), count in self.counts.items() if o == outcome and tier in (None, t))
 
     def table(self) -> str:
@@ -53,7 +53,7 @@ class Tally:
 
 @contextmanager
 def at_most(seconds: float):
-    """Raise TimeoutError in what takes longer."""
+    """Raise TimeoutError in a block that takes longer."""
 
     def ring(*_):
         raise TimeoutError(f"more than {seconds:g} s")
@@ -68,7 +68,7 @@ def at_most(seconds: float):
 
 
 def attack(case: Case, tally: Tally, tol: float = 1e-6) -> None:
-    """Solve one case and count what comes of it."""
+    """Solve one case and count its outcome."""
     started = time.process_time()
     try:
         with at_most(5 * SLOW), warnings.catch_warnings():
@@ -85,23 +85,25 @@ def attack(case: Case, tally: Tally, tol: float = 1e-6) -> None:
     seconds = time.process_time() - started
     if seconds > SLOW:
         return tally.add(case, "slow", f"{seconds:.0f} s")
-    return tally.add(case, *verdict(case, solution, tol))
+    return tally.add(case, *check(case, solution, tol))
 
 
-def verdict(case: Case, solution: nerm.Solution, tol: float) -> tuple[str, str]:
-    """Return the outcome and a note."""
-    judge = Judge(case)
-    value, hidden = judge.value(solution.coef, solution.intercept)
-    zero, _ = judge.value(0 * solution.coef, 0.0)
+def check(case: Case, solution: nerm.Solution, tol: float) -> tuple[str, str]:
+    """Compare a solution with the reference; return the outcome and a note."""
+    reference = Reference(case)
+    value, hidden = reference.value(solution.coef, solution.intercept)
+    zero, _ = reference.value(0 * solution.coef, 0.0)
     certificate = solution.certificate
-    size = max(abs(value), NOTHING * abs(zero))
-    best = min((judge.value(*other) for other in judge.challengers()), key=lambda pair: pair[0] + pair[1])
+    size = max(abs(value), NEGLIGIBLE * abs(zero))
+    best = min(
+        (reference.value(*other) for other in reference.competitors()), key=lambda pair: pair[0] + pair[1]
+    )
     if value - hidden > zero + L(1e-9) * abs(zero):
         return "wrong", f"worse than f = 0: {float(value):.10g} against {float(zero):.10g}"
     if (solution.status == "optimal") != (certificate.relative_gap <= tol):
         return "wrong", f"status {solution.status} at a relative gap of {certificate.relative_gap:.2g}"
     if solution.status != "optimal":
-        return "gave up", f"{certificate}, judge {float(best[0]):.10g}"
+        return "gave up", f"{certificate}, reference {float(best[0]):.10g}"
     allowed = tol * size + hidden + best[1]
     if value - best[0] > allowed:
         return "wrong", f"{float((value - best[0]) / size):.2g} above {float(best[0]):.10g}; {certificate}"

@@ -1,4 +1,4 @@
-"""Damaged `.nerm` files: flipped bits, cuts, numbers exchanged. Each is refused with a sentence, or harmless."""
+"""Damaged `.nerm` files: flipped bits, cuts, exchanged numbers. Each is refused by an error, or harmless."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _exchanged(rng: np.random.Generator, tree):
 
 
 def outcome(path: Path) -> str:
-    """Load a file and use what it holds; say what came of it."""
+    """Load a file and use its content; return the outcome."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -108,11 +108,12 @@ def outcome(path: Path) -> str:
 
 
 def fuzz(seconds: float, seed: int = 0, most: int | None = None) -> Counter:
-    """Damage and load files for so long, or so many; return how often what came out."""
-    rng, files, counts, until = np.random.default_rng(seed), whole(), Counter(), time.monotonic() + seconds
+    """Damage and load files until time is up or `most` is reached; return counts of outcomes."""
+    rng, files, counts = np.random.default_rng(seed), whole(), Counter()
+    deadline = time.monotonic() + seconds
     with TemporaryDirectory() as folder:
         path = Path(folder) / "damaged.nerm"
-        while time.monotonic() < until and (most is None or counts.total() < most):
+        while time.monotonic() < deadline and (most is None or counts.total() < most):
             path.write_bytes(damaged(rng, files[rng.integers(len(files))]))
             counts[outcome(path)] += 1
     return counts

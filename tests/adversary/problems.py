@@ -1,4 +1,4 @@
-"""Hostile problems in three tiers, each made of one seed: what data and weights people may bring, and worse."""
+"""Hostile problems in three tiers, each made from one seed: unusual data and weights, and worse."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def case(tier: str, seed: int, *, largest: int = 40) -> Case:
     n, d = int(rng.integers(3, largest + 1)), int(rng.integers(1, 7))
     X = _columns(rng, tier, n, d)
     y = np.where(rng.random(n) < rng.choice([0.5, 0.5, 0.1]), 1.0, -1.0)
-    if rng.random() < 0.6:  # labels that have something to do with the rows
+    if rng.random() < 0.6:  # labels that depend on the rows
         y = np.where(X[:, 0] - np.median(X[:, 0]) + 1e-300 > 0, 1.0, -1.0) * np.where(
             rng.random(n) < 0.1, -1, 1
         )
@@ -101,7 +101,7 @@ def case(tier: str, seed: int, *, largest: int = 40) -> Case:
 
 
 def _columns(rng: np.random.Generator, tier: str, n: int, d: int) -> np.ndarray:
-    """Return rows that are normal; or moved, stretched, repeated, constant, integers: more of it in the worse tiers."""
+    """Return normal rows; in the worse tiers shifted, scaled, repeated, constant or integer ones too."""
     X = rng.normal(size=(n, d))
     if tier == "tame":
         return X

@@ -1,4 +1,4 @@
-"""A seeded part of the attack, in the gate; and that its judge would notice."""
+"""Hostile problems of fixed seeds, and that the reference notices wrong solutions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 import nerm
 from tests.adversary import files
-from tests.adversary.attack import Tally, attack, verdict
-from tests.adversary.judge import MARGIN, Judge
+from tests.adversary.attack import Tally, attack, check
 from tests.adversary.problems import TIERS, case
+from tests.adversary.reference import MARGIN, Reference
 
 ALLOWED = {"tame": 0, "moderate": 1, "extreme": 6}  # of 100 that may stay uncertified
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_hundred_hostile_problems(tier):
+def test_hostile_problems(tier):
     tally = Tally()
     for seed in range(100):
         attack(case(tier, seed, largest=12), tally)
@@ -32,17 +32,18 @@ def test_a_hundred_hostile_problems(tier):
 @pytest.mark.parametrize(
     "seed",
     [
-        911261,  # a group's turn underflows: the share of it that is taken overflowed
+        911261,  # a group's rotation underflows and its share overflows
         1031,  # numbers too far apart to factor the Newton system
     ],
 )
-def test_what_ended_in_a_warning_or_an_exception(seed):
+def test_former_warnings_and_exceptions(seed):
     hostile = case("extreme", seed)
-    assert verdict(hostile, hostile.problem().solve(tol=1e-6), 1e-6)[0] in ("right", "gave up")
+    assert check(hostile, hostile.problem().solve(tol=1e-6), 1e-6)[0] in ("right", "gave up")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_thousand_more(tier):
+def test_many_hostile_problems(tier):
     tally = Tally()
     for seed in range(1000, 2000):
         attack(case(tier, seed), tally)
@@ -53,38 +54,38 @@ def test_a_thousand_more(tier):
     assert tally.total("gave up") <= 10 * ALLOWED[tier], shown
 
 
-def test_the_judge_notices():
-    """An answer a little off that calls itself optimal, a bound too high, a value that is another's."""
+def test_reference_notices_wrong_solutions():
+    """A slightly wrong solution of status optimal, a bound too high, the value of another hypothesis."""
     one = case("tame", 3)
     solution = one.problem().solve()
-    assert verdict(one, solution, 1e-6)[0] == "right"
+    assert check(one, solution, 1e-6)[0] == "right"
     off = replace(solution, coef=solution.coef + 0.01)
-    assert verdict(one, off, 1e-6)[0] == "wrong"
+    assert check(one, off, 1e-6)[0] == "wrong"
     primal = solution.certificate.primal
     high = replace(
         solution, certificate=replace(solution.certificate, dual=primal * (1 + 1e-8), primal=1.1 * primal)
     )
-    assert verdict(one, replace(high, status="inaccurate"), 1e-6)[0] in ("wrong", "gave up")
+    assert check(one, replace(high, status="inaccurate"), 1e-6)[0] in ("wrong", "gave up")
     claimed = replace(solution, certificate=replace(solution.certificate, dual=0.0))
-    assert verdict(one, claimed, 1e-6) == ("wrong", "status optimal at a relative gap of 1")
+    assert check(one, claimed, 1e-6) == ("wrong", "status optimal at a relative gap of 1")
 
 
 @pytest.mark.parametrize("name", MARGIN)
-def test_the_judge_knows_the_functions(name):
+def test_reference_knows_the_functions(name):
     m = np.linspace(-3, 3, 121)
     assert np.allclose(
         nerm.atoms.margin_functions()[name]().value(m), MARGIN[name](m.astype(np.longdouble)).astype(float)
     )
 
 
-def test_the_judge_values_a_hypothesis_as_nerm_does():
+def test_reference_values_equal_nerms():
     for tier in TIERS[:2]:
         for seed in range(40):
             one = case(tier, seed, largest=8)
             problem = one.problem()
             size = len(one.y) if one.gamma is not None else one.X.shape[1]
             coef = np.linspace(-1, 1, size) / (1 + abs(one.X).max())
-            value, _ = Judge(one).value(coef, 0.25 * one.intercept)
+            value, _ = Reference(one).value(coef, 0.25 * one.intercept)
             assert problem.evaluate(coef, 0.25 * one.intercept).total == pytest.approx(float(value), rel=1e-9)
 
 

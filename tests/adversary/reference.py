@@ -1,7 +1,7 @@
-"""The judge: the objective in long doubles, and somebody else's minimum. It shares no code with nerm.
+"""A reference that shares no code with nerm: the objective in long doubles, and a minimum found by cvxpy.
 
-An answer that is called optimal is wrong if the judge knows a hypothesis that is better by more than the
-tolerance, or if the lower bound is above a value that some hypothesis has.
+A solution of status optimal is wrong if the reference knows a hypothesis that is better by more than the
+tolerance, or if the lower bound exceeds the value of some hypothesis.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tests.adversary.problems import Case
 
 L = np.longdouble
-NOTHING = L(1e-8)  # of the objective of f = 0: what counts as 0, as nerm says
+NEGLIGIBLE = L(1e-8)  # of the objective of f = 0: what counts as 0, as in nerm
 
 
 def _exact(number) -> Fraction:
@@ -73,7 +73,7 @@ def omega(case: Case, name: str, w):
     ]
 
 
-class Judge:
+class Reference:
     """One case, in long doubles."""
 
     def __init__(self, case: Case) -> None:
@@ -90,7 +90,7 @@ class Judge:
         self.s = np.ones(len(case.y)) if case.s is None else case.s
 
     def value(self, coef, intercept):
-        """Return the objective, and what rounding in long doubles may hide of it."""
+        """Return the objective, and a bound on its rounding error in long doubles."""
         case, coef, b = self.case, np.asarray(coef, dtype=L), self._level(coef, intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             features = self.X - self.centre if self.K is None else self.K
@@ -119,7 +119,7 @@ class Judge:
         return total
 
     def _blurred(self, f, blur):
-        """Return how much the risk may change if each score is off by this much, in its own direction."""
+        """Return a bound on the change of the risk if each score changes by at most this much."""
         case, n = self.case, L(len(self.case.y))
 
         def change(name, targets):
@@ -130,8 +130,8 @@ class Judge:
         sides = (change(case.surrogate, side * case.v).sum() / n for side in (1, -1))
         return total + L(case.eta) * sum(sides)
 
-    def challengers(self):
-        """Yield hypotheses that an answer must not be worse than: f = 0, and the minimum of the judge's own model."""
+    def competitors(self):
+        """Yield hypotheses that a solution must not be worse than: f = 0, and the minimum of a cvxpy model."""
         size = self.X.shape[1] if self.K is None else len(self.case.y)
         yield np.zeros(size), 0.0
         found = self._solved()
@@ -139,7 +139,7 @@ class Judge:
             yield found
 
     def _solved(self):
-        """Solve the judge's own cvxpy model, in centred and scaled columns; None where that fails."""
+        """Solve a cvxpy model in centred and scaled columns; None where that fails."""
         case = self.case
         if self.K is None:
             centre = self.centre if case.intercept else np.zeros(self.X.shape[1])
