@@ -32,7 +32,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from nerm.datasets.uci import TABLES
+from nerm.datasets.published_files import PUBLISHED
 
 #: name -> (file, names of columns, lines to skip, separator, target, its positive value, viewpoint)
 FILES = {
@@ -51,7 +51,7 @@ def frame_of(name: str) -> tuple[pd.DataFrame, str, str, str]:
         sep=separator,
         skiprows=skipped,
         skipinitialspace=True,
-        names=None if columns is None else list(TABLES[columns].about["columns"]),
+        names=None if columns is None else list(PUBLISHED[columns]["columns"]),
         keep_default_na=False,
         dtype={target: str},
     )

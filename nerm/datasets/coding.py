@@ -1,4 +1,4 @@
-"""Tables as codes: the values of an attribute, cut points and pooled values, one-hot columns as the paper counts."""
+"""The paper's codings of tables: `Discretize` into nominal codes, and `OneHot` columns."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -120,7 +120,7 @@ class Discretize(TableTransformer):
     values seen at most ``pool_at_most`` times become one value ``Pool``. ``?``, None and NaN are missing and
     stay missing.
 
-    Everything is learnt in ``fit``: fit on the training fold for an honest experiment, or on all rows, as
+    Everything is learned in ``fit``: fit on the training fold for an honest experiment, or on all rows, as
     the paper did (``load(name, coding="nominal")`` does the latter). A value never seen in fit is a rare one:
     it is coded as ``Pool`` where the attribute has one, and as missing otherwise.
 
@@ -250,7 +250,7 @@ def _bin_label(cuts: Floats, k: int) -> str:
 class OneHot(TableTransformer):
     """Code a nominal table (codes or pandas categories) as a CSR matrix of zeros and ones, (n, columns).
 
-    An attribute with two values takes one column (1 for the second value), any other one column a value. A
+    An attribute with two values takes one column (1 for the second value), any other one column per value. A
     missing entry, and a value not seen in fit, is all zeros.
 
     Attributes
@@ -301,7 +301,7 @@ class OneHot(TableTransformer):
         return sp.hstack([levels.matrix(levels.codes(frame[c])) for c, levels in known.items()], format="csr")
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return one ``attribute=value`` a column.
+        """Return one ``attribute=value`` per column.
 
         Parameters
         ----------

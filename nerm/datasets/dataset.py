@@ -1,4 +1,4 @@
-"""What every loader returns, and the error for data that cannot be had."""
+"""The `Dataset` that ``load`` returns, and the error for data that are not available."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from nerm.typing import Floats
 
 
 class DataUnavailableError(InvalidInputError, FileNotFoundError):
-    """The data are neither on this machine nor within reach; the message says where to put them.
+    """The data are neither on this machine nor to be downloaded; the message says where to put them.
 
     A FileNotFoundError too.
 
@@ -18,8 +18,8 @@ class DataUnavailableError(InvalidInputError, FileNotFoundError):
     ...     load("dutch", path="nowhere.arff")
     ... except FileNotFoundError as error:
     ...     print(error)
-    'path' must name the ARFF file of the Dutch census. Got no file at nowhere.arff. Get
-    dutch_census_2001.arff ...
+    'path' must name the ARFF file of the Dutch census, which cannot be downloaded. Got no file at
+    nowhere.arff. Get dutch_census_2001.arff ...
     """
 
 

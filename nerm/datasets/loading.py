@@ -6,24 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from nerm.datasets import dutch as dutch_census
-from nerm.datasets.acs_income import read_acs_income
 from nerm.datasets.coding import Discretize, OneHot, as_frame
 from nerm.datasets.dataset import Dataset
-from nerm.datasets.news import ROWS as NEWS_ROWS
-from nerm.datasets.news import read_news
-from nerm.datasets.published_files import PUBLISHED
+from nerm.datasets.published_files import PUBLISHED, READERS
 from nerm.datasets.synthetic import synthetic
-from nerm.datasets.uci import TABLES
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 from nerm.validation import check_known
 
-CODINGS = ("raw", "nominal", "one-hot")
+#: The options of single data sets.
+OWNERS = {"n": ("synthetic",), "random_state": ("synthetic",), "path": ("dutch", "news")}
 
 
 def names() -> list[str]:
-    """Return what ``load`` knows.
+    """Return the names that ``load`` knows.
 
     Returns
     -------
@@ -34,7 +30,7 @@ def names() -> list[str]:
     >>> names()
     ['acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'news', 'synthetic']
     """
-    return sorted([*TABLES, "acs_income", "diabetes", "dutch", "news", "synthetic"])
+    return sorted(PUBLISHED)
 
 
 def load(
@@ -79,15 +75,10 @@ def load(
     Dataset('diabetes', coding='one-hot': 442 rows, 36 columns, 50.0% desired outcomes, 46.8% favoured)
     """
     check_known(name, "'name'", names())
-    check_known(coding, "'coding'", CODINGS)
-    options = {
-        "n": (n, ["synthetic"]),
-        "random_state": (random_state, ["synthetic"]),
-        "path": (path, ["dutch", "news"]),
-    }
-    for option, (value, owners) in options.items():
-        if value is not None and name not in owners:
-            must = f"{option!r} must be given for {' and '.join(map(repr, owners))} only"
+    check_known(coding, "'coding'", ("raw", "nominal", "one-hot"))
+    for option, value in {"n": n, "random_state": random_state, "path": path}.items():
+        if value is not None and name not in OWNERS[option]:
+            must = f"{option!r} must be given for {' and '.join(map(repr, OWNERS[option]))} only"
             raise InvalidInputError(must, f"it with {name!r}", f"Leave {option!r} out")
     if name == "news" and coding != "raw":
         do = "Load it raw and turn its text into numbers, with scikit-learn's TfidfVectorizer for instance"
@@ -98,16 +89,8 @@ def load(
         raw = _dataset(name, **drawn, description=f"{n} {PUBLISHED[name]['description']}")
     elif name == "diabetes":
         raw = _diabetes()
-    elif name == "dutch":
-        raw = _dutch(path)
-    elif name == "news":
-        raw = _news(path, data_home)
-    elif name == "acs_income":
-        frame, source = read_acs_income(data_home)
-        raw = _labelled(name, frame, source=source)
     else:
-        frame, source = TABLES[name].frame(data_home)
-        raw = _labelled(name, frame, source=source)
+        raw = _labelled(name, *READERS[name](PUBLISHED[name], path, data_home))
     return raw if coding == "raw" else _coded(raw, coding)
 
 
@@ -129,43 +112,19 @@ def _dataset(name: str, X: Any, y: Floats, viewpoint: Floats, **more: Any) -> Da
     return Dataset(X, y, viewpoint, list(as_frame(X).columns), name, "raw", **about | more)
 
 
-def _labelled(name: str, frame: Any, **more: Any) -> Dataset:
+def _labelled(name: str, frame: Any, source: str) -> Dataset:
     """Return the raw data set of a whole table, two of whose columns are the target and the viewpoint."""
-    columns = [column for column, _ in _roles(name)]
-    return _dataset(name, frame.drop(columns=columns), *_signs(name, frame), frame=frame, **more)
-
-
-def _roles(name: str) -> list[list[str]]:
-    """Return (column, value that is +1) of the target and of the viewpoint."""
-    return [PUBLISHED[name]["target"], PUBLISHED[name]["viewpoint"]]
-
-
-def _signs(name: str, frame: Any) -> list[Floats]:
-    """Return target and viewpoint of the rows."""
-    return [np.where((frame[column] == value).to_numpy(), 1.0, -1.0) for column, value in _roles(name)]
-
-
-def _described(name: str, frame: Any, rows: int) -> str:
-    """Return the published description, and whether this file has as many rows as the one that it is of."""
-    description: str = PUBLISHED[name]["description"]
-    other = f" The file in circulation has {rows} rows, this one {len(frame)}."
-    return description if len(frame) == rows else description + other
-
-
-def _dutch(path: Any) -> Dataset:
-    frame = dutch_census.read_dutch(path)
-    return _labelled(
-        "dutch", frame, description=_described("dutch", frame, dutch_census.ROWS), source=str(path)
-    )
-
-
-def _news(path: Any, data_home: Any) -> Dataset:
-    """Return the sentences that have a side and a label; the whole table is the data set's frame."""
-    frame, source = read_news(path, data_home)
-    sided = frame["type"].isin(["left", "right"]) & frame["label_bias"].isin(["Non-biased", "Biased"])
-    rows = frame[sided]
-    more = {"frame": frame, "source": source, "description": _described("news", frame, NEWS_ROWS)}
-    return _dataset("news", rows[PUBLISHED["news"]["features"]], *_signs("news", rows), **more)
+    about = PUBLISHED[name]
+    description = about["description"]
+    if len(frame) != about.get("rows", len(frame)):
+        description += f" The file in circulation has {about['rows']} rows, this one {len(frame)}."
+    rows = frame
+    for column, values in about.get("keep", {}).items():
+        rows = rows[rows[column].isin(values)]
+    roles = [about["target"], about["viewpoint"]]
+    signs = [np.where((rows[column] == value).to_numpy(), 1.0, -1.0) for column, value in roles]
+    X = rows[about["features"]] if "features" in about else rows.drop(columns=[column for column, _ in roles])
+    return _dataset(name, X, *signs, frame=frame, source=source, description=description)
 
 
 def _diabetes() -> Dataset:

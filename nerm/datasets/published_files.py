@@ -1,21 +1,30 @@
-"""Finding the published files, plain or gzip'ed, and checking that they are the published ones."""
+"""Readers of the published files and of users' own files, table-driven by ``published.json``.
+
+A reader takes the entry of a data set, a path or None, and a folder or None; it returns the whole table and
+where it came from. A further UCI table that OpenML has too is one more entry of ``published.json``; any other
+data set is an entry and a reader in `READERS`.
+"""
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import zlib
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from nerm.datasets.dataset import DataUnavailableError
 from nerm.errors import InvalidInputError
 
-#: What is published about each data set: its file and checksums, columns, target and viewpoint.
-PUBLISHED: dict[str, dict[str, Any]] = json.loads(
-    resources.files("nerm.datasets").joinpath("published.json").read_text(encoding="utf-8")
-)
+_JSON = resources.files("nerm.datasets").joinpath("published.json").read_text(encoding="utf-8")
+#: The published facts of each data set: its name, file and checksums, columns, target and viewpoint.
+PUBLISHED: dict[str, dict[str, Any]] = {k: {"name": k, **about} for k, about in json.loads(_JSON).items()}
 
 
 def homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
@@ -86,3 +95,162 @@ def fetch_openml_frame(name: str, data_id: int, file: str, data_home: str | os.P
             f"no {file} or {file}.gz in {looked}, and OpenML answered {type(error).__name__}: {error}",
             f"Go online, or put the UCI file {file} in a folder and name it in NERM_DATA or data_home",
         ) from None  # the sentence says what the network said
+
+
+def read_uci(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
+    """Return the table of a UCI file, or the same table from OpenML where there is no file."""
+    file = about["file"]
+    where = find(about["name"], file, data_home)
+    if where is not None:
+        text = io.StringIO(read_verified(where, about["sha256"]))
+        read = pd.read_csv(text, names=about["columns"], keep_default_na=False, **about["csv"])
+        return _uci_types(about, _decoded(read, about.get("codes", {}))), f"UCI file {file}"
+    served = fetch_openml_frame(about["name"], about["openml"], file, data_home)
+    must = (
+        f"OpenML data set {about['openml']} must be the published {file} (checksum {about['digest'][:12]}…)"
+    )
+    do = f"Put the UCI file {file} in a folder and name it in NERM_DATA or data_home"
+    try:
+        renamed = served.rename(columns=about.get("openml_columns", {})).iloc[: about.get("rows")]
+        frame = _uci_types(about, _decoded(renamed, about.get("openml_codes", {})))
+    except (KeyError, ValueError, TypeError) as error:
+        got = f"a frame of shape {served.shape} that does not map to it ({error})"
+        raise InvalidInputError(must, got, do) from error
+    found = digest(frame)
+    if found != about["digest"]:
+        raise InvalidInputError(must, f"a frame of shape {frame.shape} with checksum {found[:12]}…", do)
+    return frame, f"OpenML {about['openml']}"
+
+
+def _decoded(frame: Any, codes: dict[str, dict[str, str]]) -> Any:
+    """Put words in the place of codes, column by column."""
+    return frame.assign(**{column: frame[column].astype(str).map(words) for column, words in codes.items()})
+
+
+def _uci_types(about: dict[str, Any], frame: Any) -> Any:
+    """Return the columns in order: integers, and categories in alphabetical order."""
+    typed = {}
+    for column in about["columns"]:
+        series = frame[column]
+        if column in about["numbers"]:
+            typed[column] = series.astype("int64").to_numpy()
+        else:
+            values = series.astype(object).where(series.notna().to_numpy(), None)
+            categories = sorted({value for value in values if value is not None})
+            typed[column] = pd.Categorical(values, categories=categories)
+    return pd.DataFrame(typed)
+
+
+def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
+    """Return ACSIncome (Ding et al., 2021), 1.66 million rows, from acs_income.csv or from OpenML."""
+    where = find(about["name"], about["file"], data_home)
+    if where is None:
+        served = fetch_openml_frame(about["name"], about["openml"], about["file"], data_home)
+        return _acs_types(about, served, "OpenML"), f"OpenML {about['openml']}"
+    try:
+        read = pd.read_csv(where)
+    except (ValueError, OSError, EOFError) as error:
+        do = "Download it again, or remove it to load from OpenML"
+        got = f"one that cannot be read ({error})"
+        raise InvalidInputError(f"{where} must be a whole CSV file", got, do) from None
+    return _acs_types(about, read, str(where)), f"file {about['file']}"
+
+
+def _acs_types(about: dict[str, Any], frame: Any, where: str) -> Any:
+    """Return whole numbers, codes as categories, and whether the income is above 50,000."""
+    features = about["columns"][:-1]
+    must = f"{where} must have the columns of ACSIncome"
+    _check_columns(frame, [*features, "PINCP"], must, "Use the names of folktables or fairlearn")
+    found = {}
+    for column in features:
+        numbers = pd.to_numeric(frame[column], errors="coerce")
+        strange = numbers.isna() | (numbers % 1 != 0)
+        if strange.any():
+            row = int(np.flatnonzero(strange.to_numpy())[0])
+            must = f"{column!r} of {where} must hold whole numbers"
+            got = f"{frame[column].iloc[row]!r} in row {row}"
+            raise InvalidInputError(must, got, "Use the published table")
+        codes = numbers.astype("int64")
+        found[column] = codes if column in about["numbers"] else pd.Categorical(codes.astype(str))
+    income = pd.to_numeric(frame["PINCP"], errors="coerce")
+    names = np.where(income > about["income_above"], ">50K", "<=50K")
+    found["income"] = pd.Categorical(names, categories=["<=50K", ">50K"])
+    return pd.DataFrame(found)
+
+
+def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
+    """Return the Dutch census of 2001 from the user's ARFF file, every column nominal."""
+    from scipy.io import arff
+
+    where = None if path is None else Path(path).expanduser()
+    if where is None or not where.is_file():
+        must = "'path' must name the ARFF file of the Dutch census, which cannot be downloaded"
+        do = "Get dutch_census_2001.arff under IPUMS's terms and call load('dutch', path=…)"
+        raise DataUnavailableError(must, "no path" if where is None else f"no file at {where}", do)
+    again = "The file may be truncated: copy it again"
+    try:
+        data, _ = arff.loadarff(io.StringIO(read_bytes(where).decode("utf-8")))
+    except (arff.ArffError, ValueError, IndexError, StopIteration, NotImplementedError) as error:
+        got = f"one that cannot be read ({type(error).__name__}: {error})"
+        raise InvalidInputError(f"{where} must be a whole ARFF file", got, again) from error
+    if len(data) == 0:
+        raise InvalidInputError(f"{where} must hold at least one row", "none", again)
+    columns = {name: pd.Categorical([_label(value) for value in data[name]]) for name in data.dtype.names}
+    frame = pd.DataFrame(columns)
+    must = f"{where} must have the {len(about['columns'])} columns of dutch_census_2001.arff"
+    _check_columns(frame, about["columns"], must, "Check that it is the file of the Dutch census")
+    occupations = sorted(set(frame["occupation"].dropna()))
+    if occupations != ["2_1", "5_4_9"]:
+        must = f"'occupation' in {where} must hold the two classes '2_1' and '5_4_9'"
+        got = ", ".join(map(repr, occupations[:5])) or "no class"
+        raise InvalidInputError(must, got, "Use the file whose target is already reduced to these two")
+    return frame[about["columns"]], str(path)
+
+
+def _label(value: Any) -> str | None:
+    """Return a number such as 1.0 as '1', and ``?`` as missing."""
+    if isinstance(value, bytes):
+        return None if value == b"?" else value.decode()
+    return None if np.isnan(value) else f"{value:g}"
+
+
+def read_news(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
+    """Return news sentences with the side of their outlet (BABE, Spinde et al. 2021), from a user's file."""
+    where = find(about["name"], about["file"], data_home) if path is None else Path(path).expanduser()
+    if where is None or not where.is_file():
+        missing = "no path, and none in the folder that NERM_DATA names"
+        got = missing if where is None else f"no file at {where}"
+        do = f"Get {about['file']} from {about['repository']} and call load('news', path=…)"
+        raise DataUnavailableError("'path' must name the file of the news sentences", got, do)
+    try:
+        text = io.StringIO(read_bytes(where).decode("utf-8-sig"))
+        frame = pd.read_csv(text, sep=";", dtype=object, keep_default_na=False, na_values=[""])
+    except ValueError as error:  # neither UTF-8 nor a table
+        got = f"one that cannot be read ({error})"
+        raise InvalidInputError(f"{where} must be a whole CSV file", got, "Download it again") from None
+    must = f"{where} must have the {len(about['columns'])} columns of {about['file']}"
+    _check_columns(frame, about["columns"], must, "Check that it is that file, with ';' between the columns")
+    strange = sorted(set(frame["type"].dropna()) - {"left", "right", "center"})
+    if strange:
+        must = f"'type' in {where} must be 'left', 'right', 'center' or empty"
+        raise InvalidInputError(must, repr(strange[0]), "Use the published file")
+    if frame["text"].isna().any():
+        got = f"no text in row {int(frame['text'].isna().to_numpy().argmax())}"
+        raise InvalidInputError(f"'text' in {where} must not be empty", got, "Drop this row")
+    categories = {column: pd.Categorical(frame[column]) for column in about["categories"]}
+    return frame[about["columns"]].assign(**categories), f"file {about['file']}"
+
+
+def _check_columns(frame: Any, columns: list[str], must: str, do: str) -> None:
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise InvalidInputError(must, f"a file without {', '.join(map(repr, missing))}", do)
+
+
+Reader = Callable[[dict[str, Any], Any, Any], tuple[Any, str]]
+#: The readers of the data sets that are files.
+READERS: dict[str, Reader] = {name: read_uci for name, about in PUBLISHED.items() if "sha256" in about} | {
+    "acs_income": read_acs_income,
+    "dutch": read_dutch,
+    "news": read_news,
+}
