@@ -20,7 +20,7 @@ rounding errors in `nerm.certify.rounding`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from nerm.certify.feasibility import (
     LOST,
     NO_CENTRE,
     NOT_ATTAINED,
+    SMALL_ENTRIES,
     attained,
     lost,
     moved,
@@ -203,8 +204,7 @@ def best_certificate(
     """Return the value, the certificate with the best bound found, and the multipliers behind it.
 
     Without `tol` the given multipliers are used as they are. If they do not reach `tol`, multipliers are
-    also recovered from the scores, on problems of moderate size. With `early_exit` the first finite bound
-    is returned.
+    also recovered from the scores, on problems of moderate size; with `early_exit` on small ones, once.
     """
     value = problem.evaluate(coef, intercept)
     start = Certificate(value.total, -np.inf, problem.value_at_zero())
@@ -229,14 +229,17 @@ def _best_bound(
     slack = Slack(problem, *hypothesis)
     behind: Multipliers | None = None
     given = [] if multipliers is None else [with_linear(problem, multipliers, hypothesis[0])]
-    recover = multipliers is None or (tol is not None and _is_moderate(problem))
-    for candidate in chain(given, candidates(problem, *hypothesis) if recover else ()):
+    entries = problem.hypothesis.n * problem.hypothesis.size
+    most = SMALL_ENTRIES // 10 if early_exit else MOST_ENTRIES
+    recover = multipliers is None or (tol is not None and entries <= most)
+    recovered = islice(candidates(problem, *hypothesis), 1 if early_exit else None)
+    for candidate in chain(given, recovered if recover else ()):
         point = dual_point(problem, candidate, wanted)
         hidden = slack.of(point)
         if behind is None or point.bound - hidden > best.dual - best.slack:
             best = replace(best, dual=point.bound, reason=point.reason, slack=hidden)
             behind = point.multipliers
-        if (early_exit and np.isfinite(best.dual)) or (tol is not None and best.relative_gap <= tol):
+        if tol is not None and best.relative_gap <= tol:
             break
     return best, behind
 
@@ -245,7 +248,8 @@ def _reason(problem: Problem, best: Certificate, tol: float | None, early_exit: 
     """Return why there is no bound, or why it may be loose; empty if the certificate reaches the tolerance."""
     if best.relative_gap <= (tol or 0.0):
         return ""
-    look = _is_moderate(problem) and not problem.objective.constraints and not early_exit
+    moderate = problem.hypothesis.n * problem.hypothesis.size <= MOST_ENTRIES
+    look = moderate and not problem.objective.constraints and not early_exit
     if look and not attained(problem, unpunished(problem)):
         return NOT_ATTAINED
     if tol is None:
@@ -257,10 +261,6 @@ def _reason(problem: Problem, best: Certificate, tol: float | None, early_exit: 
         if problem.hypothesis.blur(mu) > tol:
             return "; ".join(filter(None, (best.reason, FEW_DIGITS)))
     return best.reason
-
-
-def _is_moderate(problem: Problem) -> bool:
-    return problem.hypothesis.n * problem.hypothesis.size <= MOST_ENTRIES
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:

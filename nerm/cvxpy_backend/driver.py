@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from nerm.errors import InvalidInputError
 from nerm.solvers import clock
 
@@ -39,6 +41,8 @@ class Driven:
         fails.
     finest : float
         The finest accuracy that it takes.
+    slower : float
+        How many times as long it takes as Clarabel; infinite for one that is asked by name only.
 
     """
 
@@ -50,6 +54,7 @@ class Driven:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     tighten: tuple[float, ...] = INTERIOR
     finest: float = 1e-12
+    slower: float = np.inf
 
     def options(self, accuracy: float, deadline: float, given: dict[str, Any]) -> dict[str, Any]:
         """Return the options for an accuracy and a moment at which to stop; those that were given come first."""
@@ -98,8 +103,9 @@ DRIVEN = {
             ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
             "time_limit",
             {"max_iter": 500},
+            slower=1.0,
         ),
-        Driven("ecos", "ecos", EXP, ("abstol", "reltol", "feastol"), fixed={"max_iters": 500}),
+        Driven("ecos", "ecos", EXP, ("abstol", "reltol", "feastol"), fixed={"max_iters": 500}, slower=3.0),
         Driven("scs", "scs", EXP, ("eps_abs", "eps_rel"), "time_limit_secs", {"max_iters": 50_000}, ROUGH),
         Driven(
             "osqp", "osqp", QP, ("eps_abs", "eps_rel"), "time_limit", {**_STEPS, "polishing": True}, ROUGH

@@ -9,10 +9,10 @@ import numpy as np
 
 from nerm.certify.feasibility import attained, unpunished
 from nerm.certify.solution import Answer
-from nerm.cvxpy_backend.driver import DRIVEN, Driven, run
+from nerm.cvxpy_backend.driver import DRIVEN, EXP, Driven, run
 from nerm.errors import UnsupportedProblemError
 from nerm.model.problem import Problem
-from nerm.solvers import clock
+from nerm.solvers import auto, clock
 from nerm.solvers.base import Session, Solver
 from nerm.typing import Floats
 
@@ -30,7 +30,10 @@ class CvxpySolver(Solver):
 
     def __init__(self, driven: Driven) -> None:
         self.driven = driven
-        self.name, self.package, self.keeps_time = driven.name, driven.package, bool(driven.clock)
+        self.name = driven.name
+        self.package = driven.package
+        self.keeps_time = bool(driven.clock)
+        self.takes_every_atom = driven.cones == EXP
 
     def requirements(self) -> str:
         """One phrase: what a problem must be like for this solver."""
@@ -39,6 +42,10 @@ class CvxpySolver(Solver):
     def why_unsupported(self, problem: Problem) -> str | None:
         """Only cvxpy can tell, when it compiles."""
         return None
+
+    def cost(self, shape: auto.Shape) -> float:
+        """Return about how many seconds a solve takes; those that are rough or licensed are asked by name only."""
+        return self.driven.slower * auto.cone_program(shape)
 
     def open(self, problem: Problem) -> Session:
         """Build the cvxpy model."""

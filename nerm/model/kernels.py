@@ -466,12 +466,12 @@ def _row_squares(X: Any) -> Floats:
 
 
 __all__ = [
+    "RBF",
     "Custom",
     "Kernel",
     "Linear",
     "Polynomial",
     "Precomputed",
-    "RBF",
     "Sigmoid",
     "check_gram",
     "names",

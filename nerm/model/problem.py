@@ -107,7 +107,7 @@ class Problem(BoundObjective):
         >>> str(step.solve().status), step.to_cvxpy().is_dcp()
         ('optimal', True)
         """
-        from nerm.solvers.convexify import convexified
+        from nerm.solvers.convex_concave import convexified
 
         zero = np.zeros(self.hypothesis.size)
         return convexified(self, *self.checked(zero if coef is None else coef, intercept))

@@ -1,4 +1,4 @@
-"""The solvers: which there are, and how to ask them.
+"""The solvers: which are available, and solve, path and grid.
 
 Names are imported when they are first used, so that a part of this package can be imported without the rest.
 

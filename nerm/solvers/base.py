@@ -1,4 +1,4 @@
-"""What a solver is: it says what it needs of a problem and returns an answer; nerm judges the answer."""
+"""The interface of a solver: its requirements, its cost, and sessions that answer problems."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import importlib.util
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 
+if TYPE_CHECKING:
+    from nerm.solvers.auto import Shape
+
 OWN_PACKAGE = "nerm-learn"
 
 
 class Session(ABC):
-    """A solver at work on one problem and its relatives with other weights; keeps what can be used again.
+    """A solver on one problem and others along a path; it keeps the work that they share.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -30,10 +34,10 @@ class Session(ABC):
 
     @abstractmethod
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve to about this relative accuracy; a session of a solver that keeps time also takes `deadline`."""
+        """Solve to about this relative accuracy; if the solver keeps time, it also takes `deadline`."""
 
     def renewed(self, problem: Problem) -> bool:
-        """Take a problem with other terms on the same rows, and keep what it leaves valid; False: it needs another."""
+        """Take a problem with other terms on the same rows; False if that needs a new session."""
         return False
 
     def answers(
@@ -43,19 +47,30 @@ class Session(ABC):
         options: dict[str, Any],
         deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
-        """Solve relatives that differ in their weights only, one answer each, in their order: each is next to the last.
-
-        Each may take an equal share of the time that is left.
-        """
+        """Solve problems that differ in their weights only, in their order, each in an equal share of the time."""
         for i, problem in enumerate(problems):
             yield self.answer(problem, accuracy, options, **limit(clock.share(deadline, len(problems) - i)))
 
 
 class Solver(ABC):
-    """One way to solve. `name` is what users type, `package` the distribution it needs.
+    """A method of solution: its requirements, its cost, and sessions that answer problems.
 
-    A solver says what it needs, names the obstacle in a problem that it cannot take, and opens a session that
-    answers with a hypothesis and, if it has them, multipliers; `nerm.solvers` judges the answer.
+    An answer is a hypothesis and, if the solver has them, multipliers; `nerm.certify` certifies it.
+
+    Attributes
+    ----------
+    name : str
+        The name that users type.
+    package : str
+        The distribution that it needs.
+    takes_constraints : bool
+        If not, one limit is met by a search over its weight.
+    takes_every_atom : bool
+        Whether it can give a second opinion on any problem.
+    merges_rows : bool
+        Whether its sessions are given the distinct rows only.
+    keeps_time : bool
+        Whether its sessions take a `deadline` (`nerm.solvers.clock`); others are stopped by killing a process.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on([[0.0], [1.0]], [-1, 1])
@@ -65,17 +80,15 @@ class Solver(ABC):
     'L1()'
     >>> print(nerm.solvers.known()["clarabel"].why_unsupported(problem))
     None
+
     """
 
     name: str
     package: str
-    rank: ClassVar[int | None] = None  # its place among those that "auto" asks; None: only when it is named
-    takes_constraints: ClassVar[bool] = False  # else one limit is met by a search over its weight
-    merges_rows: ClassVar[bool] = False  # whether its sessions are given the distinct rows only
-    is_bounded: ClassVar[bool] = (
-        False  # its time follows from the size of a problem, whatever is hard about it
-    )
-    keeps_time: bool = False  # its sessions take the moment `deadline` (`nerm.solvers.clock`); others are stopped from outside
+    takes_constraints: ClassVar[bool] = False
+    takes_every_atom: bool = False
+    merges_rows: ClassVar[bool] = False
+    keeps_time: bool = False
 
     def installed(self) -> bool:
         """Whether its package is here, found without importing it."""
@@ -99,34 +112,31 @@ class Solver(ABC):
 
     @abstractmethod
     def requirements(self) -> str:
-        """One phrase: what a problem must be like for this solver."""
+        """Return one phrase: the problems that it takes."""
 
     @abstractmethod
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Return what of this problem the solver cannot take; None if nothing is known to be in the way."""
+        """Return the part of this problem that the solver cannot take; None if nothing is known."""
 
-    def prefers(self, problem: Problem, *, several: bool = False) -> bool:
-        """Whether "auto" asks it first: it was measured to be faster on such problems than those that rank before.
+    def cost(self, shape: Shape) -> float:
+        """Return about how many seconds a solve takes (`nerm.solvers.auto`); inf: it is asked by name only."""
+        return inf
 
-        `several` where relatives of the problem follow, as on a path.
-        """
-        return False
-
-    def early_exit(self) -> Solver:
-        """Return the solver as "auto" asks it where others wait: one that may give up early."""
+    def early_exit(self, seconds: float) -> Solver:
+        """Return a variant that stops where another solver, which takes about so many seconds, is better."""
         return self
 
     @abstractmethod
     def open(self, problem: Problem) -> Session:
-        """Start a session on a problem; related problems may follow in the same session."""
+        """Start a session on a problem; others with the same rows may follow in it."""
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return the accuracies to ask for, one after the other, until the certificate is content."""
+        """Return the accuracies to ask for, one after the other, until an answer is certified."""
         return (tol,)
 
 
 class NermSolver(Solver):
-    """A solver without a package to install: one of nerm's own, or of somebody's notebook.
+    """A solver without a package to install: one of nerm's own, or one written in a notebook.
 
     >>> import nerm
     >>> solver = nerm.solvers.known()["interior-point"]
@@ -143,7 +153,7 @@ class NermSolver(Solver):
 
 
 class OwnSolver(NermSolver, Session):
-    """One that keeps nothing between solves, so that it is its own session.
+    """A solver that keeps nothing between solves and is its own session.
 
     >>> import nerm
     >>> isinstance(nerm.solvers.known()["dual-qp"], OwnSolver)
@@ -156,7 +166,7 @@ class OwnSolver(NermSolver, Session):
 
 
 def path_order(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
-    """Return an order in which each of several relatives is next to the one before.
+    """Order problems so that consecutive ones have similar weights.
 
     From the strongest regularization to the weakest, and through the neutrality weights up and down in turn,
     or without turning up each time.
@@ -170,14 +180,14 @@ def path_order(problems: Sequence[Problem], *, turning: bool = True) -> list[int
 
 
 def limit(deadline: float) -> dict[str, Any]:
-    """Return the keyword for a session: none without a limit, so that one that does not keep time need not know it."""
+    """Return the keyword for a session: none without a deadline, since not every session takes one."""
     return {} if deadline == clock.NEVER else {"deadline": deadline}
 
 
 def check_options(
     solver: str, options: dict[str, Any], function: Callable[..., Any], taken: set[str]
 ) -> None:
-    """Refuse an option that the function behind a solver does not have as a parameter, or that is taken."""
+    """Refuse an option that is no parameter of the function behind a solver, or is taken already."""
     known = set(inspect.signature(function).parameters) - taken
     for name in options:
         if name not in known:

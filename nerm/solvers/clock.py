@@ -1,4 +1,4 @@
-"""Time limits: a solver is told the moment `deadline` at which it has to stop, on the clock of `time.perf_counter`."""
+"""Deadlines: the moment at which a solver has to stop, on the clock of `time.perf_counter`."""
 
 import math
 from time import perf_counter
@@ -7,22 +7,22 @@ NEVER = math.inf
 
 
 def after(seconds: float | None) -> float:
-    """Return the moment that is so many seconds away; without a limit it never comes."""
+    """Return the deadline after so many seconds; NEVER for None."""
     return NEVER if seconds is None else perf_counter() + seconds
 
 
 def is_up(deadline: float) -> bool:
-    """Tell whether a moment has come."""
+    """Tell whether a deadline has passed."""
     return perf_counter() >= deadline
 
 
 def left(deadline: float) -> float:
-    """Return the seconds up to a moment, at least a thousandth: to some solvers 0 means that there is no limit."""
+    """Return the seconds up to a deadline, at least 0.001: some solvers take 0 for no limit."""
     return max(deadline - perf_counter(), 1e-3)
 
 
 def share(deadline: float, among: int) -> float:
-    """Return the moment at which the first of so many equal shares of the time that is left ends.
+    """Return the end of the first of so many equal shares of the time that is left.
 
     >>> share(NEVER, 2)
     inf

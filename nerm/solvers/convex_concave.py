@@ -1,32 +1,39 @@
 """The convex-concave procedure: a stationary point of an objective with differences of convex functions.
 
-From the convex relaxation, the tangent at f = 0, or from a given start: every step solves the convex problem
-that touches the objective at the last hypothesis from above (`nerm.solvers.convexify`), certified like any
-other. So the objective never rises. A step is prolonged as long as that lowers the objective. Rows come to
-rest on the bends of what is subtracted, where many tangents touch and the step knows one: when the objective
-falls no more, one step is taken with the tangent a little beyond, at a larger f, and only if that does not
-help either, the point counts as stationary.
+It starts at the convex relaxation, the tangent at f = 0, or at a given hypothesis. Every step solves the
+convex problem that touches the objective at the last hypothesis from above, so the objective never rises; the
+step is prolonged as long as that lowers the objective. When the objective falls no more, rows may lie at kinks
+of the subtracted part, where many tangents touch: then one step is taken with the tangent at slightly larger
+scores, and if that does not help either, the point counts as stationary.
+
+In a convex problem, a term with phi = A - G (`nerm.atoms.DCFunction`) becomes the same term with A and a
+`Tangent` of -G. A neutrality term of two sides is a difference too, with the same part subtracted from both
+sides: max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from nerm.atoms.difference import DCFunction
+from nerm.atoms.margin import MarginFunction
+from nerm.atoms.numeric import middle_slope
+from nerm.atoms.hinges import TwoLines
 from nerm.certify.solution import Solution, Status, stationary
 from nerm.errors import InvalidInputError
+from nerm.model.algebra import Term, WeightedTerm
+from nerm.model.blocks import Block, weigh
+from nerm.model.objective import Risk
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import path_order
-from nerm.solvers.convexify import convexified, differences
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
-BEYOND = 1.01  # how much larger the f is whose tangent is tried where the objective falls no more
-FALL = 10.0  # a step that lowers the objective by less than this many tolerances is the last
-LONGEST = 30  # doublings of a step
-NO_STEP = (Status.FAILED, Status.INFEASIBLE)  # of a step: there is no next one
+BEYOND = 1.01  # times the last scores: where the tangent is taken when the objective falls no more
+NO_STEP = (Status.FAILED, Status.INFEASIBLE)  # a step without a next one
 
 Hypothesis = tuple[Floats, float]
 Solve = Callable[[Problem, float], Solution]  # of a convex problem, until a moment of `nerm.solvers.clock`
@@ -82,7 +89,7 @@ class _Procedure:
             found, value = (
                 self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
             )
-            falls = lowest - value > FALL * self.tol * abs(value)
+            falls = lowest - value > 10 * self.tol * abs(value)
             if value < lowest or not np.isfinite(lowest):
                 best, lowest = found, value
             self._note(step, lowest)
@@ -106,14 +113,14 @@ class _Procedure:
     def _prolonged(self, found: Hypothesis, before: Hypothesis) -> tuple[Hypothesis, float]:
         """Go on in the direction of a step, twice as far each time, as long as the objective falls."""
         best, lowest = found, self._height(found)
-        for doubling in range(LONGEST):
-            further = 2.0**doubling
+        further = 1.0
+        while True:
             ahead = found[0] + further * (found[0] - before[0]), found[1] + further * (found[1] - before[1])
             value = self._height(ahead)
             if not value < lowest:
-                break
+                return best, lowest
             best, lowest = ahead, value
-        return best, lowest
+            further *= 2.0
 
     def _note(self, step: Solution, value: float) -> None:
         stats = step.stats
@@ -148,3 +155,80 @@ class _Procedure:
             **seconds,
         )
         return replace(last, problem=self.problem, objective=objective, multipliers=None, stats=stats)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tangent(Term):
+    """(1/n) sum_i w_i (constant - slopes_i t_i f_i): the tangent of what a term of weights w and targets t subtracts.
+
+    Attributes
+    ----------
+    term : Risk or Neutrality
+        The term with the difference.
+    kind : {"risk", "neutrality"}
+        Its kind.
+    slopes : (n,) array
+        Those of the subtracted part at the margins of the given rows.
+    constant : float
+        What makes it touch.
+
+    """
+
+    term: Any
+    kind: str  # type: ignore[misc]  # that of the term
+    slopes: Floats
+    constant: float
+
+    def __repr__(self) -> str:
+        return f"Tangent({self.term!r})"
+
+    def sums(self, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats) -> tuple[Any, ...]:
+        """Return the one sum that it is."""
+        _, weights, targets, _ = self.term.sums(y, viewpoints, sample_weight)[0]
+        return ((TwoLines(-self.constant, 1.0, 1.0), weights, -self.slopes * targets, 0),)
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the term as text."""
+        return f"{mean} tangent(f)"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        return r"\frac1n\sum_i (a_i f(x_i) + c)"
+
+
+def differences(problem: Problem) -> list[Block]:
+    """Return the blocks whose atom is a difference of convex functions, of two sides the first."""
+    return [block for block in problem.blocks if block.side >= 0 and isinstance(block.atom, DCFunction)]
+
+
+def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
+    """Return the convex problem that equals this one at a hypothesis and is above it elsewhere."""
+    scores = problem.hypothesis.scores(coef, intercept)
+    blocks = {block.term: block for block in differences(problem)}
+    terms = [
+        new
+        for number, weighted in enumerate(problem.objective.terms)
+        for new in (_parts(problem, weighted, blocks[number], scores) if number in blocks else [weighted])
+    ]
+    objective = replace(problem.objective, terms=tuple(terms))
+    return problem.with_labels(problem.y, objective, problem.sample_weight)
+
+
+def _parts(problem: Problem, weighted: WeightedTerm, block: Block, scores: Floats) -> Iterator[WeightedTerm]:
+    """Yield the convex part of a term and the tangent of what it subtracts."""
+    assert isinstance(block.atom, DCFunction)
+    term, parts = weighted.term, block.atom.parts
+    atom, margins = parts.two_sided if block.side else parts.convex, block.targets * scores
+    yield replace(weighted, term=Risk(atom) if isinstance(term, Risk) else replace(term, surrogate=atom))  # type: ignore[type-var]
+    slopes, offsets = _tangent(parts.subtracted, margins, block.weights)
+    if block.side:
+        others = _tangent(parts.subtracted, -margins, block.weights)
+        slopes, offsets = slopes - others[0], offsets + others[1]
+    constant = weigh(block.weights, offsets) / max(float(block.weights.sum()), np.finfo(float).tiny)
+    yield replace(weighted, term=Tangent(term, term.kind, slopes, constant))
+
+
+def _tangent(G: MarginFunction, margins: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return g and c with G(m) >= g m - c, equal at these margins; 0 for rows without weight."""
+    slopes = np.where(weights > 0, middle_slope(G, margins), 0.0)
+    return slopes, np.where(weights > 0, slopes * margins - G.value(margins), 0.0)

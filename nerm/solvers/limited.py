@@ -17,19 +17,16 @@ from nerm.certify.certificate import dual_point
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.blocks import shares
+from nerm.model.kernels import EPS
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, Solver, limit
 from nerm.solvers.linalg.merging import MergedSession
+from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
-MOST_SOLVES = 40
-LARGEST = (
-    1e9  # weight relative to the first guess, beyond which rounding hides the objective behind the limit
-)
-INNER = 0.2  # the share of the tolerance that a single solve may use up
-ROUGH = 1e-5  # the relative gap of a solve while there is no bracket
-GROWTH = 5.0  # of eta until there is one
+MOST_WEIGHTS = 40  # that are tried for one limit
+WEIGHT_SHARE = 0.2  # of the tolerance, for the solve of one weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +74,20 @@ class _NothingFoundError(Exception):
 
 
 class _Search:
-    """The bracket [low, high] of eta, C > t at its low end and C <= t at its high end, and the best bounds."""
+    """A search for the weight eta at which C(f_eta) passes t."""
 
     def __init__(
         self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float
     ) -> None:
-        self.session, self.problem, self.accuracy, self.options = session, problem, accuracy, options
-        self.deadline, self.late, self.gap = deadline, False, np.inf
+        self.session = session
+        self.problem = problem
+        self.accuracy = accuracy
+        self.options = options
+        self.deadline = deadline
+        self.late = False
+        self.bracket = Bracket()  # of eta, by C(f_eta) - t
         (self.limit,) = (limit.bound for limit in problem.limits)
-        self.iterations = self.solves = self.side = 0  # side: which end moved last, +1 the low one
+        self.iterations = self.solves = 0
         self.build_seconds = self.solve_seconds = 0.0
         first = len(problem.objective.terms)
         own = [block for block in problem.blocks if block.term >= first]
@@ -94,22 +96,27 @@ class _Search:
         self.least = self.at_zero if own[0].side else own[0].atom.facts.minimum * mass
 
     def run(self) -> Answer:
-        """Search until the primal value and the bound meet."""
+        """Search until the primal value and the bound meet, or the limit's rounding hides the objective."""
         low = best = self._at(0.0)
         if low.limited <= self.limit:
-            self.gap = 0.0
-            return self._answer(self._at(0.0))
+            return self._answer(low)
+        self.bracket.add(0.0, low.limited - self.limit)
         high: Solved | None = None
-        eta = first = self._first(low)
-        while self.solves < MOST_SOLVES and eta <= LARGEST * first and not clock.is_up(self.deadline):
+        eta = self._first(low)
+        while self.solves < MOST_WEIGHTS and not clock.is_up(self.deadline):
             point = self._at(eta)
-            low, high = (point, high) if point.limited > self.limit else (low, point)
-            best = low if high is None else self._mixture(low, high)
-            self.gap = np.inf if high is None else (best.value - best.bound) / max(abs(best.value), 1e-300)
-            if self.gap <= self.accuracy:
-                break
-            following = self._next(low, high, point)
-            if following == eta or (high is not None and high.eta - low.eta <= 1e-15 * high.eta):
+            self.bracket.add(eta, point.limited - self.limit)
+            if point.limited > self.limit:
+                low = best = point
+            else:
+                high = point
+            if high is not None:
+                best = self._mixture(low, high)
+                if best.value - best.bound <= self.accuracy * abs(best.value):
+                    break
+            following = self.bracket.next() if high is not None else 4 * eta
+            hidden = EPS * following * max(abs(point.limited), abs(self.limit))
+            if following == eta or hidden > self.accuracy * abs(point.value):
                 break
             eta = following
         return self._answer(best)
@@ -118,8 +125,7 @@ class _Search:
         """Solve for one eta, in half of the time that is left."""
         relaxed = self.problem.relaxed([eta])
         half = limit(clock.share(self.deadline, 2))
-        accuracy = INNER * self.accuracy if np.isfinite(self.gap) else max(INNER * self.accuracy, ROUGH)
-        answer = self.session.answer(relaxed, accuracy, self.options, **half)
+        answer = self.session.answer(relaxed, WEIGHT_SHARE * self.accuracy, self.options, **half)
         self.late = self.late or answer.timed_out
         self.solves += 1
         self.iterations += answer.iterations or 0
@@ -147,25 +153,6 @@ class _Search:
         most = max(self.problem.value_at_zero() - low.value, 1e-12 * abs(low.value)) / room
         return 0.1 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
 
-    def _next(self, low: Solved, high: Solved | None, last: Solved) -> float:
-        """Return the next eta: where the cubic through both values and slopes of the dual has its maximum.
-
-        An end that moved twice is near already, and the other keeps the bracket wide: then the step goes
-        beyond that point by half of what is left on the shorter side.
-        """
-        if high is None:
-            return GROWTH * low.eta
-        width = high.eta - low.eta
-        first, second = width * (low.limited - self.limit), width * (high.limited - self.limit)
-        rise = high.bound - low.bound
-        a, b = 3 * rise - 2 * first - second, first + second - 2 * rise
-        share = -first / (a - np.sqrt(max(a * a - 3 * first * b, 0.0)))  # the root that is stable for b -> 0
-        side = 1 if last is low else -1
-        if side == self.side:
-            share += 0.5 * side * min(share, 1 - share)
-        self.side = side
-        return low.eta + float(np.clip(share, 0.01, 0.99)) * width
-
     def _mixture(self, low: Solved, high: Solved) -> Solved:
         """Return the hypothesis between two that just satisfies the limit, with the same mixture of multipliers."""
         from scipy.optimize import brentq
@@ -175,10 +162,10 @@ class _Search:
             return float(self.problem.limited(scores)[0]) - self.limit
 
         s = float(brentq(over, 0.0, 1.0, xtol=1e-13)) if high.limited < self.limit else 1.0
-        for nudge in (1e-13, 1e-12, 1e-10, 1e-8):
-            if over(s) <= 0:
-                break
+        nudge = EPS
+        while over(s) > 0 and s < 1.0:
             s = min(1.0, s + nudge)
+            nudge *= 8
         coef, intercept = (1 - s) * low.coef + s * high.coef, (1 - s) * low.intercept + s * high.intercept
         eta = (1 - s) * low.eta + s * high.eta
         mixed = self._point(eta, coef, intercept, _mixed(self.problem, low, high, s))

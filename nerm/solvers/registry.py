@@ -1,4 +1,4 @@
-"""The registry of solvers, and the one place where an answer is judged."""
+"""The registry of solvers, and solve, path and grid: every answer is certified, whichever solver gave it."""
 
 import importlib
 import importlib.util
@@ -6,11 +6,11 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from nerm.certify.solution import Answer, Solution, Stats, Status, certify_answer, combine, timed_out
+from nerm.certify.solution import Solution, Stats, Status, certify_answer, combine, timed_out
 from nerm.errors import (
     InvalidInputError,
     MissingPackageError,
@@ -19,30 +19,20 @@ from nerm.errors import (
     UnsupportedProblemError,
 )
 from nerm.model.problem import Problem
-from nerm.solvers import clock
-from nerm.solvers.base import NermSolver, OwnSolver, Session, Solver, limit, path_order
+from nerm.solvers import auto, clock
+from nerm.solvers.auto import Choice
+from nerm.solvers.base import Session, Solver, limit, path_order
 from nerm.solvers.convex_concave import stationary_points
 from nerm.solvers.limited import open_session
 from nerm.solvers.process import ProcessSession
 from nerm.validation import as_nonnegative, as_positive
 
-__all__ = [
-    "Answer",
-    "NermSolver",
-    "OwnSolver",
-    "Session",
-    "Solver",
-    "available",
-    "grid",
-    "known",
-    "path",
-    "solve",
-]
+PROVED = (Status.OPTIMAL, Status.INFEASIBLE)  # no other solver needs to be asked
 
 
 @cache
 def known() -> dict[str, Solver]:
-    """Return every solver that nerm can speak to, by name, installed or not.
+    """Return every solver that nerm has an interface to, by name, installed or not.
 
     Each module of this package lists its own in SOLVERS.
 
@@ -70,7 +60,7 @@ def available() -> dict[str, Solver]:
 
 
 def get(reference: str | Solver, problem: Problem) -> Solver:
-    """Return the solver of this name, or a solver that is given itself, checked against the problem."""
+    """Return the solver of this name, or the solver that is given, checked against the problem."""
     if not isinstance(reference, Solver) and not (isinstance(reference, str) and reference in known()):
         raise UnknownNameError("'solver'", reference, ["auto", *known()])
     solver = reference if isinstance(reference, Solver) else known()[reference]
@@ -80,68 +70,23 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
             f"solver {name!r} needs the package {solver.package!r}. It is not installed. "
             f"Install it, or use one of {', '.join(map(repr, available()))}."
         )
-    obstacle = unsupported_part(solver, problem)
-    if obstacle is not None:
+    unsupported = auto.why_unsupported(solver, problem)
+    if unsupported is not None:
         must = f"solver {name!r} must be given {solver.requirements()}"
-        raise UnsupportedProblemError(
-            must, f"a problem with {obstacle}", "Use solver='auto' or another solver"
-        )
+        got = f"a problem with {unsupported}"
+        raise UnsupportedProblemError(must, got, "Use solver='auto' or another solver")
     return solver
 
 
-def unsupported_part(solver: Solver, problem: Problem) -> str | None:
-    """Return what of a problem, its constraints included, a solver cannot take."""
-    if not problem.objective.constraints or solver.takes_constraints:
-        return solver.why_unsupported(problem)
-    if problem.region is not None:
-        return "constraints on coefficients"
-    if solver.rank is None:  # the search asks for some ten answers, exact ones
-        return "a limit"
-    return (
-        f"{len(problem.limits)} limits"
-        if len(problem.limits) > 1
-        else solver.why_unsupported(problem.relaxed([1.0]))
-    )
-
-
-SETTLED = (Status.OPTIMAL, Status.INFEASIBLE)  # proved: nobody else needs to be asked
-THIRD_OPINION = 200_000  # the same for another general solver, where the first returned nothing at all
-SECOND_OPINION = 20_000_000  # rows times coefficients up to which a general solver is worth asking
-
-
-class Choice(NamedTuple):
-    """A solver that ``solver="auto"`` tries, and why; perhaps only where those before returned nothing at all."""
-
-    solver: Solver
-    reason: str
-    after_failure: bool = False
-
-
 def choose(problem: Problem, *, several: bool = False) -> list[Choice]:
-    """Return the solvers that ``solver="auto"`` tries, in order; `several` where relatives of the problem follow.
+    """Return the solvers that ``solver="auto"`` asks, in order, and why; `several` for a path of problems.
 
-    The fastest of nerm's own that takes the problem; else, or where its answer is not certified and the size
-    allows it, Clarabel, which takes every atom; where that returns nothing at all, ECOS. `stats.reason` tells
-    which happened.
+    >>> import nerm
+    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> [choice.solver.name for choice in choose(problem)]
+    ['interior-point', 'clarabel']
     """
-    general = known()["clarabel"]
-    ranked = sorted((s for s in known().values() if s.rank is not None), key=lambda s: s.rank or 0)
-    obstacles = {solver.name: unsupported_part(solver, problem) for solver in ranked}
-    own = [solver for solver in ranked if obstacles[solver.name] is None]
-    if own:
-        first = next((solver for solver in own if solver.prefers(problem, several=several)), own[0])
-        moderate = problem.hypothesis.n * problem.hypothesis.size <= SECOND_OPINION
-        waits = first is not own[0] and (moderate or problem.is_kernel or own[0].is_bounded)
-        others = ([own[0]] if waits else []) + ([general] if moderate else [])
-        asked = first.early_exit() if waits else first
-        plan = [Choice(asked, "the fastest of nerm's own solvers that take this problem")]
-        return plan + [Choice(other, f"a second opinion: {first.name} was not certified") for other in others]
-    missing = obstacles["low-rank" if problem.is_kernel else "interior-point"]
-    plan = [Choice(general, f"takes every atom; nerm's own solvers do not take {missing}")]
-    another = known()["ecos"]
-    if another.installed() and problem.hypothesis.n * problem.hypothesis.size <= THIRD_OPINION:
-        plan.append(Choice(another, "takes every atom too; clarabel returned nothing", after_failure=True))
-    return plan
+    return auto.plan(problem, available().values(), several=several)
 
 
 def solve(
@@ -164,7 +109,7 @@ def solve(
     >>> [round(solve(problem, solver).objective.total, 4) for solver in ("interior-point", "smo", "clarabel")]
     [1.3125, 1.3125, 1.3125]
     """
-    return _solve_all([problem], solver, tol, strict, time_limit, options)[0]
+    return SolverPool(solver).solve_all([problem], tol, strict, time_limit, options)[0]
 
 
 def path(
@@ -190,7 +135,7 @@ def path(
     (True, 2.0, 1.0)
     """
     problems = [problem.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
-    return _solve_all(problems, solver, tol, strict, time_limit, options)
+    return SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
 
 
 def grid(
@@ -221,7 +166,7 @@ def grid(
     rows = [problem.with_regularization(w) for w in lams] or [problem]
     etas = [] if eta is None else _weights(eta, "eta", "neutrality")
     problems = [one.with_neutrality(value) for one in rows for value in etas] or rows
-    found = _solve_all(problems, solver, tol, strict, time_limit, options)
+    found = SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
     width = len(problems) // len(rows)
     return [found[i * width : (i + 1) * width] for i in range(len(rows))]
 
@@ -235,7 +180,7 @@ def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
 
 
 class SolverPool:
-    """Solves problems on the same rows one after the other; sessions, and what they keep, serve them all.
+    """Solves problems on the same rows one after the other, with the same sessions and the same choice.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -244,82 +189,104 @@ class SolverPool:
     """
 
     def __init__(self, solver: str | Solver = "auto") -> None:
-        self.solver, self.sessions = solver, dict[str, Session]()
+        self.solver = solver
+        self._sessions: dict[str, Session] = {}
+        self._plan: tuple[auto.Kind, list[Choice]] | None = None
 
     def solve(self, problem: Problem, tol: float, **options: Any) -> Solution:
-        """Solve one problem, from where the last ones ended."""
-        return _solve_all([problem], self.solver, tol, False, None, options, self.sessions)[0]
+        """Solve one problem, from the solutions of the last ones."""
+        return self.solve_all([problem], tol, False, None, options)[0]
 
+    def solve_all(
+        self,
+        problems: list[Problem],
+        tol: float,
+        strict: bool,
+        time_limit: float | None,
+        options: dict[str, Any],
+    ) -> list[Solution]:
+        """Solve problems along a path; those that are not convex by convex steps."""
+        tol = as_positive(tol, "tol")
+        if time_limit is not None:
+            time_limit = as_positive(time_limit, "time_limit", "Use a number of seconds")
+        deadline = clock.after(time_limit)
+        if problems[0].is_convex:
+            solutions = self._solve_convex(problems, tol, options, deadline)
+        else:
+            own = {name: options.pop(name) for name in ("start", "max_steps") if name in options}
 
-def _solve_all(
-    problems: list[Problem],
-    reference: str | Solver,
-    tol: float,
-    strict: bool,
-    time_limit: float | None,
-    options: dict[str, Any],
-    sessions: dict[str, Session] | None = None,
-) -> list[Solution]:
-    """Solve relatives; those that are not convex by convex steps."""
-    tol, sessions = as_positive(tol, "tol"), {} if sessions is None else sessions
-    deadline = clock.after(
-        None if time_limit is None else as_positive(time_limit, "time_limit", "Use a number of seconds")
-    )
-    if problems[0].is_convex:
-        done = _solve_convex(problems, reference, tol, options, deadline, sessions)
-    else:
-        own = {name: options.pop(name) for name in ("start", "max_steps") if name in options}
+            def step(problem: Problem, deadline: float) -> Solution:
+                return self._solve_convex([problem], tol, options, deadline)[0]
 
-        def step(problem: Problem, deadline: float) -> Solution:
-            return _solve_convex([problem], reference, tol, options, deadline, sessions)[0]
+            solutions = stationary_points(problems, step, tol, deadline, **own)
+        if strict:
+            for solution in solutions:
+                _insist(solution)
+        return solutions
 
-        done = stationary_points(problems, step, tol, deadline, **own)
-    if strict:
-        for solution in done:
-            _insist(solution)
-    return done
+    def _choices(self, problems: list[Problem], options: dict[str, Any]) -> list[Choice]:
+        """Return the solvers to ask, in order; the automatic choice is made once per kind of problem."""
+        if self.solver != "auto":
+            return [Choice(get(self.solver, problems[0]), "asked for")]
+        kind = auto.Kind.of(problems[0], several=len(problems) > 1)
+        if self._plan is None or self._plan[0] != kind:
+            self._plan = kind, choose(problems[0], several=kind.shape.several)
+        return self._plan[1][:1] if options else self._plan[1]  # options belong to one solver
 
+    def _solve_convex(
+        self, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
+    ) -> list[Solution]:
+        """Solve problems along a path; those that are not certified are given to the next solver."""
+        best: list[Solution | None] = [None] * len(problems)
+        for number, choice in enumerate(self._choices(problems, options)):
+            left = [i for i, solution in enumerate(best) if solution is None or solution.status not in PROVED]
+            if not left:
+                break
+            if number and clock.is_up(deadline):
+                best = [solution and timed_out(solution) for solution in best]
+                break
+            left = [left[k] for k in path_order([problems[i] for i in left])]
+            asked = [problems[i] for i in left]
+            for i, new in zip(left, self._refined(choice, asked, tol, options, deadline), strict=True):
+                best[i] = combine(best[i], new)
+        return [solution for solution in best if solution is not None]
 
-def _solve_convex(
-    problems: list[Problem],
-    reference: str | Solver,
-    tol: float,
-    options: dict[str, Any],
-    deadline: float,
-    sessions: dict[str, Session],
-) -> list[Solution]:
-    """Solve relatives with one solver; with "auto", those that stay uncertified with the next one."""
-    plan = (
-        choose(problems[0], several=len(problems) > 1)
-        if isinstance(reference, str) and reference == "auto"
-        else [Choice(get(reference, problems[0]), "asked for")]
-    )
-    if options:
-        plan = plan[:1]  # options belong to one solver
-    solutions: list[Solution | None] = [None] * len(problems)
-    for solver, reason, after_failure in plan:
-        open_ones = [i for i, s in enumerate(solutions) if s is None or s.status not in SETTLED]
-        if after_failure:
-            open_ones = [
-                i for i in open_ones if (s := solutions[i]) is not None and s.status is Status.FAILED
-            ]
-        if not open_ones:
-            break
-        if clock.is_up(deadline) and solver is not plan[0][0]:
-            solutions = [s and timed_out(s) for s in solutions]
-            break
-        open_ones = [open_ones[k] for k in path_order([problems[i] for i in open_ones])]
-        asked = [problems[i] for i in open_ones]
-        session = sessions.get(solver.name)
-        if session is None or not session.renewed(asked[0]):
-            stoppable = solver.keeps_time or deadline == clock.NEVER
-            session = open_session(solver, asked[0]) if stoppable else ProcessSession(solver)
-            sessions[solver.name] = session
-        for i, new in zip(
-            open_ones, _refined(solver, session, asked, tol, reason, options, deadline), strict=True
-        ):
-            solutions[i] = combine(solutions[i], new)
-    return [solution for solution in solutions if solution is not None]
+    def _session(self, solver: Solver, problem: Problem, deadline: float) -> Session:
+        """Return the session of a solver, the one it has if that can take the problem."""
+        session = self._sessions.get(solver.name)
+        if session is None or not session.renewed(problem):
+            has_clock = solver.keeps_time or deadline == clock.NEVER
+            session = open_session(solver, problem) if has_clock else ProcessSession(solver)
+            self._sessions[solver.name] = session
+        return session
+
+    def _refined(
+        self, choice: Choice, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
+    ) -> Iterator[Solution]:
+        """Certify an answer to each problem; ask for finer ones until one is certified or time is up."""
+        solver = choice.solver
+        session = self._session(solver, problems[0], deadline)
+        first, *finer = solver.accuracies(tol)
+        answers = session.answers(problems, first, options, **limit(deadline))
+        for number, (problem, answer) in enumerate(zip(problems, answers, strict=True)):
+            own = clock.share(deadline, len(problems) - number)
+            stats = Stats(solver=solver.name, version=solver.version(), reason=choice.reason)
+            best = certify_answer(problem, answer, tol, stats)
+            for accuracy in finer:
+                if best.status in PROVED:
+                    break
+                if clock.is_up(own):
+                    best = timed_out(best)
+                    break
+                again = session.answer(problem, accuracy, options, **limit(own))
+                new = certify_answer(problem, again, tol, best.stats)
+                seconds = {
+                    name: getattr(new.stats, name)
+                    for name in ("build_seconds", "solve_seconds", "certify_seconds")
+                }
+                best = combine(best, new)
+                best = replace(best, stats=replace(best.stats, **seconds))
+            yield best
 
 
 def _insist(solution: Solution) -> None:
@@ -335,38 +302,3 @@ def _insist(solution: Solution) -> None:
             f"{solution.status.sentence} Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance "
             f"{solution.tol:g}, solver {solution.stats.solver!r} claims {solution.stats.claim!r}.{why} {advice}."
         )
-
-
-def _refined(
-    solver: Solver,
-    session: Session,
-    problems: list[Problem],
-    tol: float,
-    reason: str,
-    options: dict[str, Any],
-    deadline: float,
-) -> Iterator[Solution]:
-    """Certify an answer to each problem; ask for finer ones until the certificate is content or time is up."""
-    first, *finer = solver.accuracies(tol)
-    answers = session.answers(problems, first, options, **limit(deadline))
-    for number, (problem, answer) in enumerate(zip(problems, answers, strict=True)):
-        own = clock.share(deadline, len(problems) - number)
-        best = certify_answer(
-            problem, answer, tol, Stats(solver=solver.name, version=solver.version(), reason=reason)
-        )
-        for accuracy in finer:
-            if best.status in SETTLED:
-                break
-            if clock.is_up(own):
-                best = timed_out(best)
-                break
-            again = certify_answer(
-                problem, session.answer(problem, accuracy, options, **limit(own)), tol, best.stats
-            )
-            spent = {
-                name: getattr(again.stats, name)
-                for name in ("build_seconds", "solve_seconds", "certify_seconds")
-            }
-            best = combine(best, again)
-            best = replace(best, stats=replace(best.stats, **spent))
-        yield best

@@ -1,7 +1,5 @@
 """The augmented Lagrangian on every corner of its class, against a solver that shares nothing with it."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,8 +7,7 @@ import scipy.sparse as sp
 import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
 from nerm.errors import UnknownNameError, UnsupportedProblemError
-from nerm.solvers import choose
-from nerm.solvers.interior_point.solver import work_on
+from nerm.solvers.registry import SolverPool
 
 NAME = "augmented-lagrangian"
 
@@ -89,7 +86,7 @@ def test_a_path_is_warm_and_certified_in_its_own_order():
 
 
 def test_relatives_with_other_terms_start_from_the_hypothesis():
-    relatives = nerm.solvers.SolverPool(NAME)
+    relatives = SolverPool(NAME)
     for objective in (neutral(1.0), neutral(0.5, side="disagreement"), neutral(1.0, nerm.Logistic())):
         assert relatives.solve(on_wide(objective), 1e-6).status == "optimal"
 
@@ -124,33 +121,11 @@ def distinct(n, d):
     )
 
 
-@pytest.mark.parametrize(
-    ("n", "d", "chosen"),
-    [(60, 200, "interior-point"), (400, 800, NAME), (3000, 200, "interior-point"), (5100, 5200, NAME)],
-)
-def test_auto_chooses_it_where_the_newton_system_would_be_large(n, d, chosen):
-    assert choose(distinct(n, d))[0].solver.name == chosen
-
-
-def test_auto_leaves_dense_columns_far_from_zero_to_the_interior_point():
-    X, y = np.random.default_rng(0).normal(size=(310, 320)), np.where(np.arange(310) % 2, 1.0, -1.0)
-    objective = Risk(Hinge()) + 0.1 * SquaredL2()
-    chosen = [choose(objective.on(X + offset, y))[0].solver.name for offset in (0.0, 10.0)]
-    assert chosen == [NAME, "interior-point"]
-
-
-def test_auto_leaves_few_dense_rows_to_the_interior_point():
-    X, y = np.random.default_rng(0).normal(size=(310, 3100)), np.where(np.arange(310) % 2, 1.0, -1.0)
-    problems = [
-        (Risk(Hinge()) + 0.1 * SquaredL2()).on(data, y) for data in (X, sp.random(310, 3100, 0.01, "csr"))
-    ]
-    assert [choose(problem)[0].solver.name for problem in problems] == ["interior-point", NAME]
-
-
 @pytest.fixture
 def impatient(monkeypatch):
-    """Let it give up after a pass, as it does where the interior point would be done by then."""
-    monkeypatch.setattr("nerm.solvers.newton_alm.solver.work_on", lambda X: 1.0)
+    """Let it stop after a pass, as it does where the interior point would be done by then."""
+    early = nerm.solvers.known()[NAME].early_exit(1e-9)
+    monkeypatch.setattr(type(early), "early_exit", lambda self, seconds: early)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -176,23 +151,3 @@ def test_a_limit_is_met_where_it_gives_up():
     solution = bound.solve(tol=1e-3)
     assert solution.status == "optimal"
     assert solution.stats.solver == "interior-point"
-
-
-def test_the_work_of_the_interior_point_grows_with_its_newton_system():
-    rng = np.random.default_rng(0)
-    dense, sparse = rng.normal(size=(200, 600)), sp.random(600, 400, 0.05, "csr", random_state=0)
-    assert work_on(dense) == work_on(dense[:, :300]) > work_on(dense[:, :100])  # n coordinates where d > n
-    assert work_on(sparse.toarray()) > work_on(sparse) > work_on(sparse[:, :100])
-    assert work_on(sp.csr_matrix((3, 4))) > 0
-
-
-def test_nothing_as_large_as_rows_squared_is_allocated():
-    n, d = 5100, 6000  # 198 MiB for a matrix of n x n
-    problem = distinct(n, d)
-    tracemalloc.start()
-    solution = problem.solve(tol=1e-3)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert solution.stats.solver == NAME
-    assert solution.status == "optimal"
-    assert peak < 40 * 2**20

@@ -15,9 +15,7 @@ from nerm.solvers.base import Answer, Session, Solver
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 
-# The subgradient method converges too slowly for a certificate of 1e-5, low-rank takes kernels only: their
-# own tests watch them.
-NAMES = [name for name in nerm.solvers.available() if name != "low-rank"]
+NAMES = list(nerm.solvers.available())
 
 
 def random_problem(seed):

@@ -166,15 +166,3 @@ def test_a_gram_matrix_is_not_copied():
         )
         assert problem.solve(NAME).status == "optimal"
         assert np.shares_memory(problem.hypothesis.gram, K)
-
-
-def test_who_is_asked_by_auto():
-    """A factor of low rank where there is one, products with the kernel where there is none; pair steps for the SVM."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(1000, 4)), np.where(rng.random(1000) < 0.5, 1.0, -1.0)
-    smooth, svm = Risk(Logistic()) + 0.001 * SquaredL2(), Risk(Hinge()) + 0.001 * SquaredL2()
-    names = [
-        nerm.solvers.choose(objective.on(X, y, kernel=nerm.kernels.RBF(gamma=gamma)))[0].solver.name
-        for objective, gamma in ((smooth, 0.01), (smooth, 20.0), (svm, 20.0))
-    ]
-    assert names == ["low-rank", NAME, "smo"]

@@ -183,7 +183,7 @@ def test_kernels_go_through_the_factor():
     trace = solution.stats.details["trace"]
     assert solution.status == "stationary"
     assert falls(trace)
-    assert {step["solver"] for step in trace} == {"low-rank"}
+    assert {step["solver"] for step in trace} == {"augmented-lagrangian"}
     linear = objective.on(X, y, viewpoint=v).solve()
     gram = objective.on(X @ X.T, y, viewpoint=v, kernel="precomputed").solve(start=(np.zeros(80), 0.0))
     assert gram.objective.total == pytest.approx(

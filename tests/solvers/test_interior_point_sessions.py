@@ -8,7 +8,6 @@ import pytest
 import nerm
 from nerm.errors import UnknownNameError
 from nerm.solvers.interior_point import Engine
-from nerm.solvers.linalg import pivoted_cholesky
 
 GRID = [0.0, 0.1, 1.0, 10.0, 0.3]
 
@@ -27,7 +26,6 @@ PROBLEMS = {
     "elastic net": lambda: problem(nerm.ElasticNet(l1_ratio=0.5)),
     "group l2": lambda: problem(nerm.GroupL2([0, 0, 1, 1])),
     "l-infinity": lambda: problem(nerm.LInf()),
-    "low-rank": lambda: problem(nerm.SquaredL2(), "rbf"),
 }
 
 
@@ -41,7 +39,7 @@ def test_a_path_prepares_the_engine_once_and_keeps_its_order(name, monkeypatch):
 
     monkeypatch.setattr(Engine, "__init__", counted)
     whole = PROBLEMS[name]()
-    name = "low-rank" if whole.is_kernel else "interior-point"
+    name = "interior-point"
     solutions = whole.path(GRID, name)
     assert len(made) == 1
     for eta, solution in zip(GRID, solutions, strict=True):
@@ -60,27 +58,10 @@ def test_a_second_solve_in_a_session_starts_from_the_first(name):
     assert second.build_seconds == 0
 
 
-def test_low_rank_factors_once_along_a_path_and_again_only_when_more_is_asked(monkeypatch):
-    calls, factor = [], pivoted_cholesky.pivoted_cholesky
-
-    def counted(*args, **options):
-        calls.append(args)
-        return factor(*args, **options)
-
-    monkeypatch.setattr(pivoted_cholesky, "pivoted_cholesky", counted)
-    whole = PROBLEMS["low-rank"]()
-    assert all(solution.status == "optimal" for solution in whole.path(GRID, "low-rank", 1e-4))
-    assert len(calls) == 1
-    session = nerm.solvers.known()["low-rank"].open(whole)
-    ranks = [session.answer(whole, accuracy, {}).details["rank"] for accuracy in (1e-2, 1e-3, 1e-2)]
-    assert len(calls) == 3
-    assert ranks[0] < ranks[1] == ranks[2]
-
-
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_limit_on_iterations_holds_at_every_point_of_a_path(name):
     whole = PROBLEMS[name]()
-    name = "low-rank" if whole.is_kernel else "interior-point"
+    name = "interior-point"
     for solution in whole.path(GRID, name, max_iterations=200):
         assert solution.status == "optimal"
     session = nerm.solvers.known()[name].open(whole)

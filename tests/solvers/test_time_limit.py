@@ -63,22 +63,19 @@ def nobody_stays():
 
 @pytest.mark.parametrize("name", nerm.solvers.available())
 def test_every_solver_keeps_a_limit(name):
-    problem = bound("rbf" if name == "low-rank" else None)
+    problem = bound()
     solution = problem.solve(name, time_limit=AT_ONCE)
     assert solution.status is nerm.Status.TIME_LIMIT
     assert solution.stats.timed_out
     assert solution.stats.solver == name
     assert solution.status.sentence.startswith("Time was up before")
-    if name != "low-rank":
-        check(solution)
+    check(solution)
     assert np.isfinite(solution.certificate.relative_gap)
     again = problem.certify(solution.coef, solution.intercept, solution.multipliers)
     assert again.primal == pytest.approx(solution.certificate.primal)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in nerm.solvers.available() if n != "low-rank"]
-)
+@pytest.mark.parametrize("name", nerm.solvers.available())
 def test_a_limit_that_is_long_enough_changes_nothing(name):
     limited, free = (bound().solve(name, tol=1e-3, time_limit=limit) for limit in (600, None))
     assert limited.status is free.status
@@ -107,10 +104,10 @@ def test_the_engine_stops_on_few_rows_too(ticking):
         assert solution.certificate.dual <= best * (1 + 1e-12) <= solution.certificate.primal * (1 + 2e-9)
 
 
-def test_norms_and_low_rank_stop_inside(ticking):
+def test_norms_and_kernels_stop_inside(ticking):
     for name, problem in (
         ("interior-point", bound(regularizer=nerm.L1())),
-        ("low-rank", bound(kernel="rbf")),
+        ("augmented-lagrangian", bound(kernel="rbf")),
     ):
         best = problem.solve("clarabel", tol=1e-7).objective.total
         solution = problem.solve(name, tol=1e-12, time_limit=12)

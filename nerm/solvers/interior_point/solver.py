@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
-import scipy.sparse as sp
-
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Norms, Regularizer
 from nerm.atoms.penalties import SquaredL2
@@ -17,16 +14,12 @@ from nerm.certify.conjugates import parts_of
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
 from nerm.model.problem import Problem
-from nerm.solvers import clock
+from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session
-from nerm.typing import Matrix
 from nerm.validation import as_positive
 
 OPTIONS = ("max_iterations",)
 LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide: 200 MB at this size
-ITERATIONS = 10  # of a solve, about
-PRODUCT = 0.05  # what a multiplication within a product of dense matrices costs, beside that of an entry and a vector
-OVERHEAD = 2e6  # the same of the rest of an iteration, however few rows there are
 ATOMS = "hinge-like (facts.quadratic) or smooth (curvature)"
 
 
@@ -36,8 +29,6 @@ class InteriorPoint(NermSolver):
 
     name: str = "interior-point"
     keeps_time = True
-    is_bounded: ClassVar[bool] = True
-    rank: ClassVar[int | None] = 1
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
@@ -60,6 +51,10 @@ class InteriorPoint(NermSolver):
         if (columns if norms_of(problem) else min(rows, columns)) > LARGEST_SYSTEM:
             return f"{rows} rows and {columns} columns"
         return unsupported_atom(problem)
+
+    def cost(self, shape: auto.Shape) -> float:
+        """Return about how many seconds a solve takes."""
+        return auto.interior_point(shape)
 
     def open(self, problem: Problem) -> Session:
         """Prepare the engine."""
@@ -106,21 +101,6 @@ class EngineSession(Session):
         answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, deadline=deadline)
         share, self._build_seconds = self._build_seconds / len(problems), 0.0
         return (replace(answer, build_seconds=share) for answer in answers)
-
-
-def work_on(X: Matrix) -> float:
-    """Return about how long a solve with squared l2 takes, in entries of X that can be multiplied in the meantime.
-
-    A Newton system is k = min(n, d) wide. To factor it are k^3 / 3 multiplications; to form it n k^2 where X
-    is dense, or wide and so replaced by its coordinates in the row space, else the squares of the entries of
-    each sparse row.
-    """
-    (n, d), k = X.shape, min(X.shape)
-    if sp.issparse(X) and d <= n:
-        formed = float(np.square(np.diff(X.indptr), dtype=float).sum()) / 2
-    else:
-        formed = PRODUCT * n * k**2
-    return ITERATIONS * (formed + PRODUCT * k**3 / 3 + OVERHEAD)
 
 
 def squared_norm(problem: Problem) -> float:

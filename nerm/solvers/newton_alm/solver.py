@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
@@ -15,32 +14,17 @@ from nerm.errors import UnknownNameError
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
-from nerm.solvers import clock
+from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session
-from nerm.solvers.interior_point.solver import ATOMS, LARGEST_SYSTEM, squared_norm, unsupported_term, work_on
+from nerm.solvers.interior_point.solver import ATOMS, squared_norm, unsupported_term
 from nerm.typing import Ints
 
 if TYPE_CHECKING:
     from nerm.solvers.newton_alm import AugmentedLagrangian, Iterate, KernelProducts, RowProducts
 
-WIDE, TALL = (
-    300,
-    1500,
-)  # rows of wide data, and columns of tall data, beyond which it is faster than the interior point
-FEWEST = 100  # passes over dense rows that it takes at the least
-FAR = 3.0  # standard deviations of a column from 0
-MANY, LONG = (
-    1000,
-    3000,
-)  # rows from which on the rank of a kernel is asked for, and paths are not left to pair steps
 KINKS = 0.3  # share of the rows at kinks from which on pair steps are faster
 SINGLE = 1e-5  # accuracies from which on a search in single precision is enough
 TOGETHER = 24  # points of a path at which the last iterates are kept
-SAMPLE, FINENESS, FULL = (
-    500,
-    1e-5,
-    0.85,
-)  # rows that are asked, entries of a residual by lambda, and the share of them
 
 
 @dataclass(frozen=True)
@@ -48,9 +32,8 @@ class AugmentedLagrangianSolver(NermSolver):
     """Proximal points on the dual, each by Newton steps on the rows at kinks; the cost follows the nonzeros."""
 
     name: str = "augmented-lagrangian"
-    patient: bool = True
+    seconds: float = np.inf
     keeps_time = True
-    rank: ClassVar[int | None] = 5
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
@@ -61,64 +44,25 @@ class AugmentedLagrangianSolver(NermSolver):
         """Name the first thing in the way."""
         return unsupported_term(problem)
 
-    def early_exit(self) -> AugmentedLagrangianSolver:
-        """Return one that leaves kernel problems with many rows at kinks to pair steps.
+    def cost(self, shape: auto.Shape) -> float:
+        """Return about how many seconds a solve takes."""
+        return auto.augmented_lagrangian(shape)
 
-        Linear ones it leaves to the interior point when it has worked as long as that would: so both together
-        take about twice as long as the better of them at the most.
+    def early_exit(self, seconds: float) -> AugmentedLagrangianSolver:
+        """Return a variant that stops when many rows of a kernel problem are at kinks, or after the time.
+
+        On linear data it stops after as many multiplications as another solver would do in so many seconds:
+        so both together take about twice as long as the better of them at the most.
         """
-        return replace(self, patient=False)
-
-    def prefers(self, problem: Problem, *, several: bool = False) -> bool:
-        """Whether others would be slower (docs/decisions/0011-newton-alm.md, 0011-newton-alm.md).
-
-        On linear data that is where the interior point's Newton system would be large beside them; rows that
-        are dense and much wider than they are many are left to it, and dense columns far from 0 where it
-        takes them, since they look alike to conjugate gradients.
-        """
-        rows, columns, X = problem.hypothesis.n, problem.hypothesis.size, problem.hypothesis.X
-        if isinstance(problem.hypothesis, KernelHypothesis):
-            if not problem.hypothesis.keeps_gram:
-                return True
-            return (
-                (several and rows >= LONG)
-                if _pair_steps(problem)
-                else (rows >= MANY and _of_full_rank(problem))
-            )
-        if min(rows, columns) > LARGEST_SYSTEM:
-            return True
-        if min(rows, columns) <= (WIDE if columns >= rows else TALL):
-            return False
-        if sp.issparse(X):
-            return True
-        return work_on(X) > FEWEST * X.size and bool(np.all(np.abs(X.mean(axis=0)) <= FAR * X.std(axis=0)))
+        return replace(self, seconds=seconds)
 
     def open(self, problem: Problem) -> Session:
         """Start a session."""
-        return AugmentedLagrangianSession(problem, patient=self.patient)
+        return AugmentedLagrangianSession(problem, seconds=self.seconds)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return a second, finer accuracy as well: the method's own bound is an estimate."""
         return tol, 0.1 * tol
-
-
-def _pair_steps(problem: Problem) -> bool:
-    """Tell whether the SMO takes the problem: while K is in memory, nothing is faster."""
-    from nerm.solvers.smo.solver import SMO
-
-    return SMO().why_unsupported(problem) is None
-
-
-def _of_full_rank(problem: Problem) -> bool:
-    """Tell whether K has no factor of low rank, from that of some of its rows."""
-    from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
-
-    assert isinstance(problem.hypothesis, KernelHypothesis)
-    few = problem.hypothesis.some(np.linspace(0, problem.hypothesis.n - 1, SAMPLE).astype(int))
-    diagonal = np.maximum(few.squared_row_norms(), np.finfo(float).tiny)
-    fineness = FINENESS * squared_norm(problem) * problem.divisor / float(diagonal.max())
-    factor = pivoted_cholesky(lambda i: few.gram_of(i).T, diagonal, fineness)
-    return len(factor.pivots) > FULL * SAMPLE
 
 
 class _Left(NamedTuple):
@@ -135,7 +79,7 @@ class AugmentedLagrangianSession(Session):
     A problem that is asked for again, since its answer was refused, starts from its own.
     """
 
-    def __init__(self, problem: Problem, *, patient: bool = True) -> None:
+    def __init__(self, problem: Problem, *, seconds: float = np.inf) -> None:
         from nerm.solvers.interior_point.threads import RowThreads
         from nerm.solvers.newton_alm import KernelProducts, RowProducts
 
@@ -145,12 +89,11 @@ class AugmentedLagrangianSession(Session):
             self._workers = RowThreads(
                 hypothesis.n, 0, count=1
             )  # threads of BLAS wait for each other, tile by tile
-            most = np.inf if patient or not _pair_steps(problem) else KINKS * hypothesis.n
+            most = KINKS * hypothesis.n if seconds < np.inf else np.inf
             self._rows = KernelProducts(hypothesis, intercept=intercept, most=most, single=True)
         else:
             self._workers = RowThreads(hypothesis.n, 0)
-            waits = not patient and min(hypothesis.X.shape) <= LARGEST_SYSTEM
-            most = work_on(hypothesis.X) if waits else np.inf
+            most = seconds / auto.NANOSECOND
             self._rows = RowProducts(hypothesis.X, self._workers, intercept=intercept, most=most)
         self._blocks: tuple[Block, ...] = ()
         self._last: Iterate | None = None  # multipliers of all blocks, thetas of all terms

@@ -14,7 +14,7 @@ from nerm.certify.solution import Answer, Solution
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import forces
 from nerm.model.problem import Problem
-from nerm.solvers import clock
+from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options
 from nerm.typing import Floats
 from nerm.validation import as_positive
@@ -32,7 +32,6 @@ class SMO(NermSolver):
 
     name: str = "smo"
     keeps_time = True
-    rank: ClassVar[int | None] = 3
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
@@ -58,6 +57,10 @@ class SMO(NermSolver):
         if not sum(weight for weight, _ in problem.regularizers) > 0:
             return "no squared l2 regularizer of positive weight"
         return None if problem.intercept else "no intercept"
+
+    def cost(self, shape: auto.Shape) -> float:
+        """Return about how many seconds a solve takes."""
+        return auto.pair_steps(shape)
 
     def open(self, problem: Problem) -> Session:
         """Start a session; rows of the kernel are computed when they are asked for."""
