@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from nerm.atoms.regularizer import Norm, Regularizer, along_axes
 from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import Norm, Regularizer, along_axes
 from nerm.typing import Floats
 
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights

@@ -15,8 +15,8 @@ import numpy as np
 
 from nerm.atoms import numeric
 from nerm.atoms.custom import expressed
-from nerm.atoms.regularizer import Norm
 from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import Norm
 from nerm.certify.conjugates import parts_of
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import Block, scaled_weights, weigh

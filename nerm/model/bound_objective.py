@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import Regularizer
 from nerm.errors import InvalidInputError
 from nerm.model import hypothesis as hypotheses
 from nerm.model.algebra import Limit, Objective, WeightedTerm

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from nerm.atoms.difference import DCFunction
-from nerm.atoms.hinges import Hinge
-from nerm.atoms.hinges import Identity
-from nerm.atoms.smooth import Logistic
+from nerm.atoms.difference import DCFunction, Ramp
+from nerm.atoms.hinges import Hinge, Identity
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.difference import Ramp
-from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.smooth import Logistic
 from nerm.errors import InvalidInputError
 from nerm.model.algebra import WeightedTerm
 from nerm.model.objective import Risk

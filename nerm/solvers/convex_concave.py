@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
+from nerm.atoms.hinges import TwoLines
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.numeric import middle_slope
-from nerm.atoms.hinges import TwoLines
 from nerm.certify.solution import Solution, Status, stationary
 from nerm.errors import InvalidInputError
 from nerm.model.algebra import Term, WeightedTerm
