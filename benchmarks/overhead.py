@@ -18,6 +18,7 @@ from typing import Any
 from tasks import one_hot
 
 import nerm
+from nerm.model.blocks import term_weights
 from nerm.solvers.interior_point import Engine
 
 
@@ -28,7 +29,7 @@ def contestants(n: int, eta: float) -> dict[str, Callable[[], Any]]:
 
     def engine() -> Any:
         fresh = Engine(problem.hypothesis.X, problem.blocks, problem.divisor, intercept=True)
-        return fresh.solve(problem.factors, 1.0 / n, 0.9e-6)
+        return fresh.solve(term_weights(problem), 1.0 / n, 0.9e-6)
 
     return {
         "engine": engine,

@@ -28,6 +28,8 @@ import numpy as np
 import scipy.sparse as sp
 from tasks import Task, hinge, size
 
+from nerm.model.blocks import term_weights
+
 CONSTANT = 10.0  # the column that stands for an intercept
 CACHE = 500.0  # megabytes of kernel rows
 REPEATS = 5
@@ -100,7 +102,7 @@ def engine(bound: Any) -> Any:
 def weights(bound: Any, eta: float | None = None) -> tuple[np.ndarray, float]:
     """Return what the engine wants to know of the weights of a problem, at another eta if one is given."""
     at = bound if eta is None else bound.with_neutrality(eta)
-    return at.factors, sum(weight for weight, _ in at.regularizers)
+    return term_weights(at), sum(weight for weight, _ in at.regularizers)
 
 
 def relative_gap(answer: Any) -> float:

@@ -56,11 +56,11 @@ from .estimators import NERMClassifier as NERMClassifier
 from .estimators import NeutralSVC as NeutralSVC
 from .estimators.design import sharing as sharing
 from .io import load as load
-from .model.algebra import Objective as Objective
 from .model.constraints import Coefficients as Coefficients
-from .model.objective import Neutrality as Neutrality
-from .model.objective import Risk as Risk
-from .model.objective import equalized_odds as equalized_odds
+from .model.expressions import Neutrality as Neutrality
+from .model.expressions import Objective as Objective
+from .model.expressions import Risk as Risk
+from .model.expressions import equalized_odds as equalized_odds
 from .model.problem import Problem as Problem
 from .neutralize import Neutralized as Neutralized
 

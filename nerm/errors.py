@@ -1,4 +1,4 @@
-"""Every error and warning of nerm: one sentence in four parts, a Python type that people already catch.
+"""The errors and warnings of nerm: one sentence each, and a Python type that is usual for the case.
 
 The parts are *what must hold, what was given, where, what to do*:
 
@@ -52,6 +52,18 @@ class InvalidInputError(NermError, ValueError):
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
         """Pickle by parts, so that the error survives the trip back from a worker process."""
         return type(self), self.parts
+
+
+class InvalidTypeError(InvalidInputError, TypeError):
+    """A value of a type that cannot be used; a TypeError too.
+
+    >>> import nerm
+    >>> try:
+    ...     nerm.Risk(nerm.Hinge()) + nerm.SquaredL2
+    ... except TypeError as error:
+    ...     print(error)
+    a term must be an instance. Got the class SquaredL2. Write SquaredL2(...).
+    """
 
 
 class UnknownNameError(InvalidInputError):
@@ -166,7 +178,7 @@ class NotSolvedError(NermError, RuntimeError):
 
 
 class NearlyConstantWarning(UserWarning):
-    """A fitted model says (nearly) the same to everybody, or its positive rate collapsed; see `nerm.neutralize.collapse`.
+    """A fitted model is (nearly) constant, or its positive rate collapsed.
 
     >>> import warnings, nerm
     >>> X, y = [[0.0]] * 30, [0] * 20 + [1] * 10  # nothing to learn from

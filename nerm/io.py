@@ -31,13 +31,11 @@ from nerm.estimators import NERMClassifier, NeutralSVC
 from nerm.estimators.limits import Promise
 from nerm.files import write_atomically
 from nerm.model import kernels
-from nerm.model.algebra import Limit, Objective, WeightedTerm
-from nerm.model.blocks import make_blocks
+from nerm.model.blocks import ObjectiveValue, TermValue, make_blocks
 from nerm.model.constraints import LinearConstraint, Polyhedron
+from nerm.model.expressions import Limit, Neutrality, Objective, Risk, WeightedTerm
 from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
-from nerm.model.objective import Neutrality, Risk
 from nerm.model.problem import Problem
-from nerm.model.value import ObjectiveValue, TermValue
 from nerm.validation import as_positive
 
 FORMAT = "nerm"

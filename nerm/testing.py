@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import cvxpy as cp
 import numpy as np
 
+from nerm.atoms.custom import CustomMarginFunction
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Norm, Regularizer
 from nerm.typing import Floats
@@ -151,7 +152,12 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     yield abs(facts.at_zero - float(atom.value(0.0))) <= tol, "facts.at_zero must be the value at 0"
     inside = (low >= facts.slopes[0] - tol) & (high <= facts.slopes[1] + tol)
     yield inside, "facts.slopes must contain every subgradient"
-    yield values >= facts.minimum - tol, "facts.minimum must be a lower bound"
+    least = -float(atom.conjugate(0.0))
+    close = facts.minimum == least or abs(facts.minimum - least) <= 10 * tol
+    yield close, f"facts.minimum must be the infimum -phi*(0) = {least:g}"
+    unbounded = facts.minimum == -np.inf
+    yield facts.surrogate_only == unbounded, "facts.surrogate_only must be True where phi is unbounded below"
+    yield set(facts.kinks) <= set(facts.breakpoints), "facts.breakpoints must include the kinks"
     if np.isfinite(facts.lipschitz):
         rise = np.abs(values[:, None] - values[None, :])
         yield rise <= (facts.lipschitz + tol) * apart + tol, "facts.lipschitz must bound the slope"
@@ -165,6 +171,16 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     if facts.kinks:
         below, above = atom.subgradient(np.array(facts.kinks))
         yield above > below, "facts.kinks must be points with more than one subgradient"
+    if not isinstance(atom, CustomMarginFunction):  # of these the kinks are not known
+        wide = m[high - low > 1e-6 * _scale(low, high)]
+        yield np.isin(wide, facts.kinks), "facts.kinks must list every point with several subgradients"
+    if facts.bend is not None:
+        x = m - facts.bend
+        lines = atom.value(facts.bend) + np.maximum(facts.slopes[0] * x, facts.slopes[1] * x)
+        yield (
+            np.abs(values - lines) <= tol * _scale(values),
+            "facts.bend must be where two straight lines meet",
+        )
     if facts.quadratic is not None:
         a, q = facts.quadratic
         first, last = np.clip(facts.slopes, -5.0, 5.0)
@@ -176,7 +192,8 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None) -> None:
     """Check a regularizer against its contract.
 
-    Convexity, subgradients, conjugate, prox, cvxpy expression, parts; an AssertionError names what is broken.
+    Convexity, subgradients, conjugate, prox, cvxpy expression, parts, norms, free directions; an
+    AssertionError names what is broken.
 
     Parameters
     ----------
@@ -199,8 +216,10 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None
     convex = atom.expression(cp.Variable(d)).is_convex()
     _hold(atom, iter([(convex, "the cvxpy expression must be convex by cvxpy's rules")]))
     _hold(atom, iter([(abs(atom.value(np.zeros(d))) <= tol, "Omega(0) must be 0")]))
+    _hold(atom, _free_directions(atom, W, rng, tol))
     for w in W:
         _hold(atom, _values_of_regularizer(atom, w, rng, tol))
+        _hold(atom, _norms(atom, w, tol))
         _hold(atom, _axes(atom, w))
         _hold(atom, _prox_of_regularizer(atom, w, rng, tol))
         if isinstance(atom, Norm):
@@ -226,6 +245,32 @@ def _values_of_regularizer(atom: Regularizer, w: Floats, rng: np.random.Generato
     yield value + atom.conjugate(q) >= w @ q - 10 * tol, "Omega(w) + Omega*(q) >= w.q must hold"
     parts = sum(share * part.value(w) for share, part in atom.parts())
     yield abs(parts - value) <= close, "the parts must add up"
+
+
+def _norms(atom: Regularizer, w: Floats, tol: float) -> Clauses:
+    """Compare the value with the sum of the norms of groups, for the atom and for its parts."""
+    for part in (atom, *(part for _, part in atom.parts())):
+        found = part.norms(len(w))
+        if found is not None:
+            sizes = [n.weights @ np.linalg.norm(w[n.groups], ord=n.order, axis=1) for n in found]
+            close = abs(float(sum(sizes)) - part.value(w)) <= tol * (1 + part.value(w))
+            yield close, "norms must add up to the value"
+
+
+def _free_directions(atom: Regularizer, W: list[Floats], rng: np.random.Generator, tol: float) -> Clauses:
+    """Check that Omega is constant along `free`, and positive on simple vectors orthogonal to it."""
+    d = len(W[0])
+    basis = atom.free(d)
+    yield basis.shape[0] == d, "free must return vectors of length d"
+    yield np.abs(basis.T @ basis - np.eye(basis.shape[1])) <= 1e-9, "free must return an orthonormal basis"
+    for w in W:
+        moved = atom.value(w + basis @ rng.normal(size=basis.shape[1]))
+        close = abs(moved - atom.value(w)) <= 100 * tol * (1 + moved)
+        yield close, "Omega must be constant along the directions of free"
+    simple = np.vstack([np.eye(d), np.ones(d), np.diff(np.eye(d), axis=0), rng.normal(size=(d, d))])
+    for w in simple - simple @ basis @ basis.T:
+        holds = np.linalg.norm(w) <= 1e-6 or atom.value(w) > tol * np.linalg.norm(w)
+        yield holds, "free must span every direction along which Omega is 0"
 
 
 def _axes(atom: Regularizer, w: Floats) -> Clauses:

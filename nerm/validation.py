@@ -24,6 +24,11 @@ def _place(index: tuple[int, ...]) -> str:
     return f" at index {', '.join(map(str, index))}" if index else ""
 
 
+def is_lazy(X: Any) -> bool:
+    """Tell whether X is a dask collection or `nerm.Chunks`, whose rows are read on demand."""
+    return hasattr(type(X), "dask") or hasattr(type(X), "sweep")  # a frame may have a column of that name
+
+
 def as_pandas(X: Any) -> Any:
     """Return a table of polars or pyarrow as a DataFrame of pandas, and anything else unchanged."""
     if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__"):

@@ -55,11 +55,11 @@ def test_weights_multiply_and_distribute():
             TypeError,
             "Write Risk(Hinge()) for a loss or Neutrality(Hinge()) for a surrogate.",
         ),
-        (lambda: Risk(Hinge), nerm.InvalidInputError, "Risk must be given a margin function"),
+        (lambda: Risk(Hinge), nerm.InvalidInputError, "Risk needs a margin function"),
         (
             lambda: Neutrality("hinge"),
             nerm.InvalidInputError,
-            "Neutrality must be given a margin function. Got 'hinge'.",
+            "Neutrality needs a margin function. Got 'hinge'.",
         ),
         (
             lambda: Risk(nerm.Identity()),

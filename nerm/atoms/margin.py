@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nerm.atoms import numeric
+from nerm.errors import InvalidTypeError
 from nerm.typing import Floats
 
 
@@ -145,10 +146,9 @@ class MarginFunction(ABC):
     # A margin function is not yet a term: say so instead of Python's bare TypeError.
     def _not_a_term(self, *_: object) -> NoReturn:
         name = type(self).__name__
-        raise TypeError(
-            f"A margin function must be wrapped before it can be added or weighted. Got {name}(). "
-            f"Write Risk({name}()) for a loss or Neutrality({name}()) for a surrogate."
-        )
+        must = "a margin function must be wrapped before it can be added or weighted"
+        do = f"Write Risk({name}()) for a loss or Neutrality({name}()) for a surrogate"
+        raise InvalidTypeError(must, f"{name}()", do)
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _not_a_term
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nerm.model.algebra import Term
+from nerm.model.expressions import Term
 from nerm.typing import Floats, Ints
 
 

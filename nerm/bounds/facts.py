@@ -9,8 +9,9 @@ from nerm.atoms.penalties import SquaredL2
 from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
 from nerm.model import weights as neutrality_weights
-from nerm.model.objective import Neutrality, Risk, viewpoint_of
-from nerm.model.problem import Problem
+from nerm.model.blocks import one_sided
+from nerm.model.expressions import Neutrality, Risk, viewpoint_of
+from nerm.model.problem import Problem, check_hypothesis
 from nerm.validation import check_known
 
 
@@ -119,7 +120,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     eta, term = _term(problem, to)
     v = problem.viewpoints[viewpoint_of(term, problem.viewpoints)]
     weights = neutrality_weights.resolve(term.weights, problem.y, v)
-    coef, intercept = problem.checked(solution.coef, solution.intercept)
+    coef, intercept = check_hypothesis(problem, solution.coef, solution.intercept)
     return FitFacts(
         scores=solution.training_scores(),
         y=problem.y,
@@ -172,6 +173,6 @@ def _lam(problem: Problem, weight: float) -> float | None:
     """
     if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
         return None
-    if problem.one_sided or (problem.intercept and (problem.etas > 0).sum() > 1):
+    if one_sided(problem) or (problem.intercept and (problem.etas > 0).sum() > 1):
         return None
     return problem.divisor * sum(mu for mu, _ in problem.regularizers) / weight

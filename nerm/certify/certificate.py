@@ -44,9 +44,9 @@ from nerm.certify.multipliers import Multipliers
 from nerm.certify.recovery import candidates, with_linear
 from nerm.certify.rounding import DualPoint, Slack, custom_atom_error
 from nerm.errors import InvalidInputError
-from nerm.model.blocks import forces
+from nerm.model.blocks import ObjectiveValue, two_sided, value_at_zero, weighted_duals
 from nerm.model.hypothesis import KernelHypothesis
-from nerm.model.value import ObjectiveValue
+from nerm.model.problem import constraints_only, relaxed_problem
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def certify(
 
 
 def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
-    expected = (len(problem.blocks), problem.n), (len(problem.two_sided),)
+    expected = (len(problem.blocks), problem.n), (len(two_sided(problem)),)
     if (multipliers.rows.shape, multipliers.thetas.shape) != expected:
         must = f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}"
         got = f"{multipliers.rows.shape} and {multipliers.thetas.shape}"
@@ -207,7 +207,7 @@ def best_certificate(
     also recovered from the scores, on problems of moderate size; with `early_exit` on small ones, once.
     """
     value = problem.evaluate(coef, intercept)
-    start = Certificate(value.total, -np.inf, problem.value_at_zero())
+    start = Certificate(value.total, -np.inf, value_at_zero(problem))
     start = replace(start, violation=problem.violation(coef, intercept))
     if not problem.is_convex:
         return Certified(value, replace(start, reason=NOT_CONVEX), None)
@@ -278,12 +278,12 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
     if not total > 0:
         return 0.0
     shares = replace(multipliers, limits=multipliers.limits / total, linear=multipliers.linear / total)
-    return dual_bound(problem.weightless(), shares)
+    return dual_bound(constraints_only(problem), shares)
 
 
 def _dual_vector(problem: Problem, feasible: Multipliers) -> Floats:
     """Return sum c x / n."""
-    c = forces(problem, feasible.rows, feasible.thetas)
+    c = weighted_duals(problem, feasible.rows, feasible.thetas)
     return np.asarray(problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor)
 
 
@@ -298,7 +298,7 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     if problem.limits:
         weights = np.maximum(np.nan_to_num(multipliers.limits, posinf=0.0), 0.0)
         offset = float(weights @ [c.bound for c in problem.limits]) * (1 + LOST)
-        point = dual_point(problem.relaxed(weights), multipliers, wanted + offset)
+        point = dual_point(relaxed_problem(problem, weights), multipliers, wanted + offset)
         behind = None if point.multipliers is None else replace(point.multipliers, limits=weights)
         return DualPoint(point.bound - offset, behind, point.reason)
     parts, free, region = parts_of(problem.regularizers), unpunished(problem), problem.region

@@ -14,7 +14,7 @@ import numpy as np
 
 from nerm.certify.conjugates import free_directions, parts_of
 from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import Block, forces, scaled_weights, shares, weigh
+from nerm.model.blocks import Block, scaled_weights, shares, term_weights, weigh, weighted_duals
 from nerm.model.hypothesis import LinearHypothesis
 from nerm.model.kernels import EPS
 from nerm.typing import Bools, Floats
@@ -70,7 +70,7 @@ def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers
         return None
     conditions = Conditions.of(problem, np.eye(len(by)))
     copy = replace(multipliers, rows=multipliers.rows.copy())
-    c = forces(problem, copy.rows, copy.thetas)
+    c = weighted_duals(problem, copy.rows, copy.thetas)
     target = problem.hypothesis.adjoint(c, balanced=problem.intercept) + problem.divisor * by
     return None if conditions.settle(problem, copy, target).any() else copy
 
@@ -316,7 +316,7 @@ def attained(problem: Problem, free: Floats) -> bool:
     F = np.column_stack([F, np.ones((len(F), int(problem.intercept)))])
     F = F / np.maximum(np.abs(F).max(axis=0), np.finfo(float).tiny)
     rising, level, gain = [], [], np.zeros(k)
-    for factor, block in zip(problem.factors, problem.blocks, strict=True):
+    for factor, block in zip(term_weights(problem), problem.blocks, strict=True):
         low, high = block.atom.facts.slopes
         rows = np.flatnonzero(factor * block.weights * block.targets)
         margins = block.targets[rows, None] * F[rows]

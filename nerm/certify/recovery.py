@@ -14,8 +14,9 @@ import numpy as np
 
 from nerm.atoms import numeric
 from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import Block, forces, shares
+from nerm.model.blocks import Block, limit_values, shares, term_weights, two_sided, weighted_duals
 from nerm.model.constraints import nonnegative_least_squares
+from nerm.model.problem import relaxed_problem
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -36,11 +37,14 @@ def multipliers_from_forces(problem: Problem, c: Floats, thetas: Floats) -> Mult
     c = np.nan_to_num(c)
 
     def missing(scores: Floats) -> Floats:
-        return c - forces(problem, multipliers_at(problem.blocks, scores), thetas)
+        return c - weighted_duals(problem, multipliers_at(problem.blocks, scores), thetas)
 
     low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(len(c))))
     rows_low, rows_high = multipliers_at(problem.blocks, low), multipliers_at(problem.blocks, high)
-    force_low, force_high = forces(problem, rows_low, thetas), forces(problem, rows_high, thetas)
+    force_low, force_high = (
+        weighted_duals(problem, rows_low, thetas),
+        weighted_duals(problem, rows_high, thetas),
+    )
     span = force_low - force_high
     share = np.clip(np.divide(c - force_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
     return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
@@ -64,7 +68,7 @@ def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Mul
     """
     scores = problem.hypothesis.scores(coef, intercept)
     limits = _limits_at(problem, coef, scores)
-    relaxed = problem.relaxed(limits) if problem.limits else problem
+    relaxed = relaxed_problem(problem, limits) if problem.limits else problem
     for width in WIDENINGS:
         found = _IntervalLeastSquares(relaxed, coef, scores, width).run()
         yield with_linear(problem, replace(found, limits=limits), coef)
@@ -75,8 +79,11 @@ def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Mul
     region = problem.region
     if region is None or len(multipliers.linear) == len(region.bound):
         return multipliers
-    relaxed = problem.relaxed(multipliers.limits) if problem.limits else problem
-    q = problem.hypothesis.adjoint(forces(relaxed, multipliers.rows, multipliers.thetas)) / problem.divisor
+    relaxed = relaxed_problem(problem, multipliers.limits) if problem.limits else problem
+    q = (
+        problem.hypothesis.adjoint(weighted_duals(relaxed, multipliers.rows, multipliers.thetas))
+        / problem.divisor
+    )
     rest = q - np.clip(q, *_regularizer_interval(replace(problem, region=None), coef))
     return replace(multipliers, linear=region.multipliers(coef, rest))
 
@@ -89,7 +96,7 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
     if not problem.limits:
         return np.zeros(0)
     bounds = np.array([limit.bound for limit in problem.limits])
-    tight = problem.limited(scores) >= bounds - 1e-5 * np.maximum(bounds, 1.0)
+    tight = limit_values(problem, scores) >= bounds - 1e-5 * np.maximum(bounds, 1.0)
     first, pulls, owners = len(problem.objective.terms), [], []
     rows = multipliers_at(problem.blocks, scores)
 
@@ -104,7 +111,7 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
             owners.append(block.term - first)
     weights = np.zeros(len(bounds))
     if pulls:
-        q = pull(forces(problem, rows, np.full(len(problem.two_sided), 0.5)))
+        q = pull(weighted_duals(problem, rows, np.full(len(two_sided(problem)), 0.5)))
         low, high = _regularizer_interval(problem, coef)
         rest = np.append(np.clip(q[:-1], low, high), 0.0) - q
         np.add.at(weights, owners, nonnegative_least_squares(np.column_stack(pulls), rest))
@@ -121,7 +128,7 @@ class _IntervalLeastSquares:
     def __init__(self, problem: Problem, coef: Floats, scores: Floats, width: float) -> None:
         self.problem = problem
         self.thetas, self.tied = _thetas(problem, scores, width)
-        blocks = list(zip(problem.factors, problem.blocks, strict=True))
+        blocks = list(zip(term_weights(problem), problem.blocks, strict=True))
         self.force = np.stack(
             [factor * block.weights * block.targets for factor, block in blocks]
         )  # without theta
@@ -208,7 +215,7 @@ def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Flo
     """Return theta for each term, 1 or 0 where one side is larger, and where the sides tie."""
     sides = np.array([b.total(scores) / problem.divisor for b in problem.blocks if b.side]).reshape(-1, 2)
     tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
-    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (problem.two_sided > 0)
+    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (two_sided(problem) > 0)
 
 
 def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:

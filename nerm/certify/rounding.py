@@ -19,8 +19,9 @@ from nerm.atoms.penalties import SquaredL2
 from nerm.atoms.regularizer import Norm
 from nerm.certify.conjugates import parts_of
 from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import Block, scaled_weights, weigh
+from nerm.model.blocks import Block, scaled_weights, term_weights, weigh
 from nerm.model.kernels import EPS, sum_error
+from nerm.model.problem import relaxed_problem
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Slack:
         errors = errors + hypothesis.level_error(self.coef, self.intercept)
         total = self.mu * hypothesis.norm_error(self.coef) / 2
         with np.errstate(over="ignore", invalid="ignore"):
-            for factor, block in zip(problem.factors, problem.blocks, strict=True):
+            for factor, block in zip(term_weights(problem), problem.blocks, strict=True):
                 if factor:
                     error = np.nan_to_num(self._value_errors(block, errors))
                     total += factor * weigh(block.weights, error) / problem.divisor
@@ -102,7 +103,7 @@ class Slack:
         if at is None or point.q is None or not np.isfinite(point.bound):
             return 0.0
         if problem.limits:
-            problem = problem.relaxed(at.limits)
+            problem = relaxed_problem(problem, at.limits)
         optimum = point.q / self.mu if self.mu > 0 else 0.0 * point.q
         extent = max(hypothesis.extent(self.coef), hypothesis.extent(optimum))
         own = 0.0
@@ -159,15 +160,15 @@ def custom_atom_error(
     custom = [j for j, block in enumerate(problem.blocks) if not block.atom.built_in]
     if not custom or behind is None:
         return 0.0
-    relaxed = problem.relaxed(behind.limits) if problem.limits else problem
+    relaxed = relaxed_problem(problem, behind.limits) if problem.limits else problem
     scores, weights = problem.hypothesis.scores(*hypothesis), scaled_weights(relaxed, behind.thetas)
     total = 0.0
     for j in custom:
         block = problem.blocks[j]
-        counted = problem.factors[j] * block.weights > 0
+        counted = term_weights(problem)[j] * block.weights > 0
         margins = (block.targets * scores)[counted]
         apart = np.abs(block.atom.value(margins) - expressed(block.atom, margins))
-        total += problem.factors[j] * weigh(block.weights[counted], apart)
+        total += term_weights(problem)[j] * weigh(block.weights[counted], apart)
         u = np.unique(-behind.rows[j][weights[j] > 0])
         u = u[:: 1 + len(u) // CHECKED_MULTIPLIERS]
         deficit = numeric.deficit(block.atom, partial(expressed, block.atom), u)

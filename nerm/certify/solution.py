@@ -15,12 +15,12 @@ import numpy as np
 
 from nerm.certify.certificate import NEGLIGIBLE, NOT_CONVEX, Certificate, best_certificate, infeasibility
 from nerm.certify.multipliers import Multipliers
-from nerm.lazily import is_lazy, lazily
+from nerm.model.blocks import ObjectiveValue, limit_values, one_sided, two_sided, value_at_zero
+from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.kernels import EPS
-from nerm.model.objective import Neutrality, viewpoint_of
-from nerm.model.problem import Problem
-from nerm.model.value import ObjectiveValue
+from nerm.model.problem import Problem, check_hypothesis, without_rows
 from nerm.typing import Array, Floats
+from nerm.validation import is_lazy
 
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
@@ -198,18 +198,22 @@ class Solution:
 
         """
         if is_lazy(X):
+            from nerm.chunks.pieces import lazily
+
             return lazily(X, self.decision_function, float)
-        coef, intercept = self.problem.checked(self.coef, self.intercept)
+        coef, intercept = check_hypothesis(self.problem, self.coef, self.intercept)
         return self.problem.hypothesis.decision_function(X, coef, intercept)
 
     def training_scores(self) -> Floats:
         """Return f at the given rows, (n,)."""
-        coef, intercept = self.problem.checked(self.coef, self.intercept)
+        coef, intercept = check_hypothesis(self.problem, self.coef, self.intercept)
         return self.problem.hypothesis.scores(coef, intercept)
 
     def predict(self, X: Any) -> Array:
         """Return the class of new rows, (m,): the larger class iff f(x) > 0."""
         if is_lazy(X):
+            from nerm.chunks.pieces import lazily
+
             return lazily(X, self.predict, self.problem.classes.dtype)
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
 
@@ -221,7 +225,7 @@ class Solution:
             else replace(self.multipliers, rows=self.multipliers.rows[:, :0].copy())
         )
         coef = self.coef[:0].copy() if self.problem.is_kernel else self.coef
-        return replace(self, problem=self.problem.without_rows(), coef=coef, multipliers=none)
+        return replace(self, problem=without_rows(self.problem), coef=coef, multipliers=none)
 
     @property
     def thetas(self) -> dict[str, float]:
@@ -254,7 +258,9 @@ class Solution:
         problem = self.problem
         if not (problem.limits and problem.blocks):
             return []
-        values = problem.limited(problem.hypothesis.scores(*problem.checked(self.coef, self.intercept)))
+        values = limit_values(
+            problem, problem.hypothesis.scores(*check_hypothesis(problem, self.coef, self.intercept))
+        )
         etas = np.full(len(values), np.nan) if self.multipliers is None else self.multipliers.limits
         rows = zip(problem.limits, values, etas, strict=True)
         return [f"{limit!r}: {value:.6g}, multiplier {eta:.3g}" for limit, value, eta in rows]
@@ -320,7 +326,7 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
         coef=_frozen(coef),
         intercept=intercept,
         objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
-        multipliers=None if multipliers is None else replace(multipliers, one_sided=problem.one_sided),
+        multipliers=None if multipliers is None else replace(multipliers, one_sided=one_sided(problem)),
         certificate=certificate,
         stats=stats,
         tol=tol,
@@ -433,7 +439,7 @@ def stationary(
     certificate = Certificate(
         value.total,
         -np.inf,
-        problem.value_at_zero(),
+        value_at_zero(problem),
         reason=f"{found}: {NOT_CONVEX}; {how}",
         violation=problem.violation(*hypothesis),
     )
@@ -474,19 +480,19 @@ def restored(
         coef = problem.region.project(coef)
     bounds = np.array([limit.bound for limit in problem.limits])
     scores = problem.hypothesis.scores(coef, intercept)
-    values = problem.limited(scores)
+    values = limit_values(problem, scores)
     if (values <= bounds).all():
         return coef, intercept
     w, b = (np.zeros_like(coef), 0.0) if inside is None else inside
     if problem.region is not None and problem.region.violation(w):
         return coef, intercept
     centre = problem.hypothesis.scores(w, b)
-    least, exceeded = problem.limited(centre), values > bounds
+    least, exceeded = limit_values(problem, centre), values > bounds
     if (least[exceeded] >= bounds[exceeded]).any():
         return coef, intercept
     share = float(np.min((bounds - least)[exceeded] / (values - least)[exceeded]))
     margin = 0.0  # nearer to the inside until the limits hold as computed
-    while (problem.limited(share * scores + (1 - share) * centre) > bounds).any() and margin < 1.0:
+    while (limit_values(problem, share * scores + (1 - share) * centre) > bounds).any() and margin < 1.0:
         margin = max(4 * margin, EPS)
         share *= 1 - min(margin, 1.0)
     return share * coef + (1 - share) * w, share * intercept + (1 - share) * b
@@ -512,6 +518,6 @@ def _is_usable(answer: Answer) -> bool:
 def _zero_answer(problem: Problem, answer: Answer) -> Answer:
     """Return f = 0 for an answer without a hypothesis, with multipliers 0: they bound the losses from below."""
     rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
-    thetas = np.full(len(problem.two_sided), 0.5)
+    thetas = np.full(len(two_sided(problem)), 0.5)
     multipliers = Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))
     return replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=multipliers)

@@ -25,11 +25,10 @@ from nerm.chunks.pieces import row_bytes
 from nerm.chunks.progress import Method, Progress, fingerprint, numbered, resume, save
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
-from nerm.model.algebra import Limit, Objective, WeightedTerm
+from nerm.model.blocks import ObjectiveValue, objective_value, one_sided
+from nerm.model.expressions import Limit, Neutrality, Objective, Risk, WeightedTerm, viewpoint_of
 from nerm.model.hypothesis import LinearHypothesis
-from nerm.model.objective import Neutrality, Risk, viewpoint_of
-from nerm.model.problem import Problem
-from nerm.model.value import ObjectiveValue, objective_value
+from nerm.model.problem import Problem, check_hypothesis
 from nerm.neutralize.neutralizing import measured_on, viewpoints_of
 from nerm.neutralize.search import Search
 from nerm.neutralize.surrogates import ROUGH_TOL, surrogates_of
@@ -179,7 +178,7 @@ class ChunkedProblem:
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term: one pass."""
-        at = self.frame.checked(coef, intercept)
+        at = check_hypothesis(self.frame, coef, intercept)
         state = Progress(at, np.full(len(self.frame_thetas), 0.5))
         return self.value(self.method.pass_over(self, state).values, at[0])
 
@@ -190,7 +189,7 @@ class ChunkedProblem:
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of any hypothesis: its value on all rows, and a bound from the rows around it."""
-        at = self.frame.checked(coef, intercept)
+        at = check_hypothesis(self.frame, coef, intercept)
         state = Progress(at, np.full(len(self.frame_thetas), 0.5))
         found = self.method.pass_over(self, state)
         value = self.value(found.values, at[0]).total
@@ -294,7 +293,7 @@ class ChunkedProblem:
     def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
-            return Progress(self.frame.checked(*start), np.full(len(self.frame_thetas), 0.5))
+            return Progress(check_hypothesis(self.frame, *start), np.full(len(self.frame_thetas), 0.5))
         found = self._sample_problem.solve("auto", max(tol, ROUGH_TOL))
         thetas = (
             np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
@@ -308,7 +307,7 @@ class ChunkedProblem:
         stats = Stats(
             "chunks", iterations=state.passes, solve_seconds=seconds, details=details, timed_out=timed_out
         )
-        none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, self.frame.one_sided)
+        none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, one_sided(self.frame))
         return certify_bounds(self.frame, state.best, value, none, self._certificate(state), stats, tol)
 
     def path(

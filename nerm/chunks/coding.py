@@ -12,9 +12,8 @@ from nerm.chunks.census import ABOVE, Census, Checked, Fingerprint, checked
 from nerm.chunks.pieces import Raw
 from nerm.errors import InvalidInputError
 from nerm.model import weights as neutrality_weights
-from nerm.model.algebra import Objective
 from nerm.model.blocks import Block, make_blocks
-from nerm.model.objective import Neutrality, viewpoint_of
+from nerm.model.expressions import Neutrality, Objective, viewpoint_of
 from nerm.model.viewpoint import MOST_VALUES
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Matrix

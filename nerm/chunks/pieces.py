@@ -287,3 +287,62 @@ def too_small(name: str, needed: int, limit: int) -> InvalidInputError:
     must = f"a chunk must fit into a quarter of the memory budget, {limit / 2**20:.4g} MiB"
     got = f"{name} with {needed / 2**20:.4g} MiB"
     return InvalidInputError(must, got, "Raise Chunks(memory=...), or write smaller chunks")
+
+
+def lazily(
+    X: Any,
+    function: Callable[[Any], Any],
+    dtype: Any,
+    features: Callable[[Any], Any] | None = None,
+    columns: Any = None,
+) -> Any:
+    """Apply a function of a matrix to rows that are read on demand.
+
+    Parameters
+    ----------
+    X : dask array, dask DataFrame or Chunks
+        The rows.
+    function : callable
+        From a matrix (m, d) to a vector (m,), or with `columns` to a matrix of these.
+    dtype : dtype
+        Of that vector.
+    features : callable, optional
+        From a frame to a matrix, where chunks are tables.
+    columns : list, optional
+        The names of the columns that the function returns.
+
+    Returns
+    -------
+    dask array, dask Series or iterator
+        Of a DataFrame, a Series with its index; of Chunks, an iterator over one vector per chunk.
+
+    """
+    if hasattr(type(X), "sweep"):
+        return (function(_chunk_matrix(raw, features)) for raw in X.read())
+    if not hasattr(type(X), "numblocks"):
+        meta = (None, dtype) if columns is None else [(name, dtype) for name in columns]
+        return X.map_partitions(_on_frame, function, dtype, columns, meta=meta)
+    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    if columns is None:
+        return X.map_blocks(function, drop_axis=1, dtype=dtype)
+    return X.map_blocks(function, chunks=(X.chunks[0], (len(columns),)), dtype=dtype)
+
+
+def _chunk_matrix(raw: Any, features: Callable[[Any], Any] | None) -> Any:
+    if not raw.is_table:
+        return raw.X
+    if features is None:
+        must = "chunks of tables must be predicted by a classifier that was fitted on such chunks"
+        raise InvalidInputError(
+            must, "one that knows no columns", "Use NeutralSVC().fit(Chunks(...)), for instance"
+        )
+    return features(raw.X)
+
+
+def _on_frame(part: Any, function: Callable[[Any], Any], dtype: Any, columns: Any) -> Any:
+    from pandas import DataFrame, Series
+
+    values = function(part.to_numpy(dtype=float)) if len(part) else None
+    if columns is not None:
+        return DataFrame(values, index=part.index, columns=columns, dtype=dtype)
+    return Series([] if values is None else values, index=part.index, dtype=dtype)

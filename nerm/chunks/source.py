@@ -23,8 +23,7 @@ from nerm.chunks.census import Census, CountRows, together
 from nerm.chunks.coding import Coding, learn
 from nerm.chunks.pieces import Called, Held, NpzFile, Piece, Raw, Slice, as_raw, row_bytes, slices, too_small
 from nerm.errors import InvalidInputError, MissingPackageError
-from nerm.lazily import is_lazy
-from nerm.validation import as_positive
+from nerm.validation import as_positive, is_lazy
 
 MEMORY = 2**30  # bytes: the default budget
 MEMORY_SHARE = 0.25  # of the budget, for a chunk that is read, and for the rows that are kept

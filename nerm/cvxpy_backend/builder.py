@@ -19,9 +19,9 @@ from nerm.certify.multipliers import Multipliers
 from nerm.certify.recovery import multipliers_from_forces
 from nerm.model.blocks import Block
 from nerm.model.constraints import Polyhedron
+from nerm.model.expressions import Risk
 from nerm.model.hypothesis import KernelHypothesis, far_offset
-from nerm.model.objective import Risk
-from nerm.model.problem import Problem
+from nerm.model.problem import Problem, relaxed_problem
 from nerm.typing import Floats, Ints
 
 
@@ -90,7 +90,7 @@ class Model:
         )
         # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
         c = problem.divisor * np.asarray(forces, dtype=float).ravel() / scale
-        found = multipliers_from_forces(problem.relaxed(weights), c, thetas)
+        found = multipliers_from_forces(relaxed_problem(problem, weights), c, thetas)
         return replace(found, limits=weights, linear=self._linear(problem) / scale)
 
     def _linear(self, problem: Problem) -> Floats:

@@ -11,7 +11,7 @@ from nerm.certify.feasibility import attained, unpunished
 from nerm.certify.solution import Answer
 from nerm.cvxpy_backend.driver import DRIVEN, EXP, Driven, run
 from nerm.errors import UnsupportedProblemError
-from nerm.model.problem import Problem
+from nerm.model.problem import Problem, constraints_only
 from nerm.solvers import auto, clock
 from nerm.solvers.base import Session, Solver
 from nerm.typing import Floats
@@ -109,7 +109,7 @@ class _CvxpySession(Session):
             found = model.hypothesis()
         elif problem.limits and self.inside is None:
             self.inside = self._inside(problem, accuracy, deadline)
-        stats, asked = model.problem.solver_stats, problem.weightless() if infeasible else problem
+        stats, asked = model.problem.solver_stats, constraints_only(problem) if infeasible else problem
         return Answer(
             coef=None if found is None else found[0],
             intercept=0.0 if found is None else found[1],

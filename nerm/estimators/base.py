@@ -35,13 +35,13 @@ from nerm.estimators.parameters import (
     nested,
     with_parameter,
 )
-from nerm.lazily import is_lazy, lazily
 from nerm.model import viewpoint as viewpoints
+from nerm.model.problem import with_terms
 from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.collapse import collapse
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Ints, Matrix
-from nerm.validation import as_pandas, as_positive, as_weights, integers_that_fit
+from nerm.validation import as_pandas, as_positive, as_weights, integers_that_fit, is_lazy
 
 ONLY_SOME = ("coef_", "dual_coef_", "support_", "support_vectors_")  # of one kind of kernel
 # One memory layout, so that equal data in another container give equal results to the last bit.
@@ -384,6 +384,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "solutions_")
         if is_lazy(X):
+            from nerm.chunks.pieces import lazily
+
             return lazily(X, self.decision_function, float, self._features)
         matrix = self._known(X)
         if self.kernel_ is None:
@@ -412,6 +414,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""
         if is_lazy(X):
+            from nerm.chunks.pieces import lazily
+
             return lazily(X, self.predict, self.classes_.dtype, self._features)
         scores = self.decision_function(X)
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -520,7 +524,7 @@ def _facts(solution: Solution, design: Design) -> dict[str, Any]:
     if not any(t.term.kind == "neutrality" for t in problem.objective.terms):
         terms = dataclasses.replace(design, eta=dict.fromkeys(design.eta, 0.0)).objective().terms[2:]
         objective = dataclasses.replace(problem.objective, terms=(*problem.objective.terms, *terms))
-        problem = problem.with_labels(problem.y, objective, problem.sample_weight)
+        problem = with_terms(problem, objective)
         solution = dataclasses.replace(solution, problem=problem)
     return {name: solution.fit_facts(name) for name in design.eta}
 

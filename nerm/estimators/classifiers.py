@@ -15,9 +15,8 @@ from nerm.atoms.smooth import Logistic
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
 from nerm.estimators.parameters import as_atom
-from nerm.lazily import is_lazy, lazily
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_positive
+from nerm.validation import as_nonnegative, as_positive, is_lazy
 
 
 @dataclass(eq=False, repr=False)
@@ -209,6 +208,8 @@ class NERMClassifier(NeutralClassifier):
         scaled to the sum 1.
         """
         if is_lazy(X):
+            from nerm.chunks.pieces import lazily
+
             return lazily(X, self.predict_proba, float, self._features, self.classes_.tolist())
         scores = self.decision_function(X)
         yes = np.asarray(expit(scores))

@@ -29,11 +29,10 @@ from nerm.atoms.regularizer import Regularizer
 from nerm.certify.solution import Solution, Status, recertified
 from nerm.errors import NotSolvedError
 from nerm.model import weights as neutrality_weights
-from nerm.model.algebra import Objective, WeightedTerm
 from nerm.model.bind import bind
-from nerm.model.objective import Neutrality, Risk
-from nerm.model.problem import Problem
-from nerm.model.value import ObjectiveValue
+from nerm.model.blocks import ObjectiveValue
+from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
+from nerm.model.problem import Problem, with_terms
 from nerm.model.viewpoint import DEFAULT
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats, Ints, Matrix
@@ -88,7 +87,7 @@ class Design:
         S = float(s.sum())
         objective = self.objective(self.lam / self.own_form(S), u)
         if like is not None:
-            return like.with_labels(y, objective, rows.risk_weight)
+            return with_terms(like, objective, y, rows.risk_weight)
         return bind(
             objective,
             rows.X,
@@ -125,27 +124,26 @@ def solved(problem: Problem, design: Design, relatives: SolverPool) -> Solution:
     """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
     terms = problem.objective.terms
     acting = Objective(tuple(t for t in terms if t.weight or isinstance(t.term, Risk)))
-    if len(acting.terms) == len(terms):
-        solution = relatives.solve(problem, design.tol)
-    else:
-        reduced = problem.with_labels(problem.y, acting, problem.sample_weight)
-        solution = relatives.solve(reduced, design.tol)
-        known = iter(solution.objective.thetas)
-        thetas = [
-            next(known) if t.weight else np.nan
-            for t in terms
-            if isinstance(t.term, Neutrality) and t.term.theta is None
-        ]
-        value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
-        solution = replace(solution, problem=problem, objective=value)
+    whole = len(acting.terms) == len(terms)
+    solution = relatives.solve(problem if whole else with_terms(problem, acting), design.tol)
     insist(solution)
-    return pruned(solution) if problem.is_kernel else solution
+    solution = pruned(solution) if problem.is_kernel else solution
+    if whole:
+        return solution
+    known = iter(solution.objective.thetas)
+    thetas = [
+        next(known) if t.weight else np.nan
+        for t in terms
+        if isinstance(t.term, Neutrality) and t.term.theta is None
+    ]
+    value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
+    return replace(solution, problem=problem, objective=value)
 
 
 def plain_scores(problem: Problem, design: Design) -> Floats | None:
     """Return the training scores of the same model without neutrality, (n,); None where it is not solved."""
     terms = tuple(t for t in problem.objective.terms if not isinstance(t.term, Neutrality))
-    plain = problem.with_labels(problem.y, Objective(terms), problem.sample_weight)
+    plain = with_terms(problem, Objective(terms))
     solution = plain.solve(design.solver, design.tol)
     return None if solution.status is Status.FAILED else solution.training_scores()
 

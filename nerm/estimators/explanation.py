@@ -10,7 +10,7 @@ import numpy as np
 from nerm.certify.certificate import Certificate
 from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
-from nerm.model.value import TermValue
+from nerm.model.blocks import TermValue
 
 
 @dataclass(frozen=True)

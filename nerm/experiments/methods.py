@@ -157,7 +157,7 @@ def from_estimator(
 def svm_objective(lam: float, weights: str = "uniform") -> Any:
     """Return the neutral SVM's objective in mean form."""
     from nerm.atoms import Hinge, SquaredL2
-    from nerm.model.objective import Neutrality, Risk
+    from nerm.model.expressions import Neutrality, Risk
 
     return Risk(Hinge()) + lam * SquaredL2() + 1.0 * Neutrality(Hinge(), weights=weights)
 
@@ -262,7 +262,7 @@ class Training:
     def problem(self, loss: Any, *neutrality: Any) -> Any:
         """Return a problem of nerm on these rows."""
         from nerm.atoms import SquaredL2
-        from nerm.model.objective import Risk
+        from nerm.model.expressions import Risk
 
         objective = sum(neutrality, Risk(loss) + self.lam / len(self.fold.y) * SquaredL2())
         return objective.on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
@@ -317,7 +317,7 @@ Candidates = Callable[[Training, float], Iterable[Fit]]
 def neutralized(training: Training, limit: float) -> Iterator[Fit]:
     """Ask `Problem.neutralize` for the level."""
     from nerm.atoms import Logistic
-    from nerm.model.objective import Neutrality
+    from nerm.model.expressions import Neutrality
 
     term = Neutrality(Logistic(), weights=training.weights)
     problem = training.once("problem", lambda: training.problem(Logistic(), term))
@@ -332,7 +332,7 @@ def searchfair(training: Training, limit: float) -> Iterator[Fit]:
     is the level.
     """
     from nerm.atoms import Hinge, Logistic
-    from nerm.model.objective import Neutrality
+    from nerm.model.expressions import Neutrality
 
     follows = training.signed(training.chances(training.solved(training.plain))) > 0
     term = Neutrality(Hinge(), weights=training.weights, side="agreement" if follows else "disagreement")

@@ -1,25 +1,25 @@
-"""Where data meet mathematics: everything is checked, owned and merged here, once (the work behind `Objective.on`)."""
+"""Bind an objective to data: validate everything once, then build the `Problem`."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import Regularizer
 from nerm.errors import InvalidInputError
-from nerm.lazily import is_lazy
 from nerm.model import hypothesis as hypotheses
 from nerm.model import kernels
-from nerm.model import viewpoint as viewpoints_room
-from nerm.model.algebra import Limit, Objective
-from nerm.model.blocks import make_blocks
+from nerm.model import viewpoint as viewpoint_inputs
+from nerm.model.blocks import Block, make_blocks
 from nerm.model.constraints import Polyhedron, polyhedron
-from nerm.model.objective import Neutrality, Risk
+from nerm.model.expressions import Limit, Neutrality, Objective, Risk
 from nerm.model.problem import Problem
 from nerm.typing import Floats
-from nerm.validation import as_labels, as_matrix, as_weights, own
+from nerm.validation import as_labels, as_matrix, as_weights, is_lazy, own
 
 
 def on(
@@ -64,26 +64,29 @@ def bind(
     matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
     n = matrix.shape[0]
     resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
-    labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
-    labels = own(labels)
-    views = {name: own(v) for name, v in viewpoints_room.resolve(viewpoint, X, n).items()}
+    y, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
+    y = own(y)
+    views = {name: own(v) for name, v in viewpoint_inputs.resolve(viewpoint, X, n).items()}
     _check_viewpoints(objective, views)
-    weight = own(as_weights(sample_weight, n, "sample_weight"))
-    problem = Problem(
+    sample_weight = own(as_weights(sample_weight, n, "sample_weight"))
+    intercept = _flag(intercept)
+    hypothesis = hypotheses.make(matrix, resolved)
+    _check_regularizers(objective, hypothesis)
+    blocks = make_blocks(objective, y, views, sample_weight)
+    divisor = float(n if divisor is None else divisor)
+    _check_limits(objective, blocks, divisor)
+    return Problem(
         objective=objective,
-        hypothesis=hypotheses.make(matrix, resolved),
-        y=labels,
+        hypothesis=hypothesis,
+        y=y,
         classes=classes,
         viewpoints=views,
-        sample_weight=weight,
-        intercept=_flag(intercept),
-        divisor=float(n if divisor is None else divisor),
-        blocks=make_blocks(objective, labels, views, weight),
+        sample_weight=sample_weight,
+        intercept=intercept,
+        divisor=divisor,
+        blocks=blocks,
+        region=_region(objective, hypothesis, X),
     )
-    problem = replace(problem, region=_region(problem, X))
-    _check_regularizers(problem)
-    _check_limits(problem)
-    return problem
 
 
 def _flag(intercept: Any) -> bool:
@@ -106,43 +109,43 @@ def _check_viewpoints(objective: Objective, viewpoints: Mapping[str, Floats]) ->
         raise InvalidInputError(must, "None", "Pass viewpoint=..., or drop the term")
 
 
-def _region(problem: Problem, X: Any) -> Polyhedron | None:
+def _region(objective: Objective, hypothesis: hypotheses.Hypothesis, X: Any) -> Polyhedron | None:
     """Return the linear constraints on w, by the names of X's columns if it has some."""
     columns = getattr(X, "columns", None)
     names = None if columns is None else [str(name) for name in columns]
-    if problem.is_kernel and len(problem.limits) < len(problem.objective.constraints):
+    linear = any(not isinstance(c, Limit) for c in objective.constraints)
+    if linear and isinstance(hypothesis, hypotheses.KernelHypothesis):
         must = "coefficients can be constrained on a linear problem only"
-        raise InvalidInputError(must, "a kernel", "Pass kernel=None, or drop them")
-    return polyhedron(problem.objective, problem.hypothesis.size, names)
+        raise InvalidInputError(must, "a kernel", "Pass kernel=None, or drop these constraints")
+    return polyhedron(objective, hypothesis.size, names)
 
 
-def _check_limits(problem: Problem) -> None:
-    """Refuse a limit below what any hypothesis reaches: psi(0) mean u for two sides, by convexity, inf psi for one."""
-    first = len(problem.objective.terms)
-    for block in problem.blocks:
-        if block.term >= first:
-            limit, facts = problem.limits[block.term - first], block.atom.facts
-            if isinstance(block.atom, DCFunction):
-                must = "a limit must be convex"
-                raise InvalidInputError(
-                    must, f"{limit!r}", "Add the term to the objective with a weight instead"
-                )
-            least = (
-                (facts.at_zero if block.side else facts.minimum)
-                * float(block.weights.sum())
-                / problem.divisor
-            )
-            if limit.bound < least:
-                must = (
-                    f"{limit.term!r} can be limited to {least:g} or more, the least that any hypothesis has"
-                )
-                raise InvalidInputError(must, f"<= {limit.bound:g}", "Raise the limit")
+def _check_limits(objective: Objective, blocks: Sequence[Block], divisor: float) -> None:
+    """Refuse a limit below the least value of its term.
+
+    That is psi(0) mean u for two sides, by convexity, and inf psi mean u for one.
+    """
+    first = len(objective.terms)
+    limits = [c for c in objective.constraints if isinstance(c, Limit)]
+    for block in blocks:
+        if block.term < first:
+            continue
+        limit, facts = limits[block.term - first], block.atom.facts
+        if isinstance(block.atom, DCFunction):
+            do = "Add the term to the objective with a weight instead"
+            raise InvalidInputError("a limit must be convex", repr(limit), do)
+        least = facts.at_zero if block.side else facts.minimum
+        least *= float(block.weights.sum()) / divisor
+        if limit.bound < least:
+            must = f"the limit on {limit.term!r} must be at least {least:g}, its least value"
+            raise InvalidInputError(must, f"<= {limit.bound:g}", "Raise the limit")
 
 
-def _check_regularizers(problem: Problem) -> None:
-    for _, omega in problem.regularizers:
-        if problem.is_kernel and not isinstance(omega, SquaredL2):
+def _check_regularizers(objective: Objective, hypothesis: hypotheses.Hypothesis) -> None:
+    is_kernel = isinstance(hypothesis, hypotheses.KernelHypothesis)
+    for omega in (t.term for t in objective.terms if isinstance(t.term, Regularizer)):
+        if is_kernel and not isinstance(omega, SquaredL2):
             must = "a kernel problem must be regularised by SquaredL2, the norm of its function space"
             do = "For a norm of the coefficients c, pass the Gram matrix as X with kernel=None"
             raise InvalidInputError(must, repr(omega), do)
-        omega.check(problem.hypothesis.size)
+        omega.check(hypothesis.size)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.model.algebra import Constraint, Objective
+from nerm.model.expressions import Constraint, Objective
 from nerm.typing import Bools, Floats
 from nerm.validation import as_floats
 

@@ -1,14 +1,24 @@
-"""An objective bound to data: everything that can be asked of it."""
+"""An objective bound to data: `Problem`, and functions that derive other problems from it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.model.bound_objective import BoundObjective
+from nerm.atoms.difference import DCFunction
+from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import Regularizer
+from nerm.errors import InvalidInputError
+from nerm.model.blocks import Block, ObjectiveValue, limit_values, make_blocks, objective_value
+from nerm.model.constraints import ROUNDING, Polyhedron
+from nerm.model.expressions import Limit, Neutrality, Objective, WeightedTerm
+from nerm.model.hypothesis import Hypothesis, KernelHypothesis
+from nerm.typing import Array, Floats
+from nerm.validation import as_finite, as_nonnegative, as_vector, own
 
 if TYPE_CHECKING:
     from nerm.certify.certificate import Certificate
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Problem(BoundObjective):
+class Problem:
     """An `Objective` on validated data, in mean form. Made by ``objective.on(X, y, ...)``.
 
     ::
@@ -46,7 +56,7 @@ class Problem(BoundObjective):
     intercept : bool
         Whether b is free.
     divisor : float
-        What all sums are divided by: n.
+        The divisor of all sums: n.
     region : Polyhedron or None
         The linear constraints on w.
 
@@ -68,7 +78,112 @@ class Problem(BoundObjective):
 
     """
 
-    # The doors: each imports its room when called, so that nerm imports neither cvxpy nor a solver by itself.
+    objective: Objective
+    hypothesis: Hypothesis
+    y: Floats
+    classes: Array
+    viewpoints: Mapping[str, Floats]
+    sample_weight: Floats
+    intercept: bool
+    divisor: float
+    blocks: tuple[Block, ...]
+    region: Polyhedron | None = None
+
+    def __repr__(self) -> str:
+        hypothesis = self.hypothesis
+        kind = f"kernel {hypothesis.kernel!r}" if isinstance(hypothesis, KernelHypothesis) else "linear"
+        size = f"{self.n} rows, {hypothesis.size} coefficients"
+        return f"<Problem: {self.objective!r} on {size}, {kind}>"
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether the hypothesis is f = K c + b."""
+        return isinstance(self.hypothesis, KernelHypothesis)
+
+    @cached_property
+    def is_convex(self) -> bool:
+        """Whether no atom is a difference of convex functions."""
+        return not any(isinstance(block.atom, DCFunction) for block in self.blocks)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits C_k(f) <= t_k among the constraints."""
+        return tuple(c for c in self.objective.constraints if isinstance(c, Limit))
+
+    @cached_property
+    def etas(self) -> Floats:
+        """The weights of the neutrality terms, in their order."""
+        return np.array([t.weight for t in self.objective.terms if isinstance(t.term, Neutrality)])
+
+    @cached_property
+    def regularizers(self) -> tuple[tuple[float, Regularizer], ...]:
+        """The regularizers with their weights."""
+        return tuple((t.weight, t.term) for t in self.objective.terms if isinstance(t.term, Regularizer))
+
+    def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
+        """Return the objective at (coef, intercept), in total and by term; numpy only.
+
+        Parameters
+        ----------
+        coef : array
+            (d,) the weights w of a linear hypothesis, or (n,) the coefficients c of a kernel one.
+        intercept : float
+            b.
+
+        Returns
+        -------
+        ObjectiveValue
+
+        """
+        coef, intercept = check_hypothesis(self, coef, intercept)
+        if not self.blocks:
+            must, do = (
+                "a problem needs rows to evaluate",
+                "Bind the objective to data: objective.on(X, y, ...)",
+            )
+            raise InvalidInputError(must, "the problem of a loaded or fitted model, without rows", do)
+        scores = self.hypothesis.scores(coef, intercept)
+        sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
+        return objective_value(self.objective, sums, lambda omega: self._penalty(omega, coef))
+
+    def violation(self, coef: Floats, intercept: float) -> float:
+        """Return by how much a hypothesis exceeds the worst of its constraints; 0 where all hold."""
+        worst = 0.0 if self.region is None else self.region.violation(coef)
+        if self.limits:
+            bounds = np.array([c.bound for c in self.limits])
+            over = limit_values(self, self.hypothesis.scores(coef, intercept)) - bounds
+            worst = max(worst, float(np.max(np.where(over <= ROUNDING * np.maximum(bounds, 1.0), 0.0, over))))
+        return worst
+
+    def with_neutrality(self, eta: float) -> Problem:
+        """Return the same problem with neutrality weight eta; both share all data.
+
+        Several terms keep their ratios and their weights add up to eta; where all are 0 they become equal.
+        """
+        eta = as_nonnegative(eta, "eta")
+        if not len(self.etas):
+            must = "the objective must have a neutrality term to weight by eta"
+            raise InvalidInputError(must, repr(self.objective), "Add Neutrality(...) to it")
+        return replace(self, objective=self.objective.with_total("neutrality", eta))
+
+    def with_regularization(self, lam: float) -> Problem:
+        """Return the same problem with regularization weight lam, in mean form; both share all data.
+
+        Several regularizers keep their ratios and their weights add up to lam; where all are 0 they become
+        equal.
+        """
+        lam = as_nonnegative(lam, "lam")
+        if not self.regularizers:
+            must = "the objective must have a regularizer to weight by lam"
+            raise InvalidInputError(must, repr(self.objective), "Add SquaredL2() to it, for instance")
+        return replace(self, objective=self.objective.with_total("regularizer", lam))
+
+    # These methods import cvxpy or a solver when they are called, so that `import nerm` does not.
 
     def certify(
         self, coef: Any, intercept: float = 0.0, multipliers: Multipliers | None = None
@@ -92,7 +207,7 @@ class Problem(BoundObjective):
         """
         from nerm.certify.certificate import certify
 
-        return certify(self, *self.checked(coef, intercept), multipliers)
+        return certify(self, *check_hypothesis(self, coef, intercept), multipliers)
 
     def convexified(self, coef: Any = None, intercept: float = 0.0) -> Problem:
         """Return the convex problem that touches this one at a hypothesis from above; without one at f = 0.
@@ -110,7 +225,7 @@ class Problem(BoundObjective):
         from nerm.solvers.convex_concave import convexified
 
         zero = np.zeros(self.hypothesis.size)
-        return convexified(self, *self.checked(zero if coef is None else coef, intercept))
+        return convexified(self, *check_hypothesis(self, zero if coef is None else coef, intercept))
 
     def to_cvxpy(self) -> Any:
         """Return the problem as a `cvxpy.Problem`, with the weight of each term as a nonnegative Parameter (DPP).
@@ -255,3 +370,59 @@ class Problem(BoundObjective):
         from nerm.solvers.registry import grid
 
         return grid(self, lam, eta, solver, tol, time_limit=time_limit, **options)
+
+    def _penalty(self, omega: Regularizer, coef: Floats) -> float:
+        """Return Omega(w); 1/2 ||w||^2 is 1/2 c' K c on a kernel problem."""
+        if isinstance(omega, SquaredL2):
+            return 0.5 * self.hypothesis.squared_norm(coef)
+        return omega.value(coef)
+
+
+def check_hypothesis(problem: Problem, coef: Any, intercept: Any) -> tuple[Floats, float]:
+    """Validate (coef, intercept) and return them as an array and a float."""
+    w = as_vector(coef, problem.hypothesis.size, "coef", "coefficients")
+    b = as_finite(intercept, "intercept")
+    if b != 0 and not problem.intercept:
+        must = "'intercept' must be 0 on a problem without an intercept"
+        raise InvalidInputError(must, f"{b:g}", "Bind the data with intercept=True")
+    return w, b
+
+
+def relaxed_problem(problem: Problem, weights: Any) -> Problem:
+    """Return the problem with each limit as a term of a given weight: its Lagrangian, without - eta t.
+
+    Both have the same blocks, so a solver's session can go from one to the other.
+    """
+    pairs = zip(weights, problem.limits, strict=True)
+    terms = (WeightedTerm(float(weight), limit.term) for weight, limit in pairs)
+    others = tuple(c for c in problem.objective.constraints if not isinstance(c, Limit))
+    return replace(problem, objective=Objective((*problem.objective.terms, *terms), others))
+
+
+def constraints_only(problem: Problem) -> Problem:
+    """Return the problem with weight 0 for every term."""
+    terms = tuple(replace(t, weight=0.0) for t in problem.objective.terms)
+    return replace(problem, objective=replace(problem.objective, terms=terms))
+
+
+def with_terms(
+    problem: Problem, objective: Objective, y: Floats | None = None, sample_weight: Floats | None = None
+) -> Problem:
+    """Return a problem with another objective, labels -1/+1 or weights on the same rows."""
+    labels = problem.y if y is None else own(y)
+    weights = problem.sample_weight if sample_weight is None else own(sample_weight)
+    blocks = make_blocks(objective, labels, problem.viewpoints, weights)
+    return replace(problem, objective=objective, y=labels, sample_weight=weights, blocks=blocks)
+
+
+def without_rows(problem: Problem) -> Problem:
+    """Return the problem without its rows: terms, classes, and the number of columns."""
+    none = np.zeros(0)
+    return replace(
+        problem,
+        hypothesis=replace(problem.hypothesis, X=problem.hypothesis.X[:0].copy()),
+        y=none,
+        viewpoints=dict.fromkeys(problem.viewpoints, none),
+        sample_weight=none,
+        blocks=(),
+    )

@@ -10,7 +10,7 @@ import pandas as pd
 from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.metrics import Metric
-from nerm.model.objective import Neutrality, viewpoint_of
+from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.model.viewpoint import resolve
 from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, Search, damped_secant

@@ -18,9 +18,8 @@ from nerm import metrics
 from nerm.certify.solution import Solution
 from nerm.errors import NotNeutralError
 from nerm.model import weights as neutrality_weights
-from nerm.model.algebra import Objective, WeightedTerm
-from nerm.model.objective import Neutrality
-from nerm.model.problem import Problem
+from nerm.model.expressions import Neutrality, Objective, WeightedTerm
+from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.collapse import collapse
 from nerm.neutralize.surrogates import largest_weight
 from nerm.neutralize.target import Candidate, History, Neutralized, Target
@@ -153,7 +152,7 @@ class Search:
     def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
         """Solve the problem with this objective on the used rows."""
         p = self.problem
-        weighted = p.with_labels(p.y, objective, p.sample_weight * self.used)
+        weighted = with_terms(p, objective, sample_weight=p.sample_weight * self.used)
         share = float((self.row_weight * self.used).sum() / self.row_weight.sum())
         options = {} if start is None or weighted.is_convex else {"start": (start.coef, start.intercept)}
         return self.pool.solve(replace(weighted, divisor=p.divisor * share), self.target.tol, **options)

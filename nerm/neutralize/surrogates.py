@@ -16,8 +16,7 @@ from nerm.atoms.penalties import SquaredL2
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.smooth import Logistic
 from nerm.errors import InvalidInputError
-from nerm.model.algebra import WeightedTerm
-from nerm.model.objective import Risk
+from nerm.model.expressions import Risk, WeightedTerm
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Bools, Floats

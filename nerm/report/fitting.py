@@ -13,7 +13,7 @@ from nerm.errors import NotNeutralError
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.limits import held_out
 from nerm.metrics import as_metric
-from nerm.model.objective import Neutrality
+from nerm.model.expressions import Neutrality
 from nerm.neutralize import best_surrogate
 from nerm.neutralize.collapse import collapse
 from nerm.report.settings import Level, Settings

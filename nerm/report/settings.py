@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS
 from nerm.metrics import Metric, as_metric, moved_by
-from nerm.model.objective import Neutrality, Risk
+from nerm.model.expressions import Neutrality, Risk
 from nerm.tables.values import MISSING
 from nerm.typing import Array, Floats, Matrix
 

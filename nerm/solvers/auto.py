@@ -17,8 +17,9 @@ import scipy.sparse as sp
 
 from nerm.atoms.penalties import SquaredL2
 from nerm.certify.conjugates import parts_of
+from nerm.model.blocks import term_weights
 from nerm.model.hypothesis import KernelHypothesis
-from nerm.model.problem import Problem
+from nerm.model.problem import Problem, relaxed_problem
 
 if TYPE_CHECKING:
     from nerm.solvers.base import Solver
@@ -139,7 +140,7 @@ class Kind(NamedTuple):
         """Return the kind of a problem; `several` if it is the first one of a path."""
         atoms = (
             (type(block.atom) if block.atom.built_in else block.atom, block.side, factor > 0)
-            for block, factor in zip(problem.blocks, problem.factors, strict=True)
+            for block, factor in zip(problem.blocks, term_weights(problem), strict=True)
         )
         penalties = ((repr(omega), weight > 0) for weight, omega in problem.regularizers)
         constraints = (problem.intercept, len(problem.limits), problem.region is None)
@@ -166,7 +167,7 @@ def why_unsupported(solver: Solver, problem: Problem) -> str | None:
         return "a limit"
     if len(problem.limits) > 1:
         return f"{len(problem.limits)} limits"
-    return solver.why_unsupported(problem.relaxed([1.0]))
+    return solver.why_unsupported(relaxed_problem(problem, [1.0]))
 
 
 def plan(problem: Problem, solvers: Iterable[Solver], *, several: bool = False) -> list[Choice]:

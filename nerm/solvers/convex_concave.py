@@ -11,7 +11,7 @@ In a convex problem, a term with phi = A - G (`nerm.atoms.DCFunction`) becomes t
 sides: max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,10 +23,9 @@ from nerm.atoms.margin import MarginFunction
 from nerm.atoms.numeric import middle_slope
 from nerm.certify.solution import Solution, Status, stationary
 from nerm.errors import InvalidInputError
-from nerm.model.algebra import Term, WeightedTerm
-from nerm.model.blocks import Block, weigh
-from nerm.model.objective import Risk
-from nerm.model.problem import Problem
+from nerm.model.blocks import Block, in_order, weigh
+from nerm.model.expressions import Risk, Term, WeightedTerm
+from nerm.model.problem import Problem, check_hypothesis
 from nerm.solvers import clock
 from nerm.solvers.base import path_order
 from nerm.typing import Floats
@@ -58,7 +57,7 @@ def stationary_points(
     found, most = dict[int, Solution](), int(as_positive(max_steps, "max_steps"))
     for done, i in enumerate(path_order(problems, turning=False)):
         own = clock.share(deadline, len(problems) - done)
-        at = None if start is None else problems[i].checked(*start)
+        at = None if start is None else check_hypothesis(problems[i], *start)
         found[i] = _Procedure(problems[i], solve, tol, most, own).run(at)
         if found[i].status is Status.STATIONARY:
             start = found[i].coef, found[i].intercept
@@ -85,7 +84,7 @@ class _Procedure:
         lowest, beyond, settled = np.inf if start is None else self._height(best), 1.0, False
         while len(self.steps) < self.max_steps and not settled:
             step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.deadline)
-            found = self.problem.checked(step.coef, step.intercept)
+            found = check_hypothesis(self.problem, step.coef, step.intercept)
             found, value = (
                 self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
             )
@@ -159,7 +158,7 @@ class _Procedure:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tangent(Term):
-    """(1/n) sum_i w_i (constant - slopes_i t_i f_i): the tangent of what a term of weights w and targets t subtracts.
+    """(1/n) sum_i w_i (constant - slopes_i t_i f_i): the tangent of the part that a term subtracts.
 
     Attributes
     ----------
@@ -167,25 +166,14 @@ class Tangent(Term):
         The term with the difference.
     kind : {"risk", "neutrality"}
         Its kind.
-    slopes : (n,) array
-        Those of the subtracted part at the margins of the given rows.
-    constant : float
-        What makes it touch.
 
     """
 
     term: Any
     kind: str  # type: ignore[misc]  # that of the term
-    slopes: Floats
-    constant: float
 
     def __repr__(self) -> str:
         return f"Tangent({self.term!r})"
-
-    def sums(self, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats) -> tuple[Any, ...]:
-        """Return the one sum that it is."""
-        _, weights, targets, _ = self.term.sums(y, viewpoints, sample_weight)[0]
-        return ((TwoLines(-self.constant, 1.0, 1.0), weights, -self.slopes * targets, 0),)
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
@@ -204,28 +192,41 @@ def differences(problem: Problem) -> list[Block]:
 def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
     """Return the convex problem that equals this one at a hypothesis and is above it elsewhere."""
     scores = problem.hypothesis.scores(coef, intercept)
-    blocks = {block.term: block for block in differences(problem)}
-    terms = [
-        new
-        for number, weighted in enumerate(problem.objective.terms)
-        for new in (_parts(problem, weighted, blocks[number], scores) if number in blocks else [weighted])
-    ]
-    objective = replace(problem.objective, terms=tuple(terms))
-    return problem.with_labels(problem.y, objective, problem.sample_weight)
+    different = {block.term: block for block in differences(problem)}
+    terms = list[WeightedTerm]()
+    blocks = list[Block]()
+    for number, weighted in enumerate(problem.objective.terms):
+        own = [replace(block, term=len(terms)) for block in problem.blocks if block.term == number]
+        if number in different:
+            atom, tangent = _parts(different[number], scores)
+            term = weighted.term
+            blocks += [replace(block, atom=atom) for block in own]
+            convex = Risk(atom) if isinstance(term, Risk) else replace(term, surrogate=atom)  # type: ignore[type-var]
+            terms.append(replace(weighted, term=convex))
+            blocks.append(replace(tangent, term=len(terms)))
+            terms.append(replace(weighted, term=Tangent(term, term.kind)))
+        else:
+            blocks += own
+            terms.append(weighted)
+    added = len(terms) - len(problem.objective.terms)
+    limits = [block for block in problem.blocks if block.term >= len(problem.objective.terms)]
+    blocks += [replace(block, term=block.term + added) for block in limits]
+    ordered = in_order(blocks, [t.term for t in terms] + [limit.term for limit in problem.limits])
+    return replace(problem, objective=replace(problem.objective, terms=tuple(terms)), blocks=ordered)
 
 
-def _parts(problem: Problem, weighted: WeightedTerm, block: Block, scores: Floats) -> Iterator[WeightedTerm]:
-    """Yield the convex part of a term and the tangent of what it subtracts."""
+def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
+    """Return the convex part of a difference, and the block of the tangent of the other part at the scores."""
     assert isinstance(block.atom, DCFunction)
-    term, parts = weighted.term, block.atom.parts
-    atom, margins = parts.two_sided if block.side else parts.convex, block.targets * scores
-    yield replace(weighted, term=Risk(atom) if isinstance(term, Risk) else replace(term, surrogate=atom))  # type: ignore[type-var]
+    parts, margins = block.atom.parts, block.targets * scores
     slopes, offsets = _tangent(parts.subtracted, margins, block.weights)
     if block.side:
         others = _tangent(parts.subtracted, -margins, block.weights)
         slopes, offsets = slopes - others[0], offsets + others[1]
     constant = weigh(block.weights, offsets) / max(float(block.weights.sum()), np.finfo(float).tiny)
-    yield replace(weighted, term=Tangent(term, term.kind, slopes, constant))
+    line = TwoLines(-constant, 1.0, 1.0)
+    tangent = Block(line, block.weights, -slopes * block.targets, block.term, 0)
+    return parts.two_sided if block.side else parts.convex, tangent
 
 
 def _tangent(G: MarginFunction, margins: Floats, weights: Floats) -> tuple[Floats, Floats]:

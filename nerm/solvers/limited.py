@@ -16,9 +16,9 @@ import numpy as np
 from nerm.certify.certificate import dual_point
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
-from nerm.model.blocks import shares
+from nerm.model.blocks import limit_values, shares, term_weights, value_at_zero
 from nerm.model.kernels import EPS
-from nerm.model.problem import Problem
+from nerm.model.problem import Problem, relaxed_problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, Solver, limit
 from nerm.solvers.linalg.merging import MergedSession
@@ -47,7 +47,7 @@ class LimitedSession(Session):
     """A solver's session on the relaxed problem, and the search around it."""
 
     def __init__(self, solver: Solver, problem: Problem) -> None:
-        self._session = solver.open(problem.relaxed([1.0]))
+        self._session = solver.open(relaxed_problem(problem, [1.0]))
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
@@ -123,7 +123,7 @@ class _Search:
 
     def _at(self, eta: float) -> Solved:
         """Solve for one eta, in half of the time that is left."""
-        relaxed = self.problem.relaxed([eta])
+        relaxed = relaxed_problem(self.problem, [eta])
         half = limit(clock.share(self.deadline, 2))
         answer = self.session.answer(relaxed, WEIGHT_SHARE * self.accuracy, self.options, **half)
         self.late = self.late or answer.timed_out
@@ -139,7 +139,7 @@ class _Search:
         multipliers = replace(multipliers, limits=np.array([eta]))
         scores = self.problem.hypothesis.scores(coef, intercept)
         value = float(self.problem.evaluate(coef, intercept))
-        limited = float(self.problem.limited(scores)[0])
+        limited = float(limit_values(self.problem, scores)[0])
         bound = dual_point(self.problem, multipliers).bound
         return Solved(eta, coef, intercept, scores, value, limited, multipliers, bound)
 
@@ -150,7 +150,7 @@ class _Search:
         towards its least value about like 1 / (1 + k eta).
         """
         room = max(self.limit - self.at_zero, 1e-6 * (low.limited - self.limit))
-        most = max(self.problem.value_at_zero() - low.value, 1e-12 * abs(low.value)) / room
+        most = max(value_at_zero(self.problem) - low.value, 1e-12 * abs(low.value)) / room
         return 0.1 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:
@@ -159,7 +159,7 @@ class _Search:
 
         def over(share: float) -> float:
             scores = (1 - share) * low.scores + share * high.scores
-            return float(self.problem.limited(scores)[0]) - self.limit
+            return float(limit_values(self.problem, scores)[0]) - self.limit
 
         s = float(brentq(over, 0.0, 1.0, xtol=1e-13)) if high.limited < self.limit else 1.0
         nudge = EPS
@@ -190,7 +190,7 @@ class _Search:
 def _mixed(problem: Problem, low: Solved, high: Solved, s: float) -> Multipliers:
     """Return multipliers whose weighted forces are (1 - s) times the first and s times the second: D is concave."""
     parts = [(1 - s, low), (s, high)]
-    factors = [share * problem.relaxed([p.eta]).factors for share, p in parts]
+    factors = [share * term_weights(relaxed_problem(problem, [p.eta])) for share, p in parts]
     nus = [f * shares(problem.blocks, p.multipliers.thetas) for f, (_, p) in zip(factors, parts, strict=True)]
     total = nus[0] + nus[1]
     rows = sum(nu[:, None] * p.multipliers.rows for nu, (_, p) in zip(nus, parts, strict=True))

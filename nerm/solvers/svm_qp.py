@@ -9,6 +9,7 @@ import numpy as np
 from nerm.atoms import Hinge, SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
+from nerm.model.blocks import one_sided, term_weights
 from nerm.model.problem import Problem
 from nerm.solvers.base import OwnSolver
 
@@ -26,9 +27,9 @@ class _ReferenceQP(OwnSolver):
 
     def why_unsupported(self, problem: Problem) -> str | None:
         """Name the first part that a neutral SVM does not have."""
-        if problem.one_sided:
+        if one_sided(problem):
             return "a neutrality term of one side"
-        risks = [f for f, block in zip(problem.factors, problem.blocks, strict=True) if block.side == 0]
+        risks = [f for f, block in zip(term_weights(problem), problem.blocks, strict=True) if block.side == 0]
         if len(risks) != 1 or not risks[0] > 0:
             return f"{len(risks)} risks, {sum(factor > 0 for factor in risks)} of positive weight"
         for block in problem.blocks:
@@ -50,7 +51,7 @@ class _ReferenceQP(OwnSolver):
         started = time.perf_counter()
         risk, *sides = problem.blocks
         lam = problem.divisor * sum(weight for weight, _ in problem.regularizers)
-        eta = float(problem.factors[1]) if sides else 0.0
+        eta = float(term_weights(problem)[1]) if sides else 0.0
         hypothesis: Any = problem.hypothesis
         settings: dict[str, Any] = {"kernel": "precomputed"} if problem.is_kernel else {}
         if sides and sides[0].weights.any():
@@ -64,7 +65,7 @@ class _ReferenceQP(OwnSolver):
             lam,
             eta,
             intercept=problem.intercept,
-            sample_weight=problem.factors[0] * risk.weights,
+            sample_weight=term_weights(problem)[0] * risk.weights,
             **settings,
         )
         built = time.perf_counter()

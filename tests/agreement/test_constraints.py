@@ -332,13 +332,14 @@ def test_saved_with_its_constraints(tmp_path):
 BAD = {
     "'t' must be a finite number, at least 0. Got nan": lambda: Neutrality(nerm.Hinge()) <= np.nan,
     "'t' must be a finite number, at least 0. Got -1": lambda: Neutrality(nerm.Hinge()) <= -1,
-    "a neutrality term must be limited from above. Got >= from below, which is not convex": lambda: (
+    "a neutrality term must be limited from above: a limit from below is not convex": lambda: (
         Neutrality(nerm.Hinge()) >= 1
     ),
-    "what is limited must be a neutrality term. Got Risk": lambda: nerm.Risk(nerm.Hinge()) <= 1,
+    "only a neutrality term can be limited. Got Risk": lambda: nerm.Risk(nerm.Hinge()) <= 1,
+    "only a neutrality term can be limited. Got Risk(Hinge()) >= ...": lambda: nerm.Risk(nerm.Hinge()) >= 1,
     "a constraint must be a comparison. Got Neutrality": lambda: PLAIN.subject_to(Neutrality(nerm.Hinge())),
     "a column must be given by its name or its number. Got 1.5": lambda: Coefficients(1.5),
-    "what is limited must be a neutrality term. Got Neutrality(Hinge(), weights='equal_opportunity') +": lambda: (
+    "only a neutrality term can be limited. Got Neutrality(Hinge(), weights='equal_opportunity') +": lambda: (
         nerm.equalized_odds(nerm.Hinge()) <= 1
     ),
     "for a difference write apply([[1, -1]])": lambda: Coefficients("age") <= Coefficients("priors"),
@@ -364,7 +365,7 @@ BAD_ON_DATA = {
     )
     >= 0,
     "'bound' must have one entry for each of the 3 rows": Coefficients() >= [0, 1],
-    "Neutrality(Hinge()) can be limited to 1 or more": Neutrality(nerm.Hinge()) <= 0.9,
+    "the limit on Neutrality(Hinge()) must be at least 1": Neutrality(nerm.Hinge()) <= 0.9,
     "some coefficients must satisfy all constraints. Got Coefficients() == 1": Coefficients() == 1,
 }
 
@@ -388,7 +389,7 @@ def test_more_that_cannot_be():
         PLAIN.subject_to(Neutrality(nerm.Hinge()) <= 2).on(X, y)
     with pytest.raises(UnknownNameError, match="'to' of a neutrality term"):
         PLAIN.subject_to(Neutrality(nerm.Hinge(), to="sex") <= 2).on(X, y, viewpoint={"race": v})
-    with pytest.raises(TypeError, match="A constraint must stand alone"):
+    with pytest.raises(TypeError, match="a constraint has no truth value"):
         0 <= Coefficients() <= 1  # noqa: B015
     constrained = PLAIN.subject_to(Coefficients() >= 0).on(X, y)
     with pytest.raises(nerm.UnsupportedProblemError, match="a problem with constraints on coefficients"):

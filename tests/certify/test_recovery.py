@@ -9,7 +9,7 @@ import nerm
 from nerm import L1, Coefficients, Hinge, Logistic, Multipliers, Neutrality, Pinball, Risk, SquaredL2
 from nerm.certify.certificate import dual_bound, infeasibility, separable
 from nerm.certify.recovery import candidates, multipliers_at, multipliers_from_forces, with_linear
-from nerm.model.blocks import forces
+from nerm.model.blocks import weighted_duals
 from tests.conftest import make_data
 
 THETAS = np.array([0.3])
@@ -26,9 +26,9 @@ def test_forces_are_split_as_some_scores_split_them(loss, surrogate):
     problem = two_terms(loss, surrogate)
     scores = 1.5 * np.random.default_rng(1).normal(size=40)
     given = multipliers_at(problem.blocks, scores)
-    c = forces(problem, given, THETAS)
+    c = weighted_duals(problem, given, THETAS)
     found = multipliers_from_forces(problem, c, THETAS)
-    np.testing.assert_allclose(forces(problem, found.rows, found.thetas), c, atol=1e-9)
+    np.testing.assert_allclose(weighted_duals(problem, found.rows, found.thetas), c, atol=1e-9)
     np.testing.assert_array_equal(found.thetas, THETAS)
     # among all that add up to c those lose least
     assert separable(problem, found) <= separable(problem, Multipliers(given, THETAS)) + 1e-9
@@ -61,7 +61,7 @@ def test_forces_between_the_sides_of_a_kink_are_mixed_of_both():
 def test_what_is_no_number_in_forces_and_thetas_counts_as_nothing_known():
     problem = two_terms(Logistic(), Logistic())
     found = multipliers_from_forces(problem, np.full(40, np.nan), np.array([np.nan]))
-    np.testing.assert_allclose(forces(problem, found.rows, found.thetas), 0.0, atol=1e-9)
+    np.testing.assert_allclose(weighted_duals(problem, found.rows, found.thetas), 0.0, atol=1e-9)
     assert found.thetas.tolist() == [0.5]
     assert multipliers_from_forces(problem, np.zeros(40), np.array([7.0])).thetas.tolist() == [1.0]
 

@@ -162,6 +162,18 @@ class WrongFacts(Hinge):
         return replace(super().facts, at_zero=2.0)
 
 
+def hinge_with(**wrong):
+    """Return a hinge whose facts are changed."""
+
+    @dataclass(frozen=True)
+    class WrongHinge(Hinge):
+        @property
+        def facts(self):
+            return replace(super().facts, **wrong)
+
+    return WrongHinge()
+
+
 @dataclass(frozen=True)
 class WrongExpression(Hinge):
     def expression(self, m):
@@ -182,11 +194,22 @@ class NotConvex(Hinge):
         (WrongSubgradientAtKink(), "at a kink the interval must reach"),
         (WrongCurvature(), "curvature must be the slope of the derivative"),
         (WrongFacts(), "facts.at_zero"),
+        (hinge_with(slopes=(-0.5, 0.0)), "facts.slopes|outside facts.slopes"),
+        (hinge_with(slopes=(-2.0, 0.0)), "facts"),
+        (hinge_with(minimum=-1.0), "facts.minimum must be the infimum"),
+        (hinge_with(minimum=0.5), "facts.minimum must be the infimum"),
+        (hinge_with(surrogate_only=True), "facts.surrogate_only"),
+        (hinge_with(kinks=(), breakpoints=()), "facts.kinks must list"),
+        (hinge_with(kinks=(1.0, 2.0), breakpoints=(1.0, 2.0)), "facts.kinks must be points"),
+        (hinge_with(breakpoints=()), "facts.breakpoints must include"),
+        (hinge_with(smoothness=10.0), "facts.smoothness|one derivative"),
+        (hinge_with(bend=0.5), "facts.bend"),
+        (hinge_with(quadratic=(1.0, 0.5)), "facts.quadratic"),
         (WrongExpression(), "expression must equal the value"),
         (NotConvex(), "must be convex"),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_the_contract_catches(atom, clause):
+def test_contract_catches(atom, clause):
     with pytest.raises(AssertionError, match=clause):
         check_margin_function(atom)

@@ -81,11 +81,87 @@ class WrongSubgradient(SquaredL2):
         return 2 * w, 2 * w
 
 
+@dataclass(frozen=True)
+class DoubleL1(L1):
+    """2 ||w||_1 in all but `norms`, which solvers read."""
+
+    def value(self, w):
+        return 2 * super().value(w)
+
+    def subgradient(self, w):
+        low, high = super().subgradient(w)
+        return 2 * low, 2 * high
+
+    def dual_norm(self, q):
+        return super().dual_norm(q) / 2
+
+    def prox(self, w, step=1.0):
+        return super().prox(w, 2 * step)
+
+    def expression(self, w):
+        return 2 * super().expression(w)
+
+
+@dataclass(frozen=True)
+class WrongNormOrder(LInf):
+    def norms(self, d):
+        return tuple(group._replace(order=2) for group in super().norms(d))
+
+
+@dataclass(frozen=True)
+class WrongPart(ElasticNet):
+    def parts(self):
+        return ((self.l1_ratio, DoubleL1()), *super().parts()[1:])
+
+
+@dataclass(frozen=True)
+class FreeThatCosts(L1):
+    def free(self, d):
+        return np.eye(d)[:, :1]
+
+
+@dataclass(frozen=True)
+class FreeNotOrthonormal(SquaredL2):
+    def free(self, d):
+        return 2 * np.eye(d)[:, :1]
+
+
+@dataclass(frozen=True)
+class ForgottenFree(SquaredL2):
+    """Omega(w) = 1/2 ||w_2, ..., w_d||^2, whose first axis is free."""
+
+    def value(self, w):
+        return super().value(w[1:])
+
+    def subgradient(self, w):
+        slope = np.append(0.0, w[1:])
+        return slope, slope
+
+    def conjugate(self, q):
+        return super().conjugate(q) if q[0] == 0 else np.inf
+
+    def prox(self, w, step=1.0):
+        return np.append(w[0], w[1:] / (1 + step))
+
+    def expression(self, w):
+        return super().expression(w[1:])
+
+
 @pytest.mark.parametrize(
     ("atom", "clause"),
-    [(WrongProx(), "prox"), (WrongDual(), "must"), (WrongSubgradient(), "one-sided derivatives")],
+    [
+        (WrongProx(), "prox"),
+        (WrongDual(), "must"),
+        (WrongSubgradient(), "one-sided derivatives"),
+        (DoubleL1(), "norms must add up"),
+        (WrongNormOrder(), "norms must add up"),
+        (WrongPart(), "the parts must add up"),
+        (FreeThatCosts(), "constant along the directions of free"),
+        (FreeNotOrthonormal(), "orthonormal"),
+        (ForgottenFree(), "free must span"),
+    ],
 )
-def test_the_contract_catches(atom, clause):
+def test_contract_catches(atom, clause):
     with pytest.raises(AssertionError, match=clause):
         check_regularizer(atom)
 

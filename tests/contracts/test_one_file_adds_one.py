@@ -123,6 +123,9 @@ class DoubleL1(L1):
     def prox(self, w, step=1.0):
         return super().prox(w, 2 * step)
 
+    def norms(self, d):
+        return tuple(group._replace(weights=2 * group.weights) for group in super().norms(d))
+
     def expression(self, w):
         return 2 * super().expression(w)
 '''
@@ -138,8 +141,9 @@ def test_a_regularizer(copied):
         "assert nerm.DoubleL1() in INSTANCES and hasattr(nerm, 'DoubleL1')\n"
         "nerm.testing.check_regularizer(nerm.DoubleL1())\n"
         "objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.DoubleL1()\n"
-        "solution = objective.on([[0.0], [1.0], [3.0]], [-1, 1, 1]).solve('clarabel')\n"
-        "assert solution.status == 'optimal', solution\n"
+        "problem = objective.on([[0.0], [1.0], [3.0]], [-1, 1, 1])\n"
+        "solutions = [problem.solve(name) for name in ('clarabel', 'interior-point')]\n"
+        "assert [solution.status for solution in solutions] == ['optimal', 'optimal'], solutions\n"
     )
 
 

@@ -13,6 +13,7 @@ from nerm.atoms.regularizer import Norms, Regularizer
 from nerm.certify.conjugates import parts_of
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
+from nerm.model.blocks import term_weights
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session
@@ -97,7 +98,7 @@ class EngineSession(Session):
     ) -> Iterator[Answer]:
         """Solve relatives, each from the last."""
         limit = iteration_limit(options, "interior-point")
-        points = [(problem.factors, squared_norm(problem), norms_of(problem)) for problem in problems]
+        points = [(term_weights(problem), squared_norm(problem), norms_of(problem)) for problem in problems]
         answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, deadline=deadline)
         share, self._build_seconds = self._build_seconds / len(problems), 0.0
         return (replace(answer, build_seconds=share) for answer in answers)

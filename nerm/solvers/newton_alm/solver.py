@@ -11,7 +11,7 @@ import numpy as np
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError
-from nerm.model.blocks import Block
+from nerm.model.blocks import Block, term_weights
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
@@ -116,7 +116,7 @@ class AugmentedLagrangianSession(Session):
         for name in options:
             raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
         started = time.perf_counter()
-        factors, lam = problem.factors, squared_norm(problem) * problem.divisor
+        factors, lam = term_weights(problem), squared_norm(problem) * problem.divisor
         weights = np.append(factors, lam).tobytes()
         end = self._ends.get(weights) if self._blocks == problem.blocks else None
         if end is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.recovery import multipliers_at
 from nerm.certify.solution import Answer
+from nerm.model.blocks import two_sided
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.linalg.gram_cache import GramCache
@@ -89,4 +90,4 @@ def _cold(problem: Problem) -> Multipliers:
     for row, block in zip(rows, problem.blocks, strict=True):
         if block.side == 0:
             row[:] = np.clip(0.0, *block.domain)
-    return Multipliers(rows, np.full(len(problem.two_sided), 0.5))
+    return Multipliers(rows, np.full(len(two_sided(problem)), 0.5))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nerm.model.blocks import term_weights
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.linalg.gram_cache import GramCache
@@ -88,7 +89,7 @@ class FixedTheta:
     def _totals(self, scores: Floats) -> tuple[float, float, float]:
         """Return the weighted sums of the blocks alone, of C+ and of C-."""
         sums = {0: 0.0, 1: 0.0, -1: 0.0}
-        for factor, block in zip(self.problem.factors, self.problem.blocks, strict=True):
+        for factor, block in zip(term_weights(self.problem), self.problem.blocks, strict=True):
             sums[block.side] += factor * block.total(scores)
         return sums[0], sums[1], sums[-1]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nerm.model.blocks import Block
+from nerm.model.blocks import Block, term_weights
 from nerm.model.problem import Problem
 from nerm.solvers.smo.segments import NEGLIGIBLE, bend_of
 from nerm.typing import Floats
@@ -19,7 +19,7 @@ def best_intercept(problem: Problem, g: Floats) -> tuple[float, float, float]:
 
     Differences below 1e-12 of the value count as rounding when the interval is read off.
     """
-    blocks = zip(problem.factors, problem.blocks, strict=True)
+    blocks = zip(term_weights(problem), problem.blocks, strict=True)
     lines = [(factor, block.side, _line(block, g)) for factor, block in blocks if factor > 0]
     points = np.unique(np.concatenate([line.bends for _, _, line in lines]))
     sides = [line for _, side, line in lines if side]

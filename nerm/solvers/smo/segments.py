@@ -21,7 +21,7 @@ import numpy as np
 
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.recovery import multipliers_at
-from nerm.model.blocks import Block, scaled_weights
+from nerm.model.blocks import Block, scaled_weights, two_sided
 from nerm.model.problem import Problem
 from nerm.typing import Floats
 
@@ -55,7 +55,7 @@ class Segments:
 
     def __init__(self, problem: Problem, theta: float) -> None:
         self.problem, blocks = problem, problem.blocks
-        self.thetas = np.full(len(problem.two_sided), theta)
+        self.thetas = np.full(len(two_sided(problem)), theta)
         self._weights = np.stack(scaled_weights(problem, self.thetas))
         targets = np.stack([block.targets for block in blocks])
         self._targets = np.where(np.abs(targets) < NEGLIGIBLE, 0.0, targets)

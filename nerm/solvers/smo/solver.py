@@ -12,7 +12,7 @@ from nerm.atoms.penalties import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer, Solution
 from nerm.errors import InvalidInputError
-from nerm.model.blocks import forces
+from nerm.model.blocks import two_sided, value_at_zero, weighted_duals
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options
@@ -47,10 +47,10 @@ class SMO(NermSolver):
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
             if block.atom.facts.bend is None or alone_unbounded:
                 return repr(block.atom)
-        if not problem.value_at_zero() > 0:
+        if not value_at_zero(problem) > 0:
             return "no risk of positive weight"
-        if len(problem.two_sided) > 1:
-            return f"{len(problem.two_sided)} neutrality terms"
+        if len(two_sided(problem)) > 1:
+            return f"{len(two_sided(problem))} neutrality terms"
         for _, omega in problem.regularizers:
             if not isinstance(omega, SquaredL2):
                 return repr(omega)
@@ -114,7 +114,7 @@ class SMOSession(Session):
         assert answer.multipliers is not None
         self._last = answer.multipliers, problem.hypothesis.scores(answer.coef, answer.intercept)
         eta, m = float(problem.etas.sum()), answer.multipliers
-        point = np.append(forces(problem, m.rows, m.thetas), eta * m.thetas.sum())
+        point = np.append(weighted_duals(problem, m.rows, m.thetas), eta * m.thetas.sum())
         self._line = [*self._line[-1:], (eta, point)]
         return answer
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import forces
+from nerm.model.blocks import weighted_duals
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.linalg.gram_cache import GramCache
@@ -165,7 +165,7 @@ class ThetaSearch:
     def _at(self, theta: float, multipliers: Multipliers, scores: Floats) -> FixedTheta:
         """Carry multipliers over to another theta: they stay what fraction of their domain they are."""
         theta = float(np.clip(theta, self.first, self.last))
-        a: Floats = forces(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
+        a: Floats = weighted_duals(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
         a = Segments(self.problem, theta).balanced(a, scores)
         return FixedTheta(self.problem, theta, self.cache, a)
 

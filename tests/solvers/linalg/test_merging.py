@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import nerm
+from nerm.model.problem import with_terms
 from nerm.solvers.linalg.merging import distinct_rows
 
 SVM = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 0.5 * nerm.Neutrality(nerm.Hinge())
@@ -51,7 +52,7 @@ def test_problems_with_other_targets_share_rows_that_stay_equal():
     problem = SVM.on(X, y, viewpoint=v)
     rows = distinct_rows(problem)
     assert distinct_rows(problem.with_neutrality(3.0)) is rows
-    other = problem.with_labels(np.where(np.arange(200) % 3, y, -y), problem.objective, problem.sample_weight)
+    other = with_terms(problem, problem.objective, np.where(np.arange(200) % 3, y, -y))
     finer = distinct_rows(other)
     assert finer.fits(other.blocks)
     assert finer.fits(problem.blocks)

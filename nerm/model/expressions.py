@@ -1,0 +1,455 @@
+"""The language of objectives: terms, weights, constraints, and the objective that they add up to.
+
+``Risk(Hinge()) + 0.05 * SquaredL2() + 1.0 * Neutrality(Hinge())`` is an `Objective`: a sum of weighted terms
+without data. Risks, neutrality terms and regularizers derive from `Term`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nerm.errors import InvalidInputError, InvalidTypeError, UnknownNameError
+from nerm.model.weights import NAMES
+from nerm.validation import as_floats, as_nonnegative, as_positive
+
+if TYPE_CHECKING:
+    from nerm.atoms.margin import MarginFunction
+
+#: theta, the weight of C+ in theta C+ + (1 - theta) C-, where the side of a neutrality term fixes it.
+SIDES = {"both": None, "agreement": 0.0, "disagreement": 1.0}
+
+
+class Algebra(ABC):
+    """The arithmetic of terms and objectives: +, * and / by numbers, <= by a limit."""
+
+    @abstractmethod
+    def _weighted(self) -> tuple[WeightedTerm, ...]:
+        """Return the terms with their weights."""
+
+    def __add__(self, other: Any) -> Objective:
+        if isinstance(other, type) and issubclass(other, Algebra):
+            must, do = "a term must be an instance", f"Write {other.__name__}(...)"
+            raise InvalidTypeError(must, f"the class {other.__name__}", do)
+        if not isinstance(other, Algebra):
+            return NotImplemented
+        return Objective(self._weighted() + other._weighted(), self._constraints() + other._constraints())
+
+    def __radd__(self, other: Any) -> Objective:
+        # sum([...]) starts from 0
+        return self.subject_to() if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, weight: Any) -> Objective:
+        if isinstance(weight, Algebra):
+            must = "a term must be weighted by a number"
+            raise InvalidInputError(
+                must, "the product of two terms", "Add terms with +, weight them with numbers"
+            )
+        advice = "A negative weight would make the objective non-convex"
+        factor = as_nonnegative(weight, "weight", advice)
+        weights = [
+            as_nonnegative(factor * t.weight, "weight", "Use a smaller weight") for t in self._weighted()
+        ]
+        terms = tuple(WeightedTerm(w, t.term) for w, t in zip(weights, self._weighted(), strict=True))
+        return Objective(terms, self._constraints())
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # numpy numbers are weights; numpy arrays are not
+
+    def __truediv__(self, divisor: Any) -> Objective:
+        return self * (1.0 / as_positive(divisor, "divisor", "Divide by a positive number"))
+
+    def __neg__(self) -> Objective:
+        return self * -1.0
+
+    def __sub__(self, other: Any) -> Objective:
+        return self + -other if isinstance(other, Algebra) else NotImplemented
+
+    def __le__(self, bound: Any) -> Limit:
+        weighted = self._limitable("<=")
+        least = "A neutrality risk is at least psi(0) times the mean of its weights"
+        return Limit(weighted.term, as_nonnegative(bound, "t", least) / weighted.weight)
+
+    def __ge__(self, bound: Any) -> Limit:
+        self._limitable(">=")
+        must = "a neutrality term must be limited from above: a limit from below is not convex"
+        raise InvalidInputError(must, f"{self!r} >= {bound!r}", "Write Neutrality(...) <= t")
+
+    def _limitable(self, sense: str) -> WeightedTerm:
+        """Return the one neutrality term that a comparison limits; refuse anything else."""
+        weighted, *others = self._weighted()
+        if others or weighted.term.kind != "neutrality" or not weighted.weight > 0:
+            do = "Write Neutrality(...) <= t for each term of its own; a risk or a regularizer has a weight"
+            raise InvalidInputError("only a neutrality term can be limited", f"{self!r} {sense} ...", do)
+        return weighted
+
+    def subject_to(self, *constraints: Constraint) -> Objective:
+        """Return the objective with constraints such as ``Neutrality(...) <= t``.
+
+        >>> from nerm import Coefficients, Hinge, Neutrality, Risk, SquaredL2
+        >>> limits = Neutrality(Hinge()) <= 1.05, Coefficients() >= 0
+        >>> print((Risk(Hinge()) + 0.1 * SquaredL2()).subject_to(*limits))
+        minimise mean hinge(y f) + 0.1 ½‖w‖² subject to max(mean hinge(v f), mean hinge(-v f)) ≤ 1.05, w ≥ 0
+        """
+        for constraint in constraints:
+            if not isinstance(constraint, Constraint):
+                must = "a constraint must be a comparison"
+                raise InvalidInputError(
+                    must, repr(constraint), "Write Neutrality(...) <= t or Coefficients(...) >= 0"
+                )
+        return Objective(self._weighted(), (*self._constraints(), *constraints))
+
+    def _constraints(self) -> tuple[Constraint, ...]:
+        return ()
+
+    def on(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        viewpoint: Any = None,
+        kernel: Any = None,
+        intercept: bool = True,
+        sample_weight: Any = None,
+    ) -> Any:
+        """Bind the objective to data, validate it, and return a `nerm.Problem`.
+
+        X
+            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix. A dask array,
+            with y and viewpoint of the same rows, or `nerm.Chunks`, without them, gives a
+            `nerm.chunks.ChunkedProblem`.
+        y
+            (n,), two values, the larger counts as +1.
+        viewpoint
+            (n,) real numbers v_i = g(x_i); or a dict of such arrays; or a callable g; or a fitted estimator.
+        kernel
+            None for the linear hypothesis f = X w + b; a name, a callable or a `nerm.kernels.Kernel` for f =
+            K c + b.
+        intercept
+            Whether b is free (and never regularised). To regularise it, append a column of ones and pass
+            False.
+        sample_weight
+            (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
+        """
+        from nerm.model.bind import on
+
+        return on(
+            self.subject_to(),
+            X,
+            y,
+            viewpoint=viewpoint,
+            kernel=kernel,
+            intercept=intercept,
+            sample_weight=sample_weight,
+        )
+
+
+class Term(Algebra):
+    """One summand of an objective, without its weight; `kind` is "risk", "neutrality" or "regularizer"."""
+
+    kind: ClassVar[str]
+
+    def _weighted(self) -> tuple[WeightedTerm, ...]:
+        return (WeightedTerm(1.0, self),)
+
+    @abstractmethod
+    def formula(self, mean: str = "mean") -> str:
+        """Return the term as plain-text mathematics; `mean` is the word for a mean over rows."""
+
+    @abstractmethod
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX mathematics."""
+
+
+@dataclass(frozen=True)
+class WeightedTerm:
+    """A nonnegative number times a term."""
+
+    weight: float
+    term: Term
+
+
+class Constraint(ABC):
+    """A condition on the hypothesis."""
+
+    @abstractmethod
+    def formula(self, mean: str = "mean") -> str:
+        """Return the constraint as plain-text mathematics."""
+
+    @abstractmethod
+    def latex_formula(self) -> str:
+        """Return the constraint as LaTeX mathematics."""
+
+    def __bool__(self) -> bool:
+        # Python reads a <= x <= b as (a <= x) and (x <= b), which would drop the first
+        must = "a constraint has no truth value"
+        raise InvalidTypeError(must, f"bool({self!r})", "Write a <= x <= b as two constraints")
+
+
+@dataclass(frozen=True)
+class Limit(Constraint):
+    """C(f) <= t for a neutrality term C: ``Neutrality(...) <= t``."""
+
+    term: Term
+    bound: float
+
+    def __repr__(self) -> str:
+        return f"{self.term!r} <= {self.bound:g}"
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the limit as text."""
+        return f"{self.term.formula(mean)} ≤ {self.bound:g}"
+
+    def latex_formula(self) -> str:
+        """Return the limit as LaTeX."""
+        return rf"{self.term.latex_formula()} \le {self.bound:g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Objective(Algebra):
+    """A weighted sum of terms, without data.
+
+    `repr` returns Python code, `print` shows the formula, and a notebook shows LaTeX. Terms are added with +
+    and weighted with * or / by nonnegative numbers; a negative weight is an error.
+
+    >>> from nerm import Hinge, Neutrality, Risk, SquaredL2
+    >>> objective = Risk(Hinge()) + 0.1 * (SquaredL2() + 5 * Neutrality(Hinge(), to="sex"))
+    >>> objective
+    Risk(Hinge()) + 0.1 * SquaredL2() + 0.5 * Neutrality(Hinge(), to='sex')
+    >>> print(objective)
+    minimise mean hinge(y f) + 0.1 ½‖w‖² + 0.5 max(mean hinge(sex f), mean hinge(-sex f))
+    >>> [term.weight for term in objective.terms]
+    [1.0, 0.1, 0.5]
+    """
+
+    terms: tuple[WeightedTerm, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    def _weighted(self) -> tuple[WeightedTerm, ...]:
+        return self.terms
+
+    def _constraints(self) -> tuple[Constraint, ...]:
+        return self.constraints
+
+    def with_total(self, kind: str, total: float) -> Objective:
+        """Return the objective with other weights for one kind of terms.
+
+        The weights add up to `total` and keep their ratios; where all are 0 they become equal.
+
+        >>> from nerm import L1, Hinge, Risk, SquaredL2
+        >>> (Risk(Hinge()) + 1.0 * SquaredL2() + 3.0 * L1()).with_total("regularizer", 0.4)
+        Risk(Hinge()) + 0.1 * SquaredL2() + 0.3 * L1()
+        """
+        weights = [t.weight for t in self.terms if t.term.kind == kind]
+        whole, share = sum(weights), 1.0 / max(len(weights), 1)
+        return replace(
+            self,
+            terms=tuple(
+                replace(t, weight=float(total * (t.weight / whole if whole else share)))
+                if t.term.kind == kind
+                else t
+                for t in self.terms
+            ),
+        )
+
+    def __repr__(self) -> str:
+        terms = " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)
+        return (
+            f"({terms}).subject_to({', '.join(map(repr, self.constraints))})" if self.constraints else terms
+        )
+
+    def __str__(self) -> str:
+        return self.formula()
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the objective as plain-text mathematics; `mean` is the word for a mean over rows."""
+        minimise = "minimise " + " + ".join(_scaled(t.weight, t.term.formula(mean), " ") for t in self.terms)
+        subject = ", ".join(c.formula(mean) for c in self.constraints)
+        return f"{minimise} subject to {subject}" if subject else minimise
+
+    def _repr_latex_(self) -> str:
+        body = " + ".join(_scaled(t.weight, t.term.latex_formula(), r"\, ") for t in self.terms)
+        subject = r",\ ".join(c.latex_formula() for c in self.constraints)
+        subject = rf"\quad\text{{subject to}}\quad {subject}" if subject else ""
+        return rf"$\displaystyle \min_{{f}}\ {body}{subject}$"
+
+
+def _scaled(weight: float, text: str, times: str) -> str:
+    """Write weight * text, leaving out a weight of one."""
+    return text if weight == 1 else f"{weight:g}{times}{text}"
+
+
+def _check_margin_function(atom: Any, where: str) -> None:
+    from nerm.atoms.margin import MarginFunction  # atoms import this module
+
+    if not isinstance(atom, MarginFunction):
+        name = atom.__name__ if isinstance(atom, type) else "Hinge"
+        raise InvalidInputError(f"{where} needs a margin function", repr(atom), f"Write {where}({name}())")
+
+
+@dataclass(frozen=True)
+class Risk(Term):
+    """The empirical risk R_n(f) = (1/n) sum_i s_i phi(y_i f(x_i)) (the paper, section 3).
+
+    loss
+        The margin function phi; it must be bounded below.
+
+    The labels y and the sample weights s, both (n,), come with the data. The hypothesis f = 0 has the risk
+    phi(0):
+
+    >>> from nerm import Hinge, Logistic
+    >>> print(1.0 * Risk(Hinge()))
+    minimise mean hinge(y f)
+    >>> round(float(Risk(Logistic()).on([[1.0], [2.0]], [-1, 1]).evaluate([0.0])), 4)  # log 2
+    0.6931
+    """
+
+    kind: ClassVar[str] = "risk"
+    loss: MarginFunction
+
+    def __post_init__(self) -> None:
+        _check_margin_function(self.loss, "Risk")
+        if self.loss.facts.surrogate_only:
+            do = f"Use it as a surrogate: Neutrality({self.loss!r})"
+            raise InvalidInputError("a loss must be bounded below", repr(self.loss), do)
+
+    def __repr__(self) -> str:
+        return f"Risk({self.loss!r})"
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the term as text."""
+        return f"{mean} {_label(self.loss)}(y f)"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        return r"\frac1n\sum_i " + self.loss.latex(r"y_i f(x_i)", r"- y_i f(x_i)")
+
+
+@dataclass(frozen=True, eq=False)
+class Neutrality(Term):
+    """The relaxed neutrality risk max(C+, C-) (the paper, definitions 3 and 4).
+
+    ::
+
+        C+- = (1/n) sum_i u_i psi(+- v_i f(x_i))
+
+    surrogate
+        The margin function psi.
+    to
+        The name of the viewpoint, needed when a problem has several.
+    weights
+        u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity), ``"equal_opportunity"``,
+        ``"predictive_equality"``, or an (n,) array.
+    side
+        ``"both"``, the paper's max; ``"agreement"``, C- alone, penalises only agreement with the viewpoint;
+        ``"disagreement"``, C+ alone, only disagreement. One side is a risk with labels -v or v: as its weight
+        grows, f passes neutrality and ends on the other side, so that every level of neutrality is reached.
+        With an increasing psi (`Identity`) the two sides are exchanged.
+
+    >>> from nerm import Hinge, Identity, Risk
+    >>> 2 * Neutrality(Hinge(), to="sex")
+    2 * Neutrality(Hinge(), to='sex')
+    >>> print(2 * Neutrality(Hinge(), side="agreement"))
+    minimise 2 mean hinge(-v f)
+
+    With the identity it is the covariance criterion `|mean(v f)|`:
+
+    >>> problem = (Risk(Hinge()) + Neutrality(Identity())).on([[1.0], [3.0]], [-1, 1], viewpoint=[1, -1])
+    >>> problem.evaluate([1.0]).neutrality  # |1 - 3| / 2
+    1.0
+    """
+
+    surrogate: MarginFunction
+    to: str | None = None
+    weights: Any = "uniform"
+    side: str = "both"
+    kind: ClassVar[str] = "neutrality"
+
+    def __post_init__(self) -> None:
+        _check_margin_function(self.surrogate, "Neutrality")
+        if isinstance(self.weights, str):
+            if self.weights not in NAMES:
+                do = "Use one of these names, or an array of weights"
+                raise UnknownNameError("'weights' of a neutrality term", self.weights, NAMES, do)
+        elif self.weights is None:
+            object.__setattr__(self, "weights", "uniform")
+        else:
+            weights = as_floats(self.weights, "weights", "Pass one number per row").copy()
+            weights.setflags(write=False)
+            object.__setattr__(self, "weights", weights)
+        if self.to is not None and not isinstance(self.to, str):
+            raise InvalidInputError("'to' must be the name of a viewpoint", repr(self.to), "Pass a string")
+        if not isinstance(self.side, str) or self.side not in SIDES:
+            raise UnknownNameError("'side' of a neutrality term", self.side, SIDES)
+
+    def _key(self) -> tuple[object, ...]:
+        weights = self.weights if isinstance(self.weights, str) else self.weights.tobytes()
+        return type(self), self.surrogate, self.to, weights, self.side
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Neutrality) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        to = "" if self.to is None else f", to={self.to!r}"
+        weights = self.weights if isinstance(self.weights, str) else "array"
+        weights = "" if weights == "uniform" else f", weights={weights!r}"
+        side = "" if self.side == "both" else f", side={self.side!r}"
+        return f"Neutrality({self.surrogate!r}{to}{weights}{side})"
+
+    @property
+    def theta(self) -> float | None:
+        """The weight of C+ where the side fixes it; None where the larger of both sides counts."""
+        return SIDES[self.side]
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the term as text."""
+        v = "v" if self.to is None else self.to
+        mean = mean if isinstance(self.weights, str) and self.weights == "uniform" else f"weighted {mean}"
+        psi = _label(self.surrogate)
+        if self.theta is not None:
+            return f"{mean} {psi}({'' if self.theta else '-'}{v} f)"
+        return f"max({mean} {psi}({v} f), {mean} {psi}(-{v} f))"
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX."""
+        v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
+        u = "" if isinstance(self.weights, str) and self.weights == "uniform" else r"u_i "
+        larger = r"\max_{\pm}\ " if self.theta is None else ""
+        signs = {None: (r"\pm ", r"\mp "), 0.0: ("- ", "+ "), 1.0: ("", "- ")}[self.theta]
+        margins = [f"{sign}{v} f(x_i)" for sign in signs]
+        return larger + r"\frac1n\sum_i " + u + self.surrogate.latex(*margins)
+
+
+def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str = "both") -> Objective:
+    """Return the two terms of equalized odds: neutral among y = +1 and among y = -1.
+
+    Equal true positive rates are equal opportunity, equal false positive rates predictive equality; each term
+    has the weight 1.
+
+    >>> from nerm import Hinge
+    >>> equalized_odds(Hinge())
+    Neutrality(Hinge(), weights='equal_opportunity') + Neutrality(Hinge(), weights='predictive_equality')
+    """
+    positives = Neutrality(surrogate, to, "equal_opportunity", side)
+    return positives + Neutrality(surrogate, to, "predictive_equality", side)
+
+
+def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Any]) -> str:
+    """Return the name of the viewpoint of a neutrality term."""
+    if term.to is None and len(viewpoints) != 1:
+        must = "a neutrality term must name its viewpoint when there are several"
+        got = f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}"
+        raise InvalidInputError(must, got, f"Write Neutrality(..., to={next(iter(viewpoints))!r})")
+    name = next(iter(viewpoints)) if term.to is None else term.to
+    if name not in viewpoints:
+        raise UnknownNameError("'to' of a neutrality term", name, viewpoints, "Name a given viewpoint")
+    return name
+
+
+def _label(atom: MarginFunction) -> str:
+    return getattr(atom, "label", "") or atom.name
