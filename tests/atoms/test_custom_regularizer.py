@@ -50,6 +50,7 @@ def test_contract_with_everything_derived(name):
     check_regularizer(made(name), d=8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_square", [False, True])
 @pytest.mark.parametrize("loss", [nerm.Hinge(), nerm.Logistic()], ids=repr)
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -72,6 +73,7 @@ def test_certified_alone_and_with_a_square(name, loss, with_square):
     assert solution.objective.total == pytest.approx(optimum, rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "omega",
     [
@@ -131,6 +133,7 @@ def test_it_is_a_value():
     assert nerm.Regularizer in type(first).__mro__
 
 
+@pytest.mark.long
 def test_a_classifier_takes_it():
     X, y, v = make_data(1)
     model = nerm.NERMClassifier(regularizer=made("tv"), lam=0.1, eta=0.5).fit(X, y, viewpoint=v)

@@ -54,6 +54,7 @@ def test_lines_keep_the_contract_of_margin_functions():
     np.testing.assert_array_equal(TwoLines(1.0, -1.0, 0.0).value([0.0, 2.0]), nerm.Hinge().value([0.0, 2.0]))
 
 
+@pytest.mark.long
 def test_a_difference_of_ones_own():
     mine = nerm.dc_function(convex=lambda m: cp.pos(1 - m), concave=lambda m: -cp.pos(-1 - m), name="mine")
     subtracted = nerm.dc_function(convex=nerm.Hinge(), concave=lambda m: cp.pos(-1 - m), name="mine")
@@ -91,6 +92,7 @@ def test_slopes_of_a_difference_hold_its_secants():
     np.testing.assert_allclose(high[smooth] - low[smooth], 0.0, atol=1e-5)
 
 
+@pytest.mark.long
 def test_smooth_parts_make_a_smooth_whole_that_the_engine_takes():
     later = nerm.margin_function(
         lambda m: cp.logistic(-1 - m),

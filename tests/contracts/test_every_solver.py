@@ -52,7 +52,7 @@ def check(name, seeds, tol=1e-5):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
-def test_agrees_or_says_so(name):
+def test_agrees_with_the_textbook_qp(name):
     share = check(name, range(6))
     if name in ("clarabel", "ecos", "piqp", "qoco", "interior-point"):
         assert share == 1.0
@@ -69,23 +69,23 @@ BEYOND = {"proxqp": ("squared hinge", "l1")}
 
 
 @pytest.mark.parametrize("name", nerm.solvers.available())
-def test_solves_what_it_can(name):
-    """Whoever takes a small, well-conditioned problem certifies it: a solver that solves nothing is not one."""
+def test_certifies_easy_problems(name):
+    """A solver certifies every small, well-conditioned problem that it takes."""
     solver, taken = nerm.solvers.available()[name], 0
     for kind, (objective, kernel) in EASY.items():
-        for seed in range(3):
-            X, y, v = make_data(seed, n=30, d=3)
+        for seed in range(2):
+            X, y, v = make_data(seed, n=20, d=3)
             problem = objective.on(X, y, viewpoint=v, kernel=kernel)
             if solver.why_unsupported(problem) is None and kind not in BEYOND.get(name, ()):
                 taken += 1
                 solution = problem.solve(name, tol=1e-4)
                 assert solution.status == "optimal", (kind, seed, solution)
-    assert taken >= 3
+    assert taken >= 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_agrees_or_says_so_on_a_hundred_problems(name, record_property):
+def test_agrees_with_the_textbook_qp_on_many_problems(name, record_property):
     share = check(name, range(100), tol=1e-6)
     record_property("solved", share)
     print(f"{name}: {share:.0%} of 100 solved to 1e-6, none called optimal wrongly")
@@ -95,7 +95,7 @@ def test_agrees_or_says_so_on_a_hundred_problems(name, record_property):
 def test_conic_solvers_take_every_kind_of_atom(name):
     if name not in nerm.solvers.available():
         pytest.skip(f"{name} has no wheel for this Python")
-    X, y, v = make_data(3)
+    X, y, v = make_data(3, n=30)
     for loss, surrogate in (
         (nerm.Logistic(), nerm.Exponential()),
         (nerm.Squared(), nerm.Logistic()),
@@ -117,13 +117,13 @@ def test_available_imports_no_solver():
     assert out.stdout.strip() == "[]"
 
 
-def test_every_solver_says_what_it_needs():
+def test_requirements_are_stated():
     for solver in nerm.solvers.known().values():
         assert solver.requirements()
         assert solver.package
 
 
-def test_auto_says_what_ran_and_why(data):
+def test_auto_reports_solver_and_reason(data):
     X, y, v = data
     stats = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v).solve().stats
     assert stats.solver in nerm.solvers.available()
@@ -131,7 +131,7 @@ def test_auto_says_what_ran_and_why(data):
     assert stats.version
 
 
-# Solvers that fail, stop early or lie: the certificate sees through each.
+# Solvers that fail, stop early or claim too much.
 
 
 class Fake(Solver):
@@ -156,20 +156,14 @@ class Fake(Solver):
         return Once()
 
 
-def solve_with(monkeypatch, problem, answer, **kwargs):
-    known = {**nerm.solvers.known(), "fake": Fake(answer)}
-    monkeypatch.setattr(nerm.solvers, "known", lambda: known)
-    return problem.solve("fake", **kwargs)
-
-
 @pytest.fixture
 def problem(data):
     X, y, v = data
     return (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v)
 
 
-def test_a_liar_is_not_believed(monkeypatch, problem):
-    solution = solve_with(monkeypatch, problem, lambda p: Answer(np.ones(4), 0.0, claim="optimal"))
+def test_false_claims_are_inaccurate(problem):
+    solution = problem.solve(Fake(lambda p: Answer(np.ones(4), 0.0, claim="optimal")))
     assert solution.status == "inaccurate"
     assert solution.stats.claim == "optimal"
     assert solution.certificate.relative_gap > 1e-3
@@ -183,22 +177,22 @@ def test_a_liar_is_not_believed(monkeypatch, problem):
         Answer(np.ones(4), np.inf),
     ],
 )
-def test_no_usable_answer_is_a_failure(monkeypatch, problem, answer):
-    solution = solve_with(monkeypatch, problem, lambda p: answer)
+def test_unusable_answers_are_failures(problem, answer):
+    solution = problem.solve(Fake(lambda p: answer))
     assert solution.status == "failed"
     assert solution.certificate.relative_gap == np.inf
     assert not solution.coef.any()
 
 
-def test_strict_raises(monkeypatch, problem):
+def test_strict_raises(problem):
     with pytest.raises(
         nerm.NotSolvedError,
         match=r"exceeds the tolerance. Certified relative gap .*, tolerance 1e-06, solver 'fake' claims 'optimal'",
     ):
-        solve_with(monkeypatch, problem, lambda p: Answer(np.ones(4), 0.0, claim="optimal"), strict=True)
+        problem.solve(Fake(lambda p: Answer(np.ones(4), 0.0, claim="optimal")), strict=True)
 
 
-def test_a_solver_stopped_early_says_so(problem):
+def test_early_stop_is_reported(problem):
     solution = problem.solve("clarabel", max_iter=2)
     assert solution.status in ("inaccurate", "failed")
     assert solution.certificate.relative_gap > 1e-6

@@ -20,7 +20,7 @@ from .naive import (
     sum_form,
 )
 
-QUICK = list(range(0, 120, 11))  # every kernel, kind of viewpoint, eta and lambda
+QUICK = [0, 7, 14, 27, 34, 41, 52, 63, 81, 99]  # every kernel, kind of viewpoint, eta and lambda
 ALL = [seed for seed in range(216) if seed not in QUICK]
 
 

@@ -130,7 +130,7 @@ def test_warm_start_reaches_the_same_optimum():
 
 
 def test_callback_sees_progress_and_can_stop():
-    X, y, v = synthetic(60, d=4)
+    X, y, v = synthetic(30, d=4)
     seen = []
     model = smo(X, y, v, 0.1, 1.0, tol=1e-8, callback=seen.append)
     assert tuple(seen) == model.history
