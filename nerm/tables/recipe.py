@@ -1,9 +1,8 @@
-"""How columns of words become numbers, learned on the training rows and kept with the model.
+"""Code columns of words as numbers: a recipe, learned on the training rows and saved with the model.
 
-Numbers are centred and scaled, a missing one becomes the median (0 after scaling if the column is symmetric)
-and, where training rows had some, sets a column of its own. Nominal values get a column each; missing is a
-value like the others where training rows had it. Frozen, and made of plain strings and floats: it is saved as
-data, never as code.
+Numbers are centred and scaled; a missing one becomes the median and, where training rows had some, sets a
+column of its own. Nominal values get a column each; missing is a value like the others where training rows
+had it. A recipe is saved as plain strings and floats, never as code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,9 +34,9 @@ class Numeric:
     name
         Of the column.
     mean, scale, median
-        Of the training rows' numbers.
+        Of the numbers of the training rows.
     indicator
-        Whether a second column says where the number is missing.
+        Whether a second column marks missing numbers.
     """
 
     name: str
@@ -49,8 +48,7 @@ class Numeric:
     @classmethod
     def learn(cls, name: str, numbers: Floats, indicator: bool) -> Self:
         """Return the coding of a column with these known numbers."""
-        mean, scale = centre_and_scale(numbers)
-        return cls(name, mean, scale, float(np.median(numbers)), indicator)
+        return cls(name, *_statistics(numbers), indicator)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -59,35 +57,12 @@ class Numeric:
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
         """Return the (n, features) matrix of a table's column, and how many values were guessed."""
-        numbers = np.where(unknown, self.median, table.numbers(self.name))
-        _check_read(numbers, self.name, table, "numbers")
-        scaled = (numbers - self.mean) / self.scale
-        if self.indicator:
-            return np.column_stack([scaled, unknown]), 0
-        return scaled[:, None], int(unknown.sum())
+        parts = [(table.numbers(self.name), self.mean, self.scale, self.median)]
+        return _scaled(parts, self, table, unknown, "numbers")
 
     def said(self, guessed: int) -> str:
-        """Say what was guessed."""
+        """Return a note on guessed values."""
         return f"{self.name!r}: {guessed} missing values replaced by {self.median:g}"
-
-
-def centre_and_scale(numbers: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation (1 for a constant), without overflow or underflow.
-
-    >>> [round(x / 1e300, 9) for x in centre_and_scale(np.array([1e300, 3e300]))]
-    [2.0, 1.0]
-    """
-    unit = float(np.abs(numbers).max()) or 1.0
-    return unit * float((numbers / unit).mean()), unit * float((numbers / unit).std()) or 1.0
-
-
-def _check_read(numbers: Floats, name: str, table: TextTable, what: str) -> None:
-    """Refuse words where the model knows numbers or dates."""
-    if np.isnan(numbers).any():
-        i = int(np.flatnonzero(np.isnan(numbers))[0])
-        must = f"column {name!r} of {table.source!r} must hold {what}, as the model was fitted on"
-        got = f"{quoted(table[name][i])} in line {int(table.lines[i])}"
-        raise InvalidInputError(must, got, "Correct it, or leave the field empty")
 
 
 @dataclass(frozen=True)
@@ -99,11 +74,11 @@ class Dates:
     name
         Of the column.
     order
-        Of day, month and year in the training file; new rows may be written otherwise if that is clear.
+        Of day, month and year in the training file; new rows may have another if it is clear.
     parts
         (name, mean, scale, median) of each, in training rows.
     indicator
-        Whether a last column says where the date is missing.
+        Whether a last column marks missing dates.
     """
 
     name: str
@@ -114,48 +89,61 @@ class Dates:
     @classmethod
     def learn(cls, name: str, words: Array, order: str, indicator: bool) -> Self:
         """Return the coding of a column with these known words."""
-        found = []
-        for part, numbers in date_parts(days_in(words, order)).items():
-            if numbers.std() > 0 or part == "days":
-                found.append((part, *centre_and_scale(numbers), float(np.median(numbers))))
-        return cls(name, order, tuple(found), indicator)
+        parts = date_parts(days_in(words, order)).items()
+        varying = [(part, *_statistics(n)) for part, n in parts if part == "days" or n.std() > 0]
+        return cls(name, order, tuple(varying), indicator)
 
     @property
     def features(self) -> tuple[str, ...]:
         """The columns that this one becomes."""
-        return tuple(
-            f"{self.name} ({part})" for part in (*(p for p, *_ in self.parts), *["missing"] * self.indicator)
-        )
+        names = [part for part, *_ in self.parts] + ["missing"] * self.indicator
+        return tuple(f"{self.name} ({part})" for part in names)
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
         """Return the (n, features) matrix of a table's column, and how many dates were guessed."""
         words = np.where(unknown, "", table[self.name])
-        best = max((self.order, *ORDERS), key=lambda order: int((~np.isnan(days_in(words, order))).sum()))
-        days = days_in(words, best)
-        _check_read(np.where(unknown, 0.0, days), self.name, table, "dates")
-        numbers = date_parts(days)
-        coded = [
-            (np.where(unknown, median, numbers[p]) - mean) / scale for p, mean, scale, median in self.parts
-        ]
-        return np.column_stack([*coded, *[unknown] * self.indicator]), 0 if self.indicator else int(
-            unknown.sum()
-        )
+        read = [days_in(words, order) for order in (self.order, *ORDERS)]
+        numbers = date_parts(min(read, key=lambda days: int(np.isnan(days).sum())))
+        parts = [(numbers[part], *statistics) for part, *statistics in self.parts]
+        return _scaled(parts, self, table, unknown, "dates")
 
     def said(self, guessed: int) -> str:
-        """Say what was guessed."""
+        """Return a note on guessed dates."""
         return f"{self.name!r}: {guessed} missing dates replaced by a middle one"
+
+
+def _statistics(numbers: Floats) -> tuple[float, float, float]:
+    """Return mean, standard deviation (1 for a constant) and median, without overflow or underflow."""
+    unit = float(np.abs(numbers).max()) or 1.0
+    mean, scale = float((numbers / unit).mean()), float((numbers / unit).std())
+    return unit * mean, unit * scale or 1.0, float(np.median(numbers))
+
+
+def _scaled(
+    parts: Sequence[tuple[Any, ...]], column: Numeric | Dates, table: TextTable, unknown: Bools, what: str
+) -> tuple[Matrix, int]:
+    """Return (x - mean) / scale of each part, medians for missing; words that cannot be read are refused."""
+    unread = np.flatnonzero(np.isnan(parts[0][0]) & ~unknown)
+    if len(unread):
+        must = f"column {column.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
+        got = f"{quoted(table[column.name][unread[0]])} in line {int(table.lines[unread[0]])}"
+        raise InvalidInputError(must, got, "Correct it, or leave the field empty")
+    coded = [(np.where(unknown, median, x) - mean) / scale for x, mean, scale, median in parts]
+    if column.indicator:
+        return np.column_stack([*coded, unknown]), 0
+    return np.column_stack(coded), int(unknown.sum())
 
 
 @dataclass(frozen=True)
 class Nominal:
-    """A column of words: one column of 0 and 1 a level; two-valued ones get one column.
+    """A column of words: one column of 0 and 1 per level; two levels get one column.
 
     Attributes
     ----------
     name
         Of the column.
     levels
-        The values that are told apart, "(other)" and "(missing)" last where there are such.
+        The values that have a column, "(other)" and "(missing)" last where there are such.
     pooled
         Whether "(other)" stands for all values that are no level.
     """
@@ -187,7 +175,7 @@ class Nominal:
         return levels.matrix(codes, unknown=0.5), int((codes < 0).sum())
 
     def said(self, guessed: int) -> str:
-        """Say what was guessed."""
+        """Return a note on unknown values."""
         return f"{self.name!r}: {guessed} values not seen in fit, coded as none of the known ones"
 
 
@@ -248,10 +236,9 @@ class Recipe:
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             must = f"{table.source!r} must have the columns that the model was fitted on"
-            got = f"no column {absent[0]!r}" + (
-                f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else ""
-            )
-            raise InvalidInputError(must, got, "Use a table like the one given to fit")
+            more = f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else ""
+            do = "Use a table like the one given to fit"
+            raise InvalidInputError(must, f"no column {absent[0]!r}{more}", do)
         coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
         runs = groupby((block for block, _ in coded), lambda block: isinstance(block, np.ndarray))
         matrix = sp.hstack(
@@ -269,12 +256,9 @@ class Recipe:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe behind `to_dict`."""
-        columns = []
-        for entry in plain["columns"]:
-            columns.append(
-                KINDS[entry["kind"]](**{key: _tupled(v) for key, v in entry.items() if key != "kind"})
-            )
-        return cls(tuple(columns), dict(plain["left_out"]), tuple(plain["missing"]))
+        columns = [{key: _tupled(value) for key, value in entry.items()} for entry in plain["columns"]]
+        coded = tuple(KINDS[column.pop("kind")](**column) for column in columns)
+        return cls(coded, dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
         """Return one line: how many columns of which kind, and how many features they became."""
@@ -352,7 +336,5 @@ def learn_recipe(
     recipe = Recipe(tuple(columns), left_out, tuple(missing))
     if (features := len(recipe.feature_names)) > max(MOST_LEVELS, len(table) / 2):
         more = "a larger --lam or fewer columns may serve new rows better"
-        notes.append(
-            f"{features} features for {len(table)} rows, by which a model can learn them by heart: {more}"
-        )
+        notes.append(f"{features} features for {len(table)} rows, so a model can overfit them: {more}")
     return recipe, tuple(notes)
