@@ -72,13 +72,14 @@ OUTPUTS = [marked(*output) for output in outputs()]
 
 @pytest.fixture
 def small_comparison(monkeypatch):
-    """Have --compare --quick run one solver on one small problem."""
+    """Make --compare --quick run one solver on one small problem, and the demo fit one limit."""
     from nerm import solvers
     from nerm.experiments import compare
 
     smo = solvers.known()["smo"]
     monkeypatch.setitem(compare.SETS, "quick", lambda: [compare.Case("tiny", "size", n=20, d=2)])
     monkeypatch.setattr("nerm.solvers.available", lambda: {"smo": smo})
+    monkeypatch.setattr("nerm.cli.fit.DEMO_LIMITS", (0.05,))
 
 
 @pytest.fixture
