@@ -186,15 +186,16 @@ def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
     """Return the column names, and the published layout that they came from."""
     if given is None or not given.startswith("@"):
         return (None if given is None else [name.strip() for name in given.split(",")]), None
-    from nerm.datasets.uci import TABLES
+    from nerm.datasets.published_files import PUBLISHED
 
     name = given[1:]
-    if name in TABLES:
-        return TABLES[name].about["columns"], name
+    known = {layout: about["columns"] for layout, about in PUBLISHED.items() if "csv" in about}
+    if name in known:
+        return known[name], name
     try:
         text = Path(name).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        layouts = ", ".join(f"@{layout}" for layout in sorted(TABLES))
+        layouts = ", ".join(f"@{layout}" for layout in sorted(known))
         must = f"--columns @NAME must be a UTF-8 file or one of {layouts}"
         raise InvalidInputError(must, f"{name!r} ({error})", "Check its name") from None
     return [line.strip() for line in text.splitlines() if line.strip()], None

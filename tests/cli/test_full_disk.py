@@ -126,6 +126,7 @@ def test_an_output_without_room(nerm, arguments, tmp_path, monkeypatch, command,
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.usefixtures("small_comparison")
 @pytest.mark.parametrize(
     ("command", "more"),
     [marked(command, ()) for command in sorted(set(QUICK) - {"completion"})]
