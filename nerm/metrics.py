@@ -1,4 +1,4 @@
-"""Measures of quality and of neutrality: plain functions of scores, labels and a viewpoint, and their registry.
+"""Measures of quality and of neutrality as plain functions of scores, and their registry.
 
 Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers; a
 prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. A viewpoint of two
@@ -90,7 +90,7 @@ class Metric:
         return self.function(**{name: given[name] for name in self.arguments})
 
     def parts(self, y: Floats, scores: Floats, viewpoint: Floats, sample_weight: Floats) -> list[float]:
-        """Return the signed parts: positive where f follows the viewpoint. The measure is the largest in size."""
+        """Return the signed parts, positive where f follows the viewpoint; the largest is the measure."""
         if self.is_custom:
             value = float(self.function(y, scores, viewpoint))
             if not np.isfinite(value):
@@ -308,9 +308,9 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
     words="difference in false positive rates",
 )
 def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
-    """Return P(f > 0 given v > 0, y = -1) - P(f > 0 given v <= 0, y = -1), of false positive rates: signed, in [-1, 1].
+    """Return P(f > 0 given v > 0, y = -1) - P(f > 0 given v <= 0, y = -1): signed, in [-1, 1].
 
-    All arguments are (n,).
+    The difference of false positive rates. All arguments are (n,).
 
     Examples
     --------
@@ -369,7 +369,7 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
 
 
 class Report(Mapping[str, float]):
-    """Quality and neutrality side by side, as numbers by name; prints as a table, and many of them make a DataFrame.
+    """Quality and neutrality as numbers by name; prints as a table.
 
     Each measure is an attribute too: ``report.accuracy``. `neutrality_risk_if_independent` is `|E sign v| |E
     sign f|`: what C_sgn would be if predictions of the same rate were independent of the viewpoint. C_sgn is
@@ -524,7 +524,7 @@ def _score(
 
 
 def _two_sided(viewpoint: Any, n: int) -> Floats:
-    """Return a routed viewpoint as it is read everywhere; values that leave open which group a fold has are refused."""
+    """Return a routed viewpoint as -1/+1 or real numbers; refuse values that do not tell the group."""
     v = as_sides(viewpoint, n)
     if not (((v > 0).any() and (v <= 0).any()) or np.isin(v, (-1, 0, 1)).all()):
         groups = np.unique(v)

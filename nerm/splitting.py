@@ -1,4 +1,4 @@
-"""Which rows are held out: random, stratified, and dependent on names and numbers only, never on workers or order."""
+"""Random, stratified splits that depend on the seed and labels only, never on workers or order."""
 
 import hashlib
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def assign_folds(strata: Sequence[Array], folds: int, seed: Seed) -> Ints:
 
 
 def hold_out(strata: Sequence[Array], share: float, seed: Seed) -> Bools:
-    """Return True for the rows that are held out: this share, rounded, of every combination of the strata's values.
+    """Return True for the rows to hold out: this share, rounded, of every combination of strata.
 
     Parameters
     ----------

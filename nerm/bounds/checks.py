@@ -71,7 +71,7 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
 
 
 def largest(function: Any, bound: float, name: str) -> float:
-    """Return the maximum of a convex function on [-bound, bound], which is at an end, or a bound on that of another."""
+    """Return the maximum on [-bound, bound]: at an end of a convex function, else an upper bound."""
     if isinstance(function, DCFunction) and not function.facts.monotone:
         return largest(function.parts.convex, bound, name) - _minimum(function.parts.subtracted, bound, name)
     return float(_values(function, np.array([-bound, bound]), name).max())

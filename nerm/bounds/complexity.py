@@ -131,7 +131,7 @@ def rademacher_kernel(
 def rademacher_population(
     n: int, radius: float, input_radius: float, *, intercept_radius: float = 0.0, viewpoint_bound: float = 1.0
 ) -> float:
-    """Return G (B R + beta) / sqrt(n) >= R_n(vF), where k(x, x) <= R^2 and `|v| <= G` for every x, seen or not.
+    """Return G (B R + beta) / sqrt(n) >= R_n(vF), where k(x, x) <= R^2 and `|v| <= G` for every x.
 
     Examples
     --------

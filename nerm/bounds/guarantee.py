@@ -291,7 +291,7 @@ def _theorem_2(s: _Setting) -> tuple[float, str]:
 
 
 def _corollary(s: _Setting) -> tuple[float, str]:
-    """Bound the sample's own C_n,psi: psi(0) mean(u) + (phi(0) mean(s) + gap) / eta, as printed for means of 1."""
+    """Bound C_n,psi of the sample by psi(0) mean(u) + (phi(0) mean(s) + gap) / eta."""
     facts = s.facts
     s.require_neutrality()
     printed = optimal_neutrality_bound(facts.loss, facts.surrogate, facts.eta, gap=facts.gap)

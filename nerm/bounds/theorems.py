@@ -1,4 +1,4 @@
-"""Theorems 1, 2 and 3 of the paper and the corollary between them; and what data that the fit has not seen promise.
+"""Theorems 1, 2 and 3 of the paper, the corollary between them, and bounds from a hold-out.
 
 The latter need no class and no complexity, and they speak about C_sgn itself.
 """

@@ -26,16 +26,14 @@ from nerm.typing import Array, Floats
 from nerm.validation import as_matrix, as_vector, as_weights, check_present, flat
 
 MOST_LEVELS = 200  # words of a column of a table that are kept
-BELOW, ABOVE = (
-    ("v <= 0",),
-    ("v > 0",),
-)  # of a real viewpoint, of more than MOST_VALUES numbers, signs are counted
+BELOW = ("v <= 0",)  # of a viewpoint of more than MOST_VALUES numbers, signs are counted
+ABOVE = ("v > 0",)
 SAME = 1e-11  # of its mass: what a checksum may differ by on another processor
 
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """A chunk whose parts are valid by themselves: a float matrix, labels, viewpoints, weights of one length."""
+    """A chunk with valid parts: a float matrix, labels, viewpoints and weights of one length."""
 
     X: Any
     y: Array
@@ -150,8 +148,8 @@ def _values(given: Any, n: int, name: str) -> Array:
     if values.dtype.kind == "O":
         kinds = {type(value) for value in values.tolist()}
         if len({_is_word(kind) for kind in kinds}) > 1:
-            raise InvalidInputError(f"{name!r} must hold values of one type", f"mixed types, first {values[0]!r}",
-                                    "Convert them")  # fmt: skip
+            got = f"mixed types, first {values[0]!r}"
+            raise InvalidInputError(f"{name!r} must hold values of one type", got, "Convert them")
         values = np.array(values.tolist())
     return values
 
@@ -207,8 +205,8 @@ class Census:
         merged = _smallest([*self.sample, *other.sample], size)
         levels = {name: _few(words, other.levels[name]) for name, words in self.levels.items()}
         marks = {**self.fingerprints, **other.fingerprints}
-        return replace(self, n=self.n + other.n, counts=counts, weights=weights, fingerprints=marks, sample=merged,
-                       size=size, levels=levels)  # fmt: skip
+        new: dict[str, Any] = {"counts": counts, "weights": weights, "sample": merged, "levels": levels}
+        return replace(self, n=self.n + other.n, fingerprints=marks, size=size, **new)
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -242,13 +240,13 @@ def check_labels(labels: set[Any], where: str) -> None:
 
 
 def _few(*words: set[str] | None) -> set[str] | None:
-    """Return the words of a column of a table; None for more than can be levels: numbers, or names of rows."""
+    """Return the words of a column of a table; None for too many: numbers, or names of rows."""
     found = set().union(*(some for some in words if some is not None))
     return None if None in words or len(found) > MOST_LEVELS else found
 
 
 def _added(one: Counter[Any], other: Counter[Any]) -> Counter[Any]:
-    """Return the sum of two counts; by signs where either has only these, or where both have too many numbers."""
+    """Return the sum of two counts, by signs where either has only these or there are too many numbers."""
     total = one + other
     return total if _is_real(one) and _is_real(other) else _tallied(total)
 

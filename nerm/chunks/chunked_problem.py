@@ -65,7 +65,8 @@ class ChunkedProblem:
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3)); v = np.sign(X[:, 0]); y = np.sign(X.sum(axis=1))
-    >>> objective = nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Logistic())
+    >>> logistic = nerm.Logistic()
+    >>> objective = nerm.Risk(logistic) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(logistic)
     >>> problem = objective.on(nerm.Chunks((X, y, v)))
     >>> [str(solution.status) for solution in problem.path([0.0, 1.0])]
     ['optimal', 'optimal']
@@ -111,7 +112,7 @@ class ChunkedProblem:
         curved = [a for a in atoms if np.isfinite(a.facts.smoothness) and a.facts.bend is None]
         kinked = [a for a in atoms if not np.isfinite(a.facts.smoothness)]
         if curved and kinked:
-            must = "an objective on chunks must have functions that are all smooth, or all straight between kinks"
+            must = "the functions of an objective on chunks must be all smooth, or all straight between kinks"
             got = f"{curved[0]!r} beside {kinked[0]!r}"
             raise UnsupportedProblemError(must, got, "Use one of the two for loss and surrogate")
         return FEW_ROWS if kinked else NEWTON
@@ -188,7 +189,7 @@ class ChunkedProblem:
         return [term for _, term, side in self.layout if side == 1]
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
-        """Return the certificate of any hypothesis: its value on all rows, and a bound from the rows around it."""
+        """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
         at = check_hypothesis(self.frame, coef, intercept)
         state = Progress(at, np.full(len(self.frame_thetas), 0.5))
         found = self.method.pass_over(self, state)
@@ -241,7 +242,7 @@ class ChunkedProblem:
         time_limit: float | None = None,
         **options: Any,
     ) -> Solution:
-        """Solve and return a `Solution` that is optimal only if the gap certified on all rows is at most `tol`.
+        """Solve and return a `Solution`, optimal only if the gap certified on all rows is at most `tol`.
 
         Parameters
         ----------
@@ -345,9 +346,14 @@ def _check_solver(solver: Any, options: Mapping[str, Any]) -> None:
 
 
 def bind_chunks(
-    objective: Objective, chunks: Chunks, *, intercept: bool = True, groups: bool = False, weighted: bool = False,
+    objective: Objective,
+    chunks: Chunks,
+    *,
+    intercept: bool = True,
+    groups: bool = False,
+    weighted: bool = False,
     class_weight: tuple[float, float] = (1.0, 1.0),
-) -> ChunkedProblem:  # fmt: skip
+) -> ChunkedProblem:
     """Return an objective on chunks, after the first pass (the work behind `Objective.on`).
 
     Estimators read viewpoints as groups and weigh neutrality by sample weights, as they do in memory.

@@ -1,4 +1,4 @@
-"""What a chunk means, the same in every pass and on every machine: labels, viewpoints and weights as numbers."""
+"""The coding of chunks: labels, viewpoints and weights as numbers, the same in every pass."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def learn(census: Census, *, groups: bool, recipe: Any = None, order: Any = None
 
 
 def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tuple[str, Any] | None]:
-    """Return the viewpoints of one column: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
+    """Return the viewpoints of a column: numbers, two groups as -1/+1, or one viewpoint per value."""
     words = any(isinstance(value, str) for value in values)
     if not groups and not words:
         return {name: None}

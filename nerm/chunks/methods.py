@@ -107,7 +107,7 @@ def of_sample(problem: ChunkedProblem, rows: ChunkRows) -> Problem:
 
 
 def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
-    """Return the work of a pass at the next hypothesis, exact there and at the best one, that keeps all rows."""
+    """Return the work of a pass at the next hypothesis, with all rows kept."""
     X = problem.sample.X
     scores = X @ state.at[0] + state.at[1]
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, 1 + _cuts(X.shape[1]))[1:-1]))
@@ -123,13 +123,13 @@ def _cuts(columns: int) -> int:
 
 
 def _most(problem: ChunkedProblem, state: Progress) -> int:
-    """Return how many rows to keep: more from pass to pass where the last ones did not do, as memory allows."""
+    """Return how many rows to keep: more from pass to pass, as memory allows."""
     wanted = max(LEAST_ROWS, KEPT_SHARE * problem.terms.coding.n) * 1.5 ** max(0, state.passes - 3)
     return int(min(wanted, problem.rows_limit))
 
 
 def _within(problem: ChunkedProblem, work: NearKinks, most: int) -> NearKinks:
-    """Return the work that keeps about so many rows: those within a distance from a kink, found on the sample.
+    """Return the work that keeps at most about `most` rows: those within a distance from a kink.
 
     Where more rows lie *on* kinks, or cross them between the two hypotheses, a share of these is kept.
     """
@@ -153,7 +153,7 @@ FEW_ROWS = Method(_pass_near_kinks, _solve_few_rows)
 
 
 def _estimate(problem: ChunkedProblem, found: FewRows, sample: ChunkRows) -> tuple[KeptRows, float] | None:
-    """Return rows that stand for all, and by how much their objective is too large; None where there are none.
+    """Return rows that replace all rows, and the excess of their objective; None where there are none.
 
     The rows are such that the estimate has the value and the slope of all rows at the hypothesis of the pass.
     """
@@ -190,7 +190,7 @@ def _estimate(problem: ChunkedProblem, found: FewRows, sample: ChunkRows) -> tup
 def _sampled(
     work: NearKinks, found: FewRows, sample: ChunkRows, blocks: tuple[Block, ...]
 ) -> tuple[KeptRows, Floats] | None:
-    """Return rows of the sample instead of all settled rows, and the slopes (J, d + 1) that these lack then."""
+    """Return rows of the sample for all settled rows, and the slopes (J, d + 1) that are missing."""
     _, settled, slopes = work.parted(sample, blocks, sample.X @ work.at[0] + work.at[1])
     rows = np.flatnonzero(settled)
     weights, targets = (
@@ -218,7 +218,7 @@ def _values(blocks: tuple[Block, ...], parts: list[KeptRows], at: Hypothesis) ->
 
 
 def _straight(atom: MarginFunction, slope: Floats) -> tuple[Floats, Floats, Floats] | None:
-    """Return rows, weights and targets whose sum is slope.(w, b) and a constant; None where phi bends around 0.
+    """Return rows, weights and targets of the sum slope.(w, b) + constant; None if phi bends around 0.
 
     W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b) for a small e where phi is straight around 0. One
     row brings the slope in w, and another one, x = 0, what is left in b.
@@ -275,18 +275,17 @@ def _newton_step(problem: ChunkedProblem, state: Progress, found: Derivatives, t
 
 
 def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
-    """Return the bound of multipliers u = -phi'(m), known by their sums over rows of either sign of the target.
+    """Return the bound of multipliers u = -phi'(m), from their sums over rows of either target sign.
 
     A multiple s in [0, 1] of them has phi*(s u) <= s phi*(u) + (1 - s) phi*(0) by convexity: that balances
     sum c, and brings sum c x where Omega* is finite.
     """
-    _n, frame = problem.terms.divisor, problem.frame
     nu = problem.factors * shares(problem.layout, thetas)
     at_zero = np.array([float(atom.conjugate(0.0)) for atom, _, _ in problem.layout])
     scalable = np.isfinite(at_zero)
     scale = np.ones(found.stars.shape)
     pulls = nu[:, None] * found.pulls[:, :, -1]
-    if frame.intercept:
+    if problem.frame.intercept:
         rest = float(pulls[~scalable].sum())
         up, down = (float(pulls[scalable][side * pulls[scalable] > 0].sum()) for side in (1, -1))
         if up + down + rest > 0:
@@ -297,8 +296,7 @@ def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> f
         if size == 0 or not 0 <= wanted / size <= 1 + 1e-9:
             return -np.inf if up + down + rest else _bound(problem, found, nu, scale, at_zero)
         scale[heavy & scalable[:, None]] = min(wanted / size, 1.0)
-    value = _bound(problem, found, nu, scale, at_zero)
-    return value
+    return _bound(problem, found, nu, scale, at_zero)
 
 
 def _bound(problem: ChunkedProblem, found: Derivatives, nu: Floats, scale: Floats, at_zero: Floats) -> float:

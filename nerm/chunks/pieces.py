@@ -46,7 +46,7 @@ class Raw:
         return int(np.shape(self.X)[0]) if np.ndim(self.X) or hasattr(self.X, "shape") else 0
 
     def columns(self, matrix: Any) -> tuple[Any, ...]:
-        """Return what every chunk must agree in: the names of columns, or their number; and the kind of matrix."""
+        """Return the names of the columns or their number, and the kind of matrix: equal in all chunks."""
         names = getattr(self.X, "columns", None)
         kind = () if self.is_table else ("a sparse matrix" if sp.issparse(matrix) else "a dense matrix",)
         return (f"{matrix.shape[1]} columns", *kind) if names is None else (*map(repr, names), *kind)
@@ -71,7 +71,7 @@ class Piece(Protocol):
 
 
 def as_raw(chunk: Any, name: str) -> Raw:
-    """Return a chunk that was given as (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight`."""
+    """Return a chunk from (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight`."""
     if isinstance(chunk, tuple | list) and 2 <= len(chunk) <= 4:
         chunk = dict(zip(KEYS, chunk, strict=False))
     if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
@@ -106,7 +106,7 @@ UNREADABLE = (
 
 @dataclass(frozen=True)
 class NpzFile:
-    """A file of `numpy.savez` with X, or with the parts of a CSR matrix as `scipy.sparse.save_npz` names them.
+    """A file of `numpy.savez` with X, or with the parts of a CSR matrix as in `scipy.sparse.save_npz`.
 
     Beside them y, viewpoint (or "viewpoint:NAME" for each of several) and sample_weight;
     `nerm.chunks.save_chunk` writes such a file.
@@ -139,11 +139,8 @@ class NpzFile:
         except UNREADABLE as error:
             if isinstance(error, InvalidInputError):
                 raise
-            must, do = (
-                f"{self.name} must be a file of numpy.savez",
-                "Write it again with nerm.chunks.save_chunk",
-            )
-            raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from None
+            must, got = f"{self.name} must be a file of numpy.savez", f"{type(error).__name__}: {error}"
+            raise InvalidInputError(must, got, "Write it again with nerm.chunks.save_chunk") from None
         views = {key.partition(":")[2]: parts.pop(key) for key in list(parts) if key.startswith("viewpoint:")}
         yield as_raw({**parts, "viewpoint": views} if views else parts, self.name)
 
@@ -229,8 +226,9 @@ def slices(arrays: Raw, rows: int) -> list[Piece]:
         if values is not None and len(values) != n:
             must = f"{name!r} must have one entry for each of the {n} rows"
             raise InvalidInputError(must, f"{len(values)}", f"Pass a vector of length {n}")
-    arrays = Raw(arrays.X, *(_sliced(arrays.y), {k: _sliced(v) for k, v in arrays.viewpoints.items()}),
-                 None if arrays.sample_weight is None else _sliced(arrays.sample_weight), arrays.name)  # fmt: skip
+    weight = None if arrays.sample_weight is None else _sliced(arrays.sample_weight)
+    views = {name: _sliced(v) for name, v in arrays.viewpoints.items()}
+    arrays = Raw(arrays.X, _sliced(arrays.y), views, weight, arrays.name)
     return [Slice(arrays, start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
@@ -268,7 +266,7 @@ def size_of(X: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A chunk that is in memory already, as a worker holds it: X, y, viewpoints and weights of one partition."""
+    """A chunk in memory: X, y, viewpoints and weights of one partition."""
 
     raw: Raw
 

@@ -1,4 +1,4 @@
-"""Where a fit on chunks stands after each pass, and the file from which it goes on."""
+"""The state of a fit on chunks after each pass, and the checkpoint file from which it continues."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Method:
 
 
 def fingerprint(problem: ChunkedProblem, tol: float) -> str:
-    """Return what a checkpoint must agree in: the objective to the last digit, the tolerance and the chunks."""
+    """Return the mark of a fit: a hash of the objective, the tolerance and the chunks."""
     terms, coding = problem.terms, problem.terms.coding
     chunks = sorted((name, mark.rows, f"{mark.checksum:.9e}") for name, mark in coding.fingerprints.items())
     objective = [(repr(t.term), float(t.weight).hex()) for t in problem.frame.objective.terms]
@@ -96,11 +96,9 @@ def save(path: Any, state: Progress, mark: str) -> None:
     """Write the state, whole or not at all."""
     best = state.best or state.at
     with write_atomically(path) as file:
-        np.savez(
-            file, mark=np.array(mark), coef=state.at[0], best=best[0], thetas=state.thetas, values=state.values,
-            decisions=state.decisions,
-            numbers=np.array([state.at[1], best[1], state.value, state.bound, state.passes, state.kept]),
-        )  # fmt: skip
+        numbers = np.array([state.at[1], best[1], state.value, state.bound, state.passes, state.kept])
+        sums: dict[str, Any] = {"values": state.values, "decisions": state.decisions, "thetas": state.thetas}
+        np.savez(file, mark=np.array(mark), coef=state.at[0], best=best[0], numbers=numbers, **sums)
 
 
 def resume(path: Any, mark: str) -> Progress | None:

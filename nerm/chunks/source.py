@@ -76,9 +76,17 @@ class Chunks:
     """
 
     def __init__(
-        self, source: Any, *, memory: int | None = None, client: Any = None, target: str | None = None,
-        viewpoint: Any = None, sample_weight: str | None = None, progress: bool = False, checkpoint: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        source: Any,
+        *,
+        memory: int | None = None,
+        client: Any = None,
+        target: str | None = None,
+        viewpoint: Any = None,
+        sample_weight: str | None = None,
+        progress: bool = False,
+        checkpoint: Any = None,
+    ) -> None:
         self.progress, self.passes = progress, 0
         self.checkpoint = checkpoint
         self.roles = target, _names(viewpoint), sample_weight
@@ -119,8 +127,7 @@ class Chunks:
                 return slices(arrays, self._rows_a_chunk(arrays.X))
         if is_lazy(source) and hasattr(source, "columns"):
             return self._frames(source)
-        must = "'source' must be a list of paths, a tuple (X, y, viewpoint) with a matrix X, a dask DataFrame, or a "
-        must += "callable that yields chunks"
+        must = "'source' must be paths, (X, y, viewpoint) with a matrix X, a dask DataFrame or a callable"
         again = "Pass the function that makes it, not what it returns: every pass calls it again"
         do = again if isinstance(source, Iterator) else "See nerm.Chunks"
         raise InvalidInputError(must, type(source).__name__, do)
@@ -186,7 +193,7 @@ class Chunks:
     def _shown(self, work: Callable[[Raw], Any]) -> Any:
         """Do one pass and show how far it is."""
         if importlib.util.find_spec("rich") is None:
-            must = "progress=True needs the package 'rich'. It is not installed. Install it, or use progress=False."
+            must = "progress=True needs the package 'rich', which is not installed. Install it."
             raise MissingPackageError(must)
         from rich.progress import Progress
 
@@ -277,7 +284,7 @@ def added(total: Any, found: Any) -> Any:
 
 
 def client_for(chunks: Any) -> Any:
-    """Return the client that passes run on: the given one, or that of this process where it serves; None for none.
+    """Return the client that passes run on: the given one, or that of this process; None if none serves.
 
     A callable's chunks come one after the other from this process, and arrays are in its memory.
     """
@@ -335,7 +342,7 @@ def _same(boxed: _Boxed) -> Any:
 
 
 def partitions(arrays: Raw) -> list[Any]:
-    """Return the blocks of rows of dask arrays or frames as pieces, each a delayed value that a worker computes."""
+    """Return the blocks of rows of dask arrays or frames as delayed pieces."""
     import dask
 
     X = arrays.X
@@ -357,7 +364,7 @@ def partitions(arrays: Raw) -> list[Any]:
 
 
 def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
-    """Return the blocks of one vector beside those of X: by rows where their numbers are known, else block by block."""
+    """Return the blocks of a vector beside those of X, by rows where their numbers are known."""
     known = all(size == size for size in sizes)  # not nan
     if known and not hasattr(values, "dask"):
         import dask.array as da
@@ -386,7 +393,7 @@ def _held(X: Any, y: Any, views: dict[str, Any], weight: Any, name: str) -> Held
 
 
 def frame_partitions(frame: Any, make: Any, roles: tuple[Any, ...]) -> list[Any]:
-    """Return the partitions of a dask DataFrame as pieces that `make` makes of a frame, the roles and a name."""
+    """Return the partitions of a dask DataFrame as pieces: `make` of a frame, the roles and a name."""
     import dask
 
     made = dask.delayed(make, pure=True)

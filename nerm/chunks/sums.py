@@ -33,7 +33,7 @@ MeanKey = tuple[int, int, float, int]
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a pass adds up: the values of the blocks, (J,), and rows by viewpoint, kind and decision, (1 + K, 4, 2)."""
+    """Sums of a pass: values of the blocks, (J,), and rows by viewpoint, kind, decision, (1 + K, 4, 2)."""
 
     values: Floats
     decisions: Floats
@@ -48,7 +48,7 @@ class Sums:
 
 
 def _decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
-    """Return the weight of rows by viewpoint (the first entry is without any), kind (label, viewpoint) and decision."""
+    """Return the weight of rows by viewpoint (first without any), kind (label, viewpoint) and decision."""
     weight = rows.sample_weight if terms.weighted else np.ones(len(rows.y))
     everybody = -np.ones(len(rows.y))
     found = np.zeros((1 + len(rows.viewpoints), 4, 2))
@@ -72,7 +72,7 @@ class KeptRows:
 
 @dataclass(frozen=True, eq=False)
 class FewRows(Sums):
-    """The rows near a kink, and mean rows: the sums of B, B t, B t x by (block, sign of the target, slope, group)."""
+    """Rows near a kink, and sums of B, B t, B t x of the others by (block, target sign, slope, group)."""
 
     kept: list[KeptRows]
     means: dict[MeanKey, Floats]
@@ -101,7 +101,7 @@ class FewRows(Sums):
         return KeptRows(X, weights, targets)
 
     def slopes(self) -> tuple[Floats, Floats]:
-        """Return of every block the weight of all settled rows, (J,), and their slope in (w, b), (J, d + 1)."""
+        """Return per block the weight of all settled rows, (J,), and their slope in (w, b), (J, d + 1)."""
         weights, slopes = np.zeros(len(self.values)), np.zeros((len(self.values), self.columns + 1))
         for (j, _, slope, _), total in self.means.items():
             weights[j] += total[0]
@@ -264,7 +264,7 @@ def _add_rows(indptr, indices, data, rows, groups, factors, out):  # type: ignor
 
 @numba.njit(cache=True, nogil=True)
 def _largest(indptr, indices, data, scale):  # type: ignore[no-untyped-def]
-    """Return for each row the column, of several the first, where |x| / scale is largest; 0 for a row of zeros."""
+    """Return for each row the first column where |x| / scale is largest; 0 for a row of zeros."""
     out = np.zeros(indptr.shape[0] - 1, np.int64)
     for i in range(out.shape[0]):
         most = 0.0

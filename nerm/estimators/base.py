@@ -261,7 +261,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return getattr(kernel, "name", kernel) == "precomputed"
 
     def _validated(self, X: Any, y: Any, dropped: tuple[int, ...]) -> tuple[Any, Array]:
-        """Return X as a float matrix without its dropped columns, and the labels, as scikit-learn checks them."""
+        """Return X as a float matrix without dropped columns, and the labels, checked by scikit-learn."""
         with integers_that_fit("X"):
             if not dropped:
                 matrix, labels = validate_data(self, X, y, **CHECKS)
@@ -351,7 +351,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self.collapse_ = self._collapse(fit)
 
     def _collapse(self, fit: Fit) -> str | None:
-        """Return a sentence if the model is nearly constant or its positive rate collapsed on the training rows."""
+        """Return a sentence if the model is nearly constant or its positive rate collapsed."""
         rows, solutions = fit.rows, fit.solutions
         in_memory = bool(len(fit.places))
         if in_memory:
@@ -412,7 +412,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             return check_array(X, estimator=self, input_name="X", **CHECKS)
 
     def predict(self, X: Any) -> Array:
-        """Return the class of each row, (n,): of two the larger iff f(x) > 0, of more the one of the largest score."""
+        """Return the class of each row, (n,): of two the larger iff f(x) > 0, else the best score."""
         if is_lazy(X):
             from nerm.chunks.pieces import lazily
 
@@ -421,7 +421,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; labels that were not seen in fit are refused, since they can never be right."""
+        """Return the accuracy; labels that were not seen in fit are an error."""
         check_is_fitted(self, "solutions_")
         known = set(self.classes_.tolist())
         for i, label in enumerate(np.asarray(y).ravel().tolist()):
@@ -449,7 +449,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return explanation_of(self, top, feature_names)
 
     def fit_facts(self, to: str | None = None, label: Any = None) -> Any:
-        """Return what `nerm.bounds.guarantee` needs to know, about one viewpoint (and one class beyond two)."""
+        """Return the facts for `nerm.bounds.guarantee` about one viewpoint (and one class beyond two)."""
         check_is_fitted(self, "solutions_")
         labels = self.classes_[1:].tolist() if len(self.classes_) == 2 else self.classes_.tolist()
         if label is None and len(labels) > 1:
@@ -482,7 +482,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return isinstance(given, str) and given == "scale" and hasattr(self.kernel_, "gamma")
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to one file, without pickle and without training rows (support vectors excepted).
+        """Write the fitted model to one file, without pickle and training rows (except support vectors).
 
         `nerm.load(path)` reads it back.
         """

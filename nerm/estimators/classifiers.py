@@ -54,15 +54,14 @@ class NeutralSVC(NeutralClassifier):
         The largest size of the measured neutrality on the training rows: then the weight of one-sided
         neutrality terms is searched (`nerm.Problem.neutralize`), beginning with eta if that is positive, and
         `weights` follow from the measure. `NotNeutralError` where nothing that could be used is within the
-        limit. Beyond two classes it is about the sign of each class's score, not about `predict`, which takes
-        the largest.
+        limit. Beyond two classes it is about the predicted class, the one of the largest score.
     measure : str or callable
         What is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
         "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed
         float``.
     confidence : float, optional
-        With 0.95 the measure is within the limit on *new* rows with that probability, judged by rows that are
-        held out, or `NoPromiseError` is raised. What else was learned or chosen must not have seen these
+        With 0.95 the measure is within the limit on *new* rows with that probability, by rows that are held
+        out, or `NoPromiseError` is raised. What else was learned or chosen must not have seen these
         rows.
     prefer : "accuracy", "auc" or callable
         By what surrogates are compared on rows that are set apart.
@@ -72,7 +71,7 @@ class NeutralSVC(NeutralClassifier):
     Attributes
     ----------
     classes_ : array
-        The labels. Two classes are P = 1 problem, more are one problem a class.
+        The labels. Two classes are P = 1 problem, more are one problem per class.
     coef_ : (P, d) array
         For the linear kernel; 0 for columns that the viewpoint dropped.
     dual_coef_, support_, support_vectors_
@@ -82,7 +81,7 @@ class NeutralSVC(NeutralClassifier):
     certificate_ : Certificate
         Of the sum form; of the sum over classes beyond two.
     solutions_ : tuple of Solution
-        One a binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without
+        One per binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without
         its rows.
     eta_, neutrality_, trace_
         With a limit: the weight that was found, the measure on the training rows, and a table of every solve.
@@ -166,7 +165,8 @@ class NERMClassifier(NeutralClassifier):
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 3)); y = X[:, 0] > 0; v = X[:, 0] + X[:, 1] > 0
-    >>> model = NERMClassifier(loss=nerm.SmoothHinge(0.5), regularizer="l1", lam=0.02, eta=0.5).fit(X, y, viewpoint=v)
+    >>> model = NERMClassifier(loss=nerm.SmoothHinge(0.5), regularizer="l1", lam=0.02, eta=0.5)
+    >>> model = model.fit(X, y, viewpoint=v)
     >>> bool(model.certificate_.relative_gap < 1e-6)
     True
     >>> model.set_params(loss__width=0.1).loss
@@ -201,7 +201,7 @@ class NERMClassifier(NeutralClassifier):
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes, (n, number of classes). Only the logistic loss has this method.
+        """Return the probabilities of the classes, (n, number of classes); for the logistic loss only.
 
         P(y | x) = 1 / (1 + exp(-y f(x))): what the logistic loss estimates, as far as regularizer and
         neutrality let it; class weights shift it. Beyond two classes, those of each class against the rest,

@@ -1,4 +1,4 @@
-"""From the parameters of a classifier to its problem, one a class, and to the solution that the classifier keeps.
+"""From the parameters of a classifier to its problems, one per class, and to the solutions it keeps.
 
 Both classifiers minimise, over training rows i with sample weights s_i and class weights c_i, S = sum_i s_i,
 
@@ -81,7 +81,7 @@ class Design:
         return Objective(tuple(terms))
 
     def problem(self, rows: TrainingRows, positive: int, like: Problem | None = None) -> Problem:
-        """Return the problem of one class against the rest; that of another class lends its rows and Gram matrix."""
+        """Return the problem of one class against the rest; `like` shares its rows and Gram matrix."""
         y, s = np.where(rows.codes == positive, 1.0, -1.0), rows.sample_weight
         u = {k: s * neutrality_weights.resolve(self.weights, y, v, s) for k, v in rows.viewpoints.items()}
         S = float(s.sum())
@@ -103,7 +103,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """The rows of positive weight: checked X, class numbers, viewpoints, s_i, and s_i times the class weight."""
+    """Rows of positive weight: checked X, class numbers, viewpoints, s_i, s_i times the class weight."""
 
     X: Matrix
     codes: Any
@@ -167,7 +167,7 @@ def insist(solution: Solution) -> None:
 
 
 def pruned(solution: Solution) -> Solution:
-    """Set the smallest kernel coefficients to zero, as long as the certified gap grows by at most a tenth of tol.
+    """Set the smallest kernel coefficients to zero while the gap grows by at most a tenth of tol.
 
     An interior-point method leaves small numbers where the optimum has zeros; only support vectors should be
     kept.
@@ -184,7 +184,7 @@ def pruned(solution: Solution) -> Solution:
 
 
 def kept(solution: Solution, design: Design, names: Sequence[str] | None = None) -> Solution:
-    """Return what a classifier remembers: the solution without its rows, its neutrality weights by name again."""
+    """Return the solution that a classifier keeps: without rows, its neutrality weights by name."""
     shown = design.objective(solution.problem.regularizers[0][0])
     if names is not None:
         shown = _named(solution.problem.objective, names)
@@ -218,7 +218,7 @@ class SharedRows:
     like: Problem | None = field(default=None)
 
     def problem(self, design: Design, rows: TrainingRows, positive: int) -> Problem:
-        """Return the problem of one class against the rest on these rows, which are bound the first time only."""
+        """Return the problem of one class against the rest on these rows, which are bound once."""
         self.like = design.problem(rows, positive, like=self.like)
         return self.like
 

@@ -1,4 +1,4 @@
-"""A fitted classifier in words and numbers: terms of the objective, neutrality, certificate, largest coefficients."""
+"""The explanation of a fitted classifier: terms, neutrality, certificate, largest coefficients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from nerm.model.blocks import TermValue
 
 @dataclass(frozen=True)
 class ClassExplanation:
-    """One class against the rest, in the classifier's own form (a sum for `NeutralSVC`, a mean for `NERMClassifier`).
+    """One class against the rest, in the classifier's own form: sum (`NeutralSVC`) or mean.
 
     Attributes
     ----------
@@ -86,7 +86,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         first = f"<p><b>{escape(self.collapse)}</b></p>" if self.collapse else ""
-        return f"<div>{first}<p><code>{escape(self.model)}</code></p>{''.join(_html(p) for p in self.problems)}</div>"
+        problems = "".join(_html(problem) for problem in self.problems)
+        return f"<div>{first}<p><code>{escape(self.model)}</code></p>{problems}</div>"
 
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:

@@ -64,8 +64,8 @@ class Promise:
 
     def __str__(self) -> str:
         return (
-            f"with probability {self.confidence:g} the {self.measure} of new rows is at most {self.bound:.4f} "
-            f"(limit {self.limit:g}; {self.measured:.4f} on {self.rows} rows held out, "
+            f"with probability {self.confidence:g} the {self.measure} of new rows is at most "
+            f"{self.bound:.4f} (limit {self.limit:g}; {self.measured:.4f} on {self.rows} rows held out, "
             f"{self.candidates} candidates)"
         )
 
@@ -235,7 +235,7 @@ def _check_bounded(metric: Metric, held: TrainingRows, classes: Sequence[int]) -
 
 
 def _bounds(metric: Metric, y: Floats, scores: Floats, v: Floats, delta: float) -> Floats:
-    """Return for each part a bound on new rows that holds with probability 1 - delta, and its size on these."""
+    """Return for each part a bound on new rows at confidence 1 - delta, and its size on these."""
     ones, found = np.ones(len(y)), []
     for weights, value in zip(metric.weights, metric.parts(y, scores, v, ones), strict=True):
         among = neutrality_weights.resolve(weights, y, v, ones) > 0

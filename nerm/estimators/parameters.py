@@ -82,7 +82,7 @@ def as_viewpoint(viewpoint: Any, sensitive_features: Any) -> Any:
 
 
 def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
-    """Return eta for each term: one number for all, or a dict by viewpoint ("race" stands for all "race=...")."""
+    """Return eta for each term: one number, or a dict by viewpoint ("race" stands for "race=...")."""
     if not isinstance(eta, Mapping):
         number = as_nonnegative(eta, "eta")
         if number > 0 and not names:

@@ -85,7 +85,7 @@ def collapse(
 def _collapsed(
     decided: Ints, before: Ints, groups: Mapping[str, Bools], positive: str, s: Floats
 ) -> str | None:
-    """Return a sentence about a group whose positive rate fell below half of its own and of the common one."""
+    """Return a sentence about a group whose positive rate fell below half of what it was."""
     everybody = s @ before / s.sum()
     for name, among in groups.items():
         if np.count_nonzero(among & (before > 0)) < 1 / NEARLY:

@@ -23,7 +23,7 @@ from nerm.validation import as_weights
 def neutralize(
     problem: Problem, limit: float, measure: Any, *, on: Any = None, **options: Any
 ) -> Neutralized:
-    """Return the solution whose measured neutrality is within the limit (`nerm.Problem.neutralize` explains)."""
+    """Return the solution within a limit on measured neutrality (see `nerm.Problem.neutralize`)."""
     target = Target(limit, measure, **options)
     surrogates_of(target.surrogate)  # an error here comes before any solve
     metric = target.metric
@@ -55,7 +55,7 @@ def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any)
 
 
 def search_for(problem: Problem, target: Target, row_weight: Floats | None = None, **options: Any) -> Search:
-    """Return the search on a problem; rows count once in the measure, or by `row_weight`. Options as of `Search`."""
+    """Return the search on a problem; rows count once or by `row_weight`. Options as of `Search`."""
     weight = np.ones(problem.n) if row_weight is None else row_weight
     return Search(problem, target, viewpoints_of(problem), weight, **options)
 
@@ -108,7 +108,9 @@ def _found(search: Search, surrogate: Any) -> tuple[Any, Candidate, pd.DataFrame
 
 
 def predicted(scores: Floats) -> Floats:
-    """Return for scores (n, number of classes) +1 where a class is predicted, the first of the largest, else -1.
+    """Return +1 where a class is predicted, the first of the largest scores, else -1.
+
+    Scores are (n, number of classes).
 
     >>> predicted(np.array([[0.2, 0.3, -1.0], [-2.0, -3.0, -2.0]]))
     array([[-1.,  1., -1.],
@@ -188,7 +190,7 @@ def _own_weights(problem: Problem) -> Floats | None:
 def measured_on(
     on: Any, problem: Problem, metric: Metric, names: tuple[str, ...]
 ) -> Callable[[Solution], Floats] | None:
-    """Return the function that measures a solution on other rows, (X, y, viewpoint); None for the training rows."""
+    """Return the function that measures a solution on other rows; None for the training rows."""
     if on is None:
         return None
     if not isinstance(on, tuple | list) or len(on) != 3:

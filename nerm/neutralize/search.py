@@ -105,7 +105,7 @@ class Search:
         )
 
     def solve(self, surrogate: Any, weights: Floats, start: Candidate) -> Candidate:
-        """Solve with terms of the weights `|weights|`, which punish following the viewpoint where positive."""
+        """Solve with terms of these weights; positive ones punish following the viewpoint."""
         sides = tuple(_side(surrogate, weight) for weight in weights)
         objective = self.objective(surrogate, np.abs(weights).tolist(), sides)
         return self._candidate(self.solution(objective, start.solution), surrogate, weights, sides)
@@ -125,7 +125,7 @@ class Search:
         return candidate
 
     def term_rows(self) -> list[tuple[str, Floats, Floats]]:
-        """Return for each part its viewpoint's name, the weight of every row in its term, and the viewpoint."""
+        """Return for each part its viewpoint's name, the rows' weights in its term, and the viewpoint."""
         s = self.row_weight * self.used
         found = []
         for name in self.viewpoints:
@@ -172,7 +172,7 @@ class Search:
         )
 
     def rates(self, scores: Floats) -> Floats:
-        """Return the share of positive predictions in each group, (number of viewpoints, 2): v <= 0, v > 0."""
+        """Return the positive rates of the groups v <= 0 and v > 0, (number of viewpoints, 2)."""
         s, positive, found = self.row_weight * self.used, scores > 0, []
         for name in self.viewpoints:
             v = sign(self.problem.viewpoints[name])
@@ -219,7 +219,7 @@ class Search:
     # --- the search -------------------------------------------------------------------------------------
 
     def find(self, surrogate: Any, first: float | None = None) -> Candidate | None:
-        """Return the usable candidate of least weight within the limit with this surrogate; None if there is none.
+        """Return the usable candidate of least weight within the limit; None if there is none.
 
         `first` is the weight to try first.
         """
@@ -323,7 +323,7 @@ def damped_secant(
     first: Floats,
     limit: float,
 ) -> list[tuple[Floats, T]]:
-    """Search several signed weights for parts within the limit; return every (parts, model) that was evaluated.
+    """Search several signed weights for parts within the limit; return every evaluation.
 
     The Jacobian of the parts is learned from one step of each weight and from every step (Broyden's method,
     damped). Parts within half of the limit count as 0.

@@ -1,4 +1,4 @@
-"""The choice of a surrogate: each is tried on most rows and compared on the others, if its terms are bounded."""
+"""The choice of a surrogate: each is tried on most rows and compared on the others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROUGH_TOL = 1e-4  # the relative gap of solves that serve a comparison only
 
 
 def surrogates_of(surrogate: Any, search: Search | None = None) -> list[Any]:
-    """Return the surrogates to compare; of "auto" those whose terms leave the problem of the search bounded."""
+    """Return the surrogates to compare; of "auto" those whose terms are bounded below."""
     if isinstance(surrogate, str) and surrogate == "auto":
         return [one for one in AUTO if search is None or largest_weight(search, one, search.plain.parts) > 0]
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]

@@ -18,9 +18,7 @@ NOT_PSD = {
 
 MODELS = [
     (NeutralSVC(), {}),
-    (NERMClassifier(), {}),
     (NERMClassifier(loss="logistic", surrogate="identity"), {}),
-    (NeutralSVC(kernel="rbf"), {}),
     (NERMClassifier(kernel="rbf"), {}),
     (NeutralSVC(kernel="precomputed"), NOT_PSD),
 ]
