@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nerm.atoms import cvx as cp
+from nerm.atoms import numeric
 from nerm.atoms.custom import CustomMarginFunction, margin_function
 from nerm.atoms.hinges import TwoLines
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.typing import Floats
 from nerm.validation import as_positive
-
-FAR = 1e4, 1e8  # where a function that still falls between the two is taken as unbounded below
 
 
 class Parts(NamedTuple):
@@ -148,9 +147,10 @@ class CustomDCFunction(DCFunction):
     def facts(self) -> Facts:
         """Its value at 0, an interval of slopes, and whether it is bounded below."""
         (low, high), (least, most) = self.convex.facts.slopes, self.subtracted.facts.slopes
-        near, far = (self.value(reach * np.array([-1.0, 1.0])) for reach in FAR)
-        size = np.abs(self.convex.value(FAR[1] * np.array([-1.0, 1.0])))
-        unbounded = bool(np.any(near - far > np.maximum(1.0, 1e-6 * size)))
+        far = numeric.FARTHEST * np.array([-1.0, 1.0])
+        fall = self.value(1e-4 * far) - self.value(far)  # unbounded below if it still falls there
+        size = np.abs(self.convex.value(far))
+        unbounded = bool(np.any(fall > np.maximum(1.0, 1e-6 * size)))
         return Facts(
             at_zero=float(self.value(0.0)),
             slopes=(low - most, high - least),

@@ -24,7 +24,7 @@ from nerm.errors import InvalidInputError, UnknownNameError
 
 Floats = NDArray[np.float64]
 EPS = float(np.finfo(float).eps)
-KERNEL_ERROR = 1e-8  # relative asymmetry, and negative eigenvalue per row, that rounding of a kernel explains
+ROOT_EPS = EPS**0.5  # relative error that rounding explains: of kernel values, of margins at a bend
 
 
 class Boxes(NamedTuple):
@@ -101,7 +101,7 @@ class NeutralSVM:
         require(
             gram.shape == (n, n) and np.isfinite(gram).all(), must, f"shape {gram.shape}", "Check the kernel"
         )
-        scale = KERNEL_ERROR * float(np.abs(gram).max())
+        scale = ROOT_EPS * float(np.abs(gram).max())
         asymmetry = float(np.abs(gram - gram.T).max())
         require(
             asymmetry <= scale, "a Gram matrix must be symmetric", f"K - K.T = {asymmetry:g}", "Use K + K.T"

@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from nerm.svm.data import Floats, NeutralSVM, neutral_svm, number
+from nerm.svm.data import ROOT_EPS, Floats, NeutralSVM, neutral_svm, number
 from nerm.svm.result import Result, result_of
-
-ON_BEND = 1e-10  # a margin this close to 1 (relative) counts as sitting on the bend
 
 
 def subgradient_method(
@@ -127,7 +125,7 @@ def hinge_subgradient(t: Floats, scores: Floats) -> Floats:
     The print tests w.x + b < 1 without t. At t f = 1 every c in [0, 1] is one.
     """
     margin = t * scores
-    return (margin < 1.0 - ON_BEND * (1.0 + np.abs(margin))).astype(float)
+    return (margin < 1.0 - ROOT_EPS * (1.0 + np.abs(margin))).astype(float)
 
 
 def multipliers_at(data: NeutralSVM, scores: Floats) -> tuple[Floats, float]:
@@ -137,7 +135,7 @@ def multipliers_at(data: NeutralSVM, scores: Floats) -> tuple[Floats, float]:
     [0, eta] where C^+ = C^-, and multipliers in their boxes where a hinge bends.
     """
     plus, minus = data.sides(scores)
-    tie = abs(plus - minus) <= ON_BEND * (1.0 + plus + minus)
+    tie = abs(plus - minus) <= ROOT_EPS * (1.0 + plus + minus)
     shares = hinge_subgradient(data.boxes(0.0).target, scores)
     nu = data.eta if plus > minus else 0.0
     if tie:
