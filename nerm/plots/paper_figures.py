@@ -1,4 +1,9 @@
-"""The paper's two figures."""
+"""The paper's two figures, and quality against measured neutrality at target levels.
+
+In panels of levels, coloured circles do not see the group when they predict and grey angular markers do;
+hollow ones draw their predictions at random; along a full line the levels were asked for, along a dashed one
+a grid was searched.
+"""
 
 from typing import Any
 
@@ -6,9 +11,9 @@ import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.experiments.convergence import slopes
-from nerm.experiments.methods import METHODS
-from nerm.experiments.tradeoff import front
-from nerm.plots.style import axes_or_new, finish, grid, style
+from nerm.experiments.methods import LEVEL_METHODS, MEASURES, METHODS
+from nerm.experiments.tradeoff import front, level_means
+from nerm.plots.style import OKABE_ITO, axes_or_new, finish, grid, style
 from nerm.validation import check_known
 
 NAMES = {
@@ -32,12 +37,20 @@ ERRORS = {
     "zero_one": "error of the 0/1 risk",
     "sign_neutrality": "error of $C_{sgn}$",
 }
+MEASURED = {"neutrality_risk": "$C_{sgn}$ on test rows", "calders_verwer_score": "|parity| on test rows"}
+QUALITIES = ("auc", "accuracy")
+WRONG = (
+    "Red cross: in most folds the level was not met on the training rows, or only by a model that collapsed."
+)
+SEEING = (("0.0", "s"), ("0.35", "D"), ("0.55", "v"), ("0.45", "^"), ("0.65", "P"))
+BLIND = tuple((color, "o") for color in OKABE_ITO[:-1])
+PLAIN = (("0.0", "*"), ("0.6", "*"))
 
 
 def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
-    """Draw one panel of figure 1: mean ``|test - train|`` with standard deviations against n, and the line sqrt(c/n).
+    """Draw one panel of figure 1: means and standard deviations of ``|test - train|`` against n.
 
-    The legend tells the fitted slope of each eta in log-log; c is fitted to all of them.
+    The legend has the fitted slope of each eta in log-log; c of the line sqrt(c/n) is fitted to all of them.
 
     Parameters
     ----------
@@ -65,24 +78,16 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     for k, (eta, group) in enumerate(table.groupby("eta", sort=True)):
         by_n = group.groupby("n")[f"{error}_error"]
         mean, std = by_n.mean(), by_n.std().fillna(0.0)
-        # On a logarithmic axis a bar must not reach 0; and etas stand side by side, a few per cent apart.
+        # On a logarithmic axis a bar must not reach 0; the etas are a few per cent apart.
         shift = 1.04 ** (k - (len(fitted) - 1) / 2)
-        lower = np.minimum(std.to_numpy(), 0.9 * mean.to_numpy())
-        ax.errorbar(
-            mean.index.to_numpy() * shift,
-            mean.to_numpy(),
-            yerr=[lower, std.to_numpy()],
-            **style(k),
-            markersize=4,
-            capsize=2,
-            linewidth=1.2,
-            label=f"η = {eta:g}  (slope {fitted.slope[eta]:.2f})",
-        )
+        bars = [np.minimum(std.to_numpy(), 0.9 * mean.to_numpy()), std.to_numpy()]
+        look = {**style(k), "markersize": 4, "capsize": 2, "linewidth": 1.2}
+        label = f"η = {eta:g}  (slope {fitted.slope[eta]:.2f})"
+        ax.errorbar(mean.index.to_numpy() * shift, mean.to_numpy(), yerr=bars, **look, label=label)
     sizes = np.sort(table["n"].unique()).astype(float)
     c = float(np.exp(np.log(fitted.c).mean()))
-    ax.plot(
-        sizes, np.sqrt(c / sizes), color="0.45", linewidth=2.5, alpha=0.6, zorder=0, label=r"$\sqrt{c/n}$"
-    )
+    line = {"color": "0.45", "linewidth": 2.5, "alpha": 0.6, "zorder": 0}
+    ax.plot(sizes, np.sqrt(c / sizes), **line, label=r"$\sqrt{c/n}$")
     ax.set(xscale="log", yscale="log", xlabel="samples n", ylabel=f"{ERRORS[error]}, |test − train|")
     finish(ax)
     return ax
@@ -123,11 +128,11 @@ def tradeoff_panel(
     risk: str = "neutrality_risk",
     dominated: bool = False,
 ) -> Any:
-    """Draw one panel of figure 2: quality to the right, C_sgn upwards, so that the best is at the bottom right.
+    """Draw one panel of figure 2: quality to the right, C_sgn upwards; the best is at the bottom right.
 
-    Means over all folds; of each method only the points that none of its own dominates. Methods without a
-    neutrality weight are hollow; † marks those that see the group when they predict, ‡ those that draw their
-    predictions. The grey guide lines are the best quality and the best neutrality that any method reached.
+    Means over all folds; of each method only the points that its other points do not dominate. Methods
+    without a neutrality weight are hollow; † marks those that see the group when they predict, ‡ those that
+    draw their predictions. The grey lines are the best quality and the best neutrality of all methods.
 
     Parameters
     ----------
@@ -148,25 +153,22 @@ def tradeoff_panel(
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"dataset": "german", "method": "neutral-svm", "eta": [0.0, 1.0, 10.0], "status": "ok",
-    ...                       "auc": [0.8, 0.75, 0.7], "neutrality_risk": [0.4, 0.1, 0.2]})
-    >>> ax = tradeoff_panel(table)
+    >>> measures = {"auc": [0.8, 0.75, 0.7], "neutrality_risk": [0.4, 0.1, 0.2]}
+    >>> table = pd.DataFrame({"method": "neutral-svm", "eta": [0.0, 1.0, 10.0], "status": "ok", **measures})
+    >>> ax = tradeoff_panel(table.assign(dataset="german"))
     >>> ax.lines[2].get_xydata().tolist()  # eta = 10 is dominated by eta = 1
     [[0.75, 0.1], [0.8, 0.4]]
     """
-    known = table["dataset"].unique().tolist() if "dataset" in table else []
-    if dataset is None and len(known) == 1:
-        dataset = str(known[0])
-    check_known(dataset, "'dataset'", known)
+    dataset = _one_dataset(table, dataset)
     means = front(table[table["dataset"] == dataset], quality, risk).sort_values(quality)
     points = means[means["non_dominated"]]
     if points.empty:
         must = f"'table' must have a result on {dataset!r}"
         raise InvalidInputError(must, "failed fits only", "Look at its column 'reason'")
     ax = axes_or_new(ax)
-    best_quality, best_risk = points[quality].max(), points[risk].min()
-    ax.axvline(best_quality, color="0.6", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
-    ax.axhline(best_risk, color="0.6", linewidth=1, linestyle=(0, (2, 2)), zorder=0)
+    guide = {"color": "0.6", "linewidth": 1, "linestyle": (0, (2, 2)), "zorder": 0}
+    ax.axvline(points[quality].max(), **guide)
+    ax.axhline(points[risk].min(), **guide)
     # The order of METHODS, not of the table: a method looks the same in every panel.
     order = [*METHODS, *(m for m in table["method"].unique() if m not in METHODS)]
     for k, name in enumerate(order):
@@ -174,37 +176,37 @@ def tradeoff_panel(
         color = style(k)["color"]
         if dominated:
             others = means[(means["method"] == name) & ~means["non_dominated"]]
-            ax.plot(
-                others[quality], others[risk], color=color, marker=".", linestyle="", alpha=0.35, zorder=1
-            )
-        if not own.empty:
-            single = bool(
-                own["eta"].isna().all()
-            )  # no parameter, one point: hollow, and on top of the curves
-            ax.plot(
-                own[quality],
-                own[risk],
-                **style(k),
-                markerfacecolor="none" if single else color,
-                markersize=8 if single else 5,
-                markeredgewidth=1.8 if single else 1.0,
-                zorder=4 if single else 2,
-                linewidth=1.2,
-                alpha=0.9,
-                label=_label(name, own),
-            )
-    ax.set(
-        xlabel=AXIS.get(quality, quality),
-        ylabel=AXIS.get(risk, risk),
-        title=NAMES.get(str(dataset), str(dataset)),
-    )
+            ax.plot(others[quality], others[risk], ".", color=color, alpha=0.35, zorder=1)
+        if own.empty:
+            continue
+        look: dict[str, Any] = {
+            "markersize": 5,
+            "markeredgewidth": 1.0,
+            "zorder": 2,
+            "linewidth": 1.2,
+            "alpha": 0.9,
+        }
+        if own["eta"].isna().all():  # a method without weight, a single point: hollow, above the curves
+            look |= {"markerfacecolor": "none", "markersize": 8, "markeredgewidth": 1.8, "zorder": 4}
+        ax.plot(own[quality], own[risk], **style(k), **look, label=_label(name, own))
+    ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk))
+    ax.set_title(NAMES.get(dataset, dataset))
     ax.margins(0.08)
     finish(ax)
     return ax
 
 
+def _one_dataset(table: Any, dataset: str | None) -> str:
+    """Return the name of the data set of a panel: the one that is given, or the table's only one."""
+    known = table["dataset"].unique().tolist() if "dataset" in table else []
+    if dataset is None and len(known) == 1:
+        return str(known[0])
+    check_known(dataset, "'dataset'", known)
+    return str(dataset)
+
+
 def _label(name: str, rows: Any) -> str:
-    """Return a method's name with the marks of what a reader must know."""
+    """Return a method's name, with † if it sees the group and ‡ if it is randomised."""
     marks = {"sees_group": " †", "randomised": " ‡"}
     known = METHODS[name].label if name in METHODS else name
     return known + "".join(mark for fact, mark in marks.items() if fact in rows and rows[fact].any())
@@ -218,7 +220,7 @@ def figure_2(
     risk: str = "neutrality_risk",
     dominated: bool = False,
 ) -> Any:
-    """Draw figure 2 of the paper, one panel a data set, in the table's order.
+    """Draw figure 2 of the paper, one panel per data set, in the table's order.
 
     Parameters
     ----------
@@ -235,8 +237,8 @@ def figure_2(
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"dataset": ["german", "adult"], "method": "svm", "eta": np.nan, "status": "ok",
-    ...                       "auc": [0.8, 0.9], "neutrality_risk": [0.4, 0.1]})
+    >>> table = pd.DataFrame({"dataset": ["german", "adult"], "auc": [0.8, 0.9]})
+    >>> table = table.assign(method="svm", eta=np.nan, status="ok", neutrality_risk=0.1)
     >>> [ax.get_title() for ax in figure_2(table)]
     ['German', 'Adult']
     """
@@ -244,4 +246,124 @@ def figure_2(
     axes = grid(axes, len(datasets), min(len(datasets), 3), (4.0, 3.4))
     for ax, dataset in zip(axes, datasets, strict=True):
         tradeoff_panel(table, dataset, ax, quality=quality, risk=risk, dominated=dominated)
+    return axes
+
+
+def _looks(means: Any) -> dict[str, dict[str, Any]]:
+    """Return the look and the label of each method, the same in every panel of one figure."""
+    rows = {row.method: row for row in means.itertuples()}
+    found, turns = {}, dict.fromkeys((SEEING, BLIND, PLAIN), 0)
+    for name in sorted(rows, key=[*LEVEL_METHODS, *rows].index):
+        row = rows[name]
+        looks = PLAIN if row.level == "none" else SEEING if row.sees_group else BLIND
+        color, marker = looks[turns[looks] % len(looks)]
+        turns[looks] += 1
+        facts = ["no level" if row.level == "none" else row.level]
+        facts += ["sees group"] * bool(row.sees_group) + ["randomised"] * bool(row.randomised)
+        label = LEVEL_METHODS[name].label if name in LEVEL_METHODS else name
+        look = {"color": color, "marker": marker, "markersize": 11 if looks is PLAIN else 5.5}
+        look |= {
+            "markerfacecolor": "none" if row.randomised else color,
+            "label": f"{label}  ({', '.join(facts)})",
+        }
+        found[name] = look | {"linestyle": "--" if row.level == "grid" else "-"}
+    return found
+
+
+def level_panel(
+    table: Any,
+    dataset: str | None = None,
+    measure: str = "calders_verwer_score",
+    quality: str = "auc",
+    ax: Any = None,
+    *,
+    legend: bool = True,
+) -> Any:
+    """Draw quality against measured neutrality on test rows: one curve per method, one point per level.
+
+    Means over all folds with a model. A red cross on a point says that in most folds the level was not met on
+    the training rows, or only by a model that collapsed. Dotted lines are the target levels.
+
+    Parameters
+    ----------
+    table
+        From `nerm.experiments.levels`.
+    dataset
+        One of the table's; may be left out where it has one only.
+    measure, quality
+        The limited measure, and ``"auc"`` or ``"accuracy"``.
+    ax
+        Axes to draw on; new ones by default.
+    legend
+        Whether the panel has a legend.
+
+    Returns
+    -------
+    Axes
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from nerm.experiments import levels
+    >>> few = {"measures": "calders_verwer_score", "limits": 0.05, "lam": 1.0, "folds": 2, "repetitions": 1}
+    >>> ax = level_panel(levels("diabetes", ["thresholds", "lr"], **few))
+    >>> ax.get_legend_handles_labels()[1]
+    ['group thresholds  (asked, sees group)', 'plain LR  (no level)']
+    """
+    means = level_means(table)
+    dataset = _one_dataset(means, dataset)
+    check_known(measure, "'measure'", means["measure"].unique().tolist())
+    check_known(quality, "'quality'", QUALITIES)
+    ax = axes_or_new(ax)
+    own = means[(means["dataset"] == dataset) & (means["measure"] == measure)]
+    for limit in own["limit"].dropna().unique():
+        ax.axvline(limit, color="0.6", linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
+    for name, look in _looks(means).items():
+        points = own[(own["method"] == name) & own["measured"].notna()].sort_values("limit", ascending=False)
+        if not points.empty:
+            ax.plot(points["measured"], points[quality], **look, linewidth=1.1, zorder=3)
+    wrong = own[2 * own[["collapsed", "not_reached"]].sum(axis=1) > own["fits"] - own["failed"]]
+    ax.plot(wrong["measured"], wrong[quality], "x", color="#D00000", markersize=7, zorder=5)
+    ax.set_xscale("symlog", linthresh=0.005, linscale=0.4)  # a constant has 0
+    ticks = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set(xlim=(-0.0005, 1.15 * own["measured"].max()))
+    ax.set(xlabel=MEASURED[measure], ylabel=f"test {AXIS[quality]}", title=NAMES.get(dataset, dataset))
+    finish(ax, show_legend=legend)
+    return ax
+
+
+def figure_levels(table: Any, axes: Any = None) -> Any:
+    """Draw AUC and accuracy at target levels for each limited measure, one column per data set.
+
+    Parameters
+    ----------
+    table
+        From `nerm.experiments.levels`.
+    axes
+        As many Axes as there are panels; new ones by default.
+
+    Returns
+    -------
+    ndarray of Axes
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from nerm.experiments import levels
+    >>> few = {"limits": 0.05, "lam": 1.0, "folds": 2, "repetitions": 1}
+    >>> axes = figure_levels(levels("diabetes", ["thresholds", "lr"], **few))
+    >>> [(ax.get_ylabel(), ax.get_xlabel()) for ax in axes[:2]]
+    [('test AUC', '$C_{sgn}$ on test rows'), ('test accuracy', '$C_{sgn}$ on test rows')]
+    """
+    datasets = table["dataset"].unique().tolist()
+    measures = [name for name in MEASURES if name in set(table["measure"])]
+    rows = [(measure, quality) for measure in measures for quality in QUALITIES]
+    columns = len(datasets) if len(datasets) > 1 else 2
+    axes = grid(axes, len(rows) * len(datasets), columns, (4.2, 3.0))
+    panels = [(dataset, *row) for row in rows for dataset in datasets]
+    for ax, (dataset, measure, quality) in zip(axes, panels, strict=True):
+        level_panel(table, dataset, measure, quality, ax, legend=False)
+    legends = [zip(*ax.get_legend_handles_labels(), strict=True) for ax in axes]
+    entries = {label: line for legend in legends for line, label in legend}
+    labels = sorted(entries, key=[look["label"] for look in _looks(level_means(table)).values()].index)
+    look = {"frameon": False, "fontsize": 8, "title": WRONG, "title_fontsize": 8, "ncols": min(columns, 3)}
+    axes[0].figure.legend([entries[label] for label in labels], labels, loc="outside lower center", **look)
     return axes
