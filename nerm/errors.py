@@ -2,7 +2,8 @@
 
 The parts are *what must hold, what was given, where, what to do*:
 
->>> raise InvalidInputError("'viewpoint' must be finite", "nan at index 17 (and 2 more)", "Drop or impute these rows")
+>>> must, got = "'viewpoint' must be finite", "nan at index 17 (and 2 more)"
+>>> raise InvalidInputError(must, got, "Drop or impute these rows")
 Traceback (most recent call last):
     ...
 nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (and 2 more). Drop or impute
@@ -14,7 +15,7 @@ from typing import Any
 
 
 class NermError(Exception):
-    """The root of every error that nerm raises on purpose.
+    """The base class of the errors of nerm.
 
     >>> import nerm
     >>> try:
@@ -32,7 +33,7 @@ def sentence(must: str, got: str, do: str) -> str:
 
 
 class InvalidInputError(NermError, ValueError):
-    """A value that cannot be used: what must hold, what came (and where), what to do.
+    """A value that cannot be used: what must hold, what was given and where, what to do.
 
     A ValueError too. `parts` holds the three parts of the sentence.
 
@@ -67,7 +68,7 @@ class InvalidTypeError(InvalidInputError, TypeError):
 
 
 class UnknownNameError(InvalidInputError):
-    """A name (of a solver, kernel, viewpoint …) that is not one of the known ones; the message lists these.
+    """An unknown name of a solver, kernel, viewpoint or the like; the message lists the known ones.
 
     >>> print(UnknownNameError("'coding'", "gray", ("raw", "nominal", "one-hot")))
     'coding' must be one of 'nominal', 'one-hot', 'raw'. Got 'gray'. Use one of these names.
@@ -83,7 +84,7 @@ class UnknownNameError(InvalidInputError):
 
 
 class UnsupportedProblemError(InvalidInputError):
-    """A solver was given a problem that it cannot take; the message names what is in the way.
+    """A solver was given a problem that it does not support; the message names the part.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Logistic()) + nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -96,13 +97,13 @@ class UnsupportedProblemError(InvalidInputError):
 
 
 class MissingPackageError(NermError, ImportError):
-    """An optional package is needed and not installed; an ImportError too. The message says how to get it.
+    """An optional package is not installed; an ImportError too.
 
     >>> try:
-    ...     raise MissingPackageError("solver 'piqp' needs the package 'piqp'. It is not installed. Install it.")
+    ...     raise MissingPackageError("solver 'piqp' needs the package 'piqp'. Install it.")
     ... except ImportError as error:
     ...     print(error)
-    solver 'piqp' needs the package 'piqp'. It is not installed. Install it.
+    solver 'piqp' needs the package 'piqp'. Install it.
     """
 
 
@@ -123,7 +124,7 @@ class NotNeutralError(InvalidInputError, RuntimeError):
     ...     problem.neutralize(0.01, surrogate=nerm.Hinge())
     ... except nerm.NotNeutralError as error:
     ...     print(error)
-    No non-constant model reaches |calders_verwer_score| <= 0.01. The closest, with Hinge() at eta ..., has ...
+    No non-constant model reaches |calders_verwer_score| <= 0.01. The closest, with Hinge() at ...
     """
 
     best: object = None
@@ -155,7 +156,7 @@ def advice_sentence(advice: Sequence[tuple[str, str]], names: Mapping[str, str] 
 
 
 class NoPromiseError(NotNeutralError):
-    """No model could be promised to stay within the limit on new rows; the message says how many rows would do.
+    """No model is promised to stay within the limit on new rows; the message says how many rows are needed.
 
     >>> issubclass(NoPromiseError, NotNeutralError)
     True
@@ -163,7 +164,7 @@ class NoPromiseError(NotNeutralError):
 
 
 class NotSolvedError(NermError, RuntimeError):
-    """Raised only on request (``strict=True``): the certificate did not grant optimality.
+    """The solution is not certified; raised only with ``strict=True``.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[0.0], [1.0], [3.0]], [-1, 1, -1])

@@ -1,4 +1,4 @@
-"""Files, and what is added to them, are written whole or not at all."""
+"""Write files, and append to them, atomically."""
 
 import os
 import secrets
@@ -10,14 +10,14 @@ from typing import IO, Any
 
 @contextmanager
 def write_atomically(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
-    r"""Open a file beside its place and move it there when it is complete: all of it or nothing.
+    r"""Write to a temporary file and move it to `path` when it is complete.
 
-    A crash, a full disk or an error inside the block leaves an older file as it was, and nothing beside it.
+    After a crash, a full disk or an error inside the block an older file is unchanged.
 
     Parameters
     ----------
     path
-        Where the file is to stand.
+        The file to write.
     mode
         ``"wb"`` or ``"w"``.
     options
@@ -26,7 +26,7 @@ def write_atomically(path: str | os.PathLike[str], mode: str = "wb", **options: 
     Yields
     ------
     file object
-        What is written into it reaches the disk before the file is moved.
+        The temporary file, which is flushed to disk before it is moved.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def write_atomically(path: str | os.PathLike[str], mode: str = "wb", **options: 
 
 
 def append_whole(stream: IO[Any], data: bytes) -> None:
-    """Add bytes to the end of a file that is open for appending, all of them or none, on disk before this returns.
+    """Append all of some bytes, or none, to a file that is open for appending, and flush it to disk.
 
     >>> import tempfile
     >>> with tempfile.TemporaryFile("a+b") as file:

@@ -1,10 +1,9 @@
-"""Saved solutions and models: one zip file of a JSON header and plain arrays. Loading never runs code from the file.
+"""Save and load solutions and models: a zip file of a JSON header and arrays, without any code.
 
 The header is a tree of numbers, strings and lists. Everything else in it carries a tag: arrays by number,
 atoms and kernels by their names in nerm's registries, and a fixed list of nerm's own records by class name.
-What has no tag cannot be saved, in particular a user's own kernel: it is code, and code does not travel in
-data. Of an atom of a user's own its name is saved, with its values at some points; who loads brings the atom,
-which is held against all numbers that are there.
+Nothing else can be saved, in particular not a user's own kernel, which is code. Of a user's own atom the name
+and some values are saved; `load` takes the atom as an argument and compares its values.
 """
 
 import dataclasses
@@ -41,22 +40,23 @@ from nerm.validation import as_positive
 FORMAT = "nerm"
 VERSION = 3  # 2: problems were saved with equal rows merged
 HEADER = "header.json"
-LARGEST, GROWTH = 100_000_000, 20  # bytes that any file may unpack to, and how many times its own size
-HEADER_SHARE = 0.05  # of those: what is read from JSON takes many times its room
+UNPACKED_BYTES = 100_000_000  # to which any file may unpack
+UNPACKED_RATIO = 20  # of unpacked to packed bytes that any file may have
+HEADER_SHARE = 0.05  # of the unpacked bytes, since parsed JSON takes many times its size
 
 
 class UnreadableFileError(InvalidInputError):
-    """A file that is not a whole, valid nerm file."""
+    """A file that is damaged or not written by nerm."""
 
 
 class UnknownAtomError(InvalidInputError):
-    """Atoms of a user's own that a file needs were not given, or are others than those it was saved with."""
+    """A user's own atoms that a file needs were not given, or have other values than when it was saved."""
 
 
 def save(thing: Any, path: Any) -> None:
-    """Write a `nerm.Solution` or a fitted estimator to `path`; all of it or nothing.
+    """Write a `nerm.Solution` or a fitted estimator to `path`, atomically.
 
-    A crash leaves an older file as it was. Of atoms of your own the name is written; `load` asks for them.
+    Of your own atoms the name is written; `load` takes them as an argument.
     """
     solutions = getattr(thing, "solutions_", (thing,))
     writer = _Writer(max(1, len(getattr(solutions[0], "coef", ()))))
@@ -71,21 +71,21 @@ def save(thing: Any, path: Any) -> None:
 
 
 def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float | None = None) -> Any:
-    """Read what `save` wrote: a `nerm.Solution`, a fitted estimator, or the model of a table that `nerm fit` wrote.
+    """Read a `nerm.Solution`, a fitted estimator, or a model written by `nerm fit`.
 
-    Numbers that are not finite are refused. A solution is certified again from its rows; the certificate of a
-    model, which has none, says that it is as saved.
+    Numbers that are not finite are refused. A solution is certified again from its rows. A model has no rows;
+    its certificate says that it is as saved.
 
     Parameters
     ----------
     path : path
         The file.
     atoms : dict, optional
-        Atoms of your own by name, if the file was saved with some. Their values are held against those in the
-        file, and so is what a solution says of its own value.
+        Your own atoms by name, if the file was saved with some. Their values, and the value of a solution,
+        are compared with those in the file.
     max_bytes : float, optional
-        The most that the file may unpack to: by default 100 MB, or 20 times its size if that is more. It is
-        held against the sizes that the file states, before anything is unpacked.
+        The size to which the file may unpack: by default 100 MB, or 20 times its size if that is more. The
+        sizes stated in the file are checked before anything is unpacked.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
     array([1])
     """
     with open(path, "rb") as stream:
-        limit = max(LARGEST, GROWTH * os.fstat(stream.fileno()).st_size)
+        limit = max(UNPACKED_BYTES, UNPACKED_RATIO * os.fstat(stream.fileno()).st_size)
         limit = (
             limit if max_bytes is None else int(as_positive(max_bytes, "max_bytes", "Use a number of bytes"))
         )
@@ -125,7 +125,7 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
 
 
 def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
-    """Refuse a file that would unpack to more; no member yields more than the size that is stated for it."""
+    """Refuse a file that would unpack to more; no member unpacks to more than its stated size."""
     sizes = {member.filename: member.file_size for member in archive.infolist()}
     if sum(sizes.values()) > limit or sizes.get(HEADER, 0) > HEADER_SHARE * limit:
         must = (
@@ -145,7 +145,7 @@ def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> A
     if not isinstance(given, Mapping) or not set(needed) <= set(given):
         got = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
         raise UnknownAtomError(
-            f"'atoms' must hold the atoms that {str(path)!r} was saved with: {', '.join(map(repr, needed)) or 'none'}",
+            f"'atoms' must hold the atoms of {str(path)!r}: {', '.join(map(repr, needed)) or 'none'}",
             got or "none",
             "Make them as before saving and pass them by name: nerm.load(path, atoms={name: atom})",
         )
@@ -161,7 +161,7 @@ def _unreadable(path: Any, got: str) -> UnreadableFileError:
 
 
 def _values(atom: Any, size: int) -> np.ndarray:
-    """Return the values that tell an atom from others: at margins, or at vectors of so many coefficients."""
+    """Return values that identify an atom: at margins, or at vectors of `size` coefficients."""
     if isinstance(atom, MarginFunction):
         return np.asarray(atom.value(np.linspace(-4.0, 4.0, 17)), dtype=float)
     points = np.sin(np.outer([1.0, 2.0, 3.0], np.arange(1, size + 1)))
@@ -181,7 +181,7 @@ def _another(*names: str) -> UnknownAtomError:
 
 
 def _is_plain(thing: Any) -> bool:
-    """Whether a thing is made of numbers and words only."""
+    """Tell whether an object is made of numbers and strings only."""
     if isinstance(thing, Mapping):
         return all(_is_plain(x) for pair in thing.items() for x in pair)
     if isinstance(thing, tuple | list):
@@ -195,7 +195,7 @@ def _member(number: int) -> str:
 
 @cache
 def _classes() -> dict[str, Mapping[str, Any]]:
-    """Return what a file names, kind by kind: built-in atoms and kernels, nerm's own records, and classifiers."""
+    """Return the classes that a file may name, by kind: atoms, kernels, records and estimators."""
     records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers)
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
     constraints = (Limit, LinearConstraint, Polyhedron, Promise)
@@ -209,7 +209,7 @@ def _classes() -> dict[str, Mapping[str, Any]]:
 
 
 class _Writer:
-    """Turns a thing into JSON and a list of arrays; `own` are the atoms that are nobody else's, by name."""
+    """Encodes an object as JSON and a list of arrays; `own` has the user's own atoms by name."""
 
     def __init__(self, size: int) -> None:
         self.arrays: list[np.ndarray] = []
@@ -218,7 +218,7 @@ class _Writer:
         self._numbers: dict[int, int] = {}
 
     def encode(self, thing: Any) -> Any:
-        """Return the JSON of a thing."""
+        """Return the JSON of an object."""
         if thing is None or isinstance(thing, bool | int):
             return thing
         if isinstance(thing, float | np.floating):
@@ -294,7 +294,7 @@ class _Writer:
 
 
 class _Reader:
-    """Turns JSON and arrays back into things."""
+    """Decodes JSON and arrays."""
 
     def __init__(self, archive: zipfile.ZipFile, own: Mapping[str, Any]) -> None:
         self._archive, self._own = archive, own
@@ -314,7 +314,7 @@ class _Reader:
             self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
 
     def decode(self, tree: Any) -> Any:
-        """Return the thing behind some JSON."""
+        """Return the object of some JSON."""
         if isinstance(tree, list):
             return [self.decode(x) for x in tree]
         if not isinstance(tree, dict):

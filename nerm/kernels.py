@@ -1,4 +1,4 @@
-"""The public face of `nerm.model.kernels`."""
+"""The public names of `nerm.model.kernels`."""
 
 from nerm.model.kernels import *  # noqa: F403
 from nerm.model.kernels import __all__ as __all__

@@ -1,4 +1,4 @@
-"""The one place that turns a real number into a class."""
+"""The sign of a score, with 0 as -1."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,7 +9,7 @@ __all__ = ["sign"]
 
 
 def sign(scores: ArrayLike) -> Floats:
-    """Return +1 where the score is positive and -1 elsewhere, in the shape of the scores: a score of 0 counts as -1.
+    """Return +1 where the score is positive and -1 elsewhere; a score of 0 is -1.
 
     Used for predictions and for viewpoints alike, as in section 3 of the paper
     ("y = 1 if f(x) > 0; otherwise y = -1").

@@ -1,4 +1,4 @@
-"""Short names for the types of arrays, in one place."""
+"""Short names for the types of arrays."""
 
 from typing import Any, TypeAlias
 

@@ -1,4 +1,4 @@
-"""The public face of `nerm.model.viewpoint`."""
+"""The public names of `nerm.model.viewpoint`."""
 
 from nerm.model.viewpoint import *  # noqa: F403
 from nerm.model.viewpoint import __all__ as __all__

@@ -77,7 +77,7 @@ def test_without_the_atoms_a_sentence_lists_them(name, tmp_path):
         ([nerm.Hinge()], r"\[Hinge\(\)\]"),
     ):
         with pytest.raises(
-            nerm.InvalidInputError, match=rf"was saved with: {needed}\. Got {got}\. Make them"
+            nerm.InvalidInputError, match=rf"must hold the atoms of .*: {needed}\. Got {got}\. Make them"
         ):
             nerm.load(tmp_path / "s", atoms=given)
 

@@ -97,7 +97,7 @@ def test_within_strata_weighted_c_sgn_is_the_mean_difference_of_rates_by_share_o
     strata, v, f = (list(column) for column in zip(*rows, strict=True))
     mixed = [s for s in set(strata) if {side for other, side, _ in rows if other == s} == {-1, 1}]
     if not mixed:
-        with pytest.raises(InvalidInputError, match=r"both groups must be seen within some stratum\. Got"):
+        with pytest.raises(InvalidInputError, match=r"some stratum must have rows of both groups\. Got"):
             within(strata, v)
         return
     u, total, expected = within(strata, v), 0, 0.0

@@ -59,7 +59,7 @@ class Block:
         return -high, -low
 
     def total(self, scores: Floats) -> float:
-        """Return sum_i weights_i atom(targets_i f_i); a row of weight 0 adds 0, even where the atom is infinite."""
+        """Return sum_i weights_i atom(targets_i f_i); a row of weight 0 adds 0 even to an infinite atom."""
         counted = self.weights > 0
         if counted.all():
             return weigh(self.weights, self.atom.value(self.targets * scores))
@@ -92,7 +92,7 @@ def make_blocks(
 
 
 def in_order(blocks: Iterable[Block], terms: Sequence[Term]) -> tuple[Block, ...]:
-    """Return blocks in the order of dual variables: risks, one-sided neutrality terms, then pairs of sides."""
+    """Return blocks in the order of dual variables: risks, one-sided terms, then pairs of sides."""
     return tuple(sorted(blocks, key=lambda block: (block.side != 0, terms[block.term].kind != "risk")))
 
 

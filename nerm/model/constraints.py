@@ -1,4 +1,4 @@
-"""Constraints on an objective: limits on neutrality, and linear ones on the coefficients.
+"""Linear constraints on the coefficients, beside the limits on neutrality.
 
 ::
 
@@ -22,14 +22,13 @@ from nerm.model.expressions import Constraint, Objective
 from nerm.typing import Bools, Floats
 from nerm.validation import as_floats
 
-ROUNDING = 1e-12  # of the size of its summands before they cancel: what a constraint may miss by computing it
-TINY = 1e-20  # coefficients below are 0
+ROUNDING = 1e-12  # relative violation that rounding explains
 Sense = Literal["<=", ">=", "=="]
 SENSES: tuple[Sense, ...] = ("<=", ">=", "==")
 
 
 class Coefficients:
-    """The coefficients w of a linear hypothesis, all of them or those of some columns; the intercept is none of them.
+    """The coefficients w of a linear hypothesis, all or those of some columns, without the intercept.
 
     Parameters
     ----------
@@ -58,11 +57,10 @@ class Coefficients:
         self.matrix: Floats | None = None
 
     def apply(self, matrix: Any) -> Coefficients:
-        """Return A w: one row of A, or a vector, for each linear combination of these coefficients."""
+        """Return A w, linear combinations of these coefficients; A is a matrix or a single row."""
         if self.matrix is not None:
-            raise InvalidInputError(
-                "'apply' must be called once", "a second matrix", "Multiply the matrices first"
-            )
+            do = "Multiply the matrices first"
+            raise InvalidInputError("'apply' must be called once", "a second matrix", do)
         A = np.atleast_2d(as_floats(matrix, "A", "Pass a matrix of numbers"))
         _check_bound(A, "A", allowed=0.0)
         if A.ndim != 2 or 0 in A.shape:
@@ -81,7 +79,7 @@ class Coefficients:
         _check_bound(values, "bound", allowed=dict(zip(SENSES, (1.0, -1.0, 0.0), strict=True))[sense])
         if values.ndim > 1:
             must = "'bound' must be a number or a vector"
-            raise InvalidInputError(must, f"shape {values.shape}", "Pass one number a row of A")
+            raise InvalidInputError(must, f"shape {values.shape}", "Pass one number per row of A")
         return LinearConstraint(self.columns, self.matrix, sense, values.copy())
 
     def __le__(self, bound: Any) -> LinearConstraint:
@@ -98,7 +96,7 @@ class Coefficients:
 
 
 def _check_bound(values: Floats, name: str, allowed: float) -> None:
-    """Refuse nan, and infinities but those of the sign `allowed`, which bind nothing."""
+    """Refuse nan and infinities, except infinities of the sign `allowed`, which constrain nothing."""
     bad = np.isnan(values) | (np.isinf(values) & (np.sign(values) != allowed))
     if bad.any():
         raise InvalidInputError(f"{name!r} must be finite", f"{values[bad][0]}", "Pass finite numbers")
@@ -115,9 +113,8 @@ class LinearConstraint(Constraint):
 
     @property
     def _left(self) -> str:
-        return f"Coefficients({', '.join(map(repr, self.columns))})" + (
-            "" if self.matrix is None else ".apply(A)"
-        )
+        applied = "" if self.matrix is None else ".apply(A)"
+        return f"Coefficients({', '.join(map(repr, self.columns))}){applied}"
 
     @property
     def _right(self) -> str:
@@ -145,15 +142,12 @@ class LinearConstraint(Constraint):
         A = np.eye(len(columns)) if self.matrix is None else self.matrix
         if A.shape[1] != len(columns):
             must = f"'A' must have one column for each of the {len(columns)} coefficients"
-            got = f"shape {A.shape}"
-            raise InvalidInputError(
-                must, got, "Transpose it, or choose the coefficients with Coefficients(...)"
-            )
+            do = "Transpose it, or choose the coefficients with Coefficients(...)"
+            raise InvalidInputError(must, f"shape {A.shape}", do)
         if self.bound.ndim and len(self.bound) != len(A):
             must = f"'bound' must have one entry for each of the {len(A)} rows of {self._left}"
-            raise InvalidInputError(
-                must, f"{len(self.bound)} entries", "Pass a number, or a vector of that length"
-            )
+            do = "Pass a number, or a vector of that length"
+            raise InvalidInputError(must, f"{len(self.bound)} entries", do)
         matrix, bound = np.zeros((len(A), d)), np.broadcast_to(self.bound, len(A))
         np.add.at(matrix.T, columns, A.T)
         sign = -1.0 if self.sense == ">=" else 1.0
@@ -178,7 +172,7 @@ def _column(column: str | int, d: int, names: Sequence[str] | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Polyhedron:
-    """{ w : A w <= b, with equality in the rows where `equal` }: the linear constraints of a problem together.
+    """The linear constraints of a problem: { w : A w <= b, with equality in the rows `equal` }.
 
     Attributes
     ----------
@@ -204,13 +198,12 @@ class Polyhedron:
         return np.where(self.equal, z, np.maximum(z, 0.0))
 
     def violation(self, w: Floats) -> float:
-        """Return by how much the worst row is missed, in units of the row's norm; 0 if by rounding only."""
+        """Return the largest violation of a row, relative to its norm; 0 where rounding explains it."""
         excess = self.matrix @ w - self.bound
         excess = np.where(self.equal, np.abs(excess), np.maximum(excess, 0.0))
-        rounding = ROUNDING * (self.size * (np.linalg.norm(w) + TINY) + np.abs(self.bound))
-        return float(
-            np.max(np.where(excess <= rounding, 0.0, excess / np.maximum(self.size, 1e-300)), initial=0.0)
-        )
+        rounding = ROUNDING * (self.size * np.linalg.norm(w) + np.abs(self.bound))
+        relative = excess / np.maximum(self.size, 1e-300)
+        return float(np.max(np.where(excess <= rounding, 0.0, relative), initial=0.0))
 
     def project(self, w: Floats) -> Floats:
         """Return the nearest point to w.
@@ -244,12 +237,12 @@ class Polyhedron:
         return np.clip(w, low, high)
 
     def _tight(self, w: Floats) -> Bools:
-        """Return which rows hold with equality at w, nearly."""
+        """Return which rows hold nearly with equality at w."""
         near = 1e-6 * (np.abs(self.matrix) @ np.abs(w) + np.abs(self.bound) + 1e-300)
         return self.equal | (self.bound - self.matrix @ w <= near)
 
     def extended(self, w: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return a box of subgradients at w extended by those rows that bound a single coefficient and are tight."""
+        """Extend a box of subgradients at w by the tight rows that bound a single coefficient."""
         low, high = low.copy(), high.copy()
         single = self._tight(w) & (np.count_nonzero(self.matrix, axis=1) == 1)
         for row, equal in zip(self.matrix[single], self.equal[single], strict=True):
@@ -279,21 +272,21 @@ def nonnegative_least_squares(system: Floats, target: Floats) -> Floats:
 
 
 def polyhedron(objective: Objective, d: int, names: Sequence[str] | None) -> Polyhedron | None:
-    """Return the linear constraints of an objective on d coefficients, None if it has none; refuse an empty set."""
+    """Return the linear constraints of an objective on d coefficients, or None; refuse an empty set."""
     linear = [c for c in objective.constraints if isinstance(c, LinearConstraint)]
     if not linear:
         return None
     parts = [(*c.rows(d, names), c.sense == "==") for c in linear]
     matrix, bound = np.vstack([A for A, _, _ in parts]), np.concatenate([b for _, b, _ in parts])
     equal = np.concatenate([np.full(len(b), e) for _, b, e in parts])
-    kept = _of_any_use(matrix, bound, equal)
+    kept = _nontrivial(matrix, bound, equal)
     found = Polyhedron(matrix[kept], bound[kept], equal[kept])
     _check_nonempty(found, linear)
     return found
 
 
-def _of_any_use(matrix: Floats, bound: Floats, equal: Bools) -> Bools:
-    """Return which rows say something: one that is 0 = 0 or 0 <= b says nothing, and 0 = 1 is left for the check."""
+def _nontrivial(matrix: Floats, bound: Floats, equal: Bools) -> Bools:
+    """Return which rows are not trivial; 0 = 0 and 0 <= b are, while 0 = 1 is left to the check."""
     empty = ~matrix.any(axis=1)
     return ~(empty & np.where(equal, bound == 0, bound >= 0))
 
@@ -314,7 +307,5 @@ def _check_nonempty(region: Polyhedron, constraints: Sequence[LinearConstraint])
         bounds=(None, None),
     )
     if found.status == 2:
-        got = f"{', '.join(map(repr, constraints))}, which contradict each other"
-        raise InvalidInputError(
-            "some coefficients must satisfy all constraints", got, "Drop or loosen one of them"
-        )
+        must, do = "some coefficients must satisfy all constraints", "Drop or loosen one of them"
+        raise InvalidInputError(must, f"{', '.join(map(repr, constraints))}, which contradict each other", do)

@@ -1,4 +1,4 @@
-"""Linear and kernel hypotheses: how coefficients become scores, and forces on scores become dual vectors.
+"""Linear and kernel hypotheses: scores from coefficients, and sums of rows weighted by dual variables.
 
 A problem's hypothesis holds the rows in memory of its own.
 """
@@ -20,7 +20,7 @@ from nerm.model.kernels import EPS, sum_error
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
 
-FAR = 100.0  # standard deviations between a column and 0 from which on it is shifted before anything is added up
+FAR = 100.0  # standard deviations from 0 beyond which a column is centred
 BLOCK = 1_000_000  # entries of X that are scaled at once
 GRAM_LIMIT = (
     8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
@@ -49,12 +49,12 @@ class LinearHypothesis:
 
     @cached_property
     def _near(self) -> tuple[Matrix, Floats]:
-        """(X - 1 offset', offset): X without what its columns have in common where that would drown the rest."""
+        """(X - 1 offset', offset): X with those columns centred that are far from 0."""
         offset = far_offset(self.X)
         return (self.X - offset if offset.any() else self.X), offset
 
     def features(self, *, balanced: bool) -> Matrix:
-        """Return X, for `balanced` forces, which add up to 0, without what its columns have in common."""
+        """Return X; for `balanced` weights, which add up to 0, with far columns centred."""
         return self._near[0] if balanced else self.X
 
     def level(self, coef: Floats, intercept: float) -> float:
@@ -71,7 +71,7 @@ class LinearHypothesis:
         return np.asarray(self._near[0] @ coef).ravel() + self.level(coef, intercept)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
-        """Return sum_i c_i x_i, the dual vector of forces c on the scores; `balanced` ones are known to add up to 0."""
+        """Return sum_i c_i x_i; `balanced` weights c add up to 0."""
         near, offset = self._near
         q = (near.T @ c).ravel()
         return np.asarray(q if balanced or not offset.any() else q + offset * math.fsum(c), dtype=float)
@@ -81,7 +81,7 @@ class LinearHypothesis:
         return float(coef @ coef)
 
     def extent(self, coef: Floats) -> float:
-        """Return ||w|| in columns of size 1: no score is farther from the level than this times its row's length."""
+        """Return ||w|| for columns of size 1: `|score - level|` is at most this times the row's length."""
         return float(np.linalg.norm(self._sizes * coef))
 
     def norm_error(self, coef: Floats) -> float:
@@ -90,7 +90,7 @@ class LinearHypothesis:
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding may do to a score, relative to the row's length times `extent`."""
+        """The rounding error of a score, relative to the row's length times `extent`."""
         return sum_error(self.size)
 
     def score_errors(self, extent: float, level: float) -> Floats:
@@ -99,11 +99,9 @@ class LinearHypothesis:
 
     @cached_property
     def _lengths(self) -> Floats:
-        """The lengths of rows in columns of size 1."""
-        near, inverse = (
-            self._near[0],
-            np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size)),
-        )
+        """The lengths of rows with columns scaled to size 1."""
+        near = self._near[0]
+        inverse = np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
         if sp.issparse(near):
             shares = near.data * inverse[near.indices]
             squares = sp.csr_array((shares * shares, near.indices, near.indptr), shape=near.shape)
@@ -114,7 +112,7 @@ class LinearHypothesis:
 
     @cached_property
     def _sizes(self) -> Floats:
-        """The largest size in each column, near 0."""
+        """The largest absolute value in each column, centred if it is far from 0."""
         near = self._near[0]
         if not sp.issparse(near):
             return np.maximum(np.abs(near.max(axis=0)), np.abs(near.min(axis=0)))
@@ -252,7 +250,7 @@ class KernelHypothesis:
         return 0.0
 
     def extent(self, coef: Floats) -> float:
-        """Return sum_j `|c_j|` sqrt k(x_j, x_j): no score differs from b by more than this times sqrt k(x_i, x_i)."""
+        """Return sum_j `|c_j|` sqrt k(x_j, x_j): `|score - b|` is at most this times sqrt k(x_i, x_i)."""
         return float(np.abs(coef) @ self._lengths)
 
     def norm_error(self, coef: Floats) -> float:
@@ -261,11 +259,11 @@ class KernelHypothesis:
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding may do to a score, the kernel's own included, relative to sqrt k(x_i, x_i) times `extent`."""
+        """The rounding error of a score, relative to sqrt k(x_i, x_i) times `extent`."""
         return sum_error(self.n) + self.kernel.rounding(self.X)
 
     def blur(self, mu: float) -> float:
-        """Return by how much doubles may miss scores of coefficients that forces of size 1 make: c / (n mu)."""
+        """Return the rounding error of scores with coefficients c / (n mu), for c of size 1."""
         return self.rounding * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
 
     def score_errors(self, extent: float, level: float) -> Floats:
@@ -301,7 +299,7 @@ Hypothesis = LinearHypothesis | KernelHypothesis
 
 
 def far_offset(X: Any) -> Floats:
-    """Return the means of columns so far from 0 that what tells rows apart would drown in them, 0 elsewhere.
+    """Return the means of columns that are far from 0 relative to their spread, and 0 elsewhere.
 
     >>> far_offset(np.array([[1e9 - 1.0, 1.0], [1e9 + 1.0, 2.0]])).tolist()
     [1000000000.0, 0.0]
@@ -322,7 +320,7 @@ def _check_columns(X: Matrix, expected: int, what: str) -> None:
 
 
 def sorted_csr(X: Matrix) -> Matrix:
-    """Return a sparse matrix with sorted indices, no duplicates and no explicit zeros; a dense one as it is."""
+    """Return a sparse matrix in canonical format without explicit zeros; a dense one unchanged."""
     if not sp.issparse(X) or (X.has_canonical_format and X.data.all()):
         return X
     X = X.copy()
@@ -332,7 +330,7 @@ def sorted_csr(X: Matrix) -> Matrix:
 
 
 def make(X: Matrix, kernel: kernels.Kernel | None) -> Hypothesis:
-    """Return the hypothesis on the rows of X, in memory of its own: linear for kernel None, else with that kernel."""
+    """Return the hypothesis on a copy of the rows: linear for kernel None, else with that kernel."""
     if kernel is None:
         return LinearHypothesis(X.copy())
     if kernel.name == "precomputed":

@@ -18,13 +18,13 @@ from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
 EPS = float(np.finfo(float).eps)
-CALLED_TILE = 1000  # rows and columns of K that one call of a kernel computes for a product
+CALLED_TILE = 1000  # rows and columns of K per call of a kernel within a product
 
 
 def sum_error(k: int) -> float:
     """Bound the rounding error of a sum of k products, relative to the sum of their sizes.
 
-    Errors of either sign add up like sqrt(k), not like k, with a probability close to 1 (Higham and Mary 2019).
+    Errors of either sign add up like sqrt(k), with a probability close to 1 (Higham and Mary 2019).
 
     >>> sum_error(0) < sum_error(100) < 1e-14
     True
@@ -285,10 +285,8 @@ class Custom(Kernel):
         expected = (X.shape[0], Z.shape[0])
         if values.shape != expected:
             must = f"a kernel must return one value for each pair of rows, here an array of shape {expected}"
-            got = f"shape {values.shape}"
-            raise InvalidInputError(
-                must, got, "Return the matrix k(x_i, z_j) for all rows of its two arguments"
-            )
+            do = "Return the matrix k(x_i, z_j) for all rows of its two arguments"
+            raise InvalidInputError(must, f"shape {values.shape}", do)
         check_finite(values, "kernel", "Check the kernel for overflow or division by zero")
         return values
 
@@ -320,7 +318,7 @@ class Precomputed(Kernel):
 
 
 def names() -> dict[str, type[Kernel]]:
-    """Return every kernel that can be asked for by name, derived from the classes of this module.
+    """Return the kernels that have a name.
 
     Examples
     --------
@@ -355,16 +353,15 @@ def resolve(kernel: Any) -> Kernel:
     if callable(kernel):
         return Custom(kernel)
     must = "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None"
-    raise InvalidInputError(
-        must, type(kernel).__name__, 'For a Gram matrix pass it as X with kernel="precomputed"'
-    )
+    do = 'For a Gram matrix pass it as X with kernel="precomputed"'
+    raise InvalidInputError(must, type(kernel).__name__, do)
 
 
 def check_gram(gram: Any, *, psd: bool = False) -> Floats:
     """Check that a Gram matrix is square, finite and symmetric, and on request positive semidefinite.
 
-    Rounding is forgiven and removed: an asymmetry up to 1e-8 of the largest entry is averaged away, and
-    negative eigenvalues down to -1e-8 n of it are set to 0, so that what is solved is convex in fact.
+    Rounding is removed: an asymmetry up to 1e-8 of the largest entry is averaged, and negative eigenvalues
+    down to -1e-8 n of it are set to 0, so that the problem is convex.
 
     Examples
     --------
@@ -394,7 +391,7 @@ def check_gram(gram: Any, *, psd: bool = False) -> Floats:
 
 
 def _is_psd(K: Floats, scale: float) -> bool:
-    """Try a Cholesky factorisation, lifted by no more than rounding: far cheaper than eigenvalues."""
+    """Tell by a Cholesky factorisation with a shift of the size of rounding: cheaper than eigenvalues."""
     try:
         np.linalg.cholesky(K + 4 * np.finfo(float).eps * scale * len(K) * np.eye(len(K)))
     except np.linalg.LinAlgError:

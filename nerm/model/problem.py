@@ -46,7 +46,7 @@ class Problem:
     hypothesis : LinearHypothesis or KernelHypothesis
         f on the rows.
     blocks : tuple of Block
-        The separable part of the objective, and that of its limits, which count as terms after the others; built once, shared by all weights of the terms.
+        The separable parts of the objective and of its limits; all weights of the terms share them.
     y, classes : (n,) and (2,) arrays
         The labels as -1/+1, and the two labels behind them.
     viewpoints : dict of (n,) arrays
@@ -188,7 +188,7 @@ class Problem:
     def certify(
         self, coef: Any, intercept: float = 0.0, multipliers: Multipliers | None = None
     ) -> Certificate:
-        """Return the certificate of any hypothesis, whoever computed it.
+        """Return the certificate of a hypothesis from any source.
 
         Parameters
         ----------
@@ -197,8 +197,8 @@ class Problem:
         intercept : float
             b.
         multipliers : Multipliers, optional
-            Those that bound the optimum from below, after they are made feasible; without any they are found
-            from the hypothesis' own scores.
+            Dual variables for the lower bound, made feasible first; without any they are found from the
+            scores of the hypothesis.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class Problem:
         return certify(self, *check_hypothesis(self, coef, intercept), multipliers)
 
     def convexified(self, coef: Any = None, intercept: float = 0.0) -> Problem:
-        """Return the convex problem that touches this one at a hypothesis from above; without one at f = 0.
+        """Return the convex problem that majorizes this one and touches it at a hypothesis, by default f = 0.
 
         It is the problem itself but for differences of convex functions (`nerm.Ramp`, `nerm.dc_function`),
         whose subtracted part becomes its tangent: one step of the convex-concave procedure, and at f = 0 the
@@ -228,7 +228,7 @@ class Problem:
         return convexified(self, *check_hypothesis(self, zero if coef is None else coef, intercept))
 
     def to_cvxpy(self) -> Any:
-        """Return the problem as a `cvxpy.Problem`, with the weight of each term as a nonnegative Parameter (DPP).
+        """Return the problem as a `cvxpy.Problem`; the weight of each term is a Parameter (DPP).
 
         The scores are a variable of their own, one per row, tied to X w + b by an equality.
         """
@@ -245,7 +245,7 @@ class Problem:
         time_limit: float | None = None,
         **options: Any,
     ) -> Solution:
-        """Solve and return a `Solution` that is called optimal only if its certified relative gap is at most `tol`.
+        """Solve; the solution is optimal only if its certified relative gap is at most `tol`.
 
         Parameters
         ----------
@@ -256,12 +256,12 @@ class Problem:
         strict : bool
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
         time_limit : float, optional
-            Seconds, for any solver. When they are over, the best hypothesis so far is certified and returned
-            with `Status.TIME_LIMIT` (or as optimal, if it is). A solver is stopped after the iteration in
-            which it is; what prepares and certifies is not stopped.
+            Seconds, for any solver. After that the best hypothesis so far is certified and returned with
+            `Status.TIME_LIMIT`, or as optimal if it is. A solver stops after its current iteration;
+            preparation and certification are not stopped.
         options
-            Passed to the solver. Where the objective is not convex, also ``start=(coef, intercept)``, from
-            which the convex-concave procedure sets out instead of the convex relaxation, and ``max_steps``.
+            Passed to the solver. Where the objective is not convex, also ``start=(coef, intercept)``, the
+            start of the convex-concave procedure instead of the convex relaxation, and ``max_steps``.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class Problem:
         keep: float = 0.5,
         random_state: int = 0,
     ) -> Neutralized:
-        """Return the solution whose *measured* neutrality is within a limit, as good as it gets.
+        """Return the best solution whose *measured* neutrality is within a limit.
 
         The risk and the regularizers stay; neutrality terms are replaced by one-sided ones whose weights are
         searched: as eta grows the signed measure passes from that of the plain model through 0. Every solve
@@ -342,10 +342,10 @@ class Problem:
         time_limit: float | None = None,
         **options: Any,
     ) -> list[Solution]:
-        """Solve for every neutrality weight in `eta`, a list, and return one `Solution` each; the model is built once.
+        """Solve for every neutrality weight in `eta` and return one `Solution` each.
 
-        Several neutrality terms keep their ratios and their weights add up to eta. `time_limit` is that of
-        the whole path, in seconds; the other options are those of `solve`.
+        The model is built once. Several neutrality terms keep their ratios and their weights add up to eta.
+        `time_limit`, in seconds, is for the whole path; the other options are those of `solve`.
         """
         from nerm.solvers.registry import path
 
@@ -361,7 +361,7 @@ class Problem:
         time_limit: float | None = None,
         **options: Any,
     ) -> list[list[Solution]]:
-        """Solve for every pair of a regularization weight and a neutrality weight; ``found[i][j]`` is (lam[i], eta[j]).
+        """Solve for every pair of weights; ``found[i][j]`` has (lam[i], eta[j]).
 
         `lam` is in mean form, as in ``0.05 * SquaredL2()``; several regularizers keep their ratios. Without
         `lam`, or without `eta`, that weight stays as it is. Every solve starts from a neighbour; the rest is

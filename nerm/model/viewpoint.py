@@ -1,11 +1,11 @@
-"""Where the viewpoint v_i = g(x_i) comes from, and how groups become numbers.
+"""Viewpoints v_i = g(x_i): where they come from, and how groups become numbers.
 
 A viewpoint is an array; a column of X (its name, its position, or `Column`, which can also drop it from X); a
 callable g; a fitted estimator (its decision function); or `Learned`, an estimator together with the separate
 sample to fit it on.
 
-`resolve` wants numbers, as the mathematics does. `resolve_terms`, for the estimators, also takes groups: two
-values become -1 and +1, more than two become one viewpoint a value (that value against the rest).
+`resolve` takes numbers. `resolve_terms`, for the estimators, also takes groups: two values become -1 and +1,
+more than two become one viewpoint per value (that value against the rest).
 """
 
 from collections.abc import Mapping
@@ -76,18 +76,16 @@ def _position_of_name(X: Any, name: str) -> int:
         raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the position of the column")
     if name not in names:
         known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-        raise InvalidInputError(
-            f"a viewpoint column must be one of {known}", repr(name), "Check its spelling"
-        )
+        raise InvalidInputError(f"a viewpoint column must be one of {known}", repr(name), "Check its name")
     return names.index(name)
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The viewpoint is learned: an estimator and the labelled sample to fit it on, which need not be the training data.
+    """A viewpoint learned by an estimator from a labelled sample other than the training data.
 
-    The paper's applications are of this kind: the party that a reader's clicks betray, learned from readers
-    who told theirs. A clone of the estimator is fitted on (X, labels); g is its decision function.
+    A clone of the estimator is fitted on (X, labels); g is its decision function. In the paper, for example,
+    the political party of readers is predicted from their clicks.
 
     Parameters
     ----------
@@ -126,11 +124,11 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
     Parameters
     ----------
     viewpoint : array, dict, callable, fitted estimator, Column, Learned, str or int
-        What was given.
+        One viewpoint or several by name.
     X : array, DataFrame or sparse matrix of shape (n, d)
         The rows, for viewpoints that are functions of them.
     n : int
-        How many rows.
+        The number of rows.
 
     Examples
     --------
@@ -141,11 +139,13 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
     for name, given, label in _by_name(viewpoint):
         if isinstance(given, Column) and given.drop:
             do = "Drop the column from X yourself and pass it as an array; estimators can do it for you"
-            raise InvalidInputError("a problem must be given the columns that it is to use", f"{given!r}", do)
+            raise InvalidInputError("a problem uses all columns of X", f"{given!r}", do)
         values, of = _evaluate(given, X, label)
         if _is_hypothesis(given) and np.ndim(values) == 2 and not callable(given):
             got = f"an estimator with {np.shape(values)[1]} classes"
-            raise InvalidInputError(f"{label!r} must predict two classes", got, "Pass one viewpoint a class")
+            raise InvalidInputError(
+                f"{label!r} must predict two classes", got, "Pass one viewpoint per class"
+            )
         resolved[name] = as_vector(values, n, of)
     return resolved
 
@@ -154,10 +154,9 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
     """Return the viewpoints of an estimator's neutrality terms by name, each a float vector of length n.
 
     Strings, booleans, categories and integers are groups; so is any array of two different values. Two groups
-    become
-    -1 and +1 (the larger value is +1), more become one viewpoint a value. Other real numbers, and whatever a
-    callable or an estimator returns, are used as they are. A DataFrame or a two-dimensional array holds one
-    viewpoint a column.
+    become -1 and +1 (the larger value is +1), more become one viewpoint per value. Other real numbers, and
+    the values of a callable or an estimator, are used as they are. A DataFrame or a two-dimensional array
+    has one viewpoint per column.
 
     Parameters
     ----------
@@ -199,7 +198,7 @@ def _check_varies(name: str, values: Array) -> None:
 
 
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
-    """Return the positions of the columns of X that the viewpoint asks to leave out, or that hold words."""
+    """Return the positions of viewpoint columns to leave out of X: those with `drop`, and those of words."""
     given = viewpoint.values() if isinstance(viewpoint, Mapping) else [viewpoint]
     keys = [g for g in given if isinstance(g, Column | str | int | np.integer) and not isinstance(g, bool)]
     columns = [g if isinstance(g, Column) else Column(g if isinstance(g, str) else int(g)) for g in keys]
@@ -211,7 +210,7 @@ def _holds_words(values: Array) -> bool:
 
 
 def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
-    """Return (name, what was given, how to call it in a message) for each viewpoint."""
+    """Return (name, given value, label in messages) of each viewpoint."""
     if viewpoint is None:
         return []
     if isinstance(viewpoint, Mapping):
@@ -240,15 +239,17 @@ def _columns_by_name(viewpoint: Any) -> Any:
 
 
 def _is_hypothesis(given: Any) -> bool:
-    """Whether the viewpoint is a function of x rather than data."""
+    """Tell whether the viewpoint is a function of x rather than data."""
     return isinstance(given, Learned) or callable(given) or hasattr(given, "predict")
 
 
 def _evaluate(given: Any, X: Any, name: str) -> tuple[Any, str]:
-    """Return the values of one viewpoint, of any type, and what to call them in a message."""
+    """Return the values of one viewpoint and their label in messages."""
     _check_instance(given, name)
     if isinstance(given, bool):
-        raise InvalidInputError(f"{name!r} must be an array or a column", repr(given), "Pass one value a row")
+        raise InvalidInputError(
+            f"{name!r} must be an array or a column", repr(given), "Pass one value per row"
+        )
     if isinstance(given, str | int | np.integer):
         given = Column(given if isinstance(given, str) else int(given))
     if isinstance(given, Column):
@@ -269,7 +270,7 @@ def _check_instance(given: Any, name: str) -> None:
 
 
 def _estimated(estimator: Any, X: Any, name: str) -> Floats:
-    """Return g(x) of a fitted scikit-learn estimator: its decision function, else 2 P(+1) - 1, else its prediction."""
+    """Return g(x) of a fitted estimator: its decision function, else 2 P(+1) - 1, else its prediction."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
@@ -288,7 +289,7 @@ def _estimated(estimator: Any, X: Any, name: str) -> Floats:
 
 
 def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, Floats]:
-    """Return the real values of a hypothesis g; an estimator of several classes gives one viewpoint a class."""
+    """Return the real values of a function g; an estimator of several classes gives one per class."""
     if np.ndim(values) == 2 and np.shape(values)[1] > 1 and not callable(given):
         classes = getattr(given, "classes_", range(np.shape(values)[1]))
         if isinstance(given, Learned):
@@ -299,7 +300,7 @@ def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, F
 
 
 def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, Floats]:
-    """Return the viewpoints of an array: numbers as they are, two groups as -1/+1, more as one viewpoint a value."""
+    """Return the viewpoints of an array: numbers, two groups as -1/+1, or one viewpoint per group."""
     values = flat(values, n, of, f"entry for each of the {n} rows")
     check_present(values, of)
     if values.dtype.kind == "f":
@@ -307,9 +308,8 @@ def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, 
     try:
         seen = np.unique(values[among])
     except TypeError:
-        raise InvalidInputError(
-            f"{of!r} must hold values of one type", f"mixed types, first {values[0]!r}", "Convert them"
-        ) from None
+        got = f"mixed types, first {values[0]!r}"
+        raise InvalidInputError(f"{of!r} must hold values of one type", got, "Convert them") from None
     if len(seen) == 1:
         _check_varies(name, values[among])
     if len(seen) == 2:
@@ -318,8 +318,6 @@ def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, 
         return {name: values}
     if len(seen) > MOST_VALUES:
         must = f"{of!r} must have at most {MOST_VALUES} different values to be read as groups"
-        got = f"{len(seen)}"
-        raise InvalidInputError(
-            must, got, "Convert it to float to use it as a real-valued viewpoint, or merge values"
-        )
+        do = "Convert it to float to use it as a real-valued viewpoint, or merge values"
+        raise InvalidInputError(must, f"{len(seen)}", do)
     return {f"{name}={value}": np.where(values == value, 1.0, -1.0) for value in seen.tolist()}

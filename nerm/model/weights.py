@@ -1,15 +1,14 @@
-"""Neutrality weights: what turns the (uncentred) neutrality risk into a parity between groups.
+"""Neutrality weights, which turn the neutrality risk into a parity between groups.
 
 The neutrality risk `C_sgn = |mean(u * sign f * sign v)|` with u = 1 is the paper's. It is uncentred: a
-hypothesis that is independent of the viewpoint scores `|E v| |E sign f|`, not 0. Weights repair that. With
-weights that give both viewpoints the same total, C_sgn *is* the absolute Calders-Verwer score (demographic
-parity); with the same among y = +1 and zeros elsewhere it is the equal-opportunity difference. The weights
-depend on the data only, so the relaxed problem stays convex.
+hypothesis that is independent of the viewpoint has the risk `|E v| |E sign f|`, not 0. With weights that give
+both viewpoints the same total, C_sgn is the absolute Calders-Verwer score (demographic parity); with such
+weights among y = +1 and zeros elsewhere it is the equal-opportunity difference. The weights depend on the
+data only, so the relaxed problem stays convex.
 
-All weights here have mean 1, so a neutrality weight eta keeps its meaning whichever are used. A function of
-this module called ``..._weights`` can be asked for by its name: a new one is one new function. Its arguments
-are some of `y`, `viewpoint` and `sample_weight`. What needs more, as `within` needs strata, is called, and
-its array given.
+All weights have mean 1, so that eta has the same meaning for all of them. A function of this module called
+``..._weights`` is available by name: new weights are one new function. Its arguments are some of `y`,
+`viewpoint` and `sample_weight`. A function that needs more, such as `within`, is called and its array passed.
 """
 
 import inspect
@@ -77,7 +76,7 @@ def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None)
 
 
 def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
-    """Return u_i = n / (2 n_{v_i, -1}) where y_i = -1 and 0 elsewhere, (n,): neutral among those who should get no.
+    """Return u_i = n / (2 n_{v_i, -1}) where y_i = -1 and 0 elsewhere, (n,).
 
     Parameters
     ----------
@@ -96,21 +95,20 @@ def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = Non
 def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Return u_i = n_s / (2 n_{s, v_i}) for row i in stratum s, (n,): balanced within each stratum.
 
-    Conditional neutrality (Zliobaite, Kamiran and Calders 2011): some attribute explains a part of the
-    difference between the groups, and only what is left within its values is to vanish. With these weights
-    the weighted agreement is the mean of the strata's Calders-Verwer scores, each by its share of rows::
+    Conditional neutrality (Zliobaite, Kamiran and Calders 2011): an attribute explains a part of the
+    difference between the groups, and only the difference within its values is to vanish. With these weights
+    the weighted agreement is the mean of the strata's Calders-Verwer scores, weighted by their rows::
 
         (1/n) sum_i u_i sign f_i sign v_i = sum_s (n_s / n) ( P(f > 0 given v > 0, s) - P(f > 0 given v <= 0,
         s) )
 
-    A stratum in which one group is missing has no difference. Its rows get weight 0 and n counts the other
-    rows in its place, so that u has mean 1 all the same.
+    The rows of a stratum without one of the groups get weight 0 and are not counted in n, so that u has
+    mean 1.
 
     Parameters
     ----------
     strata : array-like of shape (n,)
-        The explanatory attribute: words or numbers, one stratum a value. Combine several into one, and bin
-        numbers.
+        The explanatory attribute, one stratum per value. Combine several into one, and bin numbers.
     viewpoint, sample_weight : array-like of shape (n,)
         As for `balanced_weights`.
 
@@ -129,10 +127,8 @@ def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     above, size = np.bincount(stratum, weights=s * (v > 0)), np.bincount(stratum, weights=s)
     size[(above == 0) | (above == size)] = 0.0  # one group only: nothing to compare
     if not size.any():
-        must, do = (
-            "both groups must be seen within some stratum",
-            "Use fewer strata, or data where both are seen",
-        )
+        must = "some stratum must have rows of both groups"
+        do = "Use fewer strata, or data with both groups"
         raise InvalidInputError(must, f"{len(size)} strata with one group each", do)
     of_own = np.where(v > 0, above[stratum], (size - above)[stratum])
     u = np.divide(size[stratum], 2.0 * of_own, out=np.zeros(len(v)), where=size[stratum] > 0)
@@ -155,9 +151,8 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
     if not isinstance(weights, str):
         return as_weights(weights, np.size(viewpoint), "weights")
     if weights not in NAMES:
-        raise UnknownNameError(
-            "'weights'", weights, NAMES, "Use one of these names, or an array of nonnegative numbers"
-        )
+        do = "Use one of these names, or an array of nonnegative numbers"
+        raise UnknownNameError("'weights'", weights, NAMES, do)
     given = {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
     function = _FUNCTIONS[f"{weights}_weights"]
     return function(**{name: given[name] for name in inspect.signature(function).parameters})
@@ -178,9 +173,8 @@ def _labels(y: Any, n: int) -> Floats:
     strange = np.flatnonzero(np.abs(labels) != 1.0)
     if len(strange):
         do = "Code the favourable class as +1 and the other as -1"
-        raise InvalidInputError(
-            "'y' must hold -1 and +1 only", f"{labels[strange[0]]:g} at index {strange[0]}", do
-        )
+        got = f"{labels[strange[0]]:g} at index {strange[0]}"
+        raise InvalidInputError("'y' must hold -1 and +1 only", got, do)
     return labels
 
 
@@ -204,7 +198,7 @@ _FUNCTIONS: dict[str, Callable[..., Floats]] = {
     for name, function in globals().items()
     if name.endswith("_weights") and function.__module__ == __name__
 }
-#: The weights that can be asked for by name: the paper's, those of demographic parity, those of equal opportunity …
+#: The names of weights.
 NAMES = tuple(name.removesuffix("_weights") for name in _FUNCTIONS)
 
 __all__ = ["NAMES", "resolve", "within", *_FUNCTIONS]

@@ -213,7 +213,7 @@ CASES = [
         lambda: (nerm.Risk(nerm.Hinge()) + nerm.Neutrality(nerm.Hinge())).on(
             X, Y, viewpoint=Column(0, drop=True)
         ),
-        "a problem must be given the columns that it is to use. Got Column(key=0, drop=True).",
+        "a problem uses all columns of X. Got Column(key=0, drop=True).",
     ),
     (
         lambda: (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, Y).solve().fit_facts(),

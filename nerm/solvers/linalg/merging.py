@@ -76,7 +76,7 @@ class DistinctRows:
         return replace(answer, coef=coef, inside=inside, multipliers=m)
 
     def multipliers(self, multipliers: Multipliers, blocks: Sequence[Block]) -> Multipliers:
-        """Return the mean multipliers of equal rows, by weight; by Jensen's inequality no bound gets worse."""
+        """Return weighted means of the multipliers of equal rows; by Jensen's inequality no bound falls."""
         tiny = np.finfo(float).tiny  # rows of weight 0 have a mean too
         weights = [block.weights + tiny for block in blocks]
         means = [
