@@ -40,8 +40,7 @@ from nerm.certify.feasibility import (
     towards_centre,
     unpunished,
 )
-from nerm.certify.multipliers import Multipliers
-from nerm.certify.recovery import candidates, with_linear
+from nerm.certify.multipliers import Multipliers, candidates, with_linear
 from nerm.certify.rounding import DualPoint, Slack, custom_atom_error
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import ObjectiveValue, two_sided, value_at_zero, weighted_duals
@@ -85,7 +84,8 @@ class Certificate:
     of w = 0 the certificate says that up to 1 could be gained:
 
     >>> import nerm
-    >>> problem = (nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()).on([[1.0], [-1.0]], [1, -1], intercept=False)
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()
+    >>> problem = objective.on([[1.0], [-1.0]], [1, -1], intercept=False)
     >>> problem.certify([1.0])
     Certificate(primal=0.25, dual=0.25, scale=1.0)
     >>> print(problem.certify([0.0]))
@@ -113,7 +113,7 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """`(Gap + slack) / |primal|`; infinite if there is no bound, or if the hypothesis misses a constraint.
+        """`(Gap + slack) / |primal|`; infinite without a bound, or if a constraint is violated.
 
         A primal below 1e-8 of `scale` counts as that much. A bound *above* the primal by more than 1e-8
         contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing
@@ -160,7 +160,7 @@ class Certificate:
 def certify(
     problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None = None
 ) -> Certificate:
-    """Return the certificate of a hypothesis, from multipliers of the given rows or, without any, from its scores."""
+    """Return the certificate of a hypothesis, from given multipliers or from its scores."""
     if multipliers is not None:
         _check_shape(problem, multipliers)
     return best_certificate(problem, coef, intercept, multipliers)[1]
@@ -177,7 +177,7 @@ def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
 
 
 class Certified(NamedTuple):
-    """The objective's value at a hypothesis, its certificate, and the feasible multipliers behind the bound."""
+    """The value of a hypothesis, its certificate, and the feasible multipliers behind the bound."""
 
     value: ObjectiveValue
     certificate: Certificate
@@ -245,7 +245,7 @@ def _best_bound(
 
 
 def _reason(problem: Problem, best: Certificate, tol: float | None, early_exit: bool) -> str:
-    """Return why there is no bound, or why it may be loose; empty if the certificate reaches the tolerance."""
+    """Return why there is no bound, or why it may be loose; empty if the tolerance is reached."""
     if best.relative_gap <= (tol or 0.0):
         return ""
     moderate = problem.hypothesis.n * problem.hypothesis.size <= MOST_ENTRIES
@@ -264,12 +264,14 @@ def _reason(problem: Problem, best: Certificate, tol: float | None, early_exit: 
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
-    """Return the bound D of these multipliers after restoring their feasibility; -inf if that is impossible."""
+    """Return the bound D of these multipliers, made feasible; -inf if that is impossible."""
     return dual_point(problem, multipliers).bound
 
 
 def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
-    """Return by how much every hypothesis must exceed some limit C_k <= t_k, at least; positive only if none meets all.
+    """Return by how much every hypothesis exceeds some limit C_k <= t_k, at least.
+
+    It is positive only if no hypothesis meets all limits.
 
     With weights eta_k >= 0 of sum 1, max_k (C_k(f) - t_k) >= sum_k eta_k (C_k(f) - t_k), whose least value
     over the linear constraints is bounded as that of any objective.
@@ -303,12 +305,12 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         return DualPoint(point.bound - offset, behind, point.reason)
     parts, free, region = parts_of(problem.regularizers), unpunished(problem), problem.region
     z = np.zeros(0) if region is None else region.signed(multipliers.linear)
-    pull = np.zeros(problem.hypothesis.size) if region is None else z @ region.matrix
-    feasible, reason = repaired(problem, multipliers, free, pull)
+    linear_term = np.zeros(problem.hypothesis.size) if region is None else z @ region.matrix
+    feasible, reason = repaired(problem, multipliers, free, linear_term)
     if feasible is None:
         return DualPoint(-np.inf, None, reason)
-    if reason:  # they had to go to the centre, where nothing pulls
-        z, pull = 0.0 * z, 0.0 * pull
+    if reason:  # the multipliers were replaced by the centre, c = 0
+        z, linear_term = 0.0 * z, 0.0 * linear_term
 
     def bound(
         at: Multipliers, omega: float, z: Floats, q: Floats, missed: float, reason: str = ""
@@ -317,10 +319,10 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         value = -separable(problem, at) - omega - offset - lost(problem, at)
         return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, missed)
 
-    def pulled(at: Multipliers) -> Floats:
-        return _dual_vector(problem, at) - pull
+    def dual_vector(at: Multipliers) -> Floats:
+        return _dual_vector(problem, at) - linear_term
 
-    q = pulled(feasible)
+    q = dual_vector(feasible)
     if not np.isfinite(q).all():
         return DualPoint(-np.inf, None, "sum c x overflows")
     rest = free @ (free.T @ q)  # what is left of it there is rounding
@@ -335,7 +337,7 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:
-            missed = float(np.linalg.norm(pulled(near) - omega.nearest))
+            missed = float(np.linalg.norm(dual_vector(near) - omega.nearest))
             other = bound(near, omega.nearest_value, z, omega.nearest, missed)
             point = max(point, other, key=lambda one: one.bound)
     return point

@@ -45,7 +45,7 @@ class ConjugateValue(NamedTuple):
 
 
 def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
-    """Return a weighted sum of regularizers as one of their parts, equal ones together, without those of weight 0."""
+    """Return the parts of a weighted sum of regularizers, equal ones added, without those of weight 0."""
     parts: Parts = []
     for weight, omega in regularizers:
         for share, atom in omega.parts():
@@ -58,7 +58,7 @@ def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
 
 
 def free_directions(parts: Parts, d: int) -> Floats:
-    """Return an orthonormal basis, (d, k), of the directions that none of the parts punishes; axes where possible."""
+    """Return an orthonormal basis, (d, k), of the directions that no part punishes; axes where possible."""
     if not parts:
         return np.eye(d) if d <= MOST_COEFFICIENTS else np.zeros((d, 0))
     common = parts[0][1].free(d)
@@ -97,7 +97,7 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
 
 
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
-    """Return a share without what its part does not punish and where its conjugate is finite, and that conjugate."""
+    """Return a share, projected to where the conjugate of its part is finite, and that conjugate."""
     weight, atom = part
     share = _punished(part, share)
     share = atom.reach(share / weight) * share
@@ -111,7 +111,7 @@ def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
 
 
 def _with_square(parts: Parts, mu: float, q: Floats) -> float:
-    """Return an upper bound on the conjugate of (mu/2) ||.||^2 + parts: any shares inside their domains give one."""
+    """Return an upper bound on the conjugate of (mu/2) ||.||^2 + parts, from shares in their domains."""
 
     def bound(shares: list[Floats]) -> float:
         pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
@@ -152,7 +152,7 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
 
 
 def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
-    """Return the bound from some shares: brought into their domains they give `nearest`, and with the rest t q."""
+    """Return the bound from some shares: in their domains they give `nearest`, completed to q t q."""
     pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
     inside = [share for share, _ in pairs]
     t, best = 0.0, shares
@@ -176,7 +176,7 @@ def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
 
 
 def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[Floats]]:
-    """Yield shares that add up to q: what is left goes to one part, or to each in the directions that it punishes."""
+    """Yield shares that add up to q: the rest goes to one part, or to all in directions that they punish."""
     rest = q - sum(shares)
     for j in range(len(parts)):
         yield [share + rest if i == j else share for i, share in enumerate(shares)]

@@ -31,19 +31,21 @@ SMALL_ENTRIES = 2_000_000  # rows times coefficients up to which linear programs
 CANCELLED = 1e-11  # of a sum, relative to the size of its summands: this counts as 0
 LOST = 4 * EPS  # of the parts of c_i: the most that their sum loses by rounding
 NOT_ATTAINED = (
-    "no hypothesis attains the optimum: some direction that no regularizer punishes separates the rows, and along it "
-    "the objective falls for ever"
+    "no hypothesis attains the optimum: some direction that no regularizer punishes separates the rows, and "
+    "along it the objective falls for ever"
 )
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
 
 
 def repaired(
-    problem: Problem, multipliers: Multipliers, free: Floats, pull: Floats | None = None
+    problem: Problem, multipliers: Multipliers, free: Floats, linear_term: Floats | None = None
 ) -> tuple[Multipliers | None, str]:
-    """Return the multipliers in their domains, with sum c = 0 and sum c x = 0 in the free directions; and what failed.
+    """Return feasible multipliers near the given ones, and the condition that failed.
+
+    They are in their domains, with sum c = 0, and with sum c x = 0 in the free directions.
 
     None if that cannot be had. `free`, (d, k), spans the directions that no regularizer punishes; if linear
-    constraints pull at w there, sum c x / n answers them instead of being 0.
+    constraints linear_term at w there, sum c x / n answers them instead of being 0.
     """
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
     inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
@@ -53,7 +55,7 @@ def repaired(
         )
     elif free.shape[1]:
         conditions = Conditions.of(problem, free)
-        target = np.zeros(free.shape[1]) if pull is None else problem.divisor * (free.T @ pull)
+        target = np.zeros(free.shape[1]) if linear_term is None else problem.divisor * (free.T @ linear_term)
         reason = _in_words(free, conditions.settle(problem, inside, target))
     else:
         balanced = not problem.intercept or _balance(problem, inside)
@@ -65,7 +67,7 @@ def repaired(
 
 
 def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
-    """Return multipliers with sum c x / n moved by this, in their domains and with sum c = 0; None if they cannot."""
+    """Return feasible multipliers with sum c x / n moved by this; None if that is impossible."""
     if problem.is_kernel or not by.any() or len(by) * problem.hypothesis.n > SMALL_ENTRIES:
         return None
     conditions = Conditions.of(problem, np.eye(len(by)))
@@ -97,51 +99,55 @@ def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
 
 
 def _balance(problem: Problem, multipliers: Multipliers) -> bool:
-    """Shift multipliers inside their domains, in place, until sum c = 0 up to rounding; False if there is no room.
+    """Shift multipliers inside their domains, in place, until sum c = 0; False if that is impossible.
 
     Multipliers away from both ends of their domain move first: they sit at kinks or in smooth pieces, where a
     shift costs nothing to first order.
     """
     blocks, rows = problem.blocks, multipliers.rows
     weights = scaled_weights(problem, multipliers.thetas)
-    pulls = [w * block.targets for w, block in zip(weights, blocks, strict=True)]
-    for room_of in (_interior_room, _room, _room):
-        excess, size = _excess(pulls, rows)
+    weighted_targets = [w * block.targets for w, block in zip(weights, blocks, strict=True)]
+    for distance_of in (_interior_distance, _distance, _distance):
+        excess, size = _excess(weighted_targets, rows)
         if abs(excess) <= 1e-15 * size:
             return True
         # Lower the sum: multipliers with positive coefficient go down, the others up.
-        directions = [-np.sign(excess) * np.sign(a) for a in pulls]
-        rooms = [room_of(block, row, d) for block, row, d in zip(blocks, rows, directions, strict=True)]
-        capacity = sum(weigh(np.abs(a), room) for a, room in zip(pulls, rooms, strict=True))
+        directions = [-np.sign(excess) * np.sign(a) for a in weighted_targets]
+        distances = [
+            distance_of(block, row, d) for block, row, d in zip(blocks, rows, directions, strict=True)
+        ]
+        capacity = sum(
+            weigh(np.abs(a), distance) for a, distance in zip(weighted_targets, distances, strict=True)
+        )
         if capacity <= 0:
             continue
         share = min(1.0, abs(excess) / capacity)
-        for row, direction, room in zip(rows, directions, rooms, strict=True):
-            row += share * direction * room
-    excess, size = _excess(pulls, rows)
+        for row, direction, distance in zip(rows, directions, distances, strict=True):
+            row += share * direction * distance
+    excess, size = _excess(weighted_targets, rows)
     return abs(excess) <= CANCELLED * size
 
 
-def _excess(pulls: list[Floats], rows: Floats) -> tuple[float, float]:
+def _excess(weighted_targets: list[Floats], rows: Floats) -> tuple[float, float]:
     """Return sum c, and the size that its rounding is relative to."""
-    moments = np.stack(pulls) * rows
+    moments = np.stack(weighted_targets) * rows
     return float(moments.sum()), float(_sizes(moments).sum())
 
 
-def _room(block: Block, row: Floats, direction: Floats) -> Floats:
-    """Return how far each multiplier can go in its direction; where there is no end, as far as its own size."""
+def _distance(block: Block, row: Floats, direction: Floats) -> Floats:
+    """Return how far each multiplier can go in its direction; at most 1 + its size if there is no end."""
     low, high = block.domain
-    room = np.where(direction > 0, high - row, row - low)
-    return np.where(np.isfinite(room), np.maximum(room, 0.0), 1.0 + np.abs(row))
+    distance = np.where(direction > 0, high - row, row - low)
+    return np.where(np.isfinite(distance), np.maximum(distance, 0.0), 1.0 + np.abs(row))
 
 
-def _interior_room(block: Block, row: Floats, direction: Floats) -> Floats:
+def _interior_distance(block: Block, row: Floats, direction: Floats) -> Floats:
     """Return the distance to the nearer end of the domain, so that multipliers at an end stay there."""
-    return np.minimum(_room(block, row, direction), _room(block, row, -direction))
+    return np.minimum(_distance(block, row, direction), _distance(block, row, -direction))
 
 
 def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
-    """Return the point at fraction t of the way from the centre (c = 0) to these multipliers, so that c becomes t c.
+    """Return the point at fraction t of the way from the centre, c = 0, to these multipliers.
 
     The centre is alpha = 0, beta^+ = beta^-, theta = 1/2. The bound is concave in (alpha, theta beta^+,
     (1 - theta) beta^-, theta), so the products are what is mixed. None if 0 is no multiplier of a block
@@ -164,7 +170,7 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """sum_i c_i F_i = target, F_i = N'x_i: what directions N that no regularizer punishes ask for; sum c = 0 besides.
+    """sum_i c_i F_i = target, F_i = N'x_i, in directions N that no regularizer punishes; and sum c = 0.
 
     A sum counts as its target within CANCELLED of the size of its summands before they cancel. Then the
     multipliers are feasible without any error for rows x_i that differ from the given ones by that fraction
@@ -193,63 +199,70 @@ class Conditions:
         return np.append(sums, c.sum()) if self.intercept else sums
 
     def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
-        """Shift multipliers inside their domains, in place, until all conditions hold; return which still fail.
+        """Shift multipliers inside their domains, in place; return which conditions still fail.
 
-        Steps of weighted least squares, short where there is little room: first those move that are away from
-        both ends of their domain, where a shift costs nothing to first order, then all that have room.
+        Steps of weighted least squares, short near an end of a domain: first those move that are away from
+        both ends of their domain, where a shift costs nothing to first order, then all that can move.
         """
         weights = scaled_weights(problem, multipliers.thetas)
-        pulls = np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
+        weighted_targets = np.stack(
+            [w * block.targets for w, block in zip(weights, problem.blocks, strict=True)]
+        )
         target = np.append(target, 0.0) if self.intercept else target
-        missing, size = self._missing(pulls, multipliers.rows, target)
+        missing, size = self._missing(weighted_targets, multipliers.rows, target)
         best, least = multipliers.rows.copy(), _worst(missing, size)
         for at_ends in (False, True):
             failed = 0
             while failed < FAILED_STEPS and least > 1e-15:
-                self._step(problem.blocks, pulls, multipliers.rows, missing, at_ends)
-                missing, size = self._missing(pulls, multipliers.rows, target)
+                self._step(problem.blocks, weighted_targets, multipliers.rows, missing, at_ends)
+                missing, size = self._missing(weighted_targets, multipliers.rows, target)
                 failed = 0 if _worst(missing, size) < 0.9 * least else failed + 1
                 if _worst(missing, size) < least:
                     best, least = multipliers.rows.copy(), _worst(missing, size)
             multipliers.rows[:] = best
-            missing, size = self._missing(pulls, best, target)
+            missing, size = self._missing(weighted_targets, best, target)
         return np.abs(missing) > CANCELLED * size
 
-    def _missing(self, pulls: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
+    def _missing(self, weighted_targets: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
         """Return what the sums lack of their targets, and the sizes of their summands."""
-        moments = pulls * rows
+        moments = weighted_targets * rows
         missing = target - self.add_up(self.features, moments.sum(axis=0))
         return missing, self.add_up(self.sizes, _sizes(moments)) + np.abs(target)
 
     def _step(
-        self, blocks: tuple[Block, ...], pulls: Floats, rows: Floats, missing: Floats, at_ends: bool
+        self,
+        blocks: tuple[Block, ...],
+        weighted_targets: Floats,
+        rows: Floats,
+        missing: Floats,
+        at_ends: bool,
     ) -> None:
-        """Move the multipliers by the weighted least squares step to all conditions, as far as there is room."""
+        """Move the multipliers by a weighted least squares step, as far as their domains allow."""
         pairs = list(zip(blocks, rows, strict=True))
         both = [
-            np.stack([_room(block, row, np.full(len(row), way)) for block, row in pairs])
+            np.stack([_distance(block, row, np.full(len(row), way)) for block, row in pairs])
             for way in (1.0, -1.0)
         ]
-        room = np.maximum(*both) if at_ends else np.minimum(*both)
+        distance = np.maximum(*both) if at_ends else np.minimum(*both)
         for _ in range(
             SHIFT_STEPS
         ):  # one that could go less than half of its way stays, and the others do without it
-            shift = self._shift(pulls, room, missing)
+            shift = self._shift(weighted_targets, distance, missing)
             stuck = np.where(shift > 0, *both) < 0.5 * np.abs(shift)
             if not stuck.any():
                 break
-            room = np.where(stuck, 0.0, room)
-        room = np.where(shift > 0, *both)
-        shift = np.where(room > 0, shift, 0.0)
+            distance = np.where(stuck, 0.0, distance)
+        distance = np.where(shift > 0, *both)
+        shift = np.where(distance > 0, shift, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            longest = float(np.nanmax(np.abs(shift) / room, initial=0.0))
+            longest = float(np.nanmax(np.abs(shift) / distance, initial=0.0))
         rows += min(1.0, 0.99 / max(longest, 1e-300)) * shift
         for block, row in zip(blocks, rows, strict=True):
             np.clip(row, *block.domain, out=row)
 
-    def _shift(self, pulls: Floats, room: Floats, missing: Floats) -> Floats:
-        """Return the shift that makes up for what is missing and is the shortest in units of the room."""
-        gains = ((pulls * room) ** 2).sum(axis=0)
+    def _shift(self, weighted_targets: Floats, distance: Floats, missing: Floats) -> Floats:
+        """Return the shift that adds `missing` to the sums, the shortest in units of these distances."""
+        gains = ((weighted_targets * distance) ** 2).sum(axis=0)
         F = self.features
         weighted = F.multiply(gains[:, None]).tocsr() if hasattr(F, "multiply") else F * gains[:, None]
         M = F.T @ weighted
@@ -264,7 +277,7 @@ class Conditions:
         inverse = vectors[:, kept] @ ((vectors[:, kept].T @ (missing / scale)) / values[kept]) / scale
         k = F.shape[1]
         along = np.asarray(F @ inverse[:k]).ravel() + inverse[k:].sum()
-        shift: Floats = pulls * room**2 * along
+        shift: Floats = weighted_targets * distance**2 * along
         return shift
 
 
@@ -295,13 +308,15 @@ def _in_words(free: Floats, failing: Bools) -> str:
 
 
 def unpunished(problem: Problem) -> Floats:
-    """Return a basis, (d, k), of the directions of w that no regularizer punishes; for a kernel none is sought."""
+    """Return a basis, (d, k), of the directions of w that no regularizer punishes; none for a kernel."""
     d = problem.hypothesis.size
     return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
 def attained(problem: Problem, free: Floats) -> bool:
-    """Whether nothing is known against a minimiser, by a linear program over the directions (w, b), w in span of free.
+    """Whether no direction is known along which the objective falls for ever: then a minimiser may exist.
+
+    A linear program over the directions (w, b), w in the span of `free`.
 
     Along a direction no term of the objective may rise in the end: with slopes [low, high] of an atom far
     away that is target * f >= 0 where high = 0 and low < 0, <= 0 where low = 0, and = 0 where both differ
@@ -336,7 +351,7 @@ def _endless(atom: MarginFunction) -> bool:
 
 
 def _largest(gain: Floats, rising: list[Floats], level: list[Floats]) -> float:
-    """Return the largest gain of a direction in the unit box with all of `rising` at least 0 and all of `level` 0."""
+    """Return the largest gain of a direction in the unit box with `rising` >= 0 and `level` = 0."""
     from scipy.optimize import linprog
 
     found = linprog(

@@ -1,20 +1,36 @@
-"""The multipliers of a NERM problem: one vector a block, and theta of each neutrality term."""
+"""The multipliers of a problem, and how they are found: from one weighted dual per row, or from the scores.
+
+Recovered multipliers are made exactly feasible by the certificate: nothing here can make a bound wrong, only
+loose.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nerm.atoms import numeric
+from nerm.model.blocks import Block, limit_values, shares, term_weights, two_sided, weighted_duals
+from nerm.model.constraints import nonnegative_least_squares
+from nerm.model.problem import relaxed_problem
 from nerm.typing import Floats
+
+if TYPE_CHECKING:
+    from nerm.model.problem import Problem
+
+WIDENINGS = (1e-9, 1e-7, 1e-5, 1e-3)  # distances of a margin from a kink at which its multiplier is free
+GRADIENT_STEPS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
     """alpha_i in -d phi(y_i f_i), beta_i^+- in -d psi(+-v_i f_i), theta in [0, 1].
 
-    At an optimum they pull with no net force: sum_i c_i = 0 for a free intercept, and for (mu/2) ||w||^2 the
+    At an optimum sum_i c_i = 0 for a free intercept, and for (mu/2) ||w||^2 the
     coefficients are w = X'c / (mu n), where::
 
         c_i = s_i alpha_i y_i + eta u_i v_i (theta beta_i^+ - (1 - theta) beta_i^-).
@@ -22,8 +38,8 @@ class Multipliers:
     Attributes
     ----------
     rows : (number of blocks, n) array
-        One row a block, in the order of `problem.blocks`: the risks, the one-sided neutrality terms, then C+
-        and C- of each neutrality term of two sides.
+        One row per block, in the order of `problem.blocks`: the risks, the one-sided neutrality terms, then
+        C+ and C- of each neutrality term of two sides.
     thetas : (K,) array
         The weight of C+ in max(C+, C-) = max over theta of theta C+ + (1 - theta) C-, for each term of two
         sides.
@@ -67,34 +83,247 @@ class Multipliers:
 
     @property
     def betas_plus(self) -> Floats:
-        """Multipliers of C+, one row a neutrality term."""
+        """Multipliers of C+, one row per neutrality term."""
         return self.rows[self._alone :: 2]
 
     @property
     def betas_minus(self) -> Floats:
-        """Multipliers of C-, one row a neutrality term."""
+        """Multipliers of C-, one row per neutrality term."""
         return self.rows[self._alone + 1 :: 2]
 
     @property
     def alpha(self) -> Floats:
-        """Multipliers of the risk, (n,); one row a risk if there are several."""
+        """Multipliers of the risk, (n,); one row per risk if there are several."""
         return _single(self.alphas)
 
     @property
     def beta_plus(self) -> Floats:
-        """Multipliers of C+, (n,); one row a term unless there is exactly one."""
+        """Multipliers of C+, (n,); one row per term unless there is exactly one."""
         return _single(self.betas_plus)
 
     @property
     def beta_minus(self) -> Floats:
-        """Multipliers of C-, (n,); one row a term unless there is exactly one."""
+        """Multipliers of C-, (n,); one row per term unless there is exactly one."""
         return _single(self.betas_minus)
 
     @property
     def theta(self) -> float | Floats:
-        """The weight of C+; one number a term unless there is exactly one."""
+        """The weight of C+; one number per term unless there is exactly one."""
         return float(self.thetas[0]) if len(self.thetas) == 1 else self.thetas
 
 
 def _single(rows: Floats) -> Floats:
     return rows[0] if len(rows) == 1 else rows
+
+
+def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats) -> Multipliers:
+    """Split the weighted dual c_i of every row into the multipliers of its terms, at fixed theta.
+
+    The best split of c_i has all multipliers at one common score: the f_i where the (monotone) total of the
+    subgradients passes c_i. It is found by bisection, and where it jumps over c_i, at a kink, the multipliers
+    are mixed from both sides.
+    """
+    thetas = np.clip(np.nan_to_num(thetas, nan=0.5), 0.0, 1.0)
+    c = np.nan_to_num(c)
+
+    def missing(scores: Floats) -> Floats:
+        return c - weighted_duals(problem, multipliers_at(problem.blocks, scores), thetas)
+
+    low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(len(c))))
+    rows_low, rows_high = multipliers_at(problem.blocks, low), multipliers_at(problem.blocks, high)
+    force_low, force_high = (
+        weighted_duals(problem, rows_low, thetas),
+        weighted_duals(problem, rows_high, thetas),
+    )
+    span = force_low - force_high
+    share = np.clip(np.divide(c - force_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
+    return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
+
+
+def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
+    """Return the middle of each interval of multipliers at given scores; finite if a slope overflows."""
+    rows = []
+    for block in blocks:
+        low, high = block.atom.subgradient(block.targets * scores)
+        rows.append(np.nan_to_num(-0.5 * (low + high), nan=1e150, posinf=1e150, neginf=-1e150))
+    return np.stack(rows)
+
+
+def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Multipliers]:
+    """Yield multipliers found from the scores alone; the certificate takes the best.
+
+    At smooth points they are the derivatives. Near a kink any point of the subgradient interval will do, and
+    at C+ = C- any theta: that freedom is used to bring q = (1/n) sum c_i x_i to the subgradients of Omega at
+    w and sum c to 0. How near is near depends on how exact the hypothesis is, so a few widths are tried.
+    """
+    scores = problem.hypothesis.scores(coef, intercept)
+    limits = _limits_at(problem, coef, scores)
+    relaxed = relaxed_problem(problem, limits) if problem.limits else problem
+    for width in WIDENINGS:
+        found = _IntervalLeastSquares(relaxed, coef, scores, width).run()
+        yield with_linear(problem, replace(found, limits=limits), coef)
+
+
+def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Multipliers:
+    """Return the multipliers with those of the linear constraints, found from q if they are not known."""
+    region = problem.region
+    if region is None or len(multipliers.linear) == len(region.bound):
+        return multipliers
+    relaxed = relaxed_problem(problem, multipliers.limits) if problem.limits else problem
+    q = (
+        problem.hypothesis.adjoint(weighted_duals(relaxed, multipliers.rows, multipliers.thetas))
+        / problem.divisor
+    )
+    rest = q - np.clip(q, *_regularizer_interval(replace(problem, region=None), coef))
+    return replace(multipliers, linear=region.multipliers(coef, rest))
+
+
+def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
+    """Return the weights of the limits that bring q nearest to the subgradients of Omega.
+
+    Nonnegative least squares in the two sides of every limit that is tight.
+    """
+    if not problem.limits:
+        return np.zeros(0)
+    bounds = np.array([limit.bound for limit in problem.limits])
+    tight = limit_values(problem, scores) >= bounds - 1e-5 * np.maximum(bounds, 1.0)
+    first, pulls, owners = len(problem.objective.terms), [], []
+    rows = multipliers_at(problem.blocks, scores)
+
+    def pull(c: Floats) -> Floats:
+        return (
+            np.append(problem.hypothesis.adjoint(c), c.sum() if problem.intercept else 0.0) / problem.divisor
+        )
+
+    for block, row in zip(problem.blocks, rows, strict=True):
+        if block.term >= first and tight[block.term - first]:
+            pulls.append(pull(block.weights * block.targets * row))
+            owners.append(block.term - first)
+    weights = np.zeros(len(bounds))
+    if pulls:
+        q = pull(weighted_duals(problem, rows, np.full(len(two_sided(problem)), 0.5)))
+        low, high = _regularizer_interval(problem, coef)
+        rest = np.append(np.clip(q[:-1], low, high), 0.0) - q
+        np.add.at(weights, owners, nonnegative_least_squares(np.column_stack(pulls), rest))
+    return weights
+
+
+class _IntervalLeastSquares:
+    """Least squares in intervals: q near the subgradients of Omega at w, and sum c near 0.
+
+    The unknowns are the multipliers (one row per block) and the thetas of tied terms; c is linear in the
+    first, and in the second at fixed multipliers.
+    """
+
+    def __init__(self, problem: Problem, coef: Floats, scores: Floats, width: float) -> None:
+        self.problem = problem
+        self.thetas, self.tied = _thetas(problem, scores, width)
+        blocks = list(zip(term_weights(problem), problem.blocks, strict=True))
+        self.force = np.stack(
+            [factor * block.weights * block.targets for factor, block in blocks]
+        )  # without theta
+        self.low, self.high = _intervals(problem.blocks, scores, width)
+        self.target_low, self.target_high = _regularizer_interval(problem, coef)
+        # the mean of c is measured in the units of q
+        self.balance = (
+            max(float(np.mean(problem.hypothesis.squared_row_norms())), 1e-300) if problem.intercept else 0.0
+        )
+
+    def pulls(self, thetas: Floats) -> Floats:
+        """Return what a unit of each multiplier adds to c."""
+        return shares(self.problem.blocks, thetas)[:, None] * self.force
+
+    def mean(self, c: Floats) -> float:
+        """Return the mean of c over all rows, which is 0 at an optimum with a free intercept."""
+        return float(c.sum()) / self.problem.divisor
+
+    def slope(self, c: Floats) -> Floats:
+        """Return the gradient of the misfit with respect to c."""
+        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+        rest = q - np.clip(q, self.target_low, self.target_high)
+        return (self.problem.hypothesis.scores(rest) + self.balance * self.mean(c)) / self.problem.divisor
+
+    def curvature(self, c: Floats) -> float:
+        """Return an upper bound on the second derivative of the misfit along a direction c."""
+        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+        return self.problem.hypothesis.squared_norm(q) + self.balance * self.mean(c) ** 2
+
+    def run(self) -> Multipliers:
+        """Minimise by accelerated projected gradient, restarted where the momentum points uphill."""
+        rows, thetas = 0.5 * (self.low + self.high), self.thetas
+        a = self.pulls(thetas)
+        free = (self.high > self.low) & (self.force != 0)
+        if not free.any() and not self.tied.any():
+            return Multipliers(rows, thetas)
+        parts = 1 + int(self.tied.sum())
+        curvature = self._largest_curvature(a, free)
+        if curvature <= 1e-200:  # nothing that is free moves q
+            return Multipliers(rows, thetas)
+        step = 1.0 / (parts * curvature)
+        bends = [self.curvature(g) for g in self._theta_forces(rows)]
+        theta_steps = np.array([1.0 / (parts * bend) if bend > 1e-200 else 0.0 for bend in bends])
+        ahead, ahead_thetas, momentum = rows, thetas, 1.0
+        for _ in range(GRADIENT_STEPS):
+            a = self.pulls(ahead_thetas)
+            slope = self.slope((a * ahead).sum(axis=0))
+            new = np.where(free, np.clip(ahead - step * a * slope, self.low, self.high), rows)
+            gradient = self._theta_forces(ahead) @ slope
+            new_thetas = np.where(self.tied, np.clip(ahead_thetas - theta_steps * gradient, 0.0, 1.0), thetas)
+            uphill = float(np.vdot(a * slope, new - rows)) + float(gradient @ (new_thetas - thetas)) > 0
+            following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+            push = 0.0 if uphill else (momentum - 1) / following
+            ahead, ahead_thetas = (
+                new + push * (new - rows),
+                np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0),
+            )
+            moved = max(float(np.abs(new - rows).max()), float(np.abs(new_thetas - thetas).max(initial=0.0)))
+            rows, thetas, momentum = new, new_thetas, following
+            if moved <= 1e-13:
+                break
+        return Multipliers(rows, thetas)
+
+    def _theta_forces(self, rows: Floats) -> Floats:
+        """Return the derivative of c with respect to each theta."""
+        sides = Multipliers(self.force * rows, self.thetas)
+        return sides.betas_plus - sides.betas_minus
+
+    def _largest_curvature(self, a: Floats, free: Floats) -> float:
+        """Return an upper estimate of the curvature of the misfit in the multipliers, by power iterations."""
+        direction = np.where(free, a + 0.01 * np.resize([1.0, -1.0, 0.5], a.shape), 0.0)
+        size = 1e-300
+        for _ in range(30):
+            direction = direction / max(float(np.linalg.norm(direction)), 1e-300)
+            c = (a * direction).sum(axis=0)
+            q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
+            slope = (self.problem.hypothesis.scores(q) + self.balance * self.mean(c)) / self.problem.divisor
+            direction = np.where(free, a * slope, 0.0)
+            size = max(float(np.linalg.norm(direction)), 1e-300)
+        return 1.1 * size
+
+
+def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Floats]:
+    """Return theta for each term, 1 or 0 where one side is larger, and where the sides tie."""
+    sides = np.array([b.total(scores) / problem.divisor for b in problem.blocks if b.side]).reshape(-1, 2)
+    tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
+    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (two_sided(problem) > 0)
+
+
+def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:
+    """Return the box of subgradients at w of the regularizers and of bounds on single coefficients."""
+    low, high = np.zeros(len(coef)), np.zeros(len(coef))
+    for weight, omega in problem.regularizers:
+        below, above = omega.subgradient(coef)
+        low, high = low + weight * below, high + weight * above
+    return (low, high) if problem.region is None else problem.region.extended(coef, low, high)
+
+
+def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:
+    """Return the multipliers that occur at margins within `width` of the given ones."""
+    low, high = [], []
+    for block in blocks:
+        margins = block.targets * scores
+        below = block.atom.subgradient(margins - width)[0]
+        above = block.atom.subgradient(margins + width)[1]
+        low.append(np.maximum(-above, block.domain[0]))
+        high.append(np.minimum(-below, block.domain[1]))
+    return np.nan_to_num(np.stack(low)), np.nan_to_num(np.stack(high))

@@ -30,7 +30,7 @@ WORSE_THAN_ZERO = "the solver's hypothesis was worse than f = 0, which is return
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A solver's word: a hypothesis (or None), multipliers if it has some, and its own claim, which grants nothing.
+    """The result of a solver, not yet certified: a hypothesis, multipliers, and its own claim.
 
     Attributes
     ----------
@@ -112,9 +112,12 @@ class Status(StrEnum):
         return {
             "optimal": "nerm certified the relative duality gap within the tolerance.",
             "stationary": "The convex-concave procedure came to rest at a point that need not be optimal.",
-            "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the tolerance.",
-            "infeasible": "nerm certified that no hypothesis satisfies all constraints; the nearest one is given.",
-            "time_limit": "Time was up before nerm could certify the tolerance; the best hypothesis so far is given.",
+            "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the "
+            "tolerance.",
+            "infeasible": "nerm certified that no hypothesis satisfies all constraints; the nearest one is "
+            "given.",
+            "time_limit": "Time was up before nerm could certify the tolerance; the best hypothesis so far "
+            "is given.",
             "failed": "The solver returned no usable hypothesis; the zero hypothesis stands in its place.",
         }[self.value]
 
@@ -218,7 +221,7 @@ class Solution:
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
 
     def without_rows(self) -> Solution:
-        """Return what is left without the training rows: value, certificate, theta and w; no kernel coefficients."""
+        """Return the solution without the training rows: value, certificate, theta and w are kept."""
         none = (
             None
             if self.multipliers is None
@@ -248,7 +251,7 @@ class Solution:
         return facts_of(self, to)
 
     def save(self, path: Any) -> None:
-        """Write the solution with its problem to one file, without pickle; `nerm.load(path)` reads it back."""
+        """Write the solution with its problem to one file; `nerm.load(path)` reads it back."""
         from nerm.io import save
 
         save(self, path)
@@ -357,7 +360,7 @@ def certify_bounds(
 
 
 def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
-    """Return the solution, or its multipliers at other coefficients, with value and certificate computed again.
+    """Return the solution, or one at other coefficients, with value and certificate computed again.
 
     It stays optimal if the gap exceeds the tolerance by rounding only: another processor sums differently.
     """
@@ -516,7 +519,7 @@ def _is_usable(answer: Answer) -> bool:
 
 
 def _zero_answer(problem: Problem, answer: Answer) -> Answer:
-    """Return f = 0 for an answer without a hypothesis, with multipliers 0: they bound the losses from below."""
+    """Return f = 0 for an answer without a hypothesis, with multipliers 0, which give a bound."""
     rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
     thetas = np.full(len(two_sided(problem)), 0.5)
     multipliers = Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))

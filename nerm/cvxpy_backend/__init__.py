@@ -1,5 +1,1 @@
-"""From a problem to cvxpy and back."""
-
-from nerm.cvxpy_backend.builder import Model, build
-
-__all__ = ["Model", "build"]
+"""From a problem to cvxpy and back, and the solvers behind cvxpy."""

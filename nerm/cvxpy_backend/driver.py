@@ -1,4 +1,4 @@
-"""The solvers that cvxpy drives: one notion of accuracy and of time in each one's own words, and how they fail.
+"""The solvers that cvxpy drives: their options for accuracy and time, and their failures.
 
 A solver is one entry of `DRIVEN`, and nothing else.
 """
@@ -57,7 +57,7 @@ class Driven:
     slower: float = np.inf
 
     def options(self, accuracy: float, deadline: float, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the options for an accuracy and a moment at which to stop; those that were given come first."""
+        """Return the options for an accuracy and a deadline; given options come first."""
         asked = {**dict.fromkeys(self.accuracy, max(accuracy, self.finest)), **self.fixed}
         if self.clock and deadline < clock.NEVER:
             asked[self.clock] = clock.left(deadline)
@@ -137,7 +137,7 @@ def run(
     *,
     afresh: bool = False,
 ) -> str:
-    """Solve a cvxpy problem to about this accuracy and return the solver's claim; "error: ..." where it failed.
+    """Solve a cvxpy problem and return the solver's claim; "error: ..." if it failed.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from nerm.solvers.base import Session, Solver
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
-    from nerm.cvxpy_backend.builder import Model
+    from nerm.cvxpy_backend.build import Model
 
 
 SMALLEST = 1e-15  # objective that is still a number, and not rounding
@@ -44,7 +44,7 @@ class CvxpySolver(Solver):
         return None
 
     def cost(self, shape: auto.Shape) -> float:
-        """Return about how many seconds a solve takes; those that are rough or licensed are asked by name only."""
+        """Return about how many seconds a solve takes; inf for solvers that are asked by name only."""
         return self.driven.slower * auto.cone_program(shape)
 
     def open(self, problem: Problem) -> Session:
@@ -61,7 +61,7 @@ class CvxpySolver(Solver):
 
 
 class _LastSolve(NamedTuple):
-    """What was asked for last: a problem, the accuracy, the objective that came out, and what it was multiplied by."""
+    """The last solve: problem, accuracy, objective, and the factor of the objective."""
 
     problem: Problem
     accuracy: float
@@ -73,7 +73,7 @@ class _CvxpySession(Session):
     """One compiled model, solved again and again with other weights."""
 
     def __init__(self, solver: CvxpySolver, problem: Problem) -> None:
-        from nerm.cvxpy_backend import build
+        from nerm.cvxpy_backend.build import build
 
         started = time.perf_counter()
         self.solver = solver
@@ -125,7 +125,7 @@ class _CvxpySession(Session):
         )
 
     def _scale(self, problem: Problem, accuracy: float) -> float:
-        """Return what to multiply the objective by: about 1 / optimum, where a problem is asked for once more.
+        """Return the factor of the objective: about 1 / optimum, if a problem is solved once more.
 
         Solvers measure gaps below 1 as they are, so that an optimum of 1e-8 is never asked for in any digits.
         """
@@ -140,14 +140,14 @@ class _CvxpySession(Session):
 
     def _with_slack(self, problem: Problem, accuracy: float, deadline: float) -> Model:
         """Return the model of the least slack that the limits need, solved."""
-        from nerm.cvxpy_backend import build
+        from nerm.cvxpy_backend.build import build
 
         model = build(problem, slack=True, near=True)
         run(model.problem, self.solver.name, accuracy, {}, deadline)
         return model
 
     def _inside(self, problem: Problem, accuracy: float, deadline: float) -> tuple[Floats, float] | None:
-        """Return a hypothesis with room in all limits, where f = 0 has none or is forbidden by linear constraints."""
+        """Return a hypothesis strictly inside all limits; None if f = 0 serves."""
         if not problem.violation(np.zeros(problem.hypothesis.size), 0.0):
             return None
         found = self._with_slack(problem, accuracy, deadline).hypothesis()
@@ -163,7 +163,8 @@ class _CvxpySession(Session):
         try:
             self.model.problem.get_problem_data(name)
         except (cp.error.SolverError, cp.error.DCPError) as error:
-            must = f"solver {self.solver.name!r} must be given a problem that it can take ({self.solver.requirements()})"
+            name, taken = self.solver.name, self.solver.requirements()
+            must = f"solver {name!r} must be given a problem that it can take ({taken})"
             got = f"one that needs more ({str(error).strip().splitlines()[0]})"
             raise UnsupportedProblemError(
                 must, got, "Use 'clarabel', which takes every built-in atom"

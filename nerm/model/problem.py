@@ -232,7 +232,7 @@ class Problem:
 
         The scores are a variable of their own, one per row, tied to X w + b by an equality.
         """
-        from nerm.cvxpy_backend import build
+        from nerm.cvxpy_backend.build import build
 
         return build(self).problem
 

@@ -1,7 +1,7 @@
 """The automatic choice of a solver: a table of costs in seconds, from counts of operations.
 
-Each solver's `cost` is one of the functions below. The cheapest solver that takes the problem is asked; if its
-answer is not certified, a solver that takes every atom gives a second opinion. The unit of all rates is a
+Each solver's `cost` is one of the functions below. The cheapest solver that takes the problem is asked; if
+its answer is not certified, a solver that takes every atom gives a second opinion. The unit of all rates is a
 nanosecond on one core: the multiplication of one entry of X by one of a vector.
 """
 
@@ -129,7 +129,7 @@ def cone_program(shape: Shape) -> float:
 
 
 class Kind(NamedTuple):
-    """The facts of a problem on which the choice depends: two problems of a kind are given to the same solvers."""
+    """The facts of a problem on which the choice depends."""
 
     shape: Shape
     terms: tuple[object, ...]
@@ -155,7 +155,7 @@ class Choice(NamedTuple):
 
 
 def why_unsupported(solver: Solver, problem: Problem) -> str | None:
-    """Return the part of a problem, its constraints included, that a solver cannot take; None if it takes all.
+    """Return the part of a problem, constraints included, that a solver cannot take; None if it takes all.
 
     One limit is met by a search over its weight, around a solver that has a cost.
     """

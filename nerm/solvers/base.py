@@ -47,7 +47,7 @@ class Session(ABC):
         options: dict[str, Any],
         deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
-        """Solve problems that differ in their weights only, in their order, each in an equal share of the time."""
+        """Solve problems that differ in their weights only, in order, in equal shares of the time."""
         for i, problem in enumerate(problems):
             yield self.answer(problem, accuracy, options, **limit(clock.share(deadline, len(problems) - i)))
 
@@ -70,7 +70,7 @@ class Solver(ABC):
     merges_rows : bool
         Whether its sessions are given the distinct rows only.
     keeps_time : bool
-        Whether its sessions take a `deadline` (`nerm.solvers.clock`); others are stopped by killing a process.
+        Whether its sessions take a `deadline` (`nerm.solvers.clock`); others run in a process that is killed.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on([[0.0], [1.0]], [-1, 1])
@@ -119,7 +119,7 @@ class Solver(ABC):
         """Return the part of this problem that the solver cannot take; None if nothing is known."""
 
     def cost(self, shape: Shape) -> float:
-        """Return about how many seconds a solve takes (`nerm.solvers.auto`); inf: it is asked by name only."""
+        """Return about how many seconds a solve takes (`nerm.solvers.auto`); inf: asked by name only."""
         return inf
 
     def early_exit(self, seconds: float) -> Solver:

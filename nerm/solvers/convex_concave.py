@@ -2,9 +2,9 @@
 
 It starts at the convex relaxation, the tangent at f = 0, or at a given hypothesis. Every step solves the
 convex problem that touches the objective at the last hypothesis from above, so the objective never rises; the
-step is prolonged as long as that lowers the objective. When the objective falls no more, rows may lie at kinks
-of the subtracted part, where many tangents touch: then one step is taken with the tangent at slightly larger
-scores, and if that does not help either, the point counts as stationary.
+step is prolonged as long as that lowers the objective. When the objective falls no more, rows may lie at
+kinks of the subtracted part, where many tangents touch: then one step is taken with the tangent at slightly
+larger scores, and if that does not help either, the point counts as stationary.
 
 In a convex problem, a term with phi = A - G (`nerm.atoms.DCFunction`) becomes the same term with A and a
 `Tangent` of -G. A neutrality term of two sides is a difference too, with the same part subtracted from both
@@ -136,7 +136,7 @@ class _Procedure:
         )
 
     def _solution(self, best: Hypothesis, *, settled: bool) -> Solution:
-        """Return the hypothesis with the true objective and with the trace; of a convex problem the one step."""
+        """Return the hypothesis with the true objective and with the trace."""
         last = self.steps[-1]
         if not self._is_convex() and (last.status not in NO_STEP or len(self.steps) > 1):
             late = clock.is_up(self.deadline)

@@ -60,7 +60,7 @@ class LimitedSession(Session):
 
 
 def open_session(solver: Solver, problem: Problem) -> Session:
-    """Open a session of a solver: on the distinct rows, or with a search for one limit, where it needs that."""
+    """Open a session of a solver: on the distinct rows, or with a search for one limit, if it needs that."""
     by_search = problem.limits and not solver.takes_constraints
     opened = partial(LimitedSession, solver) if by_search else solver.open
     return MergedSession(opened, problem) if solver.merges_rows else opened(problem)
@@ -154,7 +154,7 @@ class _Search:
         return 0.1 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:
-        """Return the hypothesis between two that just satisfies the limit, with the same mixture of multipliers."""
+        """Return the mixture of two hypotheses that just satisfies the limit, and of their multipliers."""
         from scipy.optimize import brentq
 
         def over(share: float) -> float:
@@ -188,7 +188,7 @@ class _Search:
 
 
 def _mixed(problem: Problem, low: Solved, high: Solved, s: float) -> Multipliers:
-    """Return multipliers whose weighted forces are (1 - s) times the first and s times the second: D is concave."""
+    """Return multipliers whose weighted duals are (1 - s) times the first and s times the second."""
     parts = [(1 - s, low), (s, high)]
     factors = [share * term_weights(relaxed_problem(problem, [p.eta])) for share, p in parts]
     nus = [f * shares(problem.blocks, p.multipliers.thetas) for f, (_, p) in zip(factors, parts, strict=True)]

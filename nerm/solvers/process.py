@@ -172,7 +172,7 @@ def _limit_memory(megabytes: float | None) -> None:
 
 
 class ProcessSession(Session):
-    """A session of a solver without a clock: each solve runs in a process, and nothing is kept between them."""
+    """A session of a solver without a clock: each solve runs in a process of its own."""
 
     def __init__(self, solver: Solver) -> None:
         self._solver = solver

@@ -122,7 +122,7 @@ def path(
     time_limit: float | None = None,
     **options: Any,
 ) -> list[Solution]:
-    """Solve for every neutrality weight in one session (the work behind `nerm.Problem.path`); one `Solution` each.
+    """Solve for every neutrality weight in one session; the work behind `nerm.Problem.path`.
 
     The neutrality risk never rises with eta:
 
@@ -149,7 +149,9 @@ def grid(
     time_limit: float | None = None,
     **options: Any,
 ) -> list[list[Solution]]:
-    """Solve for all pairs of weights in one session (the work behind `nerm.Problem.grid`), a list a value of lam.
+    """Solve for all pairs of weights in one session; the work behind `nerm.Problem.grid`.
+
+    One list of solutions per value of lam.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, 1, 1, -1]
@@ -299,6 +301,7 @@ def _insist(solution: Solution) -> None:
             else "Try another solver or a larger tol"
         )
         raise NotSolvedError(
-            f"{solution.status.sentence} Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance "
-            f"{solution.tol:g}, solver {solution.stats.solver!r} claims {solution.stats.claim!r}.{why} {advice}."
+            f"{solution.status.sentence} Certified relative gap {solution.certificate.relative_gap:.2e}, "
+            f"tolerance {solution.tol:g}, solver {solution.stats.solver!r} claims "
+            f"{solution.stats.claim!r}.{why} {advice}."
         )

@@ -8,7 +8,7 @@ import pytest
 import nerm
 from nerm import L1, Coefficients, Hinge, Logistic, Multipliers, Neutrality, Pinball, Risk, SquaredL2
 from nerm.certify.certificate import dual_bound, infeasibility, separable
-from nerm.certify.recovery import candidates, multipliers_at, multipliers_from_forces, with_linear
+from nerm.certify.multipliers import candidates, multipliers_at, multipliers_from_weighted_duals, with_linear
 from nerm.model.blocks import weighted_duals
 from tests.conftest import make_data
 
@@ -27,7 +27,7 @@ def test_forces_are_split_as_some_scores_split_them(loss, surrogate):
     scores = 1.5 * np.random.default_rng(1).normal(size=40)
     given = multipliers_at(problem.blocks, scores)
     c = weighted_duals(problem, given, THETAS)
-    found = multipliers_from_forces(problem, c, THETAS)
+    found = multipliers_from_weighted_duals(problem, c, THETAS)
     np.testing.assert_allclose(weighted_duals(problem, found.rows, found.thetas), c, atol=1e-9)
     np.testing.assert_array_equal(found.thetas, THETAS)
     # among all that add up to c those lose least
@@ -51,19 +51,19 @@ def test_multipliers_at_scores_are_the_middles_of_their_intervals():
 def test_forces_between_the_sides_of_a_kink_are_mixed_of_both():
     problem = (Risk(Hinge()) + SquaredL2()).on([[1.0], [2.0], [3.0]], [1, -1, 1])
     c = np.array([0.25, -0.75, 1.0])
-    found = multipliers_from_forces(problem, c, np.zeros(0))
+    found = multipliers_from_weighted_duals(problem, c, np.zeros(0))
     np.testing.assert_allclose(found.rows[0], np.abs(c), atol=1e-9)
     np.testing.assert_allclose(
-        multipliers_from_forces(problem, 5 * c, np.zeros(0)).rows[0], [1.0, 1.0, 1.0], atol=1e-9
+        multipliers_from_weighted_duals(problem, 5 * c, np.zeros(0)).rows[0], [1.0, 1.0, 1.0], atol=1e-9
     )
 
 
 def test_what_is_no_number_in_forces_and_thetas_counts_as_nothing_known():
     problem = two_terms(Logistic(), Logistic())
-    found = multipliers_from_forces(problem, np.full(40, np.nan), np.array([np.nan]))
+    found = multipliers_from_weighted_duals(problem, np.full(40, np.nan), np.array([np.nan]))
     np.testing.assert_allclose(weighted_duals(problem, found.rows, found.thetas), 0.0, atol=1e-9)
     assert found.thetas.tolist() == [0.5]
-    assert multipliers_from_forces(problem, np.zeros(40), np.array([7.0])).thetas.tolist() == [1.0]
+    assert multipliers_from_weighted_duals(problem, np.zeros(40), np.array([7.0])).thetas.tolist() == [1.0]
 
 
 OMEGAS = {"square": 0.05 * SquaredL2(), "l1": 0.05 * L1() + 0.01 * SquaredL2()}

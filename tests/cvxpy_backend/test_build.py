@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
-from nerm.cvxpy_backend import build
+from nerm.cvxpy_backend.build import build
 from tests.conftest import make_data
 
 

@@ -22,7 +22,7 @@ def test_an_optimum_near_nothing_is_solved_in_its_own_digits(omega):
 
 
 def test_multipliers_of_a_scaled_model_are_those_of_the_problem():
-    from nerm.cvxpy_backend import build
+    from nerm.cvxpy_backend.build import build
 
     rng = np.random.default_rng(1)
     X, y, v = rng.normal(size=(15, 2)), np.tile([1, -1, 1], 5), np.tile([1, 1, -1], 5)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nerm.certify.multipliers import Multipliers
-from nerm.certify.recovery import multipliers_at
+from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.certify.solution import Answer
 from nerm.model.blocks import two_sided
 from nerm.model.problem import Problem

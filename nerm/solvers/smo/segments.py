@@ -19,8 +19,7 @@ does with 3n variables, and the troubles of the 3n form (pairs inside one row ha
 
 import numpy as np
 
-from nerm.certify.multipliers import Multipliers
-from nerm.certify.recovery import multipliers_at
+from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.model.blocks import Block, scaled_weights, two_sided
 from nerm.model.problem import Problem
 from nerm.typing import Floats

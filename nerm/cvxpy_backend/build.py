@@ -1,10 +1,10 @@
-"""The generic builder: any objective on any data as one cvxpy problem, and its answer read back.
+"""Any objective on any data as one cvxpy problem, and its solution read back.
 
 The scores are a variable f tied by the equality f = X w + b. This keeps every atom's argument free of cvxpy's
 interval propagation, which from 1.9.0 on turns inf - inf into 0, and with it come wrong bounds and wrong
-"optimal" answers from solvers that take variable bounds; and the equality's dual is the force c_i of every
-sample, from which all multipliers follow. All weights are Parameters and the problem is DPP: a path over eta
-compiles once.
+"optimal" answers from solvers that take variable bounds; and the equality's dual is the weighted dual c_i
+of every row, from which all multipliers follow. All weights are Parameters and the problem is DPP: a path
+over eta compiles once.
 """
 
 from dataclasses import dataclass, replace
@@ -15,8 +15,7 @@ import cvxpy as cp
 import numpy as np
 
 from nerm.atoms.regularizer import Regularizer
-from nerm.certify.multipliers import Multipliers
-from nerm.certify.recovery import multipliers_from_forces
+from nerm.certify.multipliers import Multipliers, multipliers_from_weighted_duals
 from nerm.model.blocks import Block
 from nerm.model.constraints import Polyhedron
 from nerm.model.expressions import Risk
@@ -80,7 +79,7 @@ class Model:
         return (w if self.recover is None else self.recover @ w), b
 
     def multipliers(self, problem: Problem, scale: float = 1.0) -> Multipliers | None:
-        """Return the multipliers behind the duals of the solved model, as scaled; None if the solver gave none."""
+        """Return the multipliers from the duals of the solved model; None if the solver gave none."""
         forces = self.tie.dual_value
         if forces is None or not np.isfinite(forces).all():
             return None
@@ -90,7 +89,7 @@ class Model:
         )
         # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
         c = problem.divisor * np.asarray(forces, dtype=float).ravel() / scale
-        found = multipliers_from_forces(relaxed_problem(problem, weights), c, thetas)
+        found = multipliers_from_weighted_duals(relaxed_problem(problem, weights), c, thetas)
         return replace(found, limits=weights, linear=self._linear(problem) / scale)
 
     def _linear(self, problem: Problem) -> Floats:
@@ -122,7 +121,7 @@ def _rows_of(region: Polyhedron) -> list[Ints]:
 
 
 def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model:
-    """Return the cvxpy model: minimise sum of weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints.
+    """Return the cvxpy model: the weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints.
 
     With `slack` the least slack is minimised instead with which all limits can be met: C_k <= t_k + slack.
     With `near` columns far from 0 are shifted, and the model's intercept with them.
