@@ -216,7 +216,7 @@ def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
 
 
 def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
-    """Return the convex part of a difference, and the block of the tangent of the other part at the scores."""
+    """Return the convex part of a difference, and the block of the tangent of its other part."""
     assert isinstance(block.atom, DCFunction)
     parts, margins = block.atom.parts, block.targets * scores
     slopes, offsets = _tangent(parts.subtracted, margins, block.weights)
