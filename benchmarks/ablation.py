@@ -1,7 +1,7 @@
 """Measure the loss of speed without a device: set a constant by its dotted name to a value that disables it.
 
     python benchmarks/ablation.py --list
-    python benchmarks/ablation.py nerm.solvers.interior_point.driver.Tuning.share=0.0 --families correlated mixed
+    python benchmarks/ablation.py nerm.solvers.interior_point.engine.Tuning.left_behind=0.0 --families correlated mixed
     python benchmarks/ablation.py nerm.some.module.ROUNDS=1 nerm.some.module.SHARE=inf --scale 0.1 --repeat 3
 
 Each assignment is measured by itself (with --together all of them at once) on families of data, in turn with

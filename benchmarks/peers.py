@@ -153,7 +153,7 @@ def path(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     bound = problem(task, X, y, v)
     points = [weights(bound, eta) for eta in etas]
     yield None
-    seconds, results = timed(lambda: engine(bound).path(points, task.accuracy))
+    seconds, results = timed(lambda: list(engine(bound).path(points, task.accuracy)))
     alone = [timed(lambda point=point: engine(bound).solve(*point, task.accuracy)) for point in points]
     facts = {
         "cold": [t for t, _ in alone],

@@ -23,8 +23,7 @@ from nerm.chunks.pieces import Raw
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import sorted_csr
 from nerm.signs import sign
-from nerm.solvers.interior_point.matrices import Features
-from nerm.solvers.interior_point.threads import RowThreads
+from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.typing import Bools, Floats, Ints, Matrix
 
 Hypothesis = tuple[Floats, float]

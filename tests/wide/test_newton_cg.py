@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nerm.solvers.interior_point.threads import RowThreads
+from nerm.solvers.interior_point.matrices import RowThreads
 from nerm.solvers.newton_alm.newton_cg import RowProducts, System
 
 

@@ -1,6 +1,6 @@
-"""The fast engine: blocks in, a hypothesis with multipliers out."""
+"""The interior-point method: blocks in, a hypothesis with dual variables out."""
 
-from nerm.solvers.interior_point.driver import Engine
-from nerm.solvers.interior_point.tuning import Tuning
+from nerm.solvers.interior_point.engine import Engine
+from nerm.solvers.interior_point.predictor_corrector import Tuning
 
 __all__ = ["Engine", "Tuning"]

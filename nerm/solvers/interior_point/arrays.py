@@ -1,26 +1,35 @@
-"""A problem as arrays, the iterate on it, and the passes over its rows.
+"""A problem as arrays, the iterate on it, the passes over its rows, its primal value and dual bound.
 
-Sums are not divided by n here: the engine works with n P, so that lam = mu n multiplies ||w||^2 / 2.
+Sums are not divided by n here: the method works with n P, so that lam = mu n multiplies ||w||^2 / 2, and
+
+    n D = - sum_j nu_j sum_i B_ji phi_j*(u_ji) - ||X'c||^2 / (2 lam),      c_i = sum_j nu_j B_ji t_ji u_ji,
+
+with sum_i c_i = 0 for a free intercept. Rows with fixed u are part of the bound, so it holds for all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from nerm.model.blocks import Block
 from nerm.solvers.interior_point import passes
 from nerm.solvers.interior_point.matrices import Features
-from nerm.solvers.interior_point.norms import Pulls
-from nerm.solvers.interior_point.passes import AFFINE, HIGH, KIND, LOW, MOVING, SMOOTH
+from nerm.solvers.interior_point.norms import NormDuals
+from nerm.solvers.interior_point.passes import AFFINE, HIGH, KIND, LOW, MOVING, SMOOTH, options
 from nerm.typing import Floats, Ints
+
+EPS = np.finfo(float).eps
+NEARLY = EPS**0.5  # relative difference at which two sums over all rows count as equal
+BALANCED = 1e-11  # |sum c| / sum |c| up to which dual variables are feasible
 
 
 class Data(NamedTuple):
-    """What does not change: t and B, each (J, n), and a line for each block, (J, 7)."""
+    """t and B, each (J, n), and one line of facts per block, (J, 7)."""
 
     targets: Floats
     weights: Floats
@@ -46,7 +55,7 @@ class Move(NamedTuple):
 
 @dataclass
 class State:
-    """Where the method stands: hypothesis, scores, nu and sigma of both sides of each term, and the duals of all rows.
+    """The iterate: hypothesis, scores, and all dual variables.
 
     Attributes
     ----------
@@ -56,8 +65,8 @@ class State:
         The multipliers of the two sides of each neutrality term and their slacks, (K, 2).
     duals
         u, p^+ and p^- of every row, (J, n) each.
-    pulls
-        The same for the norms of w.
+    norms
+        The dual variables of the norms of w.
     """
 
     coef: Floats
@@ -66,12 +75,12 @@ class State:
     nu: Floats
     sigma: Floats
     duals: Duals
-    pulls: Pulls
+    norms: NormDuals
 
 
 @dataclass
 class Linearisation:
-    """The Newton system at a state: (X, 1)'(c, h, e_1, ...) in columns, the density of rows, and sums for each block.
+    """The Newton system at a state.
 
     Attributes
     ----------
@@ -106,12 +115,12 @@ def table(blocks: Sequence[Block]) -> Floats:
 
 
 def fours(count: int, n: int) -> Floats:
-    """Return room for `count` vectors of n rows, in whole fours of lines, which `Features.columns` takes at once."""
+    """Return zeros, (count, n), count rounded up to a multiple of 4, as `Features.columns` needs."""
     return np.zeros((-(-count // 4) * 4, n))
 
 
 class Arrays:
-    """Targets, weights and features of all blocks, what settled rows add to them, and room for one direction.
+    """Targets, weights and features of all blocks, and one direction.
 
     Attributes
     ----------
@@ -123,19 +132,21 @@ class Arrays:
     moving, ends
         (J,) the weight of rows whose u moves on its own, and the same for each end of its domain, which has a
         barrier.
-    pull, settled
-        What rows that have left add to every block: the forces (X, 1)'(B t u), (J, d + 1), and sum B phi*(u),
-        (J,).
+    fixed_gradient, fixed_conjugate
+        The part of the rows with fixed u in each block: (X, 1)'(B t u), (J, d + 1), and sum B phi*(u), (J,).
     """
 
     def __init__(self, blocks: Sequence[Block], features: Features) -> None:
         lines = table(blocks)
         weights = np.vstack([block.weights for block in blocks])
         targets = np.vstack([block.targets for block in blocks])
-        # A row without weight must not hold up the others: with target 0 its margin never moves.
+        # With target 0 the margin of a row without weight is constant: it does not limit any step.
         self._fill(blocks, features, Data(np.where(weights == 0, 0.0, targets), weights, lines))
         self.mass = weights.sum(axis=1)
-        self.pull, self.settled = np.zeros((len(blocks), features.shape[1] + 1)), np.zeros(len(blocks))
+        self.fixed_gradient, self.fixed_conjugate = (
+            np.zeros((len(blocks), features.shape[1] + 1)),
+            np.zeros(len(blocks)),
+        )
 
     def _fill(self, blocks: Sequence[Block], features: Features, data: Data) -> None:
         self.blocks, self.features, self.data = tuple(blocks), features, data
@@ -150,12 +161,16 @@ class Arrays:
         self._vectors, self._density, self._h = fours(2 + self.terms, n), np.zeros(n), np.zeros((1, n))
         self.move = Move(*np.zeros((4, len(blocks), n)))
 
-    def fewer(self, rows: Ints, pull: Floats, settled: Floats) -> Arrays:
-        """Return these rows alone, with what the others add."""
+    def fewer(self, rows: Ints, gradient: Floats, conjugate: Floats) -> Arrays:
+        """Return these rows alone; u of the others is fixed."""
         few = object.__new__(Arrays)
         targets, weights = (np.ascontiguousarray(part[:, rows]) for part in self.data[:2])
         few._fill(self.blocks, self.features.some(rows), Data(targets, weights, self.data.table))
-        few.mass, few.pull, few.settled = self.mass, self.pull + pull, self.settled + settled
+        few.mass, few.fixed_gradient, few.fixed_conjugate = (
+            self.mass,
+            self.fixed_gradient + gradient,
+            self.fixed_conjugate + conjugate,
+        )
         return few
 
     @property
@@ -164,24 +179,25 @@ class Arrays:
         return int(self.features.shape[0])
 
     def sides(self, values: Floats) -> Floats:
-        """Return the entries of the sides, (K, 2), of one entry a block, (J,)."""
+        """Return the entries of the sides, (K, 2), of one entry per block, (J,)."""
         return values[self.singles :].reshape(self.terms, 2)
 
     def _given(self, state: State) -> tuple[tuple[Floats, ...], ...]:
-        """Return what passes read and write, as plain tuples."""
+        """Return the arguments of the compiled passes, as plain tuples."""
         return tuple(self.data), tuple(state.duals), tuple(self.move)
 
-    def centre(self, scores: Floats, barrier: float, u: Floats | None, give: float) -> Duals:
-        """Return all rows on the central path of their own scores, not far from u, and u of affine functions."""
+    def centre(self, scores: Floats, barrier: float, u: Floats | None, proximity: float) -> Duals:
+        """Return all rows on the central path of their own scores, near u if it is given."""
         duals = Duals(*np.zeros((3, len(self.blocks), self.n_rows)))
-        duals.u[:], give = (0.0, 0.0) if u is None else (u, give)
+        if u is not None:
+            duals.u[:] = u
         duals.u[self.kinds == AFFINE] = self.low[self.kinds == AFFINE, None]
         given = tuple(self.data), tuple(duals), scores, barrier
-        self.features.workers.run(lambda *part: passes.centre(*given, *part, give))
+        self.features.workers.run(lambda *part: passes.centre(*given, *part, proximity))
         return duals
 
     def values(self, scores: Floats, coef: Floats, intercept: float) -> Floats:
-        """Return sum_i B_i phi(t_i f_i) for each block, phi replaced by its affine part on rows that have settled."""
+        """Return sum_i B_i phi(t_i f_i) for each block, affine where u is fixed."""
 
         def work(start: int, stop: int) -> Floats:
             sums: Floats = passes.values(tuple(self.data), scores, start, stop)
@@ -193,11 +209,13 @@ class Arrays:
         return self.features.workers.add_up(work) + self._beyond(coef, intercept)
 
     def _beyond(self, coef: Floats, intercept: float) -> Floats:
-        """Return what the rows that have settled add to the value of each block."""
-        return self.pull[:, :-1] @ coef + self.pull[:, -1] * intercept - self.settled
+        """Return the value of the rows with fixed u in each block."""
+        return (
+            self.fixed_gradient[:, :-1] @ coef + self.fixed_gradient[:, -1] * intercept - self.fixed_conjugate
+        )
 
     def linearise(self, state: State, nu: Floats) -> Linearisation:
-        """Return the Newton system at a state; nu has one entry a block. Smooth functions get u and kappa here."""
+        """Return the Newton system at a state; set u and kappa of smooth blocks."""
         vectors, given = self._vectors, self._given(state)
 
         def work(start: int, stop: int) -> Floats:
@@ -210,11 +228,13 @@ class Arrays:
         conjugate[self.smooth] = (power - primal)[self.smooth]  # there phi(m) + phi*(u) = u m
         few = vectors[: 2 + self.terms]
         columns = np.vstack([self.features.columns(vectors)[:, : len(few)], few.sum(axis=1)])
-        columns[:, 0] += nu @ self.pull
-        columns[:, 2:] += (self.pull[self.singles :: 2] - self.pull[self.singles + 1 :: 2]).T
+        columns[:, 0] += nu @ self.fixed_gradient
+        columns[:, 2:] += (
+            self.fixed_gradient[self.singles :: 2] - self.fixed_gradient[self.singles + 1 :: 2]
+        ).T
         beyond = self._beyond(state.coef, state.intercept)
         value = power - conjugate + products + beyond  # from m = linear + quadratic u + p^+ - p^-
-        conjugate += self.settled
+        conjugate += self.fixed_conjugate
         return Linearisation(
             columns, self._density, products, value, primal + beyond, conjugate, curve - products
         )
@@ -250,3 +270,94 @@ class Arrays:
         keeps = np.where(self.data.table[:, passes.QUADRATIC] > 0, curved_keep, keep)
         given = *self._given(state), state.scores, step, keeps
         self.features.workers.run(lambda *part: passes.advance(*given, *part))
+
+
+def primal_value(arrays: Arrays, values: Floats, factors: Floats, regularizer: float) -> float:
+    """Return n P from sum B phi(m) of each block."""
+    risks = factors[: arrays.singles] @ values[: arrays.singles]
+    larger = arrays.sides(values).max(axis=1, initial=-np.inf)
+    return float(regularizer + risks + factors[arrays.singles :: 2] @ larger)
+
+
+def weighted_duals(arrays: Arrays, u: Floats, nu: Floats) -> Floats:
+    """Return c_i = sum_j nu_j B_ji t_ji u_ji of the rows that are left."""
+    return np.asarray(np.einsum("j,ji,ji,ji->i", nu, arrays.data.weights, arrays.data.targets, u))
+
+
+@numba.njit(**options)
+def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
+    """Move each u by a share of its distance to the bound that moves t u against a sign.
+
+    Without such a bound, the distance to the other one is conjugate. Return the change of sum c for share 1.
+    """
+    targets, weights, table = data
+    total = 0.0
+    for j in range(u.shape[0]):
+        lo, hi = table[j, LOW], table[j, HIGH]
+        if table[j, KIND] == AFFINE:
+            continue
+        for i in range(u.shape[1]):
+            t = targets[j, i]
+            if t == 0.0:
+                continue
+            below = u[j, i] - lo if np.isfinite(lo) else hi - u[j, i] if np.isfinite(hi) else 1.0
+            above = hi - u[j, i] if np.isfinite(hi) else u[j, i] - lo if np.isfinite(lo) else 1.0
+            way = -below if against * t > 0 else above
+            total -= against * nu[j] * weights[j, i] * t * way
+            if share > 0:
+                u[j, i] = min(max(u[j, i] + share * way, lo), hi)
+    return total
+
+
+def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
+    """Return u with sum_i c_i = 0, each moved by one share of its distance to a bound; None if impossible."""
+    u = u.copy()
+    for _ in range(3):  # the second and third rounds take back what rounding left
+        excess = float(weighted_duals(arrays, u, nu).sum() + nu @ arrays.fixed_gradient[:, -1])
+        if excess == 0:
+            break
+        sign = 1.0 if excess > 0 else -1.0
+        possible = _shift(tuple(arrays.data), nu, u, sign, 0.0)
+        if possible < (1 - NEARLY) * abs(excess):
+            return None
+        # All the way means exactly to the bound, which a share of 1 - 1e-16 would miss.
+        share = 1.0 if possible <= (1 + NEARLY) * abs(excess) else abs(excess) / possible
+        _shift(tuple(arrays.data), nu, u, sign, share)
+    return u if is_balanced(arrays, u, nu) else None
+
+
+def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
+    """Tell whether sum_i c_i = 0 up to rounding.
+
+    The sum is compared with sum_i |c_i|. Where large terms of two sides cancel, their rounding error is
+    allowed for, as long as it is small beside sum_i |c_i|.
+    """
+    c, beyond = weighted_duals(arrays, u, nu), nu * arrays.fixed_gradient[:, -1]
+    left, size = abs(float(c.sum() + beyond.sum())), float(np.abs(c).sum() + abs(beyond.sum()))
+    if left <= BALANCED * size:
+        return True
+    gross = float(
+        nu @ np.abs(arrays.data.weights * arrays.data.targets * u).sum(axis=1) + np.abs(beyond).sum()
+    )
+    return bool(left <= min(EPS * gross, NEARLY * size))
+
+
+def dual_bound(
+    arrays: Arrays, u: Floats, nu: Floats, conjugate: Callable[[Floats, float], float], *, intercept: bool
+) -> tuple[float, Floats]:
+    """Return (n D, feasible u) for any u in its domains; -inf where sum c = 0 is out of reach.
+
+    `conjugate` is the conjugate of the regularizer at X'c, ||X'c||^2 / (2 lam) for a ridge.
+    """
+    feasible = balanced(arrays, u, nu) if intercept else u.copy()
+    if feasible is None:
+        return -np.inf, u
+    g = (
+        arrays.features.columns(weighted_duals(arrays, feasible, nu)[None, :])[:, 0]
+        + nu @ arrays.fixed_gradient[:, :-1]
+    )
+    stars = [
+        arrays.data.weights[j] @ block.atom.conjugate(feasible[j]) for j, block in enumerate(arrays.blocks)
+    ]
+    bound = -float(nu @ (arrays.fixed_conjugate + stars))
+    return bound - conjugate(g, bound), feasible

@@ -1,42 +1,55 @@
-"""The rows near a kink first: most iterations on few rows, and all rows to check the answer.
+"""Solve on the rows near a kink and check on all rows; start from the last solution.
 
-A hinge-like function is affine beyond its kinks. A few iterations on all rows bring the scores so near the
-optimum that most rows have settled there. Their multipliers are then fixed, u = low or u = high, and what
-they add to the problem is
+A hinge-like function is affine beyond its kinks. Once the scores are near the optimum, u of most rows is at
+an end of its interval. These rows are replaced by one linear function per block,
 
     sum_i B_i phi(t_i f_i)  >=  (sum_i B_i t_i u_i x_i)'w + (sum_i B_i t_i u_i) b - sum_i B_i phi*(u_i),
 
-with equality where the guess was right: one linear function a block, whose rows are gone. Right or wrong, a
-bound of the small problem is a bound of the whole one, because fixed multipliers are feasible. Its answer is
-checked on all rows: their value decides. If the two disagree, rows that came near a kink are taken in, and in
-the end all, so that the answer does not depend on the guess.
+with equality where the choice was right. Fixed u are feasible, so a dual bound of the condensed problem is
+one of the whole problem in any case. The primal value on all rows decides; if the bounds do not meet, rows
+are chosen again, and in the end all rows are taken.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numba
 import numpy as np
 
-from nerm.solvers.interior_point.arrays import Arrays, State, fours
-from nerm.solvers.interior_point.duality import dual_bound, is_balanced
-from nerm.solvers.interior_point.passes import AFFINE, HIGH, KIND, LINEAR, LOW, MOVING, QUADRATIC, options
-from nerm.solvers.interior_point.predictor_corrector import Near, Outcome, PredictorCorrector
-from nerm.solvers.interior_point.tuning import Tuning
+from nerm.model.blocks import Block
+from nerm.solvers.interior_point.arrays import Arrays, fours, is_balanced
+from nerm.solvers.interior_point.passes import (
+    AFFINE,
+    KIND,
+    LINEAR,
+    MOVING,
+    QUADRATIC,
+    TINY,
+    block_ends,
+    options,
+)
+from nerm.solvers.interior_point.predictor_corrector import (
+    OVERFLOW,
+    Near,
+    Outcome,
+    PredictorCorrector,
+    Tuning,
+)
 from nerm.typing import Bools, Floats, Ints
 
 
 @dataclass(frozen=True)
 class Condensed:
-    """A small problem, the rows of the whole one that it keeps, and the multipliers of all others, (J, n)."""
+    """A condensed problem, the rows that it keeps, and u of all rows, (J, n)."""
 
     arrays: Arrays
     rows: Ints
     u: Floats
 
     def on_all_rows(self, u: Floats) -> Floats:
-        """Put the multipliers of the rows kept in their place and return those of all rows."""
+        """Return u of all rows, given those of the rows kept."""
         self.u[:, self.rows] = u
         return self.u
 
@@ -48,32 +61,32 @@ class Condensed:
 def condense(
     arrays: Arrays, scores: Floats, distance: float, most: float, other: Floats | None = None
 ) -> Condensed | None:
-    """Let go of all rows whose scores are farther than `distance` from every kink; None if more than `most` n stay.
+    """Fix u of rows whose scores are farther than `distance` from all kinks; None if more than `most` n stay.
 
-    Rows that have a kink between these scores and others stay too. Smooth functions have no affine region:
-    where they have weight, rows stay.
+    Rows with a kink between these scores and others stay too. Smooth functions have no affine region: rows
+    with weight in one stay.
     """
     count = len(arrays.blocks)
-    u, stays, forces, sums = _settled(arrays, scores, distance, other)
+    u, stays, duals, sums = _settled(arrays, scores, distance, other)
     rows = np.flatnonzero(stays)
     if not 0 < len(rows) <= most * arrays.n_rows:
         return None
-    pull = np.column_stack([arrays.features.columns(forces).T, forces.sum(axis=1)])[:count]
-    return Condensed(arrays.fewer(rows, pull, sums), rows, u)
+    gradient = np.column_stack([arrays.features.columns(duals).T, duals.sum(axis=1)])[:count]
+    return Condensed(arrays.fewer(rows, gradient, sums), rows, u)
 
 
 def _settled(
     arrays: Arrays, scores: Floats, distance: float, other: Floats | None
 ) -> tuple[Floats, Bools, Floats, Floats]:
-    """Return u, which rows stay, the forces of the others and their sum B phi*(u), by block."""
+    """Return u, which rows stay, B t u of the others and their sum B phi*(u), by block."""
     shape = arrays.data.weights.shape
-    u, stays, forces = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
-    given = tuple(arrays.data), scores, scores if other is None else other, distance, u, stays, forces
-    return u, stays, forces, arrays.features.workers.add_up(lambda *part: _settle(*given, *part))
+    u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
+    given = tuple(arrays.data), scores, scores if other is None else other, distance, u, stays, duals
+    return u, stays, duals, arrays.features.workers.add_up(lambda *part: _settle(*given, *part))
 
 
 @numba.njit(**options)
-def _settle(data, scores, others, distance, u, stays, forces, start, stop):  # type: ignore[no-untyped-def]
+def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
     """Set u and B t u of rows beyond all kinks; return their sum B phi*(u) of each block.
 
     A row stays if in some block its margin is within |t| distance of a kink, or beyond it at the other
@@ -83,13 +96,8 @@ def _settle(data, scores, others, distance, u, stays, forces, start, stop):  # t
     part, sums = slice(start, stop), np.zeros(table.shape[0])
     f, g, stay = scores[part], others[part], stays[part]
     for j in range(len(sums)):
-        a, q, lo, hi, kind = (
-            table[j, LINEAR],
-            table[j, QUADRATIC],
-            table[j, LOW],
-            table[j, HIGH],
-            table[j, KIND],
-        )
+        a, q, lo, hi, _, _ = block_ends(table, j)
+        kind = table[j, KIND]
         low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
         t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
         for i in range(len(f)):
@@ -99,235 +107,206 @@ def _settle(data, scores, others, distance, u, stays, forces, start, stop):  # t
             x[i] = lo if below else hi if above else inside
             stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
     for j in range(len(sums)):
-        t, B, x, force = targets[j, part], weights[j, part], u[j, part], forces[j, part]
+        t, B, x, dual = targets[j, part], weights[j, part], u[j, part], duals[j, part]
         a, half, total = table[j, LINEAR], 0.5 * table[j, QUADRATIC], 0.0
         for i in range(len(f)):
             weight = 0.0 if stay[i] else B[i]
-            force[i] = weight * t[i] * x[i]
+            dual[i] = weight * t[i] * x[i]
             total += weight * (a + half * x[i]) * x[i]
         sums[j] = total
     return sums
 
 
-def barrier_of(miss: float, tuning: Tuning, near: Near | None = None) -> float:
-    """Return the barrier for a start whose scores are off by `miss` in the mean."""
-    least, most = tuning.barrier_range
-    return float(
-        np.clip(tuning.barrier_per_miss * miss, least if near is None else tuning.least_warm_barrier, most)
-    )
+@dataclass(frozen=True)
+class Start:
+    """A start: the hypothesis, the expected mean error of its scores, and an adjacent solution.
 
-
-def optimum(
-    method: PredictorCorrector, state: State, tol: float, limit: int, *, warm: bool = False
-) -> Outcome:
-    """Run from a state to the relative gap tol in at most `limit` iterations, on few rows as soon as most settle."""
-    tuning = method.tuning
-    if method.arrays.smooth or method.arrays.n_rows < tuning.fewest:
-        return method.run(state, tol, limit)
-    outcome = method.run(state, tol, limit, until=tuning.settling)
-    if outcome.miss is None or outcome.state is None:
-        return outcome
-    state, miss = outcome.state, outcome.miss  # it can be run on
-    here = method.evaluate(state.coef, state.intercept, state.scores)
-    near, off = (state.duals.u, state.nu), max(miss, tuning.miss_per_barrier * outcome.barrier)
-    if not warm:
-        outcome = outcome.then(on_few_rows(method, here, miss, tol, limit - outcome.iterations), tol)
-
-    def on_all(left: int) -> Outcome:
-        return method.run(state, tol, left)
-
-    def on_others(left: int) -> Outcome:
-        return near_a_neighbour(method, here, off, tol, left, near)
-
-    for attempt in (on_others, on_all) if warm else (on_all, on_others):
-        if not outcome.converged:
-            outcome = outcome.then(attempt(limit - outcome.iterations), tol)
-    return outcome
-
-
-def on_few_rows(method: PredictorCorrector, here: Outcome, miss: float, tol: float, limit: int) -> Outcome:
-    """Solve on the rows near a kink, again around every answer that is better, until all rows agree with one.
-
-    Parameters
+    Attributes
     ----------
-    here
-        Where to look for the optimum.
-    miss
-        The mean distance of its scores from the optimum's that is expected.
+    near
+        Dual variables of an adjacent problem, which the first iterate stays close to.
+    other
+        Scores of an adjacent problem: rows with a kink between the two stay in a condensed problem.
     """
-    tuning, barrier = method.tuning, barrier_of(miss, method.tuning)
+
+    here: Outcome
+    score_error: float
+    near: Near | None = None
+    other: Floats | None = None
+
+
+def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -> Outcome:
+    """Solve condensed problems, again around each answer, until the bounds on all rows meet.
+
+    A run on all rows stops early once its steps are short enough to condense the problem. After an answer
+    that lowers the primal value, rows are chosen around it; otherwise more rows around the same hypothesis.
+    """
+    tuning = method.tuning
+    best = here = start.here
+    score_error, near, other = start.score_error, start.near, start.other
+    is_condensable = method.arrays.n_rows >= tuning.fewest_rows and not method.arrays.smooth
+    is_warm = near is not None
+    is_nested = True
+    state = None
     for _ in range(tuning.rounds):
-        small = condense(method.arrays, here.scores, tuning.reach * miss, tuning.most)
-        if small is None or here.iterations >= limit:
-            break
-        found = _descend(method, small, here, miss, barrier, tol, limit - here.iterations)
-        better = found.primal < here.primal  # else too many rows crossed a kink that was taken from them
-        here = here.then(found, tol)
-        if here.converged or not better:
-            break
-        barrier = tuning.barrier_range[0]
-    return here
+        left = limit - best.iterations
+        small = _around(method.arrays, here.scores, score_error, tuning, other) if is_condensable else None
+        if small is None:
+            state = method.start(here, score_error, near) if state is None else state
+            settled = tuning.settled * score_error if is_condensable else 0.0
+            found = method.run(state, tol, left, settled=settled)
+            best = best.then(found, tol)
+            if found.score_error is None or found.state is None:
+                return best
+            state = found.state
+            here = method.evaluate(state.coef, state.intercept, state.scores)
+            near = state.duals.u, state.nu
+            other = None
+            score_error = max(found.score_error, found.barrier) if is_warm else found.score_error
+        else:
+            answer, last_error = _solve_small(method, small, here, score_error, near, tol, left, is_nested)
+            best = best.then(answer, tol)
+            state = None
+            is_nested = False
+            if answer.primal < here.primal:
+                other = here.scores
+                here = answer
+                near = answer.near
+                score_error = min(score_error, tuning.wider * last_error)
+            else:
+                other = answer.scores
+                score_error *= tuning.wider
+        if best.converged or best.iterations >= limit:
+            return best
+    state = method.start(best, score_error, near)
+    return best.then(method.run(state, tol, limit - best.iterations), tol)
 
 
-def _descend(
+def _around(
+    arrays: Arrays, scores: Floats, score_error: float, tuning: Tuning, other: Floats | None = None
+) -> Condensed | None:
+    """Condense a problem around scores with an expected mean error."""
+    return condense(arrays, scores, tuning.reach * score_error, tuning.most_rows, other)
+
+
+def _solve_small(
     method: PredictorCorrector,
     small: Condensed,
     here: Outcome,
-    miss: float,
-    barrier: float,
-    tol: float,
-    limit: int,
-) -> Outcome:
-    """Solve a small problem, on fewer rows still whenever more have settled; return the answer on all rows."""
-    tuning, iterations = method.tuning, 0
-    inner = method.on(small.arrays)
-    state, until = inner.start(here.coef, here.intercept, barrier), tuning.further * miss
-    while True:
-        until = until if inner.arrays.n_rows >= tuning.fewest else 0.0
-        found = inner.run(state, tuning.slack * tol, limit - iterations, until=until)
-        iterations += found.iterations
-        if found.miss is None or found.state is None:
-            break
-        state, until = found.state, tuning.further * found.miss
-        smaller = condense(inner.arrays, state.scores, tuning.reach * found.miss, tuning.most)
-        if smaller is None:
-            until = 0.0  # goes on where it stood
-        else:
-            small, inner = smaller.within(small), method.on(smaller.arrays)
-            state = inner.start(state.coef, state.intercept, barrier_of(found.miss, tuning))
-    found.iterations = iterations
-    return answer_on_all_rows(method, small, found)
-
-
-def foretold(
-    method: PredictorCorrector,
-    guess: Outcome,
-    miss: float,
-    tol: float,
-    limit: int,
+    score_error: float,
     near: Near | None,
-    other: Floats,
-) -> Outcome:
-    """Solve near a guess: on the rows around it, then around the answer that all rows refused, then on all.
-
-    Parameters
-    ----------
-    guess
-        Where to look for the optimum.
-    miss
-        The mean distance of its scores from the optimum's that is expected.
-    near, other
-        Multipliers of a neighbour, and its scores.
-    """
-    tuning, outcome, here = method.tuning, guess, guess
-    small = condense(method.arrays, guess.scores, tuning.reach * miss, tuning.most) if tuning.rounds else None
-    if small is not None:
-        tried = _descend(method, small, guess, miss, barrier_of(miss, tuning), tol, limit)
-        outcome = guess.then(tried, tol)
-        better = tried.primal < guess.primal
-        here, other, near = (tried, guess.scores, tried.near) if better else (guess, tried.scores, near)
-    if not outcome.converged:
-        here, left = replace(here, iterations=0), limit - outcome.iterations
-        again = near_a_neighbour(method, here, miss, tol, left, near, other)
-        outcome = outcome.then(again, tol)
-    if not outcome.converged:
-        miss, near = again.miss or miss, outcome.near or near
-        at = method.start(outcome.coef, outcome.intercept, barrier_of(miss, tuning, near), near, miss)
-        outcome = outcome.then(optimum(method, at, tol, max(limit - outcome.iterations, 0), warm=True), tol)
-    return outcome
-
-
-def near_a_neighbour(
-    method: PredictorCorrector,
-    here: Outcome,
-    miss: float,
     tol: float,
     limit: int,
-    near: Near | None = None,
-    other: Floats | None = None,
-) -> Outcome:
-    """Do the same from the solution of a neighbour, whose multipliers serve as well: most rows at a kink stay there.
+    is_nested: bool,
+) -> tuple[Outcome, float]:
+    """Solve a condensed problem; return the answer on all rows and the last score error.
 
-    As soon as rows settle, others are chosen, among all; a first step that is longer than expected brings
-    more of them.
-
-    Parameters
-    ----------
-    here
-        Where to look for the optimum.
-    miss
-        The mean distance of its scores from the optimum's that is expected.
-    near
-        Multipliers of a neighbour, on all rows.
-    other
-        Scores of a neighbour: rows that cross a kink between the two are undecided.
+    If it may be nested, it is condensed again as its scores settle.
     """
-    tuning, best, other = method.tuning, here, here.scores if other is None else other
-    small = _around(method, here, miss, other)
-    expected, roof, falling = miss, np.inf, True
-    for _ in range(tuning.warm_rounds):
-        if small is None or best.iterations >= limit:
+    tuning = method.tuning
+    inner = method.on(small.arrays)
+    near = near and (near[0][:, small.rows], near[1])
+    state = inner.start(inner.evaluate(here.coef, here.intercept, here.scores[small.rows]), score_error, near)
+    settled = tuning.settled * score_error
+    iterations = 0
+    while True:
+        may_stop = is_nested and inner.arrays.n_rows >= tuning.fewest_rows
+        found = inner.run(state, tuning.slack * tol, limit - iterations, settled=settled if may_stop else 0.0)
+        iterations += found.iterations
+        if found.score_error is None or found.state is None:
             break
-        inner, part = method.on(small.arrays), near and (near[0][:, small.rows], near[1])
-        state = inner.start(here.coef, here.intercept, barrier_of(miss, tuning, part), part, miss)
-        until = tuning.further * miss if falling and small.arrays.n_rows >= tuning.fewest else 0.0
-        found = inner.run(state, tuning.slack * tol, limit - best.iterations, until=until, expected=expected)
-        if found.miss is not None and found.miss > miss:
-            best.iterations, miss, expected = (
-                best.iterations + found.iterations,
-                min(found.miss, roof),
-                np.inf,
-            )
-            small = _around(method, here, miss, other)
-            continue
-        answer, fewer = answer_on_all_rows(method, small, found), None
-        if found.miss is not None and found.state is not None:
-            found.miss = max(found.miss, tuning.miss_per_barrier * found.barrier)
-            fewer = _around(method, answer, found.miss, here.scores)
-            if fewer is None or len(fewer.rows) > tuning.most * len(small.rows):  # go on where it stood
-                more = inner.run(found.state, tuning.slack * tol, limit - best.iterations - found.iterations)
-                more.iterations += found.iterations
-                found, answer, fewer = more, answer_on_all_rows(method, small, more), None
-        best, last = best.then(answer, tol), here
-        if best.converged:
-            break
-        if found.state is not None:
-            near = small.on_all_rows(found.state.duals.u), found.state.nu
-        if fewer is not None and found.miss is not None:
-            here, other, small, expected, roof, miss = (
-                answer,
-                last.scores,
-                fewer,
-                found.miss,
-                miss,
-                found.miss,
-            )
-        elif len(small.rows) > tuning.many * method.arrays.n_rows:
-            break
-        else:  # too many rows crossed a kink that was taken from them
-            here, other = (answer, last.scores) if answer.primal < last.primal else (last, answer.scores)
-            miss, expected, falling = tuning.wider * miss, np.inf, False
-            small = _around(method, here, miss, other)
-    best.miss = miss
-    return best
+        state = found.state
+        settled = tuning.settled * found.score_error
+        smaller = _around(inner.arrays, state.scores, found.score_error, tuning)
+        if smaller is not None:
+            score_error = found.score_error
+            small = smaller.within(small)
+            inner = method.on(smaller.arrays)
+            at = inner.evaluate(state.coef, state.intercept, state.scores[smaller.rows])
+            state = inner.start(at, score_error, (state.duals.u[:, smaller.rows], state.nu))
+    found.iterations = iterations
+    return _answer_on_all_rows(method, small, found), score_error
 
 
-def _around(method: PredictorCorrector, here: Outcome, miss: float, other: Floats) -> Condensed | None:
-    """Keep the rows that may cross a kink where scores are off by `miss`, and those that do on the way to others."""
-    return condense(method.arrays, here.scores, method.tuning.reach * miss, method.tuning.most, other)
-
-
-def answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:
-    """Return the answer of a small problem on all rows."""
+def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:
+    """Return the answer of a condensed problem on all rows."""
     answer = method.evaluate(found.coef, found.intercept)
     answer.iterations = found.iterations
-    if found.u is not None and found.nu is not None and found.pull is not None:
-        answer.dual, answer.u, answer.nu = found.dual, small.on_all_rows(found.u).copy(), found.nu
-        answer.pull = found.pull
-        nu = method.each(found.nu)
-        if method.intercept and not is_balanced(
-            method.arrays, answer.u, nu
-        ):  # forces of rows that left cancel again
-            again = dual_bound(method.arrays, answer.u, nu, method.taken(found.pull), intercept=True)
-            answer.dual, answer.u = again
+    if found.u is not None and found.nu is not None and found.norm_gradient is not None:
+        answer.dual = found.dual
+        answer.u = small.on_all_rows(found.u).copy()
+        answer.nu = found.nu
+        answer.norm_gradient = found.norm_gradient
+        nu = method.block_weights(found.nu)
+        if method.intercept and not is_balanced(method.arrays, answer.u, nu):  # rounding on all rows
+            answer.dual, answer.u = method.dual_bound(answer.u, found.nu, found.norm_gradient)
     return answer
+
+
+class WarmStart:
+    """The last solution, the logarithms of its weights, and the score error of its own start."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._last: Outcome | None = None
+        self._before: Outcome | None = None
+        self._weights = np.empty(0)
+        self._weights_before = np.empty(0)
+        self._blocks = tuple[Block, ...]()
+        self._score_error = tuning.warm_error
+
+    def keep(
+        self,
+        method: PredictorCorrector,
+        blocks: Sequence[Block],
+        solution: Outcome,
+        start: Start | None = None,
+    ) -> None:
+        """Keep a solution, and the error of the scores that it was started from."""
+        self._score_error = self._tuning.warm_error
+        if start is not None:
+            error = float(np.abs(solution.scores - start.here.scores).mean())
+            self._score_error = max(error, self._tuning.least_error)
+        self._before = self._last
+        self._weights_before = self._weights
+        self._last = solution
+        self._weights = log_weights(method)
+        self._blocks = tuple(blocks)
+
+    def start(self, method: PredictorCorrector, blocks: Sequence[Block]) -> Start | None:
+        """Return the last solution as a start.
+
+        None after a large change of weights, and for other blocks if f = 0 has a lower value.
+        """
+        last = self._last
+        weights = log_weights(method)
+        if last is None:
+            return None
+        if (
+            weights.shape == self._weights.shape
+            and np.abs(weights - self._weights).max() > self._tuning.farthest
+        ):
+            return None
+        here = method.evaluate(last.coef, last.intercept, last.scores)
+        if here.primal >= OVERFLOW:
+            return None
+        if self._blocks != tuple(blocks) and here.primal >= method.evaluate(0.0 * last.coef, 0.0).primal:
+            return None
+        before = self._before
+        if before is not None and self._weights_before.shape == self._weights.shape == weights.shape:
+            change = self._weights - self._weights_before
+            length = float((weights - self._weights) @ change / (change @ change + TINY))
+            ahead = method.evaluate(
+                last.coef + length * (last.coef - before.coef),
+                last.intercept + length * (last.intercept - before.intercept),
+                last.scores + length * (last.scores - before.scores),
+            )
+            here = ahead if ahead.primal < here.primal else here
+        is_alike = last.u is not None and len(last.u) == len(method.arrays.blocks)
+        return Start(here, self._score_error, last.near if is_alike else None)
+
+
+def log_weights(method: PredictorCorrector) -> Floats:
+    """Return the logarithms of the positive weights of a problem."""
+    weights = np.concatenate([method.factors, [method.lam], *(n.weights[:1] for n in method.penalty.norms)])
+    return np.asarray(np.log(weights[weights > 0]))

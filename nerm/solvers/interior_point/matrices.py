@@ -1,24 +1,143 @@
-"""The three products with X that a Newton step needs, dense by BLAS and CSR by compiled loops.
+"""Threads over rows, products with X, dense by BLAS and CSR by compiled loops, and coordinates for (w, b).
 
-times(w) = X w,      columns(V) = X' V' for a few vectors, the lines of V,      gram(D) = (X, 1)' diag(D) (X, 1)
+times(w) = X w,     columns(V) = X' V' for a few rows of V,     gram(D) = (X, 1)' diag(D) (X, 1)
 """
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from threading import Lock
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import ThreadpoolController
 
-from nerm.solvers.interior_point.threads import RowThreads
+from nerm.model.hypothesis import far_offset
+from nerm.solvers.linalg.pivoted_cholesky import Factor, pivoted_cholesky
 from nerm.typing import Floats, Ints, Matrix
 
-CHUNK = 2048  # rows scaled at a time, so that the scaled copy of a dense matrix stays in cache
+BLOCK_ROWS = 2048  # rows scaled at a time, so that the scaled copy of a dense matrix stays in cache
+ROWS_PER_THREAD = 3000  # a thread with fewer costs more than it gains
+BLAS_COLUMNS = 500  # columns from which on threads of BLAS pay in the Newton system
+WIDE = 200  # columns from which on coordinates in the row space pay
+ROW_SPACE = 1e-13  # relative residual at which pivoted Cholesky has found the whole row space
+
+
+T = TypeVar("T")
+
+
+class RowThreads:
+    """Contiguous ranges of rows, one per thread; a context that owns its threads.
+
+    With several ranges, and with few columns, BLAS uses one thread: on small products its threads mostly wait
+    for each other.
+
+    Parameters
+    ----------
+    n, columns
+        The size of the matrix whose rows are shared out.
+    count
+        The most threads; by default one per core.
+    """
+
+    def __init__(self, n: int, columns: int, count: int | None = None) -> None:
+        self.count = cores() if count is None else count
+        self.ranges = self._ranges(n)
+        self._one_thread = len(self.ranges) > 1 or columns < BLAS_COLUMNS or count == 1
+        self._pool: ThreadPoolExecutor | None = None
+
+    def fewer(self, n: int) -> RowThreads:
+        """Return ranges of fewer rows on the same threads, for as long as these are open."""
+        few = copy(self)
+        few.ranges = self._ranges(n)
+        return few
+
+    def _ranges(self, n: int) -> list[tuple[int, int]]:
+        count = max(1, min(self.count, n // (ROWS_PER_THREAD)))
+        return list(pairwise(n * i // count for i in range(count + 1)))
+
+    def __enter__(self) -> RowThreads:
+        self._held = ExitStack()
+        if self._one_thread:
+            self._held.enter_context(blas.held())
+        if len(self.ranges) > 1:
+            self._pool = self._held.enter_context(
+                ThreadPoolExecutor(len(self.ranges) - 1, initializer=blas.limit)
+            )
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._pool = None
+        self._held.close()
+
+    def run(self, work: Callable[[int, int], T]) -> list[T]:
+        """Return [work(start, stop) for each range], the first on the calling thread."""
+        if self._pool is None or len(self.ranges) == 1:
+            return [work(*part) for part in self.ranges]
+        others = [self._pool.submit(work, *part) for part in self.ranges[1:]]
+        return [work(*self.ranges[0]), *(other.result() for other in others)]
+
+    def add_up(self, work: Callable[[int, int], Floats]) -> Floats:
+        """Return the sum of work(start, stop) over the ranges."""
+        parts = self.run(work)
+        return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use, at most 8."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
+
+
+class _Blas:
+    """Limits the BLAS libraries to one thread.
+
+    Depending on the build, the number of threads belongs to the calling thread or to the process. So every
+    caller sets and restores it, and the last one restores the value that the first one found.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._holders = Lock(), 0
+        self._first: Any = None
+
+    @cached_property
+    def _libraries(self) -> ThreadpoolController:
+        return ThreadpoolController()  # to find them takes longer than a small problem
+
+    def limit(self) -> Any:
+        """Limit BLAS to one thread; the returned object restores the number before."""
+        return self._libraries.limit(limits=1, user_api="blas")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Limit BLAS to one thread within a block of code."""
+        with self._lock:
+            found = self.limit()
+            self._first = found if self._holders == 0 else self._first
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                found.restore_original_limits()
+                self._holders -= 1
+                if self._holders == 0:
+                    self._first.restore_original_limits()
+
+
+blas = _Blas()
 
 
 class Features:
-    """A matrix X as the engine sees it: a dense array, or a CSR matrix with sorted indices, which is never made dense.
+    """A dense array, or a CSR matrix with sorted indices, which is never made dense.
 
     Attributes
     ----------
@@ -90,9 +209,7 @@ def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyp
                 fours[row, 1] += x * v1
                 fours[row, 2] += x * v2
                 fours[row, 3] += x * v3
-        for row in range(
-            d
-        ):  # one by one: an assignment of arrays takes seconds to compile, for the words of its error
+        for row in range(d):  # element by element: numba takes seconds to compile a slice assignment
             for j in range(4):
                 out[row, k + j] = fours[row, j]
     for k in range(few - few % 4, few):
@@ -131,10 +248,58 @@ def _dense_columns(X: Floats, V: Floats, d: int, start: int, stop: int) -> Float
 def _dense_gram(X: Floats, density: Floats, d: int, start: int, stop: int) -> Floats:
     """Multiply scaled chunks of rows by BLAS."""
     out = np.zeros((d + 1, d + 1))
-    for i in range(start, stop, CHUNK):
-        part = slice(i, min(i + CHUNK, stop))
+    for i in range(start, stop, BLOCK_ROWS):
+        part = slice(i, min(i + BLOCK_ROWS, stop))
         scaled = np.sqrt(density[part])[:, None] * X[part]
         out[:d, :d] += scaled.T @ scaled
         out[:d, d] += density[part] @ X[part]
         out[d, d] += density[part].sum()
     return out
+
+
+@dataclass(frozen=True)
+class Given:
+    """The features less an offset: X w + b = (X - 1 offset') w + b'."""
+
+    offset: Floats
+
+    def outside(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
+        """Take offset'w from the intercept."""
+        return coef, float(intercept) - float(self.offset @ coef)
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """Wide data: w = X[pivots]' c with X X' = Z Z'; the new variable is Z[pivots]' c."""
+
+    X: Any
+    factor: Factor
+
+    def outside(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
+        """Return w = X[pivots]' c."""
+        return np.asarray(self.X[self.factor.pivots].T @ self.factor.expansion(coef)), float(intercept)
+
+
+Coordinates = Given | RowSpace  # changes of variables that keep scores and norm
+
+
+def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[Coordinates, Any]:
+    """Return coordinates in which the Newton system is small, and the features in them.
+
+    With norms of single coefficients or groups (`axes`) the coefficients stay the unknowns.
+    """
+    n, d = X.shape
+    if d > n and d >= WIDE and not axes:
+        factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), _squares(X), ROW_SPACE)
+        return RowSpace(X, factor), factor.Z
+    offset = far_offset(X) if intercept else np.zeros(d)
+    return Given(offset), X - offset if offset.any() else X
+
+
+def _dense(matrix: Any) -> Floats:
+    return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
+
+
+def _squares(X: Any) -> Floats:
+    """Return the squared norm of each row."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

@@ -1,4 +1,4 @@
-"""Norms of groups of coefficients as a saddle of their own beside the rows: a few unknowns a group, next to nothing.
+"""Norms of groups of coefficients in saddle-point form, with a few dual variables per group.
 
 ::
 
@@ -10,13 +10,12 @@ multipliers of its own:
 
 ::
 
-    Balls      w = t u,                      t (1 - ||u||^2) = barrier
-    Diamonds   u = a - b,  sum a + b = 1,    a_j (t - w_j) = barrier = b_j (t + w_j)
+    EuclideanNorms   w = t u,                      t (1 - ||u||^2) = barrier
+    MaxNorms         u = a - b,  sum a + b = 1,    a_j (t - w_j) = barrier = b_j (t + w_j)
 
 Linearised, du = K dw + k with a positive semidefinite K: omega K joins the Newton system of w, omega u its
-gradient and omega k the right-hand side. Like a row, a group stops short of its bounds on its own and holds
-up nobody else; what that spoils, the next Newton step repairs. u stays feasible, so that it proves a bound at
-any time.
+gradient and omega k the right-hand side. Like a row, each group has its own step length. u stays feasible, so
+it gives a dual bound at any time.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ import numpy as np
 
 from nerm.atoms.penalties import project_l1_ball
 from nerm.atoms.regularizer import Norms
+from nerm.solvers.interior_point.passes import TINY
 from nerm.typing import Floats, Ints
 
-TINY = 1e-18  # the least distance to a bound, as for rows
-LEAST = 1e-300  # a length to divide by
+LEAST = np.finfo(float).tiny
 
 
-class Pull(ABC):
-    """Norms of one kind, of groups of one size k: where they stand, and one direction.
+class GroupNorms(ABC):
+    """Dual variables of norms of one kind, of groups of one size k, and one direction.
 
     Attributes
     ----------
@@ -45,9 +44,9 @@ class Pull(ABC):
     omega
         (G,), the weights.
     goal
-        (G, 1), the product of each group at barrier 1: the scale of its w, as far as the data tell.
+        (G, 1), the product of each group at barrier 1: the scale of its w, from the data.
     u, du
-        (G, k), where they stand, and the direction.
+        (G, k), the dual variables, and the direction.
     """
 
     u: Floats
@@ -59,14 +58,14 @@ class Pull(ABC):
 
     @abstractmethod
     def start(self, w: Floats, barrier: Floats) -> None:
-        """Stand on the central path of w, (G, k), with a barrier for each group, (G, 1)."""
+        """Set the point of the central path of w, (G, k), with a barrier for each group, (G, 1)."""
 
     @abstractmethod
     def curvature(self) -> Floats:
         """Return K of each group, (G, k, k)."""
 
     @abstractmethod
-    def aim(self, w: Floats, target: float, limit: float) -> Floats:
+    def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
         """Return k of each group, (G, k), towards a barrier.
 
         Second-order terms of the last direction are taken in as far as this limit, in units of the barrier.
@@ -91,60 +90,60 @@ class Pull(ABC):
         """The sum of the products of each group, (G,): omega times it is what the norm adds to the gap."""
 
 
-class Balls(Pull):
+class EuclideanNorms(GroupNorms):
     """Euclidean norms; those of single coefficients make l1."""
 
     def start(self, w: Floats, barrier: Floats) -> None:
         """Solve w = t u, t (1 - r^2) = barrier: |u| = r = 2 |w| / (barrier + sqrt(barrier^2 + 4 |w|^2))."""
         size = np.linalg.norm(w, axis=1, keepdims=True)
         r = 2 * size / (barrier + np.hypot(barrier, 2 * size))
-        self._stand(np.divide(r * w, size, out=np.zeros_like(w), where=size > 0))
+        self._set(np.divide(r * w, size, out=np.zeros_like(w), where=size > 0))
         self.t = np.hypot(0.5 * barrier, size) + 0.5 * barrier
         self.du, self.dt = np.zeros_like(w), np.zeros_like(self.t)
 
-    def _stand(self, u: Floats) -> None:
-        """Take u and its room 1 - |u|^2, (G, 1), which every step asks for many times."""
-        self.u, self._room = u, np.maximum(1 - _dot(u, u), TINY)
+    def _set(self, u: Floats) -> None:
+        """Set u and 1 - |u|^2, (G, 1)."""
+        self.u, self._slack = u, np.maximum(1 - _dot(u, u), TINY)
 
     def curvature(self) -> Floats:
         """Return K = (I - 2 u u' / (1 + |u|^2)) / t."""
-        shares = 2 / (2 - self._room)[:, :, None]
+        shares = 2 / (2 - self._slack)[:, :, None]
         outer = self.u[:, :, None] * self.u[:, None, :]
         return np.asarray((np.eye(self.u.shape[1]) - shares * outer) / self.t[:, :, None])
 
     def _times(self, x: Floats) -> Floats:
         """Return K x."""
-        return np.asarray((x - self.u * (2 * _dot(self.u, x) / (2 - self._room))) / self.t)
+        return np.asarray((x - self.u * (2 * _dot(self.u, x) / (2 - self._slack))) / self.t)
 
-    def aim(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return k = K (w - s) - u (barrier - s') / (t (1 + |u|^2)), s and s' the equations' second-order terms."""
+    def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
+        """Return k = K (w - s) - u (barrier - s') / (t (1 + |u|^2)), s and s' second-order terms."""
         most = limit * self.goal
         along, curve = self._curve()
         turn = self.dt * self.du
         length = np.linalg.norm(turn, axis=1, keepdims=True)
         turn = turn * np.divide(most, length, out=np.ones_like(length), where=length > most)
         self._target = target * self.goal - np.clip(-2 * self.dt * along - self.t * curve, -most, most)
-        self._aim = self._times(w - turn) - self.u * (self._target / (self.t * (2 - self._room)))
+        self._aim = self._times(w - turn) - self.u * (self._target / (self.t * (2 - self._slack)))
         return self._aim
 
     def _curve(self) -> tuple[Floats, Floats]:
-        """Return u'du, and what 1 - |u|^2 loses in second order, of which a turn along the sphere is no part."""
-        along, room = _dot(self.u, self.du), self._room
-        radial = along**2 / np.maximum(1 - room, TINY)
-        return along, radial + room * np.maximum(_dot(self.du, self.du) - radial, 0.0)
+        """Return u'du and the second-order decrease of 1 - |u|^2, without turns along the sphere."""
+        along, slack = _dot(self.u, self.du), self._slack
+        radial = along**2 / np.maximum(1 - slack, TINY)
+        return along, radial + slack * np.maximum(_dot(self.du, self.du) - radial, 0.0)
 
     def follow(self, dw: Floats) -> None:
         """Set du = K dw + k, and dt by the second equation."""
         self.du = self._times(dw) + self._aim
-        self.dt = (self._target + 2 * self.t * _dot(self.u, self.du)) / self._room - self.t
+        self.dt = (self._target + 2 * self.t * _dot(self.u, self.du)) / self._slack - self.t
 
     def advance(self, step: float, keep: float) -> None:
-        """Turn u, and give it the length that its room allows."""
+        """Turn u, and limit its length."""
         along, curve = self._curve()
-        left = np.clip(self._room - 2 * step * along - step**2 * curve, keep * self._room, 1.0)
+        left = np.clip(self._slack - 2 * step * along - step**2 * curve, keep * self._slack, 1.0)
         turned = self.u + step * self.du
         length = np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), LEAST)
-        self._stand(turned * np.minimum(np.sqrt(1 - left) / length, 1.0))
+        self._set(turned * np.minimum(np.sqrt(1 - left) / length, 1.0))
         self.t = np.maximum(self.t + step * self.dt, keep * self.t)
 
     @staticmethod
@@ -155,10 +154,10 @@ class Balls(Pull):
     @property
     def products(self) -> Floats:
         """The products t (1 - |u|^2)."""
-        return (self.t * self._room)[:, 0]
+        return (self.t * self._slack)[:, 0]
 
 
-class Diamonds(Pull):
+class MaxNorms(GroupNorms):
     """l-infinity norms."""
 
     def start(self, w: Floats, barrier: Floats) -> None:
@@ -176,7 +175,7 @@ class Diamonds(Pull):
         self.da, self.db, self.d_over, self.d_under, self.du = (np.zeros_like(w) for _ in range(5))
 
     def _set(self, a: Floats, b: Floats) -> None:
-        """Take a, b and u = a - b, shrunk where they add up to more than 1: u must prove something."""
+        """Set a, b and u = a - b, scaled to be feasible where they add up to more than 1."""
         total = np.maximum((a + b).sum(axis=1, keepdims=True), 1.0)
         self.a, self.b = a / total, b / total
         self.u = self.a - self.b
@@ -190,8 +189,8 @@ class Diamonds(Pull):
         K[:, diagonal, diagonal] += p + q
         return K
 
-    def aim(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return k; what own steps have spoiled of t - w and t + w is made up for."""
+    def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
+        """Return k, which also corrects the errors in t - w and t + w left by steps of different length."""
         k = 2 * self.u.shape[1]
         each, most = target * self.goal / k, limit * self.goal / k
         self._lack = self.t - w - self.over, self.t + w - self.under
@@ -217,7 +216,7 @@ class Diamonds(Pull):
         self.du = self.da - self.db
 
     def advance(self, step: float, keep: float) -> None:
-        """Move every number as far as it can go."""
+        """Move each variable, with its own step length."""
 
         def moved(x: Floats, dx: Floats) -> Floats:
             return np.maximum(x + step * dx, keep * x)
@@ -237,7 +236,7 @@ class Diamonds(Pull):
         return np.asarray((self.a * self.over + self.b * self.under).sum(axis=1))
 
 
-KINDS: dict[float, type[Pull]] = {2: Balls, np.inf: Diamonds}
+KINDS: dict[float, type[GroupNorms]] = {2: EuclideanNorms, np.inf: MaxNorms}
 
 
 def _dot(x: Floats, y: Floats) -> Floats:
@@ -245,75 +244,75 @@ def _dot(x: Floats, y: Floats) -> Floats:
     return np.einsum("gk,gk->g", x, y)[:, None]
 
 
-class Pulls:
-    """All norms of a problem at a state.
+class NormDuals:
+    """The dual variables of all norms of a problem.
 
     Parameters
     ----------
     penalty
         The regularizer.
     w, barrier
-        On whose central path they start.
+        The start is on their central path.
     """
 
     def __init__(self, penalty: Penalty, w: Floats, barrier: float) -> None:
         self._d = len(w)
         goals = [1 / np.sqrt(penalty.squares[n.groups].mean(axis=1)) for n in penalty.norms]
-        self._pulls = [
+        self._kinds = [
             KINDS[n.order](n.groups, n.weights, goal, w, barrier)
             for n, goal in zip(penalty.norms, goals, strict=True)
         ]
-        self.unit = float(sum(pull.omega @ pull.goal[:, 0] for pull in self._pulls))
+        self.unit = float(sum(each.omega @ each.goal[:, 0] for each in self._kinds))
 
     def _spread(self, values: Sequence[Floats]) -> Floats:
         """Return sum omega x of some x of each norm, on w."""
         out = np.zeros(self._d)
-        for pull, x in zip(self._pulls, values, strict=True):
-            out[pull.groups] += pull.omega[:, None] * x
+        for each, x in zip(self._kinds, values, strict=True):
+            out[each.groups] += each.omega[:, None] * x
         return out
 
     @property
-    def force(self) -> Floats:
+    def gradient(self) -> Floats:
         """Sum omega u, (d,)."""
-        return self._spread([pull.u for pull in self._pulls])
+        return self._spread([each.u for each in self._kinds])
 
     @property
-    def ahead(self) -> Floats:
+    def next_gradient(self) -> Floats:
         """Sum omega (u + du), (d,), at the end of the direction."""
-        return self._spread([pull.u + pull.du for pull in self._pulls])
+        return self._spread([each.u + each.du for each in self._kinds])
 
     @property
     def products(self) -> float:
         """Sum omega times the products: what the norms add to the gap; `unit` at barrier 1."""
-        return float(sum(pull.omega @ pull.products for pull in self._pulls))
+        return float(sum(each.omega @ each.products for each in self._kinds))
 
     def add_to(self, matrix: Floats) -> None:
         """Add omega K to a matrix whose first d unknowns are w."""
-        for pull in self._pulls:
-            rows, columns = pull.groups[:, :, None], pull.groups[:, None, :]
-            matrix[rows, columns] += pull.omega[:, None, None] * pull.curvature()
+        for each in self._kinds:
+            rows, columns = each.groups[:, :, None], each.groups[:, None, :]
+            matrix[rows, columns] += each.omega[:, None, None] * each.curvature()
 
-    def aim(self, w: Floats, target: float = 0.0, limit: float = 0.0) -> Floats:
+    def right_hand_side(self, w: Floats, target: float = 0.0, limit: float = 0.0) -> Floats:
         """Return sum omega k, (d,)."""
-        return self._spread([pull.aim(w[pull.groups], target, limit) for pull in self._pulls])
+        return self._spread([each.right_hand_side(w[each.groups], target, limit) for each in self._kinds])
 
     def follow(self, dw: Floats) -> None:
         """Set the direction along dw."""
-        for pull in self._pulls:
-            pull.follow(dw[pull.groups])
+        for each in self._kinds:
+            each.follow(dw[each.groups])
 
     def advance(self, step: float, keep: float) -> None:
         """Move along the direction."""
-        for pull in self._pulls:
-            pull.advance(step, keep)
+        for each in self._kinds:
+            each.advance(step, keep)
 
-    def answer(self, g: Floats) -> Floats:
+    def feasible_gradient(self, g: Floats) -> Floats:
         """Return sum omega u, (d,), for feasible u near these that leave little of g + sum omega u."""
-        force = self.force
-        for pull in self._pulls:
-            rest = (g + force)[pull.groups] / pull.omega[:, None]
-            force[pull.groups] += pull.omega[:, None] * (pull.nearest(pull.u - rest) - pull.u)
-        return force
+        gradient = self.gradient
+        for each in self._kinds:
+            rest = (g + gradient)[each.groups] / each.omega[:, None]
+            gradient[each.groups] += each.omega[:, None] * (each.nearest(each.u - rest) - each.u)
+        return gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,26 +323,26 @@ class Penalty:
     ----------
     squares
         (d,), the mean square of each column: w_g of length 1 / sqrt(their mean) moves scores by about 1.
-    lent
-        Whether lam is no part of the problem, but only helps to solve it.
+    auxiliary
+        Whether lam is an auxiliary ridge and not part of the problem.
     """
 
     lam: float
     norms: tuple[Norms, ...] = ()
     squares: Floats = field(default_factory=lambda: np.zeros(0))
-    lent: bool = False
+    auxiliary: bool = False
 
     def value(self, w: Floats) -> float:
         """Return n Omega(w)."""
         norms = (n.weights @ np.linalg.norm(w[n.groups], n.order, axis=1) for n in self.norms)
         return float(0.5 * self.lam * (w @ w) + sum(norms))
 
-    def taken(self, g: Floats, bound: float) -> float:
-        """Return what a bound loses to g = X'c + sum omega u: ||g||^2 / (2 lam).
+    def conjugate(self, g: Floats, bound: float) -> float:
+        """Return the part of a dual bound that g = X'c + sum omega u costs: ||g||^2 / (2 lam).
 
-        Where lam is lent, all multipliers have to shrink until nothing is left of g, and the bound with them.
+        With an auxiliary ridge, all dual variables, and the bound with them, shrink until the norms absorb g.
         """
-        if not self.lent:
+        if not self.auxiliary:
             return float(g @ g) / (2 * self.lam)
         sizes = (
             np.linalg.norm(g[n.groups], 2 if n.order == 2 else 1, axis=1) / n.weights for n in self.norms

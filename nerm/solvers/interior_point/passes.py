@@ -5,7 +5,7 @@ has the margin m = t f, the weight B, the effective weight omega = nu B (nu the 
 multiplier of a side) and, if phi* is quadratic, the point u of [low, high] with its bound multipliers p^+,
 p^- >= 0:
 
-    m - linear - quadratic u = p^+ - p^- ,      p^+ (high - u) = barrier = p^- (u - low)   on the central path.
+    m - linear - quadratic u = p^+ - p^-,      p^+ (high - u) = barrier = p^- (u - low)  on the central path.
 
 The first equation holds from the start and is kept. Linearised, with A = high - u and C = u - low,
 
@@ -41,7 +41,7 @@ options = {
 
 
 @numba.njit(**options)
-def _ends(table, j):  # type: ignore[no-untyped-def]
+def block_ends(table, j):  # type: ignore[no-untyped-def]
     """Return linear, quadratic, low, high, and whether a barrier keeps u from low and from high."""
     lo, hi, moves = table[j, LOW], table[j, HIGH], table[j, KIND] == MOVING
     return table[j, LINEAR], table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
@@ -74,7 +74,7 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
         densities[part] = 0.0
         f, density, c, h = scores[part], densities[part], vectors[0, part], vectors[1, part]
         for j in range(count):
-            a, q, lo, hi, has_lo, has_hi = _ends(table, j)
+            a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
             kind, sign = table[j, KIND], table[j, SIGN]
             t, B, u, pp, pm, kappa, _, _, _ = _rows(data, duals, move, j, part)
             if kind == MOVING:
@@ -127,21 +127,21 @@ def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
     table = data[2]
     sums, part = np.zeros(table.shape[0]), slice(start, stop)
     for j in range(len(sums)):
-        a, q, lo, hi, _, _ = _ends(table, j)
+        a, q, lo, hi, _, _ = block_ends(table, j)
         sums[j] = _value(data[0][j, part], data[1][j, part], scores[part], a, q, lo, hi)
     return sums
 
 
 @numba.njit(**options)
 def direct(data, duals, move, nu, change, corrected, start, stop):  # type: ignore[no-untyped-def]
-    """Set du, affine or corrected; return the weight of rows by the longest step in [0, 1) that they allow."""
+    """Set du, affine or corrected; return the histogram of the longest steps in [0, 1) of all rows."""
     table = data[2]
     histogram = np.zeros(BINS)
     for first in range(start, stop, CHUNK):
         part = slice(first, min(first + CHUNK, stop))
         df = change[part]
         for j in range(table.shape[0]):
-            _, _, lo, hi, _, _ = _ends(table, j)
+            _, _, lo, hi, _, _ = block_ends(table, j)
             t, B, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
             for i in range(len(df)):
                 more = under[i] - over[i] if corrected else 0.0
@@ -157,9 +157,9 @@ def direct(data, duals, move, nu, change, corrected, start, stop):  # type: igno
 
 @numba.njit(**options)
 def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # type: ignore[no-untyped-def]
-    """From the affine du set over, under and h = sum B t (nu kappa rho + dnu du); return changes of value, (J,).
+    """Set over, under and h = sum B t (nu kappa rho + dnu du) from the affine du.
 
-    Second-order terms are held to [-limit, limit].
+    Return the changes of the values, (J,). Second-order terms are clipped to [-limit, limit].
     """
     table = data[2]
     changes = np.zeros(table.shape[0])
@@ -168,7 +168,7 @@ def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # typ
         h = out[part]
         h[:] = 0.0
         for j in range(len(changes)):
-            _, _, lo, hi, has_lo, has_hi = _ends(table, j)
+            _, _, lo, hi, has_lo, has_hi = block_ends(table, j)
             t, B, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
             if has_hi:
                 for i in range(len(h)):
@@ -197,7 +197,7 @@ def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped
     table = data[2]
     step = np.inf
     for j in range(table.shape[0]):
-        _, _, lo, hi, has_lo, has_hi = _ends(table, j)
+        _, _, lo, hi, has_lo, has_hi = block_ends(table, j)
         t, B, u, pp, pm, _, du, over, under = _rows(data, duals, move, j, slice(start, stop))
         for i in range(len(t)):
             if nu[j] * B[i] == 0.0:
@@ -215,10 +215,9 @@ def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped
 
 @numba.njit(**options)
 def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignore[no-untyped-def]
-    """Move (u, p^+, p^-) by `step`, each row held so that a share of its distance to a bound remains: `keeps`, (J,).
+    """Move (u, p^+, p^-) by `step`, and less where a share `keeps`, (J,), of a distance would not remain.
 
-    The scores are the new ones; p^+ or p^- then grows by what is missing in m - linear - quadratic u = p^+ -
-    p^-.
+    The scores are the new ones; p^+ or p^- then grows so that m - linear - quadratic u = p^+ - p^-.
     """
     table = data[2]
     for first in range(start, stop, CHUNK):
@@ -227,7 +226,7 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
         for j in range(table.shape[0]):
             if table[j, KIND] != MOVING:
                 continue
-            a, q, lo, hi, has_lo, has_hi = _ends(table, j)
+            a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
             t, _, u, pp, pm, _, du, up, down = _rows(data, duals, move, j, part)
             if has_hi:
                 for i in range(len(f)):
@@ -246,7 +245,7 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
 
 @numba.njit(**options)
 def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore[no-untyped-def]
-    """Set p^+ and p^- to `up` and `down`, and what is missing in the first equation; where one is absent, u gives."""
+    """Set p^+ and p^- to `up` and `down`, corrected by the first equation; without one of them correct u."""
     if has_hi and has_lo:
         for i in range(len(f)):
             pp[i] = up[i] + max(t[i] * f[i] - a - q * u[i] - up[i] + down[i], 0.0)
@@ -277,24 +276,24 @@ def distance(k, q, barrier):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**options)
-def centre(data, duals, scores, barrier, start, stop, give=0.0):  # type: ignore[no-untyped-def]
+def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: ignore[no-untyped-def]
     """Put every row on the central path of its score: z - q u - barrier/(high - u) + barrier/(u - low) = 0.
 
-    With give > 0, near the u that it has: z - q u - give (u - u_before) - ... = 0. Of two bounds of a curved
-    block only the nearer one counts, which is right up to a factor of two.
+    With proximity > 0 near the u that it has: z - q u - proximity (u - u_before) - ... = 0. Of two bounds of
+    a curved block only the nearer one counts, which is right up to a factor of two.
     """
     table = data[2]
     f = scores[start:stop]
     for j in range(table.shape[0]):
         if table[j, KIND] != MOVING:
             continue
-        a, q, lo, hi, has_lo, has_hi = _ends(table, j)
+        a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
         t, u = data[0][j, start:stop], duals[0][j, start:stop]
         pp, pm = duals[1][j, start:stop], duals[2][j, start:stop]
         half = 0.5 * (hi - lo)  # infinite without one of them
-        r = q + give
+        r = q + proximity
         for i in range(len(f)):
-            z = t[i] * f[i] - a + give * u[i]
+            z = t[i] * f[i] - a + proximity * u[i]
             if r == 0:
                 u[i] = lo + 2.0 * half * _share(z, 0.5 * barrier / half)
             elif has_hi and (not has_lo or z > r * (lo + half)):

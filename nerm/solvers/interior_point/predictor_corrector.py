@@ -1,55 +1,98 @@
-"""A primal-dual interior-point method in which every row takes its own step.
+"""Minimise the smoothed saddle function by Mehrotra's predictor-corrector method.
 
 The problem is the saddle  min over (w, b), max over u in its interval and theta in [0, 1]  of
 
-    sum_j nu_j sum_i B_ji (u_ji (t_ji f_i - linear_j) - quadratic_j u_ji^2 / 2) + (lam/2) ||w||^2,     f = X w + b,
+    sum_j nu_j sum_i B_ji (u_ji (t_ji f_i - linear_j) - quadratic_j u_ji^2 / 2) + (lam/2) ||w||^2,
 
-smoothed by a log barrier on u of *unit* scale: the weights B and nu multiply it. So a row of weight 2 is two
-rows, a side of weight nu -> 0 keeps well-scaled multipliers, and from any (w, b) all rows can be put on the
-central path of their own scores, one by one: that is the start, cold or warm.
+f = X w + b, with a log barrier on u whose scale is that of a margin: the weights B and nu multiply it. So a
+row of weight 2 equals two rows, and from any (w, b) each row can be put on the central path of its score.
 
-Mehrotra's predictor-corrector gives the direction. The usual common step is set by the worst of some 10^5
-rows; here (w, b) steps as far as all but a small share of the weight allows, and the rows in the way stop
-short of their bound. What that spoils, X'c + lam w = 0, the next Newton step repairs. If the gap stops
-falling, the method goes on with the common step, which is slower and does not fail.
+The usual common step length is set by the worst of all rows. Here (w, b) steps as far as all but a small
+share of the weight allows, and each of the other rows has its own, shorter step length. The next Newton step
+corrects X'c + lam w = 0. If the gap stops falling, the method goes on with the common step length.
+
+With nu_k^+ = eta_k theta_k, nu_k^- = eta_k (1 - theta_k), sigma_k^+- >= 0 their slacks, the Newton system is
+
+    (lam I + X'DX) dw + X'D1 db + sum_k dnu_k X'e_k  = -(lam w + X'(c + h))
+          1'DX  dw +  1'D1 db + sum_k dnu_k 1'e_k  = -1'(c + h)                      (free intercept only)
+    (sigma_k^+ / nu_k^+ + sigma_k^- / nu_k^-) dnu_k - e_k'(X dw + 1 db) = t_k^+ - t_k^-
+
+where dnu_k^+ = dnu_k = -dnu_k^- keeps the sum at eta_k. The first two are one Cholesky factor, the rest K
+equations. (In the last one e_k stands for its derivative along the rows' own curve, e_k + O(barrier): the
+system stays symmetric.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from nerm.solvers import clock
 from nerm.solvers.interior_point import passes
-from nerm.solvers.interior_point.arrays import Arrays, Linearisation, State
-from nerm.solvers.interior_point.duality import dual_bound, primal_value
-from nerm.solvers.interior_point.newton import NewtonSystem
-from nerm.solvers.interior_point.norms import Penalty, Pulls
-from nerm.solvers.interior_point.tuning import Tuning
+from nerm.solvers.interior_point.arrays import Arrays, Linearisation, State, dual_bound, primal_value
+from nerm.solvers.interior_point.norms import NormDuals, Penalty
 from nerm.typing import Floats
 
-HUGE = 1e100  # a value whose square may overflow
-Near = tuple[Floats, Floats]  # multipliers u, (J, n), and nu, (K, 2)
-Direction = tuple[Floats, float, Floats, Floats, Floats]  # dw, db, df, dnu, dsigma
+SMALLEST = np.finfo(float).tiny
+OVERFLOW = np.finfo(float).max ** 0.3  # a value whose square may overflow
+NEGLIGIBLE = SMALLEST**0.3  # relative size of an objective whose optimum is 0
+Near = tuple[Floats, Floats]  # dual variables u, (J, n), and nu, (K, 2)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The constants of the method; scores, margins and barriers have the scale of a margin, 1."""
+
+    left_behind: float = 0.03  # share of the weight whose rows may stop short of the common step
+    keep: float = 0.2  # share of its distance to a bound that a per-row step leaves
+    common_keep: float = 0.005  # the same for the common step
+    side_barrier: float = 0.1  # barrier of nu sigma relative to that of u p
+    second_order: float = 10.0  # bound on second-order terms, relative to the barrier
+    patience: int = 6  # iterations without a halved gap before the common step takes over
+    max_iterations: int = 200
+    fewest_rows: int = 2000  # problems with fewer rows are not condensed
+    most_rows: float = 0.7  # share of the rows above which a condensed problem does not pay
+    reach: float = 6.0  # rows within so many score errors of a kink stay in a condensed problem
+    rounds: int = 6  # problems, condensed or not, before the last one on all rows
+    settled: float = 0.5  # a step below so many score errors ends a run: fewer rows matter
+    wider: float = 3.0  # growth of the score error where a condensed problem misled
+    slack: float = 0.8  # share of the tolerance for a condensed problem
+    error_per_move: float = 0.3  # score error after a Newton step, per mean change of the scores
+    proximity: float = 3.0  # weight of the distance to the last dual variables, per score error
+    cold_error: float = 1.0  # score error of f = 0: the scale of a margin
+    warm_error: float = 0.1  # score error of a start whose quality is not known
+    least_error: float = 1e-4  # score error expected of any start
+    farthest: float = 1.5  # change of a log weight beyond which the last solution is no start
+
+
+class Direction(NamedTuple):
+    """A Newton direction of (w, b), the scores, and both sides of each neutrality term."""
+
+    coef: Floats
+    intercept: float
+    scores: Floats
+    nu: Floats
+    sigma: Floats
 
 
 @dataclass
 class Outcome:
-    """The best hypothesis and the best multipliers that were seen, with n P and n D.
+    """The best hypothesis and the best dual variables so far, with n P and n D.
 
     Attributes
     ----------
     coef, intercept, scores, values
-        The hypothesis, its scores, and what each block adds up to there.
-    u, nu, pull
-        Feasible multipliers, (J, n) and (K, 2), and the force of norms, (d,); None before there are any.
+        The hypothesis, its scores, and the value of each block.
+    u, nu, norm_gradient
+        Feasible dual variables, (J, n) and (K, 2), and the gradient of the norms, (d,); None at first.
     state
-        Where the run stands and can go on.
-    miss, barrier
-        Where a run stopped early: the mean error of the scores that is expected there, and the barrier of its
-        last step.
+        The last iterate, from which a run can go on.
+    score_error, barrier
+        Where a run stopped early: the expected mean error of the scores, and the barrier of its last step.
     """
 
     coef: Floats
@@ -60,27 +103,27 @@ class Outcome:
     dual: float = -np.inf
     u: Floats | None = None
     nu: Floats | None = None
-    pull: Floats | None = None
+    norm_gradient: Floats | None = None
     iterations: int = 0
     converged: bool = False
     state: State | None = None
-    miss: float | None = None
+    score_error: float | None = None
     barrier: float = 0.0
 
     @property
     def near(self) -> Near | None:
-        """The multipliers, if there are any."""
+        """The dual variables, if there are any."""
         return None if self.u is None or self.nu is None else (self.u, self.nu)
 
     def gap_within(self, tol: float) -> bool:
-        """Tell whether the bounds meet to the relative accuracy tol."""
+        """Tell whether the relative gap is at most tol."""
         return bool(np.isfinite(self.primal)) and self.primal - self.dual <= tol * abs(self.primal)
 
     def then(self, other: Outcome, tol: float) -> Outcome:
-        """Return the best of this attempt and another: the lower primal, the higher dual, the iterations of both."""
+        """Return the lower primal and the higher dual of two outcomes, with the iterations of both."""
         low = self if self.primal < other.primal else other
         high = self if self.dual > other.dual else other
-        both = replace(low, dual=high.dual, u=high.u, nu=high.nu, pull=high.pull)
+        both = replace(low, dual=high.dual, u=high.u, nu=high.nu, norm_gradient=high.norm_gradient)
         both.iterations = self.iterations + other.iterations
         both.converged = both.gap_within(tol)
         return both
@@ -96,45 +139,69 @@ class PredictorCorrector:
     factors
         (J,) the weight of each block's term.
     penalty
-        The regularizer: everything is n times the mean form.
+        The regularizer, n times that of the mean form.
+    deadline
+        When to stop at the latest, by `nerm.solvers.clock`.
     """
 
     def __init__(
-        self, arrays: Arrays, factors: Floats, penalty: Penalty, tuning: Tuning, *, intercept: bool
+        self,
+        arrays: Arrays,
+        factors: Floats,
+        penalty: Penalty,
+        tuning: Tuning,
+        *,
+        intercept: bool,
+        deadline: float = clock.NEVER,
     ) -> None:
-        self.arrays, self.factors, self.penalty, self.tuning = arrays, factors, penalty, tuning
-        self.intercept, self.lam = intercept, penalty.lam
+        self.arrays = arrays
+        self.factors = factors
+        self.penalty = penalty
+        self.tuning = tuning
+        self.intercept = intercept
+        self.deadline = deadline
+        self.lam = penalty.lam
         self.eta = factors[arrays.singles :: 2]
         self.side_unit = tuning.side_barrier * arrays.sides(factors * arrays.mass)
 
     def on(self, arrays: Arrays) -> PredictorCorrector:
-        """Return the same method on fewer rows."""
-        return PredictorCorrector(arrays, self.factors, self.penalty, self.tuning, intercept=self.intercept)
+        """Return the method on fewer rows."""
+        return PredictorCorrector(
+            arrays,
+            self.factors,
+            self.penalty,
+            self.tuning,
+            intercept=self.intercept,
+            deadline=self.deadline,
+        )
 
-    def each(self, nu: Floats) -> Floats:
-        """Return the multiplier of each block, (J,): its factor, or nu, (K, 2), for a side."""
+    def block_weights(self, nu: Floats) -> Floats:
+        """Return the weight of each block, (J,): its factor, or nu, (K, 2), for a side."""
         return np.concatenate([self.factors[: self.arrays.singles], nu.ravel()])
 
-    def start(
-        self, coef: Floats, intercept: float, barrier: float, near: Near | None = None, miss: float = 0.0
-    ) -> State:
-        """Return all rows and sides on the central path of the scores of (coef, intercept).
+    def start(self, here: Outcome, score_error: float, near: Near | None = None) -> State:
+        """Return all rows and sides on the central path of the scores of a hypothesis.
 
-        Scores that are off by `miss` say little of the multipliers of rows at a kink: these stay near given
-        ones.
+        The barrier is the expected error of the scores. Given dual variables of an adjacent
+        problem, each row stays near its own: scores with an error say little about u of rows at a kink.
         """
-        here, (u, nu), give = self.evaluate(coef, intercept), near or (None, None), self.tuning.give * miss
+        tuning = self.tuning
+        barrier = min(max(score_error, tuning.least_error), tuning.cold_error)
         values = self.arrays.sides(here.values)
-        if nu is None:
-            nu = _central_sides(values, self.eta, barrier * self.side_unit[:, 0])
+        if near is None:
+            u = None
+            proximity = 0.0
+            nu = central_sides(values, self.eta, barrier * self.side_unit[:, 0])
         else:
+            u, nu = near
+            proximity = tuning.proximity * barrier
             lead = (values[:, 0] - values[:, 1]) / self.arrays.sides(self.arrays.mass)[:, 0]
-            nu = _near_sides(
-                lead, nu[:, 0] / nu.sum(axis=1), self.eta, barrier * self.tuning.side_barrier, give
-            )
-        duals = self.arrays.centre(here.scores, barrier, u, give)
-        pulls = Pulls(self.penalty, coef, barrier)
-        return State(coef.copy(), intercept, here.scores, nu, barrier * self.side_unit / nu, duals, pulls)
+            theta = nu[:, 0] / nu.sum(axis=1)
+            nu = sides_near(lead, theta, self.eta, barrier * tuning.side_barrier, proximity)
+        duals = self.arrays.centre(here.scores, barrier, u, proximity)
+        norms = NormDuals(self.penalty, here.coef, barrier)
+        sigma = barrier * self.side_unit / nu
+        return State(here.coef.copy(), here.intercept, here.scores, nu, sigma, duals, norms)
 
     def scores(self, coef: Floats, intercept: float) -> Floats:
         """Return X w + b."""
@@ -149,180 +216,194 @@ class PredictorCorrector:
         primal = primal_value(self.arrays, values, self.factors, self.penalty.value(coef))
         return Outcome(coef, intercept, scores, values, primal)
 
-    def run(
-        self, state: State, tol: float, limit: int, *, until: float = 0.0, expected: float = np.inf
-    ) -> Outcome:
-        """Iterate until the relative gap is at most tol, or nothing moves any more.
+    def run(self, state: State, tol: float, limit: int, *, settled: float = 0.0) -> Outcome:
+        """Iterate until the relative gap is at most tol.
+
+        Each iteration solves two Newton systems with one factor:
+
+            affine step     barrier 0: its step length a measures how far the barrier can fall
+            centring        target barrier = max((1 - a)^3, 1e-3) * barrier
+            corrected step  target barrier and the second-order terms of the affine step
+            step length     all but a share `left_behind` of the weight stays inside its bounds
+
+        If the gap is not halved for `patience` iterations, the method restarts from the best hypothesis and
+        takes the common step length of all rows; after 4 times as many it stops.
 
         Parameters
         ----------
         limit
             The most iterations.
-        until
-            Also stop once directions are short and getting shorter: the last would move the scores by less
-            than that in the mean.
-        expected
-            Also stop if the first direction is far longer than that: `miss` is then its length.
+        settled
+            Stop early as well, once a step changes the scores by less than this in the mean, and by less than
+            the step before: then fewer rows matter, and `score_error` is set.
         """
         tuning = self.tuning
         best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
-        bold, record, since, first_value, move = tuning.share > 0, np.inf, 0, 0.0, np.inf
+        per_row = True
+        lowest_gap = np.inf
+        stalled = 0
+        first_value = 0.0
+        move = np.inf
         for best.iterations in range(limit + 1):
-            nu = self.each(state.nu)
+            nu = self.block_weights(state.nu)
             lin = self.arrays.linearise(state, nu)
-            gap = self._keep(state, lin, nu, best, tol)
+            gap = self._update_bounds(state, lin, nu, best, tol)
             first_value = max(first_value, best.primal)
-            if best.converged or not np.isfinite(gap) or 0 <= best.primal <= tuning.vanished * first_value:
+            vanishes = 0 <= best.primal <= NEGLIGIBLE * first_value
+            if best.converged or vanishes or not np.isfinite(gap):
                 break
-            since = 0 if gap <= 0.5 * record else since + 1
-            record = min(record, gap)
-            if best.iterations == limit or since > tuning.safe_patience or clock.is_up(tuning.deadline):
+            stalled = 0 if gap <= 0.5 * lowest_gap else stalled + 1
+            lowest_gap = min(lowest_gap, gap)
+            if best.iterations == limit or stalled > 4 * tuning.patience or clock.is_up(self.deadline):
                 break
-            if since > tuning.patience and bold:
-                bold, record, since = False, np.inf, 0
-                best.state = state = self.start(best.coef, best.intercept, tuning.restart)
+            if stalled > tuning.patience and per_row:
+                per_row = False
+                lowest_gap = np.inf
+                stalled = 0
+                here = replace(best, values=self.arrays.values(best.scores, best.coef, best.intercept))
+                best.state = state = self.start(here, tuning.warm_error)
                 continue
+            previous_move = move
             try:
-                before, (move, mu) = move, self._step(state, lin, nu, bold=bold)
-            except np.linalg.LinAlgError:  # numbers too far apart for any direction: what is known stands
+                move, barrier = self._step(state, lin, nu, per_row=per_row)
+            except np.linalg.LinAlgError:  # no direction in floating-point numbers
                 break
-            if best.iterations == 0 and move > tuning.surprise * expected:
-                best.iterations, best.miss = best.iterations + 1, move
-                break
-            if move < until and move < tuning.falling * before < np.inf:
+            if move < settled and move < previous_move < np.inf:
                 best.iterations += 1
-                best.barrier = mu
-                best.miss = max(
-                    share * way for share, way in zip(tuning.miss_per_move, (move, before), strict=True)
-                )
+                best.barrier = barrier
+                best.score_error = tuning.error_per_move * max(move, barrier)
                 break
         return best
 
-    def _keep(self, state: State, lin: Linearisation, nu: Floats, best: Outcome, tol: float) -> float:
-        """Update the best bounds; return an estimate of the gap of this iterate (exact once it may be small enough)."""
+    def _update_bounds(
+        self, state: State, lin: Linearisation, nu: Floats, best: Outcome, tol: float
+    ) -> float:
+        """Update the best bounds; return the gap of this iterate, an estimate as long as it is large."""
         primal = primal_value(self.arrays, lin.primal, self.factors, self.penalty.value(state.coef))
         if primal < best.primal:
-            best.coef, best.intercept, best.scores = state.coef, state.intercept, state.scores
-            best.values, best.primal = lin.primal, primal
-        pull = state.pulls.answer(lin.columns[:-1, 0])
-        g = lin.columns[:-1, 0] + pull
+            best.coef = state.coef
+            best.intercept = state.intercept
+            best.scores = state.scores
+            best.values = lin.primal
+            best.primal = primal
+        gradient = lin.columns[:-1, 0]
+        norm_gradient = state.norms.feasible_gradient(gradient)
         bound = -float(nu @ lin.conjugate)
-        gap = primal - bound + self.penalty.taken(g, bound)
+        gap = primal - bound + self.penalty.conjugate(gradient + norm_gradient, bound)
         if np.isfinite(gap) and gap <= 2 * tol * abs(primal):
-            dual = self.bound(state.duals.u, state.nu, pull, best)
+            dual = self.bound(state.duals.u, state.nu, norm_gradient, best)
             gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
             best.converged = best.gap_within(tol)
         return gap
 
-    def taken(self, pull: Floats) -> Callable[[Floats, float], float]:
-        """Return what the regularizer takes from a bound as a function of X'c, given the force of norms."""
-        return lambda g, bound: self.penalty.taken(g + pull, bound)
+    def dual_bound(self, u: Floats, nu: Floats, norm_gradient: Floats) -> tuple[float, Floats]:
+        """Return n D and feasible u, given the gradient of the norms."""
 
-    def bound(self, u: Floats, nu: Floats, pull: Floats, best: Outcome) -> float:
-        """Return n D of these multipliers, made feasible, and keep them if they are the best."""
-        dual, u = dual_bound(self.arrays, u, self.each(nu), self.taken(pull), intercept=self.intercept)
+        def conjugate(gradient: Floats, bound: float) -> float:
+            return self.penalty.conjugate(gradient + norm_gradient, bound)
+
+        return dual_bound(self.arrays, u, self.block_weights(nu), conjugate, intercept=self.intercept)
+
+    def bound(self, u: Floats, nu: Floats, norm_gradient: Floats, best: Outcome) -> float:
+        """Return n D of these dual variables, made feasible, and keep them if they are the best."""
+        dual, u = self.dual_bound(u, nu, norm_gradient)
         if dual > best.dual or best.u is None:
-            best.dual, best.u, best.nu, best.pull = dual, u, nu.copy(), pull
+            best.dual = dual
+            best.u = u
+            best.nu = nu.copy()
+            best.norm_gradient = norm_gradient
         return dual
 
-    def _step(self, state: State, lin: Linearisation, nu: Floats, *, bold: bool) -> tuple[float, float]:
-        """One predictor-corrector step, in place; return the mean change of the scores in full, and the barrier."""
-        arrays, tuning, pulls = self.arrays, self.tuning, state.pulls
+    def _step(self, state: State, lin: Linearisation, nu: Floats, *, per_row: bool) -> tuple[float, float]:
+        """Take one step in place; return the mean change of the scores in full, and the barrier."""
+        arrays, tuning, norms = self.arrays, self.tuning, state.norms
         products = state.nu * state.sigma
-        count = self.arrays.ends @ nu + self.side_unit.sum() + pulls.unit + 1e-300
-        mu = (float(nu @ lin.products) + float(products.sum()) + pulls.products) / count
-        mu = max(
-            mu, pulls.products / (pulls.unit + 1e-300)
-        )  # light as they are, norms must not be left behind
-        direction = self._system(state, lin)
-        dw, _, df, dnu, dsigma = direction(lin.columns[:, 1], lin.change, -products, pulls.aim(state.coef))
-        histogram = arrays.direct(state, nu, df, corrected=False)
-        left_behind = tuning.share * float(nu @ arrays.moving)
-        room = min(_room(state.nu, dnu), _room(state.sigma, dsigma))
-        pulls.follow(dw)
-        affine = min(1.0, _quantile(histogram, left_behind), room)
-        target = max((1 - affine) ** 3, 1e-3) * mu
-        piece_dnu = np.concatenate([np.zeros(arrays.singles), dnu.ravel()])
-        h, change = arrays.correct(state, nu, piece_dnu, target, tuning.second_order * mu if bold else np.inf)
-        side = target * self.side_unit - products - dnu * dsigma
-        dw, db, df, dnu, dsigma = direction(
-            h, change, side, pulls.aim(state.coef, target, tuning.second_order * mu)
-        )
-        histogram = arrays.direct(state, nu, df, corrected=True)
-        safe = 1 - tuning.safe_keep
-        step = _quantile(histogram, left_behind) if bold else safe * arrays.longest_step(state, nu)
-        pulls.follow(dw)
-        step = min(1.0, step, safe * min(_room(state.nu, dnu), _room(state.sigma, dsigma)))
+        count = arrays.ends @ nu + self.side_unit.sum() + norms.unit + SMALLEST
+        barrier = (float(nu @ lin.products) + float(products.sum()) + norms.products) / count
+        barrier = max(barrier, norms.products / (norms.unit + SMALLEST))
+        second_order = tuning.second_order * barrier
+        left_behind = tuning.left_behind * float(nu @ arrays.moving)
+        newton = self._newton(state, lin)
 
-        def hypothesis(s: float) -> tuple[Floats, float, Floats]:
-            return state.coef + s * dw, state.intercept + s * db, state.scores + s * df
+        affine = newton(lin.columns[:, 1], lin.change, -products, norms.right_hand_side(state.coef))
+        histogram = arrays.direct(state, nu, affine.scores, corrected=False)
+        norms.follow(affine.coef)
+        affine_length = min(1.0, _quantile(histogram, left_behind), _sides_length(state, affine))
+        target = max((1 - affine_length) ** 3, 1e-3) * barrier
 
+        side_change = np.concatenate([np.zeros(arrays.singles), affine.nu.ravel()])
+        h, change = arrays.correct(state, nu, side_change, target, second_order if per_row else np.inf)
+        sides = target * self.side_unit - products - affine.nu * affine.sigma
+        step = newton(h, change, sides, norms.right_hand_side(state.coef, target, second_order))
+        histogram = arrays.direct(state, nu, step.scores, corrected=True)
+        norms.follow(step.coef)
+
+        common = 1 - tuning.common_keep
+        length = _quantile(histogram, left_behind) if per_row else common * arrays.longest_step(state, nu)
+        length = min(1.0, length, common * _sides_length(state, step))
         if arrays.smooth:
-            step = self._searched(hypothesis, self.each(state.nu + step * dnu), pulls.ahead, lin.primal, step)
-        state.coef, state.intercept, state.scores = hypothesis(step)
-        state.nu = state.nu + step * dnu
-        state.sigma = state.sigma + step * dsigma
-        keeps = (
-            (tuning.keep, tuning.curved_keep) if bold else (0.5 * tuning.safe_keep, 0.5 * tuning.safe_keep)
-        )
-        arrays.advance(state, step, *keeps)
-        pulls.advance(step, tuning.keep)
-        return float(np.abs(df).mean()), mu
+            length = self._line_search(state, step, lin.primal, length)
+        state.coef = state.coef + length * step.coef
+        state.intercept = state.intercept + length * step.intercept
+        state.scores = state.scores + length * step.scores
+        state.nu = state.nu + length * step.nu
+        state.sigma = state.sigma + length * step.sigma
+        keep, curved_keep = (tuning.keep, 0.5 * tuning.keep) if per_row else (0.5 * tuning.common_keep,) * 2
+        arrays.advance(state, length, keep, curved_keep)
+        norms.advance(length, tuning.keep)
+        return float(np.abs(step.scores).mean()), barrier
 
-    def _system(
+    def _newton(
         self, state: State, lin: Linearisation
     ) -> Callable[[Floats, Floats, Floats, Floats], Direction]:
-        """Factor the Newton system; return a function of the right-hand side's h, changes of value, sides and norms."""
-        arrays, d = self.arrays, len(state.coef)
-        gram, ratio = arrays.features.gram(lin.density), (state.sigma / state.nu).sum(axis=1)
-        state.pulls.add_to(gram)
+        """Factor the Newton system; return the direction as a function of h, change, sides and norms."""
+        arrays = self.arrays
+        d = len(state.coef)
+        gram = arrays.features.gram(lin.density)
+        state.norms.add_to(gram)
+        ratio = (state.sigma / state.nu).sum(axis=1)
         system = NewtonSystem(gram, lin.columns[:, 2:], self.lam, ratio, intercept=self.intercept)
         base = -lin.columns[:, 0]
-        base[:-1] -= self.lam * state.coef + state.pulls.force
+        base[:-1] -= self.lam * state.coef + state.norms.gradient
 
-        def direction(h: Floats, change: Floats, side: Floats, aim: Floats) -> Direction:
-            t = side / state.nu + arrays.sides(lin.value + change) + state.sigma
+        def direction(h: Floats, change: Floats, sides: Floats, norms: Floats) -> Direction:
+            t = sides / state.nu + arrays.sides(lin.value + change) + state.sigma
             right = base - h
-            right[:-1] -= aim
+            right[:-1] -= norms
             z, x = system.solve(right, t[:, 0] - t[:, 1])
             db = float(z[-1]) if self.intercept else 0.0
+            df = arrays.features.times(z[:d]) + db
             dnu = np.outer(x, (1.0, -1.0))
-            return z[:d], db, arrays.features.times(z[:d]) + db, dnu, (side - state.sigma * dnu) / state.nu
+            return Direction(z[:d], db, df, dnu, (sides - state.sigma * dnu) / state.nu)
 
         return direction
 
-    def _searched(
-        self,
-        hypothesis: Callable[[float], tuple[Floats, float, Floats]],
-        nu: Floats,
-        ahead: Floats,
-        values: Floats,
-        step: float,
-    ) -> float:
-        """Halve the step of a smooth problem until the Lagrangian is not huge and does not rise.
+    def _line_search(self, state: State, step: Direction, values: Floats, length: float) -> float:
+        """Halve the step of a smooth problem until the Lagrangian does not rise.
 
-        The direction is Newton's for loss + regularizer + nu S with the *new* nu, which is therefore held
-        fixed here. Beside hinge-like blocks, whose direction is another, a smooth one is only kept from
-        running away.
+        The direction is Newton's for loss + regularizer + nu S with the new nu, which is fixed here. Beside
+        hinge-like blocks, whose direction is another one, only a large rise is refused.
         """
-        w, _, _ = hypothesis(0.0)
+        nu = self.block_weights(state.nu + length * step.nu)
+        slope = state.norms.next_gradient
 
-        def regularizer(w: Floats) -> float:
-            return float(0.5 * self.lam * (w @ w) + ahead @ w)
+        def lagrangian(w: Floats, values: Floats) -> float:
+            return float(0.5 * self.lam * (w @ w) + slope @ w + nu @ values)
 
-        here = regularizer(w) + nu @ values
+        here = lagrangian(state.coef, values)
         highest = here + (0.1 if self.arrays.moving.any() else 1e-12) * abs(here)
         for halvings in range(60):
-            w, b, f = hypothesis(step)
-            value = regularizer(w) + nu @ self.arrays.values(f, w, b)
-            if value <= highest or (halvings >= self.tuning.halvings and value < HUGE):
+            w = state.coef + length * step.coef
+            b = state.intercept + length * step.intercept
+            value = lagrangian(w, self.arrays.values(state.scores + length * step.scores, w, b))
+            if value <= highest or (halvings >= self.tuning.patience and value < OVERFLOW):
                 break
-            step *= 0.5
-        return step
+            length *= 0.5
+        return length
 
 
-def _central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
-    """Return nu maximising nu^+ S^+ + nu^- S^- + unit (log nu^+ + log nu^-) under nu^+ + nu^- = eta, shape (K, 2).
+def central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
+    """Return nu = argmax nu^+ S^+ + nu^- S^- + unit (log nu^+ + log nu^-), nu^+ + nu^- = eta, (K, 2).
 
     With d = S^+ - S^-, the smaller side is  eta unit / (unit + |d| eta / 2 + sqrt(unit^2 + (d eta / 2)^2)).
     """
@@ -332,27 +413,85 @@ def _central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
     return np.column_stack([plus, np.where(half > 0, small, eta - small)])
 
 
-def _near_sides(lead: Floats, theta: Floats, eta: Floats, barrier: float, give: float) -> Floats:
-    """Return nu = eta (x, 1 - x) with  lead - give (x - theta) - barrier/(1 - x) + barrier/x = 0, by bisection."""
+def sides_near(lead: Floats, theta: Floats, eta: Floats, barrier: float, proximity: float) -> Floats:
+    """Return nu = eta (x, 1 - x) with x by bisection.
+
+    x is the root of  lead - proximity (x - theta) - barrier/(1 - x) + barrier/x = 0.
+    """
     low, high = np.zeros(len(theta)), np.ones(len(theta))
     for _ in range(50):
         x = 0.5 * (low + high)
-        rises = lead - give * (x - theta) - barrier / (1 - x) + barrier / x > 0
+        rises = lead - proximity * (x - theta) - barrier / (1 - x) + barrier / x > 0
         low, high = np.where(rises, x, low), np.where(rises, high, x)
     return np.column_stack([eta * x, eta * (1 - x)])
 
 
 def _quantile(histogram: Floats, weight: float) -> float:
-    """Return the longest step that leaves behind rows of at most this weight; infinite if none is left behind."""
+    """Return the longest step that at most this weight of rows must shorten; infinite if there is none."""
     behind = np.cumsum(histogram)
     if behind[-1] <= weight:
         return np.inf
     return float(np.searchsorted(behind, weight, side="right")) / passes.BINS
 
 
-def _room(x: Floats, dx: Floats) -> float:
-    """Return the longest step that keeps x + step dx >= 0."""
-    return min(
-        (-a / b for a, b in zip(x.ravel().tolist(), dx.ravel().tolist(), strict=True) if b < 0),
-        default=np.inf,
-    )
+def _sides_length(state: State, step: Direction) -> float:
+    """Return the longest step that keeps nu and sigma of all sides positive."""
+    lengths = [
+        -x / dx
+        for values, change in ((state.nu, step.nu), (state.sigma, step.sigma))
+        for x, dx in zip(values.ravel().tolist(), change.ravel().tolist(), strict=True)
+        if dx < 0
+    ]
+    return min(lengths, default=np.inf)
+
+
+class NewtonSystem:
+    """A factored system; `solve` takes one right-hand side after the other."""
+
+    def __init__(self, gram: Floats, e: Floats, lam: float, ratio: Floats, *, intercept: bool) -> None:
+        """Factor. Column k of `e` holds (X'e_k, 1'e_k); `ratio` is sigma^+/nu^+ + sigma^-/nu^-."""
+        d = gram.shape[0] - 1
+        size = d + 1 if intercept else d
+        matrix = np.array(gram[:size, :size], order="F")
+        matrix[np.arange(d), np.arange(d)] += lam
+        # Unit diagonal: the scale of a feature then matters neither for the factor nor for the jitter below.
+        diagonal = matrix.diagonal()
+        floor = 1e-300 + 1e-30 * diagonal.max()
+        self._scale = 1.0 / np.sqrt(np.maximum(diagonal, floor))
+        matrix *= self._scale[:, None]
+        matrix *= self._scale
+        self._factor = cholesky(matrix)
+        self._e = e[:size]
+        self._inverse_e = self._apply(self._e)
+        self._small = self._e.T @ self._inverse_e + np.diag(ratio)
+        self._size = size
+
+    def _apply(self, rhs: Floats) -> Floats:
+        scale = self._scale if rhs.ndim == 1 else self._scale[:, None]
+        return np.asarray(scale * dpotrs(self._factor, scale * rhs)[0])
+
+    def solve(self, rhs: Floats, term_rhs: Floats) -> tuple[Floats, Floats]:
+        """Return ((dw, db) or dw, dnu)."""
+        step = self._apply(rhs[: self._size])
+        term_rhs = term_rhs + self._e.T @ step
+        if len(term_rhs) == 1 and self._small[0, 0] > 0:
+            dnu = term_rhs / self._small[0, 0]
+        else:
+            dnu = np.linalg.lstsq(self._small, term_rhs, rcond=None)[0] if len(term_rhs) else term_rhs
+        return step - self._inverse_e @ dnu, dnu
+
+
+def cholesky(matrix: Floats) -> Floats:
+    """Factor a matrix of unit diagonal, with as little added to it as rounding makes necessary.
+
+    LAPACK itself: on systems this small, checks around it cost as much as the factor.
+    """
+    diagonal = np.arange(len(matrix))
+    jitter = 4e-16 * len(matrix)
+    while jitter <= 1:
+        matrix[diagonal, diagonal] += jitter
+        factor, failed = dpotrf(matrix)
+        if not failed:
+            return np.asarray(factor)
+        jitter *= 100
+    raise np.linalg.LinAlgError("the Newton system is not positive definite")

@@ -1,4 +1,4 @@
-"""nerm's own engine as a solver: the blocks of a linear problem and its regularizers, handed to `nerm.solvers.interior_point`."""
+"""The solver "interior-point": linear problems, their norms and paths, on `Engine`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from nerm.solvers.base import NermSolver, Session
 from nerm.validation import as_positive
 
 OPTIONS = ("max_iterations",)
-LARGEST_SYSTEM = 5000  # the Newton system is dense and min(rows, columns) wide: 200 MB at this size
+LARGEST_SYSTEM = 5000  # unknowns of the dense Newton system: 200 MB
 ATOMS = "hinge-like (facts.quadratic) or smooth (curvature)"
 
 
 @dataclass(frozen=True)
 class InteriorPoint(NermSolver):
-    """The engine: a primal-dual interior-point method on n scalars and a Newton system as wide as the data."""
+    """A primal-dual interior-point method with a Newton system in (w, b)."""
 
     name: str = "interior-point"
     keeps_time = True
@@ -35,12 +35,13 @@ class InteriorPoint(NermSolver):
     def requirements(self) -> str:
         """One phrase: what a problem must be like."""
         return (
-            f"a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, atoms that are {ATOMS}, "
-            f"and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer (with squared l2 alone), or columns"
+            "a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, atoms that are "
+            f"{ATOMS}, and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer "
+            "(with squared l2 alone), or columns"
         )
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Name the first thing that the engine does not take."""
+        """Name the first part of a problem that is not supported."""
         if problem.is_kernel:
             return "a kernel"
         for _, omega in problem.regularizers:
@@ -58,26 +59,29 @@ class InteriorPoint(NermSolver):
         return auto.interior_point(shape)
 
     def open(self, problem: Problem) -> Session:
-        """Prepare the engine."""
-        return EngineSession(problem)
+        """Prepare the features."""
+        return InteriorPointSession(problem)
 
 
-class EngineSession(Session):
-    """The engine on one problem and its relatives with other weights: prepared once, every solve from the last."""
+class InteriorPointSession(Session):
+    """Problems along a path: the features are prepared once, each solve starts from the last."""
 
     def __init__(self, problem: Problem) -> None:
         from nerm.solvers.interior_point import Engine
 
         started = time.perf_counter()
-        X = problem.hypothesis.X
         self._axes = bool(norms_of(problem))
         self._engine = Engine(
-            X, problem.blocks, problem.divisor, intercept=problem.intercept, axes=self._axes
+            problem.hypothesis.X,
+            problem.blocks,
+            problem.divisor,
+            intercept=problem.intercept,
+            axes=self._axes,
         )
         self._build_seconds = time.perf_counter() - started
 
     def renewed(self, problem: Problem) -> bool:
-        """Take other blocks; features and the last solutions stay, unless coefficients must be unknowns now."""
+        """Take other blocks, unless the coefficients must become the unknowns."""
         if norms_of(problem) and not self._axes:
             return False
         self._engine.blocks = problem.blocks
@@ -96,11 +100,12 @@ class EngineSession(Session):
         options: dict[str, Any],
         deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
-        """Solve relatives, each from the last."""
+        """Solve problems along a path, each from the last."""
         limit = iteration_limit(options, "interior-point")
         points = [(term_weights(problem), squared_norm(problem), norms_of(problem)) for problem in problems]
         answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, deadline=deadline)
-        share, self._build_seconds = self._build_seconds / len(problems), 0.0
+        share = self._build_seconds / len(problems)
+        self._build_seconds = 0.0
         return (replace(answer, build_seconds=share) for answer in answers)
 
 
@@ -119,12 +124,12 @@ def norms_of(problem: Problem) -> list[Norms]:
 
 
 def _is_taken(part: Regularizer, d: int) -> bool:
-    """Tell whether the engine takes a regularizer."""
+    """Tell whether a regularizer is supported."""
     return isinstance(part, SquaredL2) or part.norms(d) is not None
 
 
 def unsupported_term(problem: Problem) -> str | None:
-    """Name the first regularizer or atom that the engine does not take."""
+    """Name the first regularizer or atom that is not supported."""
     for _, omega in problem.regularizers:
         if not isinstance(omega, SquaredL2):
             return repr(omega)
@@ -134,17 +139,17 @@ def unsupported_term(problem: Problem) -> str | None:
 
 
 def unsupported_atom(problem: Problem) -> str | None:
-    """Name the first atom that the engine does not take."""
+    """Name the first atom that is not supported."""
     return next((repr(block.atom) for block in problem.blocks if not is_known(block.atom)), None)
 
 
 def is_known(atom: MarginFunction) -> bool:
-    """Tell whether the engine takes an atom: its conjugate is quadratic, or it has a curvature."""
+    """Tell whether an atom is supported: its conjugate is quadratic, or it has a curvature."""
     return atom.facts.quadratic is not None or atom.curvature(0.0) is not None
 
 
 def iteration_limit(options: dict[str, Any], solver: str) -> int | None:
-    """Return the option 'max_iterations', checked, the only one there is."""
+    """Return the option 'max_iterations', checked; it is the only option."""
     for name in options:
         if name not in OPTIONS:
             raise UnknownNameError(f"an option of {solver!r}", name, OPTIONS)

@@ -11,8 +11,7 @@ import numba
 import numpy as np
 
 from nerm.model.kernels import Linear
-from nerm.solvers.interior_point.matrices import Features
-from nerm.solvers.interior_point.threads import RowThreads
+from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.solvers.newton_alm.giving_up import GaveUpError
 from nerm.typing import Floats, Ints, Matrix
 

@@ -80,7 +80,7 @@ class AugmentedLagrangianSession(Session):
     """
 
     def __init__(self, problem: Problem, *, seconds: float = np.inf) -> None:
-        from nerm.solvers.interior_point.threads import RowThreads
+        from nerm.solvers.interior_point.matrices import RowThreads
         from nerm.solvers.newton_alm import KernelProducts, RowProducts
 
         hypothesis, intercept = problem.hypothesis, problem.intercept
