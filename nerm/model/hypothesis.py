@@ -6,7 +6,7 @@ A problem's hypothesis holds the rows in memory of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,13 +22,7 @@ from nerm.validation import as_matrix, check_finite
 
 FAR = 100.0  # standard deviations from 0 beyond which a column is centred
 BLOCK = 1_000_000  # entries of X that are scaled at once
-GRAM_LIMIT = (
-    8192  # rows up to which the Gram matrix is kept in memory (512 MiB); beyond, it is recomputed in blocks
-)
-AT_ONCE = (
-    2000  # rows up to which it is made as soon as it is asked for; beyond, when a third product with it is
-)
-REMEMBERED = 4  # products K c
+GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +142,22 @@ class KernelHypothesis:
         """Number of coefficients: one a row."""
         return self.n
 
+    @property
+    def keeps_gram(self) -> bool:
+        """Whether K is kept in memory: it is small, was given, or had to be checked."""
+        return self.n <= GRAM_LIMIT or "gram" in vars(self) or self.kernel.name == "precomputed"
+
     @cached_property
     def gram(self) -> Floats:
-        """The Gram matrix K, checked; of a kernel that is semidefinite by its formula only for overflow."""
+        """The Gram matrix K, checked to be positive semidefinite unless the kernel's formula says so.
+
+        Then `|k(x, z)| <= sqrt(k(x, x) k(z, z))`: K is finite if its diagonal is.
+        """
         K: Any = self.kernel(self.X, self.X)
         if not self.kernel.always_psd:
             return kernels.check_gram(K, psd=True)
         K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=float)
-        check_finite(K, "gram", "Check the kernel for overflow")
+        check_finite(np.diag(K), "gram", "Check the kernel for overflow")
         return K
 
     @cached_property
@@ -177,65 +179,37 @@ class KernelHypothesis:
         return self._times(coef) + intercept
 
     def _times(self, coef: Floats) -> Floats:
-        """Return K c; the last few products are kept, since a judge asks for the same ones again."""
-        for known, product in (*self._products, *self._foreseen):
+        """Return K c; the last products are kept, since a certificate uses the same ones several times."""
+        for known, product in self._products:
             if np.array_equal(known, coef):
                 return product
-        if self.has_gram or (self.keeps_gram and len(self._products) >= 2):
-            product = np.asarray(self.gram @ coef)
-        else:
-            support = np.flatnonzero(coef)
-            support = (
-                np.arange(self.n) if 2 * len(support) > self.n else support
-            )  # a whole K costs half of one
-            product = self.product(support, coef[support, None])[:, 0]
+        support = np.flatnonzero(coef)
+        if self.keeps_gram or 2 * len(support) > self.n:  # by symmetry all of K costs half as much
+            support = np.arange(self.n)
+        product = self.product(support, coef[support, None])[:, 0]
         product.flags.writeable = False
-        self._products[:] = [*self._products[1 - REMEMBERED :], (coef.copy(), product)]
+        self._products.append((coef.copy(), product))
         return product
 
     @cached_property
-    def _products(self) -> list[tuple[Floats, Floats]]:
-        return []
+    def _products(self) -> deque[tuple[Floats, Floats]]:
+        return deque(maxlen=4)
 
-    @cached_property
-    def _foreseen(self) -> list[tuple[Floats, Floats]]:
-        return []
-
-    def foresee(self, coefs: Sequence[Floats]) -> None:
-        """Take K c of several c in one pass over K, and keep them, until the next time, for those who ask."""
-        self._foreseen.clear()
-        if len(coefs):
-            columns = np.column_stack(coefs)
-            products = np.ascontiguousarray(self.product(np.arange(self.n), columns).T)
-            products.flags.writeable = False
-            self._foreseen.extend(zip(columns.T.copy(), products, strict=True))
-
-    def some(self, which: Ints) -> KernelHypothesis:
+    def some(self, rows: Ints) -> KernelHypothesis:
         """Return the hypothesis on some of the rows."""
         precomputed = self.kernel.name == "precomputed"
-        return KernelHypothesis(self.kernel, self.X[np.ix_(which, which)] if precomputed else self.X[which])
+        return KernelHypothesis(self.kernel, self.X[np.ix_(rows, rows)] if precomputed else self.X[rows])
 
-    @property
-    def keeps_gram(self) -> bool:
-        """Whether K is kept as a whole: it was given, it had to be checked, or it is small enough."""
-        return self.n <= GRAM_LIMIT or "gram" in vars(self) or self.kernel.name == "precomputed"
-
-    @property
-    def has_gram(self) -> bool:
-        """Whether K is there, or so small that it may as well be."""
-        return self.n <= AT_ONCE or "gram" in vars(self) or self.kernel.name == "precomputed"
-
-    def gram_of(self, rows: Ints, columns: Ints | slice = slice(None)) -> Floats:
-        """Return K[rows, columns], computed where K is not there."""
-        if self.has_gram:
-            return self.gram[rows if isinstance(columns, slice) else np.ix_(rows, columns)]
-        return self.kernel(self.X[rows], self.X[columns])
+    def gram_rows(self, rows: Ints) -> Floats:
+        """Return K[rows, :]."""
+        return self.gram[rows] if self.keeps_gram else self.kernel(self.X[rows], self.X)
 
     def product(self, columns: Ints, weights: Floats) -> Floats:
-        """Return K[:, columns] weights for weights of shape (columns, k), a part of K at a time; half of a whole K."""
-        if self.has_gram:
-            return np.asarray((self.gram if len(columns) == self.n else self.gram[:, columns]) @ weights)
-        return self.kernel.product(self.X, self.X if len(columns) == self.n else self.X[columns], weights)
+        """Return K[:, columns] weights for weights of shape (columns, k); K is computed by tiles if not kept."""
+        whole = len(columns) == self.n
+        if self.keeps_gram:
+            return np.asarray((self.gram if whole else self.gram[:, columns]) @ weights)
+        return self.kernel.product(self.X, self.X if whole else self.X[columns], weights)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return c itself: sum_i c_i k(x_i, .) has the kernel coefficients c."""

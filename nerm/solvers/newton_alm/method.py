@@ -1,26 +1,32 @@
-"""An augmented Lagrangian on f = X w + b, with semismooth Newton steps on the rows at kinks.
+"""The semismooth Newton augmented Lagrangian method on f = X w + b.
 
 ::
 
     n P(w, b) = sum_single F_j S_j + sum_k eta_k max(S_k^+, S_k^-) + (lam/2) ||w||^2
     S_j       = sum_i B_ji phi_j(t_ji f_i)
 
-Its dual is climbed by proximal points: with a centre (U, theta^0, b^0), one minimises over (w, b)
+The outer loop takes proximal point steps on the dual. Around a centre (U, theta^0, b^0) it minimises over
+(w, b)
 
 ::
 
     sum_single F_j S_j^tau + (lam/2) ||w||^2 + (r/2) (b - b^0)^2
-    + sum_k max over theta in [0, 1] of eta_k (theta S_k^+tau + (1 - theta) S_k^-tau) - (R_k/2) (theta -
-    theta_k^0)^2
+    + sum_k max over theta in [0, 1] of
+          eta_k (theta S_k^+tau + (1 - theta) S_k^-tau) - (R_k/2) (theta - theta_k^0)^2
 
-where S^tau is smoothed around U (`nerm.solvers.newton_alm.smoothing`), and takes the multipliers and thetas
-found there as the next centre. This objective has a derivative everywhere, and its Newton systems know only
-rows whose multiplier is between the ends of its domain: those at a kink. The dual value never falls; near the
-end each centre takes a step or two.
+where S^tau is smoothed around U (`nerm.solvers.newton_alm.smoothing`). The multipliers and thetas at the
+minimum are the next centre, and tau decreases. The inner loop is Newton's method: the smoothed objective is
+differentiable, and only rows whose multiplier is strictly between its bounds, those at a kink, enter its
+Hessian
+
+::
+
+    H = diag(lam, ..., lam, r) + sum_i D_i (x_i, 1) (x_i, 1)' + sum_k e_k e_k' / R_k
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -28,68 +34,28 @@ import numpy as np
 
 from nerm.model.blocks import Block, shares
 from nerm.solvers import clock
-from nerm.solvers.newton_alm.kernel_products import KernelProducts
-from nerm.solvers.newton_alm.kernel_system import KernelSystem
-from nerm.solvers.newton_alm.newton_cg import RowProducts, System
-from nerm.solvers.newton_alm.smoothing import Blocks, Smoothed
+from nerm.solvers.newton_alm.kernel_rows import KernelRows, KernelSystem
+from nerm.solvers.newton_alm.linear_rows import LinearRows, LinearSystem
+from nerm.solvers.newton_alm.smoothing import Blocks, Smoothed, multipliers
+from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
-
-@dataclass(frozen=True)
-class Constants:
-    """The constants of the method.
-
-    Attributes
-    ----------
-    cold, warm
-        tau at a start from nothing and from a neighbour, in units of a margin.
-    shrink, least
-        By what tau is multiplied from centre to centre, until it is so small relative to how much a row's
-        multiplier moves its own margin, B t^2 |x|^2 / lam in the mean.
-    fair
-        The part of the gap that a centre may leave; if it leaves more, tau shrinks further.
-    side_width
-        R_k relative to how much theta_k can move the term, e'H^-1 e; it shrinks with tau where tau shrinks
-        further.
-    intercept_width
-        r relative to lam, or to the mean weight of a row where that is less.
-    inner
-        Share of the gap that the smoothed problem may leave to the next centre.
-    residual, rough
-        Relative residual of a Newton system, and of the one that finds R_k.
-    slope
-        Share of the slope that a line search may leave.
-    centres, steps, products
-        The most centres, Newton steps a centre, and products a system.
-    patience
-        Centres that may pass without making the gap a tenth smaller.
-    """
-
-    cold: float = 3.0
-    warm: float = 0.1
-    shrink: float = 0.25
-    least: float = 0.1
-    fair: float = 0.7
-    side_width: float = 0.1
-    intercept_width: float = 1e-3
-    inner: float = 0.1
-    residual: float = 0.1
-    rough: float = 0.3
-    slope: float = 0.1
-    centres: int = 60
-    steps: int = 50
-    products: int = 300
-    patience: int = 10
-
-
-CONSTANTS = Constants()
+COLD_TAU = 3.0  # tau at a start from 0, in units of a margin
+WARM_TAU = 0.1  # tau at a start from the solution of an adjacent problem
+SHRINK = 0.25  # factor of tau from centre to centre
+SLOW = 0.7  # a centre that leaves more of the gap is slow: tau shrinks below its floor
+PROXIMAL = 0.1  # floor of tau and R_k, relative to how far a multiplier or theta moves its own term
+INTERCEPT_RIDGE = 1e-3  # r relative to lam, or to the mean weight of a row where that is less
+INNER = 0.1  # accuracy of inner problems, Newton systems and line searches, relative to what they serve
+MAX_ITERATIONS = 60  # of the outer loop, of each inner loop, of each line search
+PATIENCE = 15  # slow centres in a row after which the method stops
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Where the method stands: (w, b) with its value n P, multipliers u and thetas with their bound n D, and the work.
+    """A hypothesis with its value n P, multipliers u and thetas with their bound n D, and the work so far.
 
-    The bound is an estimate as long as sum c is not exactly 0: what is missing is charged to it.
+    The bound is an estimate while sum c is not exactly 0: the missing part is subtracted from it.
     """
 
     h: Floats
@@ -105,194 +71,189 @@ class Iterate:
 
     @property
     def gap(self) -> float:
-        """N P - n D."""
+        """The difference n P - n D."""
         return self.primal - self.dual
 
 
-class _Gradient(NamedTuple):
-    """The smoothed problem at one (w, b): its parts, thetas, gradient, and the part X'c of that."""
+class _Point(NamedTuple):
+    """The smoothed problem at one (w, b): blocks, thetas, the gradient, and the part X'c of the gradient."""
 
     at: Smoothed
     thetas: Floats
     gradient: Floats
-    force: Floats
+    dual_vector: Floats
 
 
 class AugmentedLagrangian:
-    """The method on blocks with their factors, all positive, and (lam/2) ||w||^2."""
+    """The method on blocks with their factors and (lam/2) ||w||^2."""
 
     def __init__(
-        self,
-        blocks: list[Block],
-        factors: Floats,
-        rows: RowProducts | KernelProducts,
-        lam: float,
-        constants: Constants = CONSTANTS,
+        self, blocks: Sequence[Block], factors: Floats, rows: LinearRows | KernelRows, lam: float
     ) -> None:
-        self.blocks, self.factors, self.rows, self.lam, self.constants = (
-            Blocks(blocks),
-            factors,
-            rows,
-            lam,
-            constants,
-        )
-        self.first = np.flatnonzero(self.blocks.pairs)  # the sides + of terms of two; their sides - follow
+        self.blocks = Blocks(blocks, factors)
+        self.factors = factors
+        self.rows = rows
+        self.lam = lam
+        self.single = np.array([block.side == 0 for block in blocks])
+        self.first = np.flatnonzero([block.side > 0 for block in blocks])  # the sides + of terms of two
         self.eta = factors[self.first]
-        self.floor = min(constants.least * self._own_reach(), constants.cold)
-        weight = float((factors[:, None] * self.blocks.pulls * self.blocks.targets).sum()) / rows.shape[0]
-        width = constants.intercept_width * min(lam, weight or lam)
-        self.ridge = np.append(np.full(rows.shape[1] - 1, lam), width)
+        curvature = (factors[:, None] * self.blocks.slopes * self.blocks.targets).mean(axis=0)
+        # A unit of its multiplier moves the margin of row i by about B t^2 |x_i|^2 / lam.
+        moved = float(curvature @ rows.norms) / (lam * len(curvature)) or 1.0
+        self.floor = min(PROXIMAL * moved, COLD_TAU)
+        ridge = INTERCEPT_RIDGE * min(lam, float(curvature.mean() * len(blocks)) or lam)
+        self.ridge = np.append(np.full(rows.shape[1] - 1, lam), ridge)
 
-    def nothing(self) -> Iterate:
-        """Return the zero hypothesis, with multipliers in the middle."""
+    def cold(self) -> Iterate:
+        """Return the zero hypothesis with multipliers in the middle of their domains."""
         scores = np.zeros(self.rows.shape[0])
         slopes = [block.atom.facts.slopes for block in self.blocks.blocks]
         middle = [np.clip(0.5 * (max(low, -1.0) + min(high, 1.0)), low, high) for low, high in slopes]
         u = np.repeat(np.array(middle)[:, None], len(scores), axis=1)
         return Iterate(np.zeros(self.rows.shape[1]), scores, u, np.full(len(self.eta), 0.5))
 
-    def at(self, h: Floats, scores: Floats) -> Iterate:
-        """Return a hypothesis, with multipliers that its scores allow."""
-        return replace(self.nothing(), h=h, scores=scores, u=self.blocks.multipliers(scores))
+    def at(self, h: Floats) -> Iterate:
+        """Return a hypothesis with multipliers that are subgradients at its scores."""
+        scores = self.rows.scores(h)
+        return replace(self.cold(), h=h, scores=scores, u=multipliers(self.blocks.blocks, scores))
 
     def run(
         self, start: Iterate, tau: float, tol: float, deadline: float = clock.NEVER
     ) -> tuple[Iterate, float]:
-        """Climb until the gap is at most tol of the value; return the best point and the last tau."""
-        now, best, smallest, patience = start, replace(start, primal=np.inf, dual=-np.inf), np.inf, 0
-        for _ in range(self.constants.centres):
-            now, best = self._centre(now, best, tau, tol, deadline)
+        """Take proximal point steps until gap <= tol n P; return the best point and the last tau."""
+        centre = start
+        best = replace(start, primal=np.inf, dual=-np.inf, converged=False)
+        smallest = np.inf
+        slow_centres = 0
+        for _ in range(MAX_ITERATIONS):
+            centre, best = self._inner(centre, best, tau, tol, deadline)
             best = replace(best, centres=best.centres + 1)
-            patience, slow = (
-                0 if best.gap < 0.9 * smallest else patience + 1,
-                best.gap > self.constants.fair * smallest,
-            )
+            slow = best.gap > SLOW * smallest
+            slow_centres = slow_centres + 1 if slow else 0
             smallest = min(smallest, best.gap)
-            if best.converged or patience >= self.constants.patience or clock.is_up(deadline):
+            if best.converged or slow_centres >= PATIENCE or self._must_stop(deadline):
                 break
-            tau = (
-                self.constants.shrink * tau
-                if slow
-                else max(self.constants.shrink * tau, min(tau, self.floor))
-            )
+            floor = 0.0 if slow else min(tau, self.floor)
+            tau = max(SHRINK * tau, floor)
         return best, tau
 
-    def _own_reach(self) -> float:
-        """Return B t^2 |x|^2 / lam in the mean over blocks and rows: what a multiplier does to its own margin."""
-        curvature = (self.factors[:, None] * self.blocks.pulls * self.blocks.targets).mean(axis=0)
-        return float(curvature @ self.rows.norms) / (self.lam * len(curvature)) or 1.0
+    def _must_stop(self, deadline: float) -> bool:
+        return clock.is_up(deadline) or self.rows.work > self.rows.max_work
 
-    def _centre(
+    def _inner(
         self, centre: Iterate, best: Iterate, tau: float, tol: float, deadline: float
     ) -> tuple[Iterate, Iterate]:
-        """Minimise the smoothed problem around one centre."""
-        h, scores, width = centre.h, centre.scores, None
-        for step in range(self.constants.steps):
-            line = step == 0 and best.centres > 0
-            if width is None:
-                width = self._widths(scores, centre, tau, line)
-            point = self._point(h, scores, centre, tau, width)
+        """Minimise the smoothed problem around one centre by Newton steps; return the next centre."""
+        h = centre.h
+        scores = centre.scores
+        # At the first step rows at a kink of the last centre move as if they stayed there: few leave it.
+        extend = best.centres > 0
+        widths = self._widths(scores, centre, tau, extend)
+        for step in range(MAX_ITERATIONS):
+            point = self._point(h, scores, centre, tau, widths)
             best = self._better(best, h, scores, point, tol)
             left = self.rows.dot(point.gradient, point.gradient / self.ridge) / 2
-            enough = step > 0 and left <= self.constants.inner * max(best.gap, tol * abs(best.primal))
-            if best.converged or enough or clock.is_up(deadline):
+            enough = step > 0 and left <= INNER * max(best.gap, tol * abs(best.primal))
+            if best.converged or enough or self._must_stop(deadline):
                 break
-            move, products = self._direction(point, h, scores, centre, tau, width, line)
-            moved = self.rows.times(move)
-            length = self._length(h, scores, move, moved, centre, tau, width)
+            move, products = self._direction(point, h, scores, centre, tau, widths, extend and step == 0)
+            moved = self.rows.scores(move)
+            length = self._step_length(h, scores, move, moved, centre, tau, widths)
             if length == 0.0:
                 break
-            h, scores = h + length * move, scores + length * moved
+            h = h + length * move
+            scores = scores + length * moved
             best = replace(best, steps=best.steps + 1, products=best.products + products)
         return replace(centre, h=h, scores=scores, u=point.at.u, thetas=point.thetas), best
 
-    def _thetas(self, values: Floats, centre: Iterate, width: Floats) -> Floats:
+    def _thetas(self, values: Floats, centre: Iterate, widths: Floats) -> Floats:
         """Return the maximising theta of each term of two sides."""
         lead = self.eta * (values[self.first] - values[self.first + 1])
-        return np.asarray(np.clip(centre.thetas + lead / width, 0.0, 1.0))
+        return np.asarray(np.clip(centre.thetas + lead / widths, 0.0, 1.0))
 
     def _scales(self, thetas: Floats) -> Floats:
-        """Return what multiplies each block, (J, 1)."""
-        return np.asarray(self.factors * shares(self.blocks.blocks, thetas))[:, None]
+        """Return the factor of each block, theta included, (J,)."""
+        return np.asarray(self.factors * shares(self.blocks.blocks, thetas))
 
-    def _point(self, h: Floats, scores: Floats, centre: Iterate, tau: float, width: Floats) -> _Gradient:
+    def _point(self, h: Floats, scores: Floats, centre: Iterate, tau: float, widths: Floats) -> _Point:
         at = self.blocks.smoothed(scores, centre.u, tau)
-        thetas = self._thetas(at.values, centre, width)
-        force = self.rows.pull(self.blocks.pulls * at.u, self._scales(thetas)[:, 0])
-        return _Gradient(at, thetas, self._pull(h, centre) + force, force)
+        thetas = self._thetas(at.values, centre, widths)
+        dual_vector = self.rows.weighted_sum(self.blocks.slopes * at.u, self._scales(thetas))
+        return _Point(at, thetas, self._ridge_gradient(h, centre) + dual_vector, dual_vector)
 
-    def _pull(self, h: Floats, centre: Iterate) -> Floats:
-        """Return the gradient of the regularizer, that of the intercept included."""
-        pull = self.ridge * h
-        pull[-1] -= self.ridge[-1] * centre.h[-1]
-        return np.asarray(pull)
+    def _ridge_gradient(self, h: Floats, centre: Iterate) -> Floats:
+        """Return the gradient of (lam/2) ||w||^2 + (r/2) (b - b^0)^2."""
+        gradient = self.ridge * h
+        gradient[-1] -= self.ridge[-1] * centre.h[-1]
+        return np.asarray(gradient)
 
-    def _better(self, best: Iterate, h: Floats, scores: Floats, point: _Gradient, tol: float) -> Iterate:
+    def _better(self, best: Iterate, h: Floats, scores: Floats, point: _Point, tol: float) -> Iterate:
         """Keep the best value and the best bound."""
         values = self.blocks.values(scores)
         sides = np.maximum(values[self.first], values[self.first + 1])
-        alone = np.array([block.side == 0 for block in self.blocks.blocks])
-        c = point.force
-        primal = 0.5 * self.lam * self.rows.square(h) + self.factors[alone] @ values[alone] + self.eta @ sides
+        primal = 0.5 * self.lam * self.rows.squared_norm(h) + self.eta @ sides
+        primal += self.factors[self.single] @ values[self.single]
         if primal < best.primal:
             best = replace(best, primal=float(primal), h=h, scores=scores)
-        settled = self._scales(point.thetas)[:, 0] @ point.at.settled
-        dual = -settled - self.rows.square(c) / (2 * self.lam) - abs(c[-1]) * (1 + abs(h[-1]))
+        c = point.dual_vector
+        dual = -self._scales(point.thetas) @ point.at.conjugates - self.rows.squared_norm(c) / (2 * self.lam)
+        dual -= abs(c[-1]) * (1 + abs(h[-1]))
         if dual > best.dual:
             best = replace(best, dual=float(dual), u=point.at.u, thetas=point.thetas)
         return replace(best, converged=bool(best.gap <= tol * abs(best.primal)))
 
     def _lines(self, u: Floats) -> Floats:
-        """Return E: the gradient of eta_k (S_k^+ - S_k^-) for each term of two sides, (K, d + 1)."""
-        pulls, apart = self.blocks.pulls * u, np.zeros((len(self.eta), len(u)))
+        """Return e_k, the gradient of eta_k (S_k^+ - S_k^-), for each term of two sides."""
+        lines = np.zeros((len(self.eta), self.rows.shape[1]))
         for k, j in enumerate(self.first):
-            apart[k, j], apart[k, j + 1] = self.eta[k], -self.eta[k]
-        return np.array([self.rows.pull(pulls, shares) for shares in apart]).reshape(-1, self.rows.shape[1])
+            scales = np.zeros(len(u))
+            scales[j] = self.eta[k]
+            scales[j + 1] = -self.eta[k]
+            lines[k] = self.rows.weighted_sum(self.blocks.slopes * u, scales)
+        return lines
 
-    def _widths(self, scores: Floats, centre: Iterate, tau: float, line: bool) -> Floats:
-        """Return R_k, relative to e'H^-1 e: how far the two sides of a term go apart as theta_k moves."""
-        if not len(self.eta):
-            return np.zeros(0)
-        at = self.blocks.smoothed(scores, centre.u, tau, line=line)
+    def _widths(self, scores: Floats, centre: Iterate, tau: float, extend: bool) -> Floats:
+        """Return R_k relative to e_k'H^-1 e_k: how far the sides of a term move apart as theta_k changes."""
+        if not self.eta.any():
+            return np.ones(len(self.eta))
+        at = self.blocks.smoothed(scores, centre.u, tau, extend=extend)
         system = self._system(at, centre.thetas)
-        reach = [system.reach(e, self.constants.rough, 20) for e in self._lines(at.beyond)]
-        width = self.constants.side_width * min(1.0, tau / self.floor)
-        return np.maximum(width * np.array(reach), 1e-9 * self.eta * self.eta.max())
+        responses = [system.quadratic_form(e, INNER) for e in self._lines(at.extended)]
+        width = PROXIMAL * min(1.0, tau / self.floor)
+        return np.maximum(width * np.array(responses), 1e-9 * self.eta.max() ** 2)
 
-    def _system(self, at: Smoothed, thetas: Floats) -> System | KernelSystem:
-        density = (self._scales(thetas) * self.blocks.pulls * self.blocks.targets * at.curvature).sum(axis=0)
-        return self.rows.system(density, self.ridge)
+    def _system(self, at: Smoothed, thetas: Floats) -> LinearSystem | KernelSystem:
+        curvature = self.blocks.slopes * self.blocks.targets * at.curvature
+        return self.rows.system(self._scales(thetas) @ curvature, self.ridge)
 
     def _direction(
         self,
-        point: _Gradient,
+        point: _Point,
         h: Floats,
         scores: Floats,
         centre: Iterate,
         tau: float,
-        width: Floats,
-        line: bool,
+        widths: Floats,
+        extend: bool,
     ) -> tuple[Floats, int]:
-        """Return Newton's direction and the products it took.
+        """Return Newton's direction and the number of products with H."""
+        at = point.at
+        gradient = point.gradient
+        if extend:
+            at = self.blocks.smoothed(scores, centre.u, tau, extend=True)
+            parts = self.blocks.slopes * at.extended
+            gradient = self._ridge_gradient(h, centre) + self.rows.weighted_sum(
+                parts, self._scales(point.thetas)
+            )
+        system = self._system(at, point.thetas)
+        between = (point.thetas > 0) & (point.thetas < 1) & (self.eta > 0)
+        lines = self._lines(at.extended)[between]
+        move = system.solve(-gradient, lines, widths[between], INNER)
+        if extend and self.rows.dot(move, point.gradient) >= 0:
+            return self._direction(point, h, scores, centre, tau, widths, False)
+        return move, system.products
 
-        The first one from a centre moves the rows that were at a kink there as if they stayed: they are the
-        same as before but for a few, and at the old hypothesis, with the new tau, they all seem to have left.
-        """
-        at, gradient = point.at, point.gradient
-        if line:
-            at = self.blocks.smoothed(scores, centre.u, tau, line=True)
-            force = self.rows.pull(self.blocks.pulls * at.beyond, self._scales(point.thetas)[:, 0])
-            gradient = self._pull(h, centre) + force
-        system, between = self._system(at, point.thetas), (point.thetas > 0) & (point.thetas < 1)
-        lines = self._lines(at.beyond)[between]
-        move = system.solve(
-            -gradient, lines, width[between], self.constants.residual, self.constants.products
-        )
-        if line and self.rows.dot(move, point.gradient) >= 0:
-            return self._direction(point, h, scores, centre, tau, width, False)
-        return move, system.iterations
-
-    def _length(
+    def _step_length(
         self,
         h: Floats,
         scores: Floats,
@@ -300,33 +261,31 @@ class AugmentedLagrangian:
         moved: Floats,
         centre: Iterate,
         tau: float,
-        width: Floats,
+        widths: Floats,
     ) -> float:
-        """Return a step after which little is left of the slope: a root of it by false position, bracketed."""
+        """Return a step length in [0, 1] at which the slope along the direction is nearly 0 or negative."""
 
         def slope(t: float) -> float:
             with np.errstate(over="ignore", invalid="ignore"):
                 at = self.blocks.smoothed(scores + t * moved, centre.u, tau)
-                scales = self._scales(self._thetas(at.values, centre, width))
-                along = (scales * self.blocks.pulls * at.u).sum(axis=0) @ moved
-                found = float(self.rows.dot(self._pull(h + t * move, centre), move) + along)
+                scales = self._scales(self._thetas(at.values, centre, widths))
+                along = (scales @ (self.blocks.slopes * at.u)) @ moved
+                found = float(self.rows.dot(self._ridge_gradient(h + t * move, centre), move) + along)
             return found if np.isfinite(found) else np.inf
 
         start = slope(0.0)
-        low, high, at_low, at_high, side = 0.0, 1.0, start, slope(1.0), 0
         if not start < 0:
             return 0.0
-        if at_high <= self.constants.slope * -start:
+        end = slope(1.0)
+        if end <= INNER * -start:
             return 1.0
-        for _ in range(40):
-            share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.1
-            t = low + min(max(share, 0.02), 0.98) * (high - low)
+        bracket = Bracket()
+        bracket.add(0.0, -start)
+        bracket.add(1.0, -end)
+        for _ in range(MAX_ITERATIONS):
+            t = bracket.next()
             here = slope(t)
-            if abs(here) <= self.constants.slope * -start:
+            if abs(here) <= INNER * -start:
                 return t
-            if here > 0:
-                high, at_high, at_low = t, here, at_low * (0.5 if side > 0 else 1.0)
-            else:
-                low, at_low, at_high = t, here, at_high * (0.5 if side < 0 else 1.0)
-            side = 1 if here > 0 else -1
-        return low
+            bracket.add(t, -here)
+        return bracket.low

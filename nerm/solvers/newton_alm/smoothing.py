@@ -1,11 +1,14 @@
-"""Blocks smoothed around multipliers: what a step of the proximal point method on the dual sees of them.
+"""Blocks smoothed around multipliers, as a proximal point step on the dual sees them.
 
 For phi*(u) = a u + (q/2) u^2 on [low, high] and a centre U the step maximises over u
 
-    u m - phi*(u) - (r/2) (u - U)^2,     so     u = clip((m - a + r U) / (q + r), low, high),     r = max(tau - q, 0),
+::
 
-which is smooth in m where phi has a kink, and touches phi where u = U. Functions that are curved enough (q >=
-tau) and those with a curvature of their own (logistic) stay as they are.
+    u m - phi*(u) - (r/2) (u - U)^2,    r = max(tau - q, 0),
+    so  u = clip((m - a + r U) / (q + r), low, high).
+
+The maximum is smooth in m, also where phi has a kink, and equals phi where u = U. Functions with q >= tau and
+those with a curvature of their own (logistic) stay as they are.
 """
 
 from __future__ import annotations
@@ -21,17 +24,24 @@ from nerm.typing import Floats
 
 
 class Smoothed(NamedTuple):
-    """Values sum_i B_i phi_r(m_i), (J,), and multipliers, curvatures, and B phi* behind them, (J, n) each but the last.
+    """Smoothed blocks at some scores.
 
-    `beyond` is u without its bounds where the centre lies between them: the line on which a row at a kink
-    moves.
+    Attributes
+    ----------
+    values, conjugates
+        sum_i B_i phi_r(m_i) and sum_i B_i phi*(u_i) of each block, (J,).
+    u, curvature
+        First and second derivative of phi_r, (J, n).
+    extended
+        u without its bounds in rows whose centre lies between them, (J, n): the line on which a row at a kink
+        moves.
     """
 
     values: Floats
+    conjugates: Floats
     u: Floats
     curvature: Floats
-    beyond: Floats
-    settled: Floats
+    extended: Floats
 
 
 class Blocks:
@@ -39,20 +49,16 @@ class Blocks:
 
     Attributes
     ----------
-    weights, targets
-        (J, n); without weight there is no target.
+    targets, slopes
+        t and B t, (J, n); both 0 in rows without weight and in blocks whose factor is 0.
     """
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], factors: Floats) -> None:
         self.blocks = tuple(blocks)
         self.weights = np.stack([block.weights for block in blocks])
-        self.targets = np.stack([np.where(block.weights > 0, block.targets, 0.0) for block in blocks])
-        self.pulls = self.weights * self.targets
-
-    @property
-    def pairs(self) -> Floats:
-        """Whether a block is the first side of a term of two, (J,)."""
-        return np.array([block.side > 0 for block in self.blocks])
+        active = factors[:, None] * self.weights > 0
+        self.targets = np.where(active, np.stack([block.targets for block in blocks]), 0.0)
+        self.slopes = self.weights * self.targets
 
     def values(self, scores: Floats) -> Floats:
         """Return sum_i B_i phi(m_i) of each block."""
@@ -61,43 +67,54 @@ class Blocks:
             [w @ b.atom.value(m) for w, b, m in zip(self.weights, self.blocks, margins, strict=True)]
         )
 
-    def multipliers(self, scores: Floats) -> Floats:
-        """Return the middle of the subgradients at these scores, (J, n)."""
-        margins = self.targets * scores
-        return np.stack(
-            [np.mean(b.atom.subgradient(m), axis=0) for b, m in zip(self.blocks, margins, strict=True)]
-        )
-
-    def smoothed(self, scores: Floats, centre: Floats, tau: float, *, line: bool = False) -> Smoothed:
-        """Return the blocks smoothed around a centre; with `line`, rows whose centre is free move on their line."""
-        values, settled = np.zeros((2, len(self.blocks)))
-        u, curvature, beyond = np.empty((3, *centre.shape))
+    def smoothed(self, scores: Floats, centre: Floats, tau: float, *, extend: bool = False) -> Smoothed:
+        """Return the blocks smoothed around a centre; with `extend`, free rows may leave their bounds."""
+        values = np.zeros(len(self.blocks))
+        conjugates = np.zeros(len(self.blocks))
+        u, curvature, extended = np.empty((3, *centre.shape))
         for j, block in enumerate(self.blocks):
-            m, w, facts = self.targets[j] * scores, self.weights[j], block.atom.facts
+            m = self.targets[j] * scores
+            w = self.weights[j]
+            facts = block.atom.facts
             if facts.quadratic is None:
                 value = block.atom.value(m)
-                u[j] = beyond[j] = block.atom.subgradient(m)[0]
+                u[j] = block.atom.subgradient(m)[0]
+                extended[j] = u[j]
                 curvature[j] = block.atom.curvature(m)
-                values[j], settled[j] = w @ value, w @ (u[j] * m - value)
-                continue
-            a, q, low, high = map(float, (*facts.quadratic, *facts.slopes))
-            r, parts = max(tau - q, 0.0), (u[j], curvature[j], beyond[j])
-            values[j], settled[j] = _quadratic(m, w, centre[j], a, q, r, low, high, line and r > 0, *parts)
-        return Smoothed(values, u, curvature, beyond, settled)
+                values[j] = w @ value
+                conjugates[j] = w @ (u[j] * m - value)
+            else:
+                a, q, low, high = map(float, (*facts.quadratic, *facts.slopes))
+                r = max(tau - q, 0.0)
+                parts = u[j], curvature[j], extended[j]
+                sums = _quadratic(m, w, centre[j], a, q, r, low, high, extend and r > 0, *parts)
+                values[j], conjugates[j] = sums
+        return Smoothed(values, conjugates, u, curvature, extended)
+
+
+def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
+    """Return the middle of the subgradients of blocks at these scores, (J, n)."""
+    return np.stack(
+        [
+            np.mean(b.atom.subgradient(np.where(b.weights > 0, b.targets, 0.0) * scores), axis=0)
+            for b in blocks
+        ]
+    )
 
 
 @numba.njit(cache=True, nogil=True)
-def _quadratic(m, w, centre, a, q, r, low, high, line, u, curvature, beyond):  # type: ignore[no-untyped-def]
-    """Fill in u, curvature and beyond for phi*(u) = a u + (q/2) u^2; return what values and settled add up to."""
-    value, settled, curved = 0.0, 0.0, 1.0 / (q + r)
+def _quadratic(m, w, centre, a, q, r, low, high, extend, u, curvature, extended):  # type: ignore[no-untyped-def]
+    """Fill in u, curvature and extended; return the sums of values and conjugates."""
+    value = 0.0
+    conjugates = 0.0
     for i in range(len(m)):
         z = (m[i] - a + r * centre[i]) / (q + r)
         u[i] = min(max(z, low), high)
-        at = centre[i] if line else z
+        at = centre[i] if extend else z
         free = low < at < high
-        curvature[i] = curved if free else 0.0
-        beyond[i] = z if free and line else u[i]
+        curvature[i] = 1.0 / (q + r) if free else 0.0
+        extended[i] = z if free and extend else u[i]
         conjugate = u[i] * (a + 0.5 * q * u[i])
         value += w[i] * (u[i] * m[i] - conjugate - 0.5 * r * (u[i] - centre[i]) ** 2)
-        settled += w[i] * conjugate
-    return value, settled
+        conjugates += w[i] * conjugate
+    return value, conjugates

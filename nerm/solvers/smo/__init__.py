@@ -54,8 +54,8 @@ def solve(
     Returns
     -------
     Answer
-        details: outer_iterations, history, intercept_interval, all intercepts that are optimal for these
-        scores, and drift, by how much these miss the scores of the search in the mean.
+        details: outer_iterations, history, and intercept_interval, all intercepts that are optimal for these
+        scores.
 
     """
     started = time.perf_counter()
@@ -64,10 +64,11 @@ def solve(
     search = ThetaSearch(problem, cache, tol, most, callback, deadline)
     state, claim = search.run(*(start or (_cold(problem), np.zeros(n))))
     c = state.at.a / state.lam
-    G = problem.hypothesis.scores(c) if cache.single else cache.product(c)
+    coef = problem.hypothesis.adjoint(c)
+    G = problem.hypothesis.scores(coef)
     b, *interval = best_intercept(problem, G)
     return Answer(
-        coef=c if problem.is_kernel else problem.hypothesis.adjoint(c),
+        coef=coef,
         intercept=b,
         multipliers=state.segments.multipliers(state.at.a, G + b),
         claim=claim,
@@ -77,7 +78,6 @@ def solve(
             "outer_iterations": search.outer,
             "history": tuple(search.history),
             "intercept_interval": tuple(interval),
-            "drift": float(np.abs(G - state.at.G).mean()),
         },
         timed_out=claim == TIME_IS_UP,
     )

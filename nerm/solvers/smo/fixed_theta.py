@@ -7,7 +7,7 @@ import numpy as np
 from nerm.model.blocks import term_weights
 from nerm.model.problem import Problem
 from nerm.solvers import clock
-from nerm.solvers.linalg.gram_cache import GramCache
+from nerm.solvers.linalg.gram_cache import BATCH, GramCache
 from nerm.solvers.smo import pair_steps
 from nerm.solvers.smo.intercept import best_intercept
 from nerm.solvers.smo.segments import Segments
@@ -58,7 +58,7 @@ class FixedTheta:
         self.problem, self.theta, self.cache = problem, theta, cache
         self.segments = s = Segments(problem, theta)
         self.lam = problem.divisor * sum(weight for weight, _ in problem.regularizers)
-        scores = cache.product(a) / self.lam if G is None else G.copy()
+        scores = _scores(problem, a / self.lam) if G is None else G.copy()
         x, rise, fall = np.zeros((3, len(a)))
         seg = np.zeros(len(a), dtype=np.int64)
         self.at = pair_steps.Places(a.copy(), scores, seg, x, rise, fall, s.low, s.start, s.width, s.slope)
@@ -116,7 +116,7 @@ class FixedTheta:
             )
             done += taken
             if status == pair_steps.NEED_ROW:
-                self.cache.load(wanted, self._likely(self.cache.batch))
+                self.cache.load_with(wanted, self._likely(BATCH))
             elif status == pair_steps.CONVERGED:
                 if whole:
                     return done, True
@@ -129,3 +129,8 @@ class FixedTheta:
 
 def _larger(totals: tuple[float, float, float]) -> float:
     return totals[0] + max(totals[1:])
+
+
+def _scores(problem: Problem, c: Floats) -> Floats:
+    """Return K c."""
+    return problem.hypothesis.scores(problem.hypothesis.adjoint(c))

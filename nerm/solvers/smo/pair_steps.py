@@ -42,16 +42,6 @@ class Places(NamedTuple):
     slope: Floats
 
 
-class HeldRows(NamedTuple):
-    """The rows of K that are held (`nerm.solvers.linalg.gram_cache`), its diagonal, and a clock for the time of last use."""
-
-    diagonal: Floats
-    table: Floats
-    slot_of: NDArray[np.int64]
-    stamp: NDArray[np.int64]
-    clock: NDArray[np.int64]
-
-
 @numba.njit(cache=True)
 def set_slopes(i, at):  # type: ignore[no-untyped-def]
     """Write the right and left slope of h_i at its current place."""
@@ -133,7 +123,7 @@ def run(at, kernel, lam, active, epsilon, max_steps):  # type: ignore[no-untyped
         if slot_of[i] < 0:
             return NEED_ROW, done, i
         kernel.clock[0] += 1
-        kernel.stamp[slot_of[i]] = kernel.clock[0]
+        kernel.last_used[slot_of[i]] = kernel.clock[0]
         row_i = kernel.table[slot_of[i]]
         # Second index: the largest second-order gain B^2 / A among the j that violate with i.
         j, gain, lowest = -1, 0.0, np.inf
@@ -149,7 +139,7 @@ def run(at, kernel, lam, active, epsilon, max_steps):  # type: ignore[no-untyped
             return CONVERGED, done, -1
         if slot_of[j] < 0:
             return NEED_ROW, done, j
-        kernel.stamp[slot_of[j]] = kernel.clock[0]
+        kernel.last_used[slot_of[j]] = kernel.clock[0]
         row_j = kernel.table[slot_of[j]]
         step = pair_step(i, j, max(0.0, diagonal[i] + diagonal[j] - 2.0 * row_i[j]) / lam, at) / lam
         for k in (i, j):

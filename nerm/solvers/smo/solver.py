@@ -22,9 +22,6 @@ from nerm.validation import as_positive
 if TYPE_CHECKING:
     from nerm.solvers.smo import GramCache
 
-SINGLE = 9e-6  # accuracies from which on a search in single precision is enough
-DRIFT = 0.05  # share of the accuracy by which its scores may be wrong in the mean
-
 
 @dataclass(frozen=True)
 class SMO(NermSolver):
@@ -97,19 +94,14 @@ class SMOSession(Session):
 
         megabytes = as_positive(cache_mb, "cache_mb", "Use a number of megabytes such as 500")
         limit = None if max_iter is None else int(as_positive(max_iter, "max_iter"))
-        if self._cache is None or (self._cache.single and tol < SINGLE):
-            self._cache = GramCache(problem.hypothesis, megabytes, single=tol >= SINGLE)
+        if self._cache is None:
+            self._cache = GramCache(problem.hypothesis, megabytes)
         if self._last is None and warm_start is not None:
             self._last = _where_it_ended(warm_start, problem)
         start = self._start(problem)
         answer = solve(
             problem, self._cache, tol, start=start, max_iter=limit, callback=callback, deadline=deadline
         )
-        if self._cache.single and answer.details["drift"] > DRIFT * tol:
-            self._cache = GramCache(problem.hypothesis, megabytes)
-            answer = solve(
-                problem, self._cache, tol, start=start, max_iter=limit, callback=callback, deadline=deadline
-            )
         assert answer.coef is not None
         assert answer.multipliers is not None
         self._last = answer.multipliers, problem.hypothesis.scores(answer.coef, answer.intercept)

@@ -5,19 +5,19 @@ import pytest
 
 import nerm
 from nerm.model.blocks import Block
-from nerm.solvers.newton_alm import Blocks
+from nerm.solvers.newton_alm.smoothing import Blocks
 
 ATOMS = [nerm.Hinge(), nerm.Pinball(0.5), nerm.SmoothHinge(0.3), nerm.SquaredHinge(), nerm.Identity()]
 
 
 def one_block(atom, margins):
     n = len(margins)
-    return Blocks([Block(atom, np.ones(n), np.ones(n), 0, 0)])
+    return Blocks([Block(atom, np.ones(n), np.ones(n), 0, 0)], np.ones(1))
 
 
 @pytest.mark.parametrize("atom", ATOMS, ids=repr)
 @pytest.mark.parametrize("tau", [2.0, 0.1])
-def test_is_the_largest_value_over_multipliers(atom, tau):
+def test_smoothed_value_is_the_maximum_over_multipliers(atom, tau):
     margins = np.array([-2.0, 0.0, 0.7, 1.0, 1.05, 3.0])  # kinks included
     low, high = atom.facts.slopes
     grid = np.linspace(max(low, -10.0), high, 20_001)
@@ -28,11 +28,11 @@ def test_is_the_largest_value_over_multipliers(atom, tau):
     best = [np.max(grid * m - atom.conjugate(grid) - pull) for m in margins]
     assert found.values[0] == pytest.approx(sum(best), abs=1e-5)
     assert found.values[0] <= atom.value(margins).sum() + 1e-12
-    assert found.settled[0] == pytest.approx(atom.conjugate(found.u[0]).sum())
+    assert found.conjugates[0] == pytest.approx(atom.conjugate(found.u[0]).sum())
 
 
 @pytest.mark.parametrize("atom", [*ATOMS, nerm.Logistic(), nerm.Exponential()], ids=repr)
-def test_multipliers_are_the_derivative_and_curvatures_that_of_them(atom):
+def test_smoothed_derivatives(atom):
     low, high = atom.facts.slopes
     centre = np.full((1, 1), np.clip(-0.4, low, high))
     blocks, h = one_block(atom, [0.0]), 1e-6
@@ -42,17 +42,17 @@ def test_multipliers_are_the_derivative_and_curvatures_that_of_them(atom):
         assert at.curvature[0, 0] == pytest.approx((after.u[0, 0] - before.u[0, 0]) / (2 * h), abs=1e-5)
 
 
-def test_a_row_at_a_kink_moves_on_its_line_beyond_the_ends():
+def test_smoothed_rows_at_a_kink_leave_their_bounds():
     blocks, centre = one_block(nerm.Hinge(), [0.0, 0.0]), np.array([[-0.5, -1.0]])
-    at = blocks.smoothed(np.array([0.0, 0.0]), centre, 0.1, line=True)
-    assert at.beyond[0] == pytest.approx(
+    at = blocks.smoothed(np.array([0.0, 0.0]), centre, 0.1, extend=True)
+    assert at.extended[0] == pytest.approx(
         [-10.5, -1.0]
     )  # the first was free and goes on, the second stays at its end
     assert at.curvature[0] == pytest.approx([10.0, 0.0])
     assert at.u[0] == pytest.approx([-1.0, -1.0])
 
 
-def test_without_weight_there_is_no_target():
+def test_rows_without_weight_have_no_target():
     block = Block(nerm.Exponential(), np.array([1.0, 0.0]), np.array([1.0, 1.0]), 0, 0)
-    blocks = Blocks([block])
+    blocks = Blocks([block], np.ones(1))
     assert np.isfinite(blocks.values(np.array([0.0, -1e4]))).all()

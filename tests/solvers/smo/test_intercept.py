@@ -7,7 +7,7 @@ import pytest
 
 from nerm import Identity, Neutrality, Pinball, Risk, SquaredL2
 from nerm.solvers.smo.intercept import best_intercept
-from tests.smo import neutral_svm
+from tests.solvers.smo import neutral_svm
 from tests.svm.naive import best_intercepts, objective, random_case
 
 

@@ -59,7 +59,7 @@ def test_agrees_with_clarabel(corner):
     assert found.objective.total == pytest.approx(other.objective.total, rel=2e-5, abs=1e-9)
 
 
-def test_contradicting_labels_on_the_same_rows():
+def test_contradicting_labels():
     X, y, viewpoints = wide()
     twice = {name: np.tile(v, 2) for name, v in viewpoints.items()}
     problem = neutral(1.0).on(
@@ -70,14 +70,14 @@ def test_contradicting_labels_on_the_same_rows():
     assert found.objective.total == pytest.approx(problem.solve("interior-point").objective.total, rel=3e-6)
 
 
-def test_a_row_without_entries_and_a_constant_viewpoint():
+def test_empty_row_and_constant_viewpoint():
     X, y, viewpoints = wide()
     X[3] = 0.0
     problem = neutral(1.0).on(sp.csr_matrix(X), y, viewpoint={"v": np.ones(40), "z": viewpoints["z"]})
     assert problem.solve(NAME).status == "optimal"
 
 
-def test_a_path_is_warm_and_certified_in_its_own_order():
+def test_path_agrees_with_interior_point():
     problem, etas = on_wide(neutral(1.0)), [10.0, 0.0, 0.3, 1.0]
     for eta, solution in zip(etas, problem.path(etas, NAME), strict=True):
         alone = problem.with_neutrality(eta).solve("interior-point")
@@ -85,20 +85,20 @@ def test_a_path_is_warm_and_certified_in_its_own_order():
         assert solution.objective.total == pytest.approx(alone.objective.total, rel=3e-6)
 
 
-def test_relatives_with_other_terms_start_from_the_hypothesis():
+def test_problems_with_other_terms_in_one_session():
     relatives = SolverPool(NAME)
     for objective in (neutral(1.0), neutral(0.5, side="disagreement"), neutral(1.0, nerm.Logistic())):
         assert relatives.solve(on_wide(objective), 1e-6).status == "optimal"
 
 
-def test_a_limit_is_met():
+def test_limit_agrees_with_clarabel():
     problem = on_wide((Risk(Hinge()) + 0.02 * SquaredL2()).subject_to(Neutrality(Hinge(), to="v") <= 1.05))
     found, other = problem.solve(NAME, tol=1e-5), problem.solve("clarabel", tol=1e-5)
     assert found.status == "optimal"
     assert found.objective.total == pytest.approx(other.objective.total, rel=3e-5)
 
 
-def test_says_what_it_does_not_take():
+def test_unsupported_problems_are_named():
     X, y, _ = wide()
     with pytest.raises(UnsupportedProblemError, match=r"augmented-lagrangian.*squared l2.*L1"):
         (Risk(Hinge()) + nerm.L1()).on(X, y).solve(NAME)
@@ -106,7 +106,7 @@ def test_says_what_it_does_not_take():
         on_wide(neutral(1.0)).solve(NAME, sweeps=3)
 
 
-def test_time_is_kept():
+def test_time_limit():
     solution = on_wide(neutral(1.0)).solve(NAME, tol=1e-15, time_limit=1e-9)
     assert solution.stats.timed_out
 
@@ -122,14 +122,14 @@ def distinct(n, d):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def early_exit(monkeypatch):
     """Let it stop after a pass, as it does where the interior point would be done by then."""
     early = nerm.solvers.known()[NAME].early_exit(1e-9)
     monkeypatch.setattr(type(early), "early_exit", lambda self, seconds: early)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_where_it_gives_up_the_interior_point_takes_over():
+@pytest.mark.usefixtures("early_exit")
+def test_early_exit_is_followed_by_the_interior_point():
     problem = distinct(400, 800)
     solution, patient = problem.solve(tol=1e-4), problem.solve(NAME, tol=1e-4)
     assert solution.status == patient.status == "optimal"
@@ -140,8 +140,8 @@ def test_where_it_gives_up_the_interior_point_takes_over():
     assert {s.stats.solver for s in problem.path([0.1, 1.0], tol=1e-4)} == {"interior-point"}
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_limit_is_met_where_it_gives_up():
+@pytest.mark.usefixtures("early_exit")
+def test_early_exit_under_a_limit():
     problem = distinct(320, 700)
     objective = Risk(Hinge()) + 1 / 320 * SquaredL2()
     v = problem.blocks[1].targets

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nerm.solvers.linalg.gram_cache import CachedRows
 from nerm.solvers.smo import pair_steps
-from nerm.solvers.smo.pair_steps import HeldRows, Places, pair_step, place, run
+from nerm.solvers.smo.pair_steps import Places, pair_step, place, run
 
 #: Two segments each: slope 2 on [0, 1], slope 1 on [1, 3]; the second row is the same, shifted down by 3.
 WIDTH = np.array([[1.0, 2.0], [1.0, 2.0]])
@@ -61,7 +62,7 @@ def test_without_curvature_it_goes_to_the_bound():
 def test_the_loop_asks_for_rows_and_ends_where_no_pair_gains():
     at = levels([1.0, -1.0], [0.0, 0.0])
     K = np.array([[2.0, 0.5], [0.5, 1.0]])
-    held = HeldRows(
+    held = CachedRows(
         np.diag(K).copy(), K, np.array([-1, -1]), np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
     )
     active = np.arange(2)

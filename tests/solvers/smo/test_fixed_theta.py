@@ -8,7 +8,7 @@ import pytest
 from nerm.solvers.smo import GramCache
 from nerm.solvers.smo.fixed_theta import FixedTheta
 from nerm.solvers.smo.segments import Segments
-from tests.smo import neutral_svm
+from tests.solvers.smo import neutral_svm
 from tests.svm.naive import dual_value, objective, synthetic
 
 X, Y, V = synthetic(40, d=3, seed=5)

@@ -1,0 +1,243 @@
+"""A kernel in the place of X for the augmented Lagrangian: w = sum_i c_i k(x_i, .), and its Newton systems.
+
+A hypothesis, a gradient and a direction are h = (c, K c, b): sums of them need no product with K, their inner
+products are c'K c' + b b', and the scores are part of h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from nerm.model.hypothesis import KernelHypothesis
+from nerm.solvers.linalg.conjugate_gradients import conjugate_gradients
+from nerm.solvers.linalg.gram_cache import MEGABYTES, GramCache, row_sums
+from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
+from nerm.typing import Floats, Ints
+
+DIRECT = 2000  # rows of a Newton system that is factored instead of solved by conjugate gradients
+RANK = 5  # of the preconditioner, times sqrt(n)
+RESIDUAL = 1e-3  # of the preconditioner and of the conjugate gradients
+SIMILAR = 0.1  # relative change of curvatures up to which the last Newton system is used again
+
+
+class KernelRows:
+    """The functions (k(x_i, .), 1) in the place of the rows (x_i, 1); see `LinearRows` for the attributes."""
+
+    max_work = np.inf
+    work = 0.0
+
+    def __init__(self, hypothesis: KernelHypothesis, *, intercept: bool) -> None:
+        n = hypothesis.n
+        self.hypothesis = hypothesis
+        self.intercept = intercept
+        self.shape = (n, 2 * n + 1)
+        self.norms = hypothesis.squared_row_norms()
+        self.cache = GramCache(hypothesis)
+        self._parts = np.zeros((0, n))
+        self._products = np.zeros((0, n))  # K times each of the parts
+        self._system: KernelSystem | None = None
+        self.reset_work()
+
+    def reset_work(self) -> None:
+        """Count the work from 0."""
+        self.passes = 0.0
+
+    def _product(self, rows: Ints, weights: Floats) -> Floats:
+        """Return K[:, rows] weights, (n, k)."""
+        self.passes += len(rows) / self.shape[0]
+        return self.cache.product(rows, weights)
+
+    def expansion(self, rows: Ints, c: Floats, b: float) -> Floats:
+        """Return h of the coefficients c on some rows."""
+        n = self.shape[0]
+        h = np.zeros(2 * n + 1)
+        h[rows] = c
+        h[n : 2 * n] = self._product(rows, c[:, None])[:, 0]
+        h[-1] = b
+        return h
+
+    def coef(self, h: Floats) -> Floats:
+        """Return c."""
+        return h[: self.shape[0]]
+
+    def scores(self, h: Floats) -> Floats:
+        """Return K c + b."""
+        return np.asarray(h[self.shape[0] : -1] + h[-1])
+
+    def inner(self, one: Floats, other: Floats) -> float:
+        """Return c'K c' of two hypotheses."""
+        n = self.shape[0]
+        return float(one[:n] @ other[n:-1])
+
+    def dot(self, one: Floats, other: Floats) -> float:
+        """Return c'K c' + b b' of two hypotheses."""
+        return self.inner(one, other) + float(one[-1] * other[-1])
+
+    def squared_norm(self, h: Floats) -> float:
+        """Return c'K c."""
+        return self.inner(h, h)
+
+    def weighted_sum(self, parts: Floats, scales: Floats) -> Floats:
+        """Return sum_j scales_j (parts_j, K parts_j, sum parts_j).
+
+        K is multiplied with the change since the last call only: late in a solve few rows change.
+        """
+        if self._parts.shape != parts.shape:
+            self._parts = np.zeros_like(parts)
+            self._products = np.zeros_like(parts)
+        change = parts - self._parts
+        rows = np.flatnonzero(change.any(axis=0))
+        if len(rows):
+            self._products = self._products + self._product(rows, change[:, rows].T).T
+            self._parts = parts
+        c = scales @ parts
+        return np.concatenate([c, scales @ self._products, [c.sum() * self.intercept]])
+
+    def system(self, density: Floats, ridge: Floats) -> KernelSystem:
+        """Return H for rows with these curvatures; the last one where they hardly changed."""
+        rows = np.flatnonzero(density > 0)
+        lam = float(ridge[0])
+        if self._system is None or not self._system.is_similar(rows, density[rows], lam):
+            self._system = KernelSystem(self, rows, density[rows], lam, float(ridge[-1]))
+        return self._system
+
+    @cached_property
+    def preconditioner(self) -> tuple[Floats, Floats]:
+        """Z and the diagonal of E in K = Z Z' + E, Z of low rank."""
+        rank = int(RANK * np.sqrt(self.shape[0]))
+        factor = pivoted_cholesky(lambda i: self.hypothesis.gram_rows(i).T, self.norms, RESIDUAL, rank)
+        rest = self.norms - np.einsum("ij,ij->i", factor.Z, factor.Z)
+        return factor.Z, np.maximum(rest, 0.0)
+
+
+class KernelSystem:
+    """H at one point, reduced to the rows J whose curvature D_i is positive.
+
+    H x = g for x = (w, b), with one function e_k and width R_k per theta inside (0, 1), reads
+
+    ::
+
+        p_i = D_i (w(x_i) + b),    s_k = <e_k, x> / R_k
+        w   = (g_w - sum_i p_i k(x_i, .) - sum_k s_k e_k) / lam
+        S p + sum_k s_k e_k(J) / lam - b = g_w(J) / lam,    S = K_JJ / lam + 1 / D
+        r b + sum_i p_i + sum_k s_k e_kb = g_b
+
+    A small S is factored. A large one is solved by conjugate gradients, preconditioned by S with a matrix of
+    low rank plus a diagonal in the place of K.
+
+    Attributes
+    ----------
+    products
+        How many products with S were taken.
+    """
+
+    def __init__(self, owner: KernelRows, rows: Ints, density: Floats, lam: float, ridge: float) -> None:
+        self._owner = owner
+        self._rows = rows
+        self._density = density
+        self._lam = lam
+        self._ridge = ridge
+        self.products = 0
+        self._apply = self._factored() if len(rows) <= DIRECT else self._iterated()
+
+    def is_similar(self, rows: Ints, density: Floats, lam: float) -> bool:
+        """Tell whether this is nearly the system of these rows and curvatures."""
+        if lam != self._lam or not np.array_equal(rows, self._rows):
+            return False
+        return bool(np.all(np.abs(density - self._density) <= SIMILAR * self._density))
+
+    def _factored(self) -> Callable[[Floats], Floats]:
+        """Return B -> S^-1 B by a Cholesky factor; a singular S gets a small diagonal in addition."""
+        if not len(self._rows):
+            return lambda B: B
+        S = self._owner.cache.square(self._rows) / self._lam
+        diagonal = np.diag(S) + 1.0 / self._density
+        shift = np.finfo(float).eps * len(S) * diagonal.max()
+        extra = 0.0
+        while True:
+            np.fill_diagonal(S, diagonal + extra)
+            try:
+                factor = cho_factor(S.T, lower=True, check_finite=False)
+            except LinAlgError:
+                extra = 100 * extra or shift
+            else:
+                return lambda B: np.asarray(cho_solve(factor, B, check_finite=False))
+
+    def _iterated(self) -> Callable[[Floats], Floats]:
+        """Return B -> S^-1 B by conjugate gradients."""
+        rows = self._rows
+        lam = self._lam
+        every = np.arange(len(rows))
+        inverse = (1.0 / self._density)[:, None]
+        if 8 * len(rows) ** 2 <= MEGABYTES * 2**20:
+            K = self._owner.cache.square(rows)
+        else:
+            K = None
+            some = self._owner.hypothesis.some(rows)
+
+        def product(q: Floats) -> Floats:
+            self._owner.passes += (len(rows) / self._owner.shape[0]) ** 2
+            Kq = some.product(every, q) if K is None else row_sums(K, every, q)
+            return Kq / lam + inverse * q
+
+        Z, rest = (part[rows] for part in self._owner.preconditioner)
+        diagonal = inverse + rest[:, None] / lam
+        small = Z.T @ (Z / diagonal)
+        small[np.diag_indices(len(small))] += lam
+        factor = cho_factor(small, lower=True)
+
+        def precondition(r: Floats) -> Floats:
+            scaled = r / diagonal
+            return np.asarray(scaled - (Z @ cho_solve(factor, Z.T @ scaled)) / diagonal)
+
+        def solve(B: Floats) -> Floats:
+            found, products = conjugate_gradients(product, precondition, B, RESIDUAL, len(B))
+            self.products += products
+            return found
+
+        return solve
+
+    def solve(self, right: Floats, lines: Floats, widths: Floats, tol: float) -> Floats:
+        """Return H^-1 right, at least as accurate as `tol`."""
+        p, b, s = self._reduced(right, lines, widths)
+        x = right - s @ lines if len(lines) else right.copy()
+        x -= self._owner.expansion(self._rows, p, 0.0)
+        x /= self._lam
+        x[-1] = b
+        return np.asarray(x)
+
+    def quadratic_form(self, e: Floats, tol: float) -> float:
+        """Return e'H^-1 e = (<e, e> - e(J)'p) / lam + e_b b, H without the part of E."""
+        n = self._owner.shape[0]
+        p, b, _ = self._reduced(e, np.zeros((0, len(e))), np.zeros(0))
+        return float((self._owner.squared_norm(e) - e[n:-1][self._rows] @ p) / self._lam + e[-1] * b)
+
+    def _reduced(self, right: Floats, lines: Floats, widths: Floats) -> tuple[Floats, float, Floats]:
+        """Return p, b and s: first p = plain + level b - sides s, then the equations left for b and s."""
+        rows, lam, inner = self._rows, self._lam, self._owner.inner
+        n = self._owner.shape[0]
+        terms = len(lines)
+        along = lines[:, n:-1][:, rows].T / lam
+        columns = np.column_stack([right[n:-1][rows] / lam, np.ones(len(rows)), along])
+        plain, level, sides = np.split(self._apply(columns), [1, 2], axis=1)
+        left = np.zeros((1 + terms, 1 + terms))
+        left[0, 0] = self._ridge + level.sum()
+        left[0, 1:] = lines[:, -1] - sides.sum(axis=0)
+        left[1:, 0] = along.T @ level[:, 0] - lines[:, -1]
+        left[1:, 1:] = np.diag(widths) - along.T @ sides
+        for k, one in enumerate(lines):
+            left[1 + k, 1:] += [inner(one, other) / lam for other in lines]
+        values = np.zeros(1 + terms)
+        values[0] = right[-1] - plain.sum()
+        values[1:] = np.array([inner(line, right) for line in lines]) / lam - along.T @ plain[:, 0]
+        if not self._owner.intercept:
+            left[0] = 0.0
+            left[:, 0] = 0.0
+            left[0, 0] = 1.0
+            values[0] = 0.0
+        b, *s = np.linalg.lstsq(left, values, rcond=None)[0]
+        return plain[:, 0] + level[:, 0] * b - sides @ s, float(b), np.asarray(s)
