@@ -139,8 +139,9 @@ def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> A
     header = json.loads(archive.read(HEADER))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise KeyError(HEADER)
-    if header["version"] != VERSION:
-        raise _unreadable(path, f"version {header['version']!r} of the format, and this nerm reads {VERSION}")
+    if header["version"] not in (2, VERSION):
+        got = f"version {header['version']!r} of the format, and this nerm reads 2 and {VERSION}"
+        raise _unreadable(path, got)
     needed = [str(name) for name in header.get("atoms", ())]
     if not isinstance(given, Mapping) or not set(needed) <= set(given):
         got = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
@@ -189,6 +190,13 @@ def _is_plain(thing: Any) -> bool:
     return isinstance(thing, str | int | float)
 
 
+def _given_rows(distinct: Any, index: Any) -> Any:
+    """Return a hypothesis of version 2, saved on the distinct rows, on the given rows."""
+    if isinstance(distinct, KernelHypothesis):
+        return distinct.some(index)
+    return dataclasses.replace(distinct, X=distinct.X[index])
+
+
 def _member(number: int) -> str:
     return f"arrays/{number}.npy"
 
@@ -203,7 +211,7 @@ def _classes() -> dict[str, Mapping[str, Any]]:
         "margin": {**atoms.margin_functions(), **atoms.dc_functions()},
         "regularizer": atoms.regularizers(),
         "kernel": kernels.names(),
-        "record": {cls.__name__: cls for cls in (*records, *values, *constraints)},
+        "record": {cls.__name__: cls for cls in (*records, *values, *constraints)} | {"Rows": dict},
         "estimator": {cls.__name__: cls for cls in (NeutralSVC, NERMClassifier)},
     }
 
@@ -301,6 +309,7 @@ class _Reader:
         self._arrays: dict[int, np.ndarray] = {}
         self._tags: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
             "$float": lambda body, _: float(body),
+            "$longfloat": lambda body, _: float(body[0]),  # version 2: the second number has further digits
             "$status": lambda body, _: Status(body),
             "$array": lambda body, _: self._array(body),
             "$objects": lambda body, rest: self._objects(body, rest["shape"]),
@@ -325,6 +334,8 @@ class _Reader:
     def _record(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
         fields = self._all(rest["fields"])
         if known[name] is Problem:
+            if "rows" in fields:
+                fields["hypothesis"] = _given_rows(fields["hypothesis"], fields.pop("rows")["index"])
             names = ("objective", "y", "viewpoints", "sample_weight")
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
         made = known[name](**fields)
