@@ -50,9 +50,6 @@ __all__ = [
     "time_against_n",
 ]
 
-#: Raised whenever the problems behind the names change, so that old results files are refused.
-EDITION = 1
-
 
 @dataclass(frozen=True)
 class Case:
@@ -273,7 +270,7 @@ def compare_solvers(
     results
         A .csv file: appended to as results come, resumed after an interruption, extended by a later run with
         other problems, solvers or accuracies. The table then has all its rows. One from another version of
-        nerm or of the problem set, or with other limits, is refused.
+        nerm, or with other limits, is refused.
     progress
         A bar with the time left; by default on a terminal only.
 
@@ -307,7 +304,7 @@ def compare_solvers(
         raise InvalidInputError("'tols' and 'solvers' must not be empty", "nothing to run", "Leave them out")
     from nerm import __version__
 
-    settings = {"experiment": "compare_solvers", "nerm": __version__, "edition": EDITION}
+    settings: Row = {"experiment": "compare_solvers", "nerm": __version__}
     settings |= {"time_limit": limit, "memory_limit": memory}
     keys = ("problem", "case", "solver", "version", "tol")
     journal = Journal(results, settings, COLUMNS, keys, sizes=None)

@@ -125,7 +125,7 @@ def test_a_file_is_resumed_and_extended_and_nothing_is_run_twice(tmp_path):
     again = compare_solvers([TINY], [counting], tols=[1e-3], results=results)
     assert marks.read_text() == "x"
     assert again.equals(first)
-    more = compare_solvers([TINY], [counting, "smo"], tols=[1e-3, 1e-5], results=results, n_jobs=2)
+    more = compare_solvers([TINY], [counting, "smo"], tols=[1e-3, 1e-5], results=results)
     assert (len(more), marks.read_text()) == (4, "xx")
     # A later run of something else keeps what is there.
     other = compare_solvers([Case("other", "size", n=20, d=2)], ["smo"], tols=[1e-3], results=results)

@@ -79,7 +79,7 @@ def hinge_objective(lam):
 
 def test_an_objective_of_ones_own_joins_the_tradeoff(small):
     hinge = from_objective("hinge again", hinge_objective, [0.0, 5.0], tuning="svm")
-    table = tradeoff(**{**small, "methods": ["neutral-svm", hinge], "n_jobs": 2})
+    table = tradeoff(**{**small, "methods": ["neutral-svm", hinge]})
     ours = table[(table.method == "neutral-svm") & table.eta.isin([0.0, 5.0])]
     again = table[table.method == "hinge again"]
     assert again.auc.to_numpy() == pytest.approx(ours.auc.to_numpy(), abs=2e-3)

