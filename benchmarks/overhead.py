@@ -19,7 +19,7 @@ from tasks import one_hot
 
 import nerm
 from nerm.model.blocks import term_weights
-from nerm.solvers.interior_point import Engine
+from nerm.solvers.interior_point.engine import Engine
 
 
 def contestants(n: int, eta: float) -> dict[str, Callable[[], Any]]:

@@ -94,7 +94,7 @@ def problem(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Any:
 
 def engine(bound: Any) -> Any:
     """Prepare the engine on the blocks of a problem."""
-    from nerm.solvers.interior_point import Engine
+    from nerm.solvers.interior_point.engine import Engine
 
     return Engine(bound.hypothesis.X, bound.blocks, bound.divisor, intercept=bound.intercept)
 

@@ -67,7 +67,7 @@ class InteriorPointSession(Session):
     """Problems along a path: the features are prepared once, each solve starts from the last."""
 
     def __init__(self, problem: Problem) -> None:
-        from nerm.solvers.interior_point import Engine
+        from nerm.solvers.interior_point.engine import Engine
 
         started = time.perf_counter()
         self._axes = bool(norms_of(problem))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import nerm
 from nerm import Hinge, Identity, Logistic, Neutrality, Risk, SmoothHinge, Squared, SquaredHinge, SquaredL2
 from nerm.model.blocks import term_weights
-from nerm.solvers.interior_point import Engine
+from nerm.solvers.interior_point.engine import Engine
 
 REGULARIZERS = {
     "ridge": SquaredL2(),

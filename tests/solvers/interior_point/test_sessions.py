@@ -7,7 +7,7 @@ import pytest
 
 import nerm
 from nerm.errors import UnknownNameError
-from nerm.solvers.interior_point import Engine
+from nerm.solvers.interior_point.engine import Engine
 
 GRID = [0.0, 0.1, 1.0, 10.0, 0.3]
 
