@@ -205,7 +205,7 @@ class KernelHypothesis:
         return self.gram[rows] if self.keeps_gram else self.kernel(self.X[rows], self.X)
 
     def product(self, columns: Ints, weights: Floats) -> Floats:
-        """Return K[:, columns] weights for weights of shape (columns, k); K is computed by tiles if not kept."""
+        """Return K[:, columns] weights for weights of shape (columns, k); by tiles if K is not kept."""
         whole = len(columns) == self.n
         if self.keeps_gram:
             return np.asarray((self.gram if whole else self.gram[:, columns]) @ weights)

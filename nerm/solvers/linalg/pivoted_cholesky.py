@@ -47,7 +47,7 @@ class Factor:
 def pivoted_cholesky(
     columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None, deadline: float = clock.NEVER
 ) -> Factor:
-    """Factor until no diagonal entry of E exceeds tol times the largest of K (or until max_rank, or until time is up).
+    """Factor until no diagonal entry of E exceeds tol times the largest of K, or until max_rank.
 
     Pivots come in blocks of the largest residuals, so that the work is in matrix products; inside a block
     they are ordered greedily and dropped when they fall far behind the first.
@@ -94,7 +94,7 @@ def pivoted_cholesky(
 
 
 def _small_cholesky(S: Floats, floor: float) -> tuple[Ints, Floats]:
-    """Return greedy pivots of a small matrix and their factor; stop at the floor or at a tenth of the first pivot."""
+    """Return greedy pivots of a small matrix and their factor; stop at a tenth of the first pivot."""
     rest = S.diagonal().copy()
     least = max(floor, 0.1 * float(rest.max()))
     L = np.zeros_like(S)

@@ -1,4 +1,4 @@
-"""The SMO as a solver: `nerm.solvers.smo`, with a session that keeps the rows of the kernel and the last multipliers."""
+"""The SMO as a solver; a session keeps rows of the Gram matrix and the last multipliers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nerm.typing import Floats
 from nerm.validation import as_positive
 
 if TYPE_CHECKING:
-    from nerm.solvers.smo import GramCache
+    from nerm.solvers.linalg.gram_cache import GramCache
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class SMO(NermSolver):
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
-        """One phrase: what a problem must be like."""
+        """Return one phrase: the problems that it takes."""
         return (
-            "a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared l2, at most one neutrality "
-            "term, a free intercept"
+            "a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared l2, at most one "
+            "neutrality term, a free intercept"
         )
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Name the first thing in the way."""
+        """Return the first part of the problem that the SMO does not take."""
         for block in problem.blocks:
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
             if block.atom.facts.bend is None or alone_unbounded:
@@ -65,7 +65,7 @@ class SMO(NermSolver):
 
 
 class SMOSession(Session):
-    """A problem and its relatives: they share the rows of the kernel, and each starts where the last ones point."""
+    """One problem and others along a path: they share rows of the Gram matrix, and each starts warm."""
 
     def __init__(self) -> None:
         self._cache: GramCache | None = None
@@ -90,7 +90,9 @@ class SMOSession(Session):
         max_iter: int | None = None,
         deadline: float = clock.NEVER,
     ) -> Answer:
-        from nerm.solvers.smo import GramCache, solve  # compiled: only those who solve pay for numba
+        # Imported here, since compiled code takes long to load.
+        from nerm.solvers.linalg.gram_cache import GramCache
+        from nerm.solvers.smo.theta_search import solve
 
         megabytes = as_positive(cache_mb, "cache_mb", "Use a number of megabytes such as 500")
         limit = None if max_iter is None else int(as_positive(max_iter, "max_iter"))

@@ -11,18 +11,21 @@ the right" can be wrong by at most `e / |slope|`. That is its doubt. When the br
 and is no wider than that end's doubt, the end is dropped and the search looks beyond it.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import weighted_duals
+from nerm.certify.multipliers import Multipliers, multipliers_at
+from nerm.certify.solution import Answer
+from nerm.model.blocks import two_sided, weighted_duals
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.linalg.gram_cache import GramCache
+from nerm.solvers.rootfind import Bracket
 from nerm.solvers.smo.fixed_theta import FixedTheta, Standing
-from nerm.solvers.smo.segments import Segments, theta_range
+from nerm.solvers.smo.segments import Segments, best_intercept, theta_range
 from nerm.typing import Floats
 
 MAX_OUTER = 200
@@ -38,15 +41,10 @@ STUCK = "not converged: no further progress in floating point"
 
 
 class _End(NamedTuple):
-    """An end of the bracket: a solved point, the slope of the dual there, and its doubt."""
+    """An end of the bracket: a solved point, and by how much its theta may be on the wrong side."""
 
     state: FixedTheta
-    slope: float
     doubt: float
-
-    @property
-    def theta(self) -> float:
-        return self.state.theta
 
 
 class ThetaSearch:
@@ -70,23 +68,22 @@ class ThetaSearch:
         callback: Callable[..., Any] | None = None,
         deadline: float = clock.NEVER,
     ) -> None:
-        self.problem, self.cache, self.tol, self.max_iter, self.callback = (
-            problem,
-            cache,
-            tol,
-            max_iter,
-            callback,
-        )
+        self.problem = problem
+        self.cache = cache
+        self.tol = tol
+        self.max_iter = max_iter
+        self.callback = callback
         self.deadline = deadline
         self.first, self.last = theta_range(problem)
         self.iterations = self.outer = 0
         self.history: list[dict[str, float]] = []
         self.stopped = False
-        # ends[+1]: the dual still rises there (the maximum is to the right); ends[-1]: it falls.
-        self.ends: dict[int, _End] = {}
-        self.damp = {1: 1.0, -1: 1.0}
-        self.last_side = self.repeats = 0
-        self.stride, self.share = 0.1, INNER_SHARE
+        self.bracket = Bracket()  # the dual rises at its low end and falls at its high end
+        self.ends: dict[int, _End] = {}  # the low end by 1, the high end by -1
+        self.last_side = 0
+        self.repeats = 0
+        self.stride = 0.1
+        self.share = INNER_SHARE
 
     def run(self, start: Multipliers, scores: Floats) -> tuple[FixedTheta, str]:
         """Run the whole search from multipliers and scores; return the last state and a sentence about it."""
@@ -114,35 +111,34 @@ class ThetaSearch:
             state = moved
 
     def _next(self, state: FixedTheta, standing: Standing) -> FixedTheta | None:
-        """Enter the solved point into the bracket and return the next, or None if nothing is left to cut."""
-        theta, side = state.theta, 1 if standing.slope > 0 else -1
-        self.ends[side] = _End(state, standing.slope, max(0.0, standing.inner_gap) / abs(standing.slope))
+        """Enter the solved point into the bracket and return the next; None if nothing is left to cut."""
+        theta = state.theta
+        side = 1 if standing.slope > 0 else -1
+        self.bracket.add(theta, standing.slope)
+        self.ends[side] = _End(state, max(0.0, standing.inner_gap) / abs(standing.slope))
         self.repeats = self.repeats + 1 if side == self.last_side else 0
+        self.last_side = side
         other = self.ends.get(-side)
-        if other is not None and self.repeats >= STALE and abs(other.theta - theta) <= other.doubt:
-            # The far end was probably on the wrong side: forget it, look beyond it as far as its doubt
-            # reaches, and be stricter with the pair steps from now on, or the same would happen at the next
-            # end.
-            self.stride = max(2.0 * abs(other.theta - theta), other.doubt, 1e-12)
+        if other is not None and self.repeats >= STALE and abs(other.state.theta - theta) <= other.doubt:
+            # The far end was probably on the wrong side: look beyond it as far as its doubt reaches, with
+            # more accurate pair steps from now on.
+            self.stride = max(2.0 * abs(other.state.theta - theta), other.doubt)
             self.share = max(1e-4, 0.2 * self.share)
+            self.bracket.open(-side)
             del self.ends[-side]
-            self.last_side, other = 0, None
+            other = None
         if other is None:
             theta += side * self.stride
             self.stride *= 2.5
-            self.last_side = side
             return self._at(theta, state.segments.multipliers(state.at.a, state.at.G), state.at.G)
-        left, right = self.ends[1], self.ends[-1]
-        if abs(right.theta - left.theta) <= 4e-16:
+        if self.bracket.high - self.bracket.low <= 2 * np.finfo(float).eps:
             return None
-        # Illinois: an end that stays twice counts half, so the bracket closes from both sides.
-        self.damp[side], self.damp[-side] = 1.0, 0.5 * self.damp[-side] if side == self.last_side else 1.0
-        self.last_side = side
-        rising, falling = left.slope * self.damp[1], -right.slope * self.damp[-1]
-        share = float(np.clip(rising / (rising + falling), 0.02, 0.98))
-        theta = (1 - share) * left.theta + share * right.theta
-        here, there = left.state.at, right.state.at
-        a, G = (1 - share) * here.a + share * there.a, (1 - share) * here.G + share * there.G
+        share = self.bracket.share()
+        low = self.ends[1].state
+        high = self.ends[-1].state
+        theta = (1 - share) * low.theta + share * high.theta
+        a = (1 - share) * low.at.a + share * high.at.a
+        G = (1 - share) * low.at.G + share * high.at.G
         return FixedTheta(self.problem, theta, self.cache, a, G)
 
     def _inner(self, state: FixedTheta) -> tuple[Standing, bool]:
@@ -183,3 +179,73 @@ class ThetaSearch:
         )
         if self.callback is not None and self.callback(dict(self.history[-1])) is False:
             self.stopped = True
+
+
+def solve(
+    problem: Problem,
+    cache: GramCache,
+    tol: float,
+    *,
+    start: tuple[Multipliers, Floats] | None = None,
+    max_iter: int | None = None,
+    callback: Callable[[dict[str, float]], object] | None = None,
+    deadline: float = clock.NEVER,
+) -> Answer:
+    """Solve the dual by pair steps until the true relative gap is at most `tol`.
+
+    Parameters
+    ----------
+    problem : Problem
+        With squared l2, a free intercept, at most one two-sided term, and atoms that have `facts.bend`.
+    cache : GramCache
+        The rows of K; it can be used again for relatives of the problem.
+    tol : float
+        The relative duality gap.
+    start : (Multipliers, array), optional
+        Those of a relative, on the distinct rows, and its scores.
+    max_iter : int, optional
+        The limit of pair steps.
+    callback : callable, optional
+        Gets a dict (see `ThetaSearch.history`) now and then; returning False stops the search.
+    deadline : float
+        When to stop (`nerm.solvers.clock`).
+
+    Returns
+    -------
+    Answer
+        details: outer_iterations, history, and intercept_interval, all intercepts that are optimal for these
+        scores.
+
+    """
+    started = time.perf_counter()
+    n = problem.hypothesis.n
+    most = max(1_000_000, 200 * n) if max_iter is None else max_iter
+    search = ThetaSearch(problem, cache, tol, most, callback, deadline)
+    state, claim = search.run(*(start or (_cold(problem), np.zeros(n))))
+    c = state.at.a / state.lam
+    coef = problem.hypothesis.adjoint(c)
+    G = problem.hypothesis.scores(coef)
+    b, *interval = best_intercept(problem, G)
+    return Answer(
+        coef=coef,
+        intercept=b,
+        multipliers=state.segments.multipliers(state.at.a, G + b),
+        claim=claim,
+        iterations=search.iterations,
+        solve_seconds=time.perf_counter() - started,
+        details={
+            "outer_iterations": search.outer,
+            "history": tuple(search.history),
+            "intercept_interval": tuple(interval),
+        },
+        timed_out=claim == TIME_IS_UP,
+    )
+
+
+def _cold(problem: Problem) -> Multipliers:
+    """Return the multipliers of the score 0 at theta = 1/2, the risks' at 0: they pull nowhere."""
+    rows = multipliers_at(problem.blocks, np.zeros(problem.hypothesis.n))
+    for row, block in zip(rows, problem.blocks, strict=True):
+        if block.side == 0:
+            row[:] = np.clip(0.0, *block.domain)
+    return Multipliers(rows, np.full(len(two_sided(problem)), 0.5))

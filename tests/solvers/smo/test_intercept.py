@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerm import Identity, Neutrality, Pinball, Risk, SquaredL2
-from nerm.solvers.smo.intercept import best_intercept
+from nerm.solvers.smo.segments import best_intercept
 from tests.solvers.smo import neutral_svm
 from tests.svm.naive import best_intercepts, objective, random_case
 

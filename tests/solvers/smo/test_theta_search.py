@@ -7,7 +7,8 @@ import pytest
 
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
-from nerm.solvers.smo import GramCache, solve
+from nerm.solvers.linalg.gram_cache import GramCache
+from nerm.solvers.smo.theta_search import solve
 from tests.svm.naive import synthetic
 
 ATOMS = [Hinge(), Pinball(tau=0.5), Identity()]
