@@ -191,7 +191,8 @@ def auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
     f, w = _scored(scores, sample_weight)
     labels = _labels(y, len(f))
     if min(w[labels > 0].sum(), w[labels <= 0].sum()) == 0:
-        raise _UndefinedError("AUC needs rows of both classes", "one class", "Use data where both are seen")
+        do = "Use data where both are seen"
+        raise UndefinedMeasureError("AUC needs rows of both classes", "one class", do)
     return float(roc_auc_score(labels, f, sample_weight=w))
 
 
@@ -454,7 +455,7 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
     for name, metric in METRICS.items():
         try:
             measures[name] = metric.value(y=labels, scores=f, viewpoint=v, sample_weight=w)
-        except _UndefinedError as error:
+        except UndefinedMeasureError as error:
             measures[name], undefined[name] = float("nan"), error.parts[0]
     return Report(len(f), measures, undefined)
 
@@ -536,7 +537,7 @@ def _two_sided(viewpoint: Any, n: int) -> Floats:
     return v
 
 
-class _UndefinedError(InvalidInputError):
+class UndefinedMeasureError(InvalidInputError):
     """A measure that the data leave undefined: `report` shows it as such, the plain functions raise it."""
 
 
@@ -571,7 +572,7 @@ def _rate_difference(f: Floats, v: Floats, w: Floats, among: Bools, condition: s
         if total == 0:
             must = f"some row must have viewpoint {value:+d}{condition}"
             got = f"none among {len(f)} rows"
-            raise _UndefinedError(must, got, "Use data where both groups are seen, or another measure")
+            raise UndefinedMeasureError(must, got, "Use data where both groups are seen, or another measure")
         rates[value] = w[group & (f > 0)].sum() / total
     return float(rates[1] - rates[-1])
 

@@ -1,4 +1,4 @@
-"""What can be promised about unseen data: the paper's theorems as functions, assumptions checked.
+"""Bounds on unseen data: the paper's theorems as functions, with their assumptions checked.
 
 Setting: (x, y, v) are i.i.d.; `|v| <= G`; k(x, x) <= R^2; the class `F = { x -> w.x + b : ||w|| <= B, |b| <=
 beta }` is fixed before the data are seen. Then `|f| <= M = B R + beta` and `|v f| <= G M` on the whole class.
@@ -19,7 +19,7 @@ from nerm.bounds.complexity import rademacher_linear as rademacher_linear
 from nerm.bounds.complexity import rademacher_monte_carlo as rademacher_monte_carlo
 from nerm.bounds.complexity import rademacher_population as rademacher_population
 from nerm.bounds.complexity import radius_from_data as radius_from_data
-from nerm.bounds.facts import FitFacts as FitFacts
+from nerm.bounds.guarantee import FitFacts as FitFacts
 from nerm.bounds.guarantee import Guarantee as Guarantee
 from nerm.bounds.guarantee import Statement as Statement
 from nerm.bounds.guarantee import guarantee as guarantee

@@ -1,4 +1,4 @@
-"""How large the class is: its radii, and the Rademacher complexity of v F, in closed form and by Monte Carlo.
+"""The radii of a class and its Rademacher complexity, in closed form and by Monte Carlo.
 
 For `F = { w.x + b : ||w|| <= B, |b| <= beta }` the supremum is explicit and splits::
 
@@ -15,12 +15,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.bounds.checks import as_delta, as_radii, as_rows, as_viewpoint
 from nerm.errors import InvalidInputError
 from nerm.model import kernels
 from nerm.splitting import as_count
 from nerm.typing import Floats
-from nerm.validation import as_matrix, as_nonnegative, as_positive, check_finite
+from nerm.validation import as_matrix, as_nonnegative, as_positive, as_vector, check_finite
+
+_BOUNDED_INPUTS = "The inputs must be bounded: scale them, or use a bounded kernel"
+_FINITE_CLASS = "The class must have finite complexity"
+
+
+def as_delta(delta: Any) -> float:
+    """Return a probability of failure strictly between 0 and 1."""
+    if not isinstance(delta, float | int | np.floating) or not 0.0 < delta < 1.0:
+        do = "The bound holds with probability 1 - delta: use 0.05, for instance"
+        raise InvalidInputError("'delta' must be strictly between 0 and 1", repr(delta), do)
+    return float(delta)
+
+
+def as_rows(n: Any) -> int:
+    """Return n, the number of rows."""
+    return as_count(n, "n", do="Pass the number of rows")
 
 
 def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -> float:
@@ -41,9 +56,8 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
     strength = as_positive(lam, "lam", "The norm is bounded only by a positive regularization") / as_rows(n)
     phi = as_nonnegative(at_zero, "at_zero")
     gap = as_nonnegative(gap, "gap", "Pass the certified gap, primal minus dual, in mean form")
-    return min(
-        math.sqrt(phi / strength) + math.sqrt(2 * gap / strength), math.sqrt(2 * (phi + gap) / strength)
-    )
+    near_optimum = math.sqrt(phi / strength) + math.sqrt(2 * gap / strength)
+    return min(near_optimum, math.sqrt(2 * (phi + gap) / strength))
 
 
 def intercept_radius(
@@ -62,12 +76,9 @@ def intercept_radius(
     7.0
     """
     B = as_nonnegative(radius, "radius", "Bound ||w|| first, see nerm.bounds.norm_radius")
-    R = as_nonnegative(
-        input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel"
-    )
-    v = as_positive(
-        smallest_viewpoint, "smallest_viewpoint", "A viewpoint of 0 leaves the intercept unbounded"
-    )
+    R = as_nonnegative(input_radius, "input_radius", _BOUNDED_INPUTS)
+    unbounded = "A viewpoint of 0 leaves the intercept unbounded"
+    v = as_positive(smallest_viewpoint, "smallest_viewpoint", unbounded)
     return as_nonnegative(flat_from, "flat_from") / min(1.0, v) + B * R
 
 
@@ -83,7 +94,7 @@ def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[flo
     >>> radius_from_data(3.0, delta=0.06)
     (4.0, 0.005)
     """
-    size = as_nonnegative(norm, "norm", "The class must have finite complexity")
+    size = as_nonnegative(norm, "norm", _FINITE_CLASS)
     start = as_positive(base, "base")
     k = 0
     while start * 2.0**k < size:
@@ -123,8 +134,8 @@ def rademacher_kernel(
     """
     diagonal = _diagonal(gram)
     n = len(diagonal)
-    v = as_viewpoint(viewpoint, n)
-    B, beta = as_radii(radius, intercept_radius)
+    v = _viewpoint(viewpoint, n)
+    B, beta = _radii(radius, intercept_radius)
     return float((B * np.sqrt(v**2 @ diagonal) + beta * np.sqrt(v @ v)) / n)
 
 
@@ -138,13 +149,10 @@ def rademacher_population(
     >>> rademacher_population(100, radius=2.0, input_radius=1.0, intercept_radius=3.0)
     0.5
     """
-    R = as_nonnegative(
-        input_radius, "input_radius", "The inputs must be bounded: scale them, or use a bounded kernel"
-    )
-    G = as_nonnegative(
-        viewpoint_bound, "viewpoint_bound", "The viewpoint must be bounded: use its sign, for instance"
-    )
-    B, beta = as_radii(radius, intercept_radius)
+    R = as_nonnegative(input_radius, "input_radius", _BOUNDED_INPUTS)
+    do = "The viewpoint must be bounded: use its sign, for instance"
+    G = as_nonnegative(viewpoint_bound, "viewpoint_bound", do)
+    B, beta = _radii(radius, intercept_radius)
     return G * (B * R + beta) / as_rows(n) ** 0.5
 
 
@@ -197,7 +205,7 @@ def rademacher_monte_carlo(
     >>> round(rademacher_monte_carlo([[1.0], [1.0]], radius=1.0).estimate, 1)  # the limit is 1/2
     0.5
     """
-    B, beta = as_radii(radius, intercept_radius)
+    B, beta = _radii(radius, intercept_radius)
     draws = as_count(draws, "draws")
     rows: Any = as_matrix(X)
     kernel = kernels.resolve(kernel).fitted(rows)
@@ -205,7 +213,7 @@ def rademacher_monte_carlo(
     gram = None if linear else kernels.check_gram(kernel(rows, rows))
     diagonal = kernel.diagonal(rows) if gram is None else _diagonal(gram)
     n = len(diagonal)
-    v = as_viewpoint(viewpoint, n)
+    v = _viewpoint(viewpoint, n)
     rng = np.random.default_rng(random_state)
     suprema = []
     batch = max(1, min(draws, 4_000_000 // n))  # a batch of signs stays near 32 MB
@@ -227,6 +235,18 @@ def rademacher_monte_carlo(
     )
 
 
+def _radii(radius: Any, intercept_radius: Any) -> tuple[float, float]:
+    """Return B and beta, the bounds on ||w|| and `|b|`."""
+    B = as_nonnegative(radius, "radius", f"{_FINITE_CLASS}: bound ||w||, see nerm.bounds.norm_radius")
+    do = f"{_FINITE_CLASS}: bound |b|, see nerm.bounds.intercept_radius"
+    return B, as_nonnegative(intercept_radius, "intercept_radius", do)
+
+
+def _viewpoint(viewpoint: Any, n: int) -> Floats:
+    """Return the viewpoint, or ones (the class F itself) for None."""
+    return np.ones(n) if viewpoint is None else as_vector(viewpoint, n, "viewpoint")
+
+
 def _diagonal(gram: Any) -> Floats:
     """Return k(x_i, x_i) from a Gram matrix or from the diagonal itself; no entry may be negative."""
     values = np.asarray(gram, dtype=float)
@@ -234,7 +254,7 @@ def _diagonal(gram: Any) -> Floats:
     if diagonal.ndim != 1 or diagonal.size == 0:
         must = "'gram' must be a square matrix or its diagonal"
         raise InvalidInputError(must, f"shape {values.shape}", "Pass k(x_i, x_j), or k(x_i, x_i)")
-    check_finite(diagonal, "gram", "The class must have finite complexity: check the kernel for overflow")
+    check_finite(diagonal, "gram", f"{_FINITE_CLASS}: check the kernel for overflow")
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))
         got = f"{diagonal[i]:g} at index {i}"

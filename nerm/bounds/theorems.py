@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nerm.bounds.checks import as_delta, as_margin_bound, as_rows, check_nonnegative, slope_and_range
+from nerm.atoms.difference import DCFunction
+from nerm.bounds.complexity import as_delta, as_rows
 from nerm.errors import InvalidInputError
 from nerm.metrics import calders_verwer_score, neutrality_risk, relaxed_neutrality_risk
 from nerm.signs import sign
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive, as_vector, check_known
-
-KINDS = ("population", "empirical")
 
 
 def risk_bound(
@@ -46,8 +45,8 @@ def risk_bound(
         must = "'y' must hold -1 and +1 only"
         raise InvalidInputError(must, f"{labels[:3]} ...", "Code the two classes as -1 and +1")
     empirical = float(np.mean(loss.value(labels * f)))
-    _check_inside(f, margin_bound, "|f_i|")
-    return empirical + _excess(loss, "loss", len(f), complexity, margin_bound, delta, kind, events=1)
+    limit = _margin_bound(margin_bound, f, "|f_i|")
+    return empirical + _excess(loss, "loss", len(f), complexity, limit, delta, kind, events=1)
 
 
 def neutrality_bound(
@@ -78,11 +77,9 @@ def neutrality_bound(
     """
     f = _scores(scores)
     v = as_vector(viewpoint, len(f), "viewpoint")
-    _check_inside(v * f, margin_bound, "|v_i f_i|")
+    limit = _margin_bound(margin_bound, v * f, "|v_i f_i|")
     empirical = relaxed_neutrality_risk(f, v, surrogate)
-    return empirical + _excess(
-        surrogate, "surrogate", len(f), complexity, margin_bound, delta, kind, events=2
-    )
+    return empirical + _excess(surrogate, "surrogate", len(f), complexity, limit, delta, kind, events=2)
 
 
 def optimal_neutrality_bound(
@@ -111,7 +108,11 @@ def optimal_neutrality_bound(
     >>> optimal_neutrality_bound(Hinge(), Hinge(), eta=4.0)
     1.25
     """
-    check_nonnegative(loss, "loss")
+    probes = np.asarray(loss.value(np.array([-100.0, -10.0, -1.0, 0.0, 1.0, 10.0, 100.0])), dtype=float)
+    lowest = min(float(probes.min()), float(loss.facts.minimum))
+    if lowest < 0:  # the comparison with f = 0 needs R_n >= 0
+        got = f"{loss!r}, which goes down to {lowest:g}"
+        raise InvalidInputError("'loss' must be nonnegative", got, "Use the hinge, for instance")
     weight = as_positive(eta, "eta", "The corollary needs a neutrality term: use eta > 0")
     gap = as_nonnegative(gap, "gap", "Pass the certified gap, primal minus dual, in mean form")
     value = float(surrogate.facts.at_zero) + (float(loss.facts.at_zero) + gap) / weight
@@ -122,24 +123,22 @@ def optimal_neutrality_bound(
         must = "Theorem 3 must have all of 'n', 'complexity' and 'margin_bound'"
         got = f"{sum(given)} of 3"
         raise InvalidInputError(must, got, "Give all of them, or none for the corollary about the sample")
-    return value + _excess(
-        surrogate, "surrogate", as_rows(n), complexity, margin_bound, delta, kind, events=2
-    )
+    limit = _margin_bound(margin_bound, np.zeros(1), "|v_i f_i|")
+    return value + _excess(surrogate, "surrogate", as_rows(n), complexity, limit, delta, kind, events=2)
 
 
 def _excess(
-    function: Any, name: str, n: int, complexity: Any, margin_bound: Any, delta: Any, kind: str, events: int
+    function: Any, name: str, n: int, complexity: Any, limit: float, delta: Any, kind: str, events: int
 ) -> float:
     """Return 2 L R + c sqrt(ln(2/delta) / 2n), or 2 L Rhat + 3 c sqrt(ln(2 events/delta) / 2n) if empirical.
 
     `events` is 1 for the risk and 2 for neutrality, which is a maximum of two risks. With the empirical
     complexity each needs a second deviation inequality, for Rhat around R.
     """
-    check_known(kind, "'kind'", KINDS)
-    size = as_nonnegative(
-        complexity, "complexity", "The class must have finite complexity: bound ||w|| and |b|"
-    )
-    slope, width = slope_and_range(function, as_margin_bound(margin_bound), name)
+    check_known(kind, "'kind'", ("population", "empirical"))
+    do = "The class must have finite complexity: bound ||w|| and |b|"
+    size = as_nonnegative(complexity, "complexity", do)
+    slope, width = slope_and_range(function, limit, name)
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
     deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
     return 2.0 * slope * size + factor * width * deviation
@@ -148,20 +147,21 @@ def _excess(
 def _scores(scores: Any) -> Floats:
     n = int(np.size(scores))
     if n == 0:
-        raise InvalidInputError(
-            "'scores' must have at least one entry", "none", "Pass f(x_i) on the training rows"
-        )
+        do = "Pass f(x_i) on the training rows"
+        raise InvalidInputError("'scores' must have at least one entry", "none", do)
     return as_vector(scores, n, "scores")
 
 
-def _check_inside(values: Floats, bound: Any, what: str) -> None:
-    """Refuse a hypothesis that the class cannot contain; rounding is forgiven."""
-    limit = as_margin_bound(bound)
+def _margin_bound(bound: Any, values: Floats, what: str) -> float:
+    """Return the bound of the class; refuse one that the values exceed by more than rounding."""
+    do = "The values of the class must be bounded: bound ||w||, |b|, x and v"
+    limit = as_nonnegative(bound, "margin_bound", do)
     i = int(np.abs(values).argmax())
     if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:
         must = f"{what} must not exceed 'margin_bound', {limit:g}, for f to be in the class"
         do = "Use the bound (B R + beta, times G for neutrality) of a class that contains f"
         raise InvalidInputError(must, f"{abs(values[i]):g} at index {i}", do)
+    return limit
 
 
 def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
@@ -202,3 +202,52 @@ HELD_OUT = (
     ("C_sgn", neutrality_risk, holdout_neutrality_bound),
     ("|difference in positive rates|", calders_verwer_score, holdout_parity_bound),
 )
+
+
+def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, float]:
+    """Return the Lipschitz constant L and the width c = max - min of a margin function on [-bound, bound].
+
+    The paper asks for psi: R -> [0, c]; convex and bounded on all of R means constant, so both constants are
+    those of the values that the class can take. By convexity the steepest slope is at an end; the secant that
+    reaches a little beyond it is at least as steep, which keeps L an upper bound.
+    """
+    if isinstance(function, DCFunction):  # at most that of both parts, and exactly known where it is monotone
+        parts = np.array([slope_and_range(part, bound, name) for part in function.parts[:2]])
+        slope, width = parts.sum(axis=0).tolist()
+        if function.facts.monotone:
+            width = float(np.ptp(_values(function, np.array([-bound, bound]), name)))
+        return min(slope, float(function.facts.lipschitz)), width
+    step = 1e-6 * max(1.0, bound)
+    ends = _values(function, np.array([-bound - step, -bound, bound, bound + step]), name)
+    rounding = 4.0 * np.finfo(float).eps * max(1.0, bound, float(np.abs(ends).max()))
+    slope = float((max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) + rounding) / step)
+    slope = min(slope, float(function.facts.lipschitz))
+    width = float(max(ends[1], ends[2])) - _minimum(function, bound, name)
+    return slope, max(width, 0.0)
+
+
+def largest(function: Any, bound: float, name: str) -> float:
+    """Return the maximum on [-bound, bound]: at an end of a convex function, else an upper bound."""
+    if isinstance(function, DCFunction) and not function.facts.monotone:
+        return largest(function.parts.convex, bound, name) - _minimum(function.parts.subtracted, bound, name)
+    return float(_values(function, np.array([-bound, bound]), name).max())
+
+
+def _values(function: Any, points: Floats, name: str) -> Floats:
+    values = np.asarray(function.value(points), dtype=float)
+    if not np.isfinite(values).all():
+        must = f"{name!r} must be finite on the values of the class"
+        got = f"{function!r}, infinite on [{points[0]:g}, {points[-1]:g}]"
+        raise InvalidInputError(must, got, "Use a smaller class, or a Lipschitz function such as the hinge")
+    return values
+
+
+def _minimum(function: Any, bound: float, name: str) -> float:
+    """Return the minimum of a convex function on [-bound, bound], by ever finer grids."""
+    low, high = -bound, bound
+    for _ in range(12):
+        points = np.linspace(low, high, 101)
+        values = _values(function, points, name)
+        i = int(values.argmin())
+        low, high = points[max(i - 1, 0)], points[min(i + 1, 100)]
+    return float(values.min())

@@ -149,7 +149,7 @@ def test_what_only_convex_functions_have_is_refused(ask):
 
 
 def test_bounds_know_that_it_is_not_convex():
-    from nerm.bounds.checks import largest, slope_and_range
+    from nerm.bounds.theorems import largest, slope_and_range
 
     assert slope_and_range(nerm.Ramp(0.5), 4.0, "surrogate") == (1.0, 1.0)
     assert largest(nerm.Ramp(), 4.0, "surrogate") == 1.0

@@ -8,7 +8,7 @@ import pytest
 
 from nerm import bounds
 from nerm.atoms import Hinge, Identity, Logistic, Squared, margin_functions
-from nerm.bounds.checks import slope_and_range
+from nerm.bounds.theorems import slope_and_range
 from nerm.errors import InvalidInputError, UnknownNameError
 
 
