@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark hypothesis tests as `slow` in the slow set, and as `quick` every test that is neither long nor slow."""
+    """Mark hypothesis tests `slow` in the slow set, and `quick` each test that is neither long nor slow."""
     for item in items:
         if explores(config) and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("slow")

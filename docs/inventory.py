@@ -24,7 +24,9 @@ def names(module: ModuleType) -> list[str]:
     """Return the public names of a module: `__all__`, or what it defines without an underscore."""
     if hasattr(module, "__all__"):
         return sorted(module.__all__, key=str.lower)
-    here = {name for name, thing in vars(module).items() if getattr(thing, "__module__", None) == module.__name__}
+    here = {
+        name for name, thing in vars(module).items() if getattr(thing, "__module__", None) == module.__name__
+    }
     return sorted((name for name in here if not name.startswith("_")), key=str.lower)
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from docstrings import inline, numpydoc
-from inventory import described_in, homes, known, names, modules, thing_at
+from inventory import described_in, homes, known, modules, names, thing_at
 
 from nerm.cli import cli
 

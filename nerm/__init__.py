@@ -5,7 +5,9 @@ certificate of optimality.
 
 >>> import numpy as np, nerm
 >>> rng = np.random.default_rng(0)
->>> X = rng.normal(size=(80, 3)); y = np.sign(X[:, 0] + 0.3 * rng.normal(size=80)); v = np.sign(X[:, 0] + X[:, 1])
+>>> X = rng.normal(size=(80, 3))
+>>> y = np.sign(X[:, 0] + 0.3 * rng.normal(size=80))
+>>> v = np.sign(X[:, 0] + X[:, 1])
 >>> objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
 >>> solution = objective.on(X, y, viewpoint=v).solve()
 >>> str(solution.status), bool(solution.certificate.relative_gap < 1e-6)

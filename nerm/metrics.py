@@ -63,6 +63,9 @@ class Metric:
     is_custom : bool
         Whether the function is a user's own, ``(y, scores, viewpoint) -> signed float``.
 
+    >>> METRICS["calders_verwer_score"].option, METRICS["calders_verwer_score"].best
+    ('parity', 0.0)
+
     """
 
     name: str

@@ -9,7 +9,7 @@ True
 
 import lazy_loader
 
-_NAMES = ("available", "choose", "get", "grid", "known", "path", "solve")
+_NAMES = ("available", "choose", "grid", "known", "path", "solve")
 _BASE = ("Answer", "NermSolver", "OwnSolver", "Session", "Solver")
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
