@@ -52,7 +52,7 @@ DEFERRED = {
 
 #: Packages and modules that may import cvxpy, and functions of atoms that write or read an expression.
 CVXPY = ("cvxpy_backend", "svm", "testing", "atoms.cvx", "baselines")
-CVXPY_FUNCTIONS = (".expression", "._check_expression", "._evaluated", "._is_convex")
+CVXPY_FUNCTIONS = (".expression", "._check_expression", ".expressed", "._is_convex")
 
 
 class Import(NamedTuple):

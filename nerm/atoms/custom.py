@@ -52,10 +52,9 @@ class CustomMarginFunction(MarginFunction):
 
     @cached_property
     def _slopes(self) -> tuple[float, float]:
-        return self.given_slopes or (
-            numeric.asymptotic_slope(self.value, -1.0),
-            numeric.asymptotic_slope(self.value, 1.0),
-        )
+        if self.given_slopes:
+            return self.given_slopes
+        return numeric.asymptotic_slope(self.value, -1.0), numeric.asymptotic_slope(self.value, 1.0)
 
     @cached_property
     def facts(self) -> Facts:
@@ -84,19 +83,14 @@ class CustomMarginFunction(MarginFunction):
         m = np.asarray(m, dtype=float)
         if self.numpy_value is not None:
             return np.asarray(self.numpy_value(m), dtype=float)
-        return _elementwise(self.cvxpy_expression, m)
+        return expressed(self, m)
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the interval of subgradients, by secants if no function was given."""
         m = np.asarray(m, dtype=float)
-        given = (
-            numeric.secant_slopes(self.value, m)
-            if self.numpy_subgradient is None
-            else self.numpy_subgradient(m)
-        )
-        low, high = given if isinstance(given, tuple) else (given, given)
-        # rounding may lie outside the slopes by 1e-10
-        return np.clip(np.asarray(low, float), *self._slopes), np.clip(np.asarray(high, float), *self._slopes)
+        given = self.numpy_subgradient
+        low, high = numeric.secant_slopes(self.value, m) if given is None else as_interval(given(m))
+        return np.clip(low, *self._slopes), np.clip(high, *self._slopes)  # rounding may exceed them by 1e-10
 
     def curvature(self, m: ArrayLike) -> Floats | None:
         """Return phi''(m) by the function that was given; None without one."""
@@ -168,23 +162,20 @@ def margin_function(
     return atom
 
 
-def _evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
-    """Return the numbers of a cvxpy expression at m."""
-    with np.errstate(all="ignore"):
-        return np.asarray(expression(cp.Constant(m)).value, dtype=float)
-
-
-def _elementwise(expression: Callable[[Any], Any], m: Floats) -> Floats:
-    """Return the numbers of a cvxpy expression in the shape of m."""
-    if m.size == 0:  # of which cvxpy 1.7 makes no constant
-        return np.zeros(m.shape)
-    # where all of m is 0, cvxpy 1.7 takes 1 + m for the number 1: broadcast
-    return np.array(np.broadcast_to(_evaluated(expression, m.ravel()), m.size)).reshape(m.shape)
-
-
 def expressed(atom: MarginFunction, m: Floats) -> Floats:
     """Return phi(m) from its cvxpy expression, which is convex by cvxpy's rules, whatever `value` says."""
-    return _elementwise(atom.expression, m)
+    if m.size == 0:  # of which cvxpy 1.7 makes no constant
+        return np.zeros(m.shape)
+    with np.errstate(all="ignore"):
+        values = np.asarray(atom.expression(cp.Constant(m.ravel())).value, dtype=float)
+    # where all of m is 0, cvxpy 1.7 takes 1 + m for the number 1: broadcast
+    return np.array(np.broadcast_to(values, m.size)).reshape(m.shape)
+
+
+def as_interval(given: Any) -> tuple[Floats, Floats]:
+    """Return a user's subgradient, an array or a pair (low, high), as a pair of arrays."""
+    low, high = given if isinstance(given, tuple) else (given, given)
+    return np.asarray(low, dtype=float), np.asarray(high, dtype=float)
 
 
 def require(holds: Any, must: str, got: str, do: str = "Correct it, or leave it out") -> None:
@@ -198,39 +189,31 @@ def _check_expression(atom: CustomMarginFunction) -> None:
     what = f"'expression' of {atom.label!r} must"
     try:
         result = atom.cvxpy_expression(cp.Variable(3))
-        convex, shape = result.is_convex(), result.shape
+        convex = result.is_convex()
     except Exception as error:
         must = f"{what} map a cvxpy expression to a cvxpy expression"
         do = "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)"
         raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
-    require(
-        convex,
-        f"{what} be convex by cvxpy's rules",
-        f"an expression of curvature {result.curvature}",
-        "Rewrite it with cvxpy's convex functions (cp.pos, cp.logistic …), or in two parts with dc_function",
-    )
+    do = "Rewrite it with cvxpy's convex functions (cp.pos, cp.logistic …), or in two parts with dc_function"
+    got = f"an expression of curvature {result.curvature}"
+    require(convex, f"{what} be convex by cvxpy's rules", got, do)
     elementwise = f"{what} work elementwise"
-    require(shape == (3,), elementwise, f"shape {shape} for an input of shape (3,)", "Do not sum inside it")
-    points = np.array([-2.0, 0.3, 1.7])
-    together = _evaluated(atom.cvxpy_expression, points)
-    apart = [_evaluated(atom.cvxpy_expression, points[i : i + 1])[0] for i in range(3)]
-    require(
-        np.isfinite(together),
-        f"{what} be finite on all real numbers",
-        f"{together.tolist()} at {points.tolist()}",
-        "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log",
-    )
+    got = f"shape {result.shape} for an input of shape (3,)"
+    require(result.shape == (3,), elementwise, got, "Do not sum inside it")
+    points = PROBES[:3]
+    together = expressed(atom, points)
+    apart = [expressed(atom, point) for point in points]
+    do = "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log"
+    got = f"{together.tolist()} at {points.tolist()}"
+    require(np.isfinite(together), f"{what} be finite on all real numbers", got, do)
     alike = np.allclose(together, apart)
     require(alike, elementwise, "entries that depend on each other", "Use elementwise functions only")
     with np.errstate(over="ignore", invalid="ignore"):
-        given, together = atom.value(PROBES), _evaluated(atom.cvxpy_expression, PROBES)
+        given, together = atom.value(PROBES), expressed(atom, PROBES)
     off = ~np.isclose(given, together, rtol=1e-6, atol=1e-9, equal_nan=True)
-    require(
-        ~off,
-        f"'value' of {atom.label!r} must be the same function as 'expression'",
-        f"{given[off][:3].tolist()} against {together[off][:3].tolist()} at {PROBES[off][:3].tolist()}",
-        "Correct one of the two, or leave 'value' out",
-    )
+    must = f"'value' of {atom.label!r} must be the same function as 'expression'"
+    got = f"{given[off][:3].tolist()} against {together[off][:3].tolist()} at {PROBES[off][:3].tolist()}"
+    require(~off, must, got, "Correct one of the two, or leave 'value' out")
 
 
 def _check_given(atom: CustomMarginFunction) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nerm.atoms import small_programs
-from nerm.atoms.custom import require
+from nerm.atoms.custom import as_interval, require
 from nerm.atoms.regularizer import Regularizer, along_axes
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
@@ -58,9 +58,7 @@ class CustomRegularizer(Regularizer):
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return the one-sided derivatives along the axes, by differences if no function was given."""
         if self.numpy_subgradient is not None:
-            given = self.numpy_subgradient(w)
-            low, high = given if isinstance(given, tuple) else (given, given)
-            return np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+            return as_interval(self.numpy_subgradient(w))
         here, step = self.value(w), STEP * max(1.0, float(np.abs(w).max(initial=0.0)))
         moves = step * np.eye(len(w))
         low = np.array([(here - self.value(w - move)) / step for move in moves])
@@ -102,7 +100,27 @@ class CustomRegularizer(Regularizer):
 
     def check(self, d: int) -> None:
         """Refuse an expression that is no regularizer of d coefficients, or not what was given in numpy."""
-        _check(self, d)
+        what = f"'expression' of {self.label!r} must"
+        try:
+            curvature, shape = small_programs.kind(self.cvxpy_expression, d)
+        except Exception as error:
+            must = f"{what} map a cvxpy vector of length {d} to a cvxpy expression"
+            do = "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)"
+            raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
+        convex = curvature in ("CONVEX", "AFFINE", "CONSTANT")
+        got = f"an expression of curvature {curvature}"
+        do = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
+        require(convex, f"{what} be convex by cvxpy's rules", got, do)
+        must = f"{what} be a single number"
+        require(np.prod(shape) == 1, must, f"shape {shape}", "Sum over it, or take a norm")
+        rng = np.random.default_rng(0)
+        points = [np.zeros(d), *(size * rng.normal(size=d) for size in (1e-2, 1.0, 1.0, 1e2))]
+        values = np.array([small_programs.value_at(self.cvxpy_expression, w) for w in points])
+        must = f"{what} be 0 at w = 0 and nowhere negative or infinite"
+        good = np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)
+        got = f"{values[0]:g} at 0, and {values[1:].tolist()} at random points"
+        require(good, must, got, "Add or drop a constant")
+        _check_given(self, points[1:], values[1:])
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text: only the name is known."""
@@ -123,11 +141,9 @@ class CustomRegularizer(Regularizer):
         punished = self._punished(q)
         if punished is None:
             return np.inf
-        return (
-            small_programs.dual_norm(self.cvxpy_expression, self.free(len(q)), punished)
-            if punished.any()
-            else 0.0
-        )
+        if not punished.any():
+            return 0.0
+        return small_programs.dual_norm(self.cvxpy_expression, self.free(len(q)), punished)
 
 
 def regularizer(
@@ -175,8 +191,11 @@ def regularizer(
     atom = CustomRegularizer(str(name), expression, value, conjugate, prox, subgradient)
     must = f"'expression' of {atom.label!r} must be a function of a cvxpy vector"
     require(callable(expression), must, repr(expression), "Pass lambda w: cp.norm1(w), for instance")
-    if _fits(atom, 6):  # an expression of some other length only is checked when that is known
-        atom.check(6)
+    try:
+        small_programs.kind(expression, 6)
+    except Exception:  # an expression of some other length only is checked when that is known
+        return atom
+    atom.check(6)
     return atom
 
 
@@ -203,44 +222,6 @@ def _free(atom: CustomRegularizer, d: int) -> Floats:
     return along_axes(vectors[int((values > 1e-10 * max(values[0], 1e-300)).sum()) :].T)
 
 
-def _fits(atom: CustomRegularizer, d: int) -> bool:
-    """Whether the expression can be written down for vectors of this length."""
-    try:
-        small_programs.kind(atom.cvxpy_expression, d)
-    except Exception:
-        return False
-    return True
-
-
-def _check(atom: CustomRegularizer, d: int) -> None:
-    """Refuse an expression that is no regularizer, and numpy functions that differ from it."""
-    what = f"'expression' of {atom.label!r} must"
-    try:
-        curvature, shape = small_programs.kind(atom.cvxpy_expression, d)
-    except Exception as error:
-        must = f"{what} map a cvxpy vector of length {d} to a cvxpy expression"
-        do = "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)"
-        raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
-    convex = curvature in ("CONVEX", "AFFINE", "CONSTANT")
-    advice = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
-    require(convex, f"{what} be convex by cvxpy's rules", f"an expression of curvature {curvature}", advice)
-    require(
-        np.prod(shape) == 1, f"{what} be a single number", f"shape {shape}", "Sum over it, or take a norm"
-    )
-    rng = np.random.default_rng(0)
-    points = [np.zeros(d), *(size * rng.normal(size=d) for size in (1e-2, 1.0, 1.0, 1e2))]
-    values = np.array([small_programs.value_at(atom.cvxpy_expression, w) for w in points])
-    zero = f"{what} be 0 at w = 0 and nowhere negative or infinite"
-    good = np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)
-    require(
-        good,
-        zero,
-        f"{values[0]:g} at 0, and {values[1:].tolist()} at random points",
-        "Add or drop a constant",
-    )
-    _check_given(atom, points[1:], values[1:])
-
-
 def _check_given(atom: CustomRegularizer, points: list[Floats], values: Floats) -> None:
     """Compare numpy functions with the expression, which has these values at these points."""
     plain = CustomRegularizer(atom.label, atom.cvxpy_expression)
@@ -252,9 +233,8 @@ def _check_given(atom: CustomRegularizer, points: list[Floats], values: Floats) 
         if atom.numpy_subgradient is not None:
             pairs = zip(atom.subgradient(w), plain.subgradient(w), strict=True)
             must = f"'subgradient' of {atom.label!r} must give the one-sided derivatives of 'expression'"
-            require(
-                [np.abs(a - b) <= 1e-4 * size for a, b in pairs], must, f"{atom.subgradient(w)[0].tolist()}"
-            )
+            close = [np.abs(a - b) <= 1e-4 * size for a, b in pairs]
+            require(close, must, f"{atom.subgradient(w)[0].tolist()}")
         if atom.numpy_prox is not None:
             z, best = atom.prox(w, 0.5), plain.prox(w, 0.5)
             must = f"'prox' of {atom.label!r} must minimise step Omega(z) + ||z - w||^2 / 2"

@@ -232,12 +232,11 @@ def dc_function(
 def _part(given: Any, role: str, name: str) -> MarginFunction:
     """Return a part as a margin function, checked to be convex."""
     if isinstance(given, DCFunction):
-        raise InvalidInputError(
-            f"the parts of {name!r} must be convex and concave", repr(given), "Pass its own parts"
-        )
-    return (
-        given if isinstance(given, MarginFunction) else margin_function(given, name=f"{role} part of {name}")
-    )
+        must = f"the parts of {name!r} must be convex and concave"
+        raise InvalidInputError(must, repr(given), "Pass its own parts")
+    if isinstance(given, MarginFunction):
+        return given
+    return margin_function(given, name=f"{role} part of {name}")
 
 
 def _is_convex(expression: Callable[[Any], Any], name: str) -> bool:

@@ -156,9 +156,8 @@ class SmoothHinge(HingeLike):
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "width", as_positive(self.width, "width", "Use a positive number, or Hinge() for 0")
-        )
+        width = as_positive(self.width, "width", "Use a positive number, or Hinge() for 0")
+        object.__setattr__(self, "width", width)
 
     @property
     def dual_form(self) -> tuple[float, float, float, float]:
@@ -200,9 +199,8 @@ class HuberizedHinge(HingeLike):
     width: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "width", as_positive(self.width, "width", "Use a positive number, or Hinge() for 0")
-        )
+        width = as_positive(self.width, "width", "Use a positive number, or Hinge() for 0")
+        object.__setattr__(self, "width", width)
 
     @property
     def dual_form(self) -> tuple[float, float, float, float]:

@@ -79,17 +79,13 @@ def asymptotic_slope(value: Function, direction: float) -> float:
     A secant of a convex function is never steeper than its asymptote, so the interval of slopes errs inwards:
     a multiplier inside it has a finite conjugate.
     """
-    near, far = (_secant(value, direction * reach) for reach in (1e4, FARTHEST))
+    at = direction * np.array([1e4, FARTHEST])
+    with np.errstate(over="ignore", invalid="ignore"):
+        near, far = ((value(2 * at) - value(at)) / at).tolist()
     if not np.isfinite(far) or abs(far - near) > 1e-3 * max(abs(near), abs(far)):
         return direction * np.inf
     rounded = float(f"{far:.12g}")
     return (rounded if abs(rounded - far) <= 4e-15 * abs(far) else far * (1 - 1e-15)) + 0.0
-
-
-def _secant(value: Function, m: float) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        ends = value(np.array([m, 2 * m]))
-        return float((ends[1] - ends[0]) / m)
 
 
 def middle_slope(phi: MarginFunction, m: Floats) -> Floats:
@@ -132,19 +128,16 @@ def deficit(phi: MarginFunction, value: Function, u: Floats) -> float:
 def _peak(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Floats, Bools]:
     """Bracket the maximum of a concave function by golden section; tell where it rises at FARTHEST."""
     low, high = (_climb(gain, shape, direction) for direction in (-1.0, 1.0))
-    out_of_reach = (gain(low) - gain(0.5 * low) > 1e-6 * (1 + np.abs(gain(low)))) & (np.abs(low) >= FARTHEST)
-    out_of_reach |= (gain(high) - gain(0.5 * high) > 1e-6 * (1 + np.abs(gain(high)))) & (
-        np.abs(high) >= FARTHEST
-    )
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = gain(left), gain(right)
+    out_of_reach = np.zeros(shape, dtype=bool)
+    for end in (low, high):
+        still_rising = gain(end) - gain(0.5 * end) > 1e-6 * (1 + np.abs(gain(end)))
+        out_of_reach |= still_rising & (np.abs(end) >= FARTHEST)
     for _ in range(150):
         if np.all(high - low <= SECANT * np.maximum(1.0, np.abs(low))):
             break
-        keep_left = at_left >= at_right
-        low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        at_left, at_right = gain(left), gain(right)
+        keep_left = gain(left) >= gain(right)
+        low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)
     return low, high, out_of_reach
 
 
@@ -169,8 +162,7 @@ def _from_above(gain: Function, low: Floats, high: Floats) -> Floats:
         # the lines first + rise t and last + fall (1 - t) meet at t in [0, 1]
         t = np.clip(np.nan_to_num((last + fall - first) / (rise + fall), nan=0.5), 0.0, 1.0)
     meeting = np.minimum(first + rise * t, last + fall * (1 - t))
-    highest: Floats = np.maximum(meeting, np.maximum(first, last))
-    return highest
+    return np.maximum(meeting, np.maximum(first, last))
 
 
 def prox(phi: MarginFunction, m: Floats, step: float) -> Floats:

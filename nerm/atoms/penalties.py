@@ -220,11 +220,8 @@ class ElasticNet(Regularizer):
 
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
         """Return r L1 + (1 - r) SquaredL2."""
-        return tuple(
-            (weight, atom)
-            for weight, atom in ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2()))
-            if weight
-        )
+        both = ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2()))
+        return tuple((weight, atom) for weight, atom in both if weight)
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
@@ -277,12 +274,11 @@ class GroupL2(Norm):
             members = np.concatenate(lists).tolist()
             if sorted(members) != list(range(d)):
                 strange = sorted(set(members) - set(range(d)))
-                raise InvalidInputError(
-                    f"'groups' must contain each of the {d} columns exactly once",
-                    f"{len(members)} indices, {len(set(members))} of them different"
-                    + (f", and the column {strange[0]}" if strange else ""),
-                    "List every column in one group (a group of its own if need be)",
-                )
+                must = f"'groups' must contain each of the {d} columns exactly once"
+                got = f"{len(members)} indices, {len(set(members))} of them different"
+                got += f", and the column {strange[0]}" if strange else ""
+                do = "List every column in one group (a group of its own if need be)"
+                raise InvalidInputError(must, got, do)
             return lists
         if len(self.groups) != d:
             must = f"'groups' must have one label for each of the {d} columns"
@@ -329,12 +325,11 @@ class GroupL2(Norm):
 
     def norms(self, d: int) -> tuple[Norms, ...]:
         """Return the groups by their size."""
-        pairs = self._pairs(d)
-        sizes = sorted({len(g) for _, g in pairs} - {0})
-        alike = [[(weight, g) for weight, g in pairs if len(g) == size] for size in sizes]
-        return tuple(
-            Norms(2, np.array([w for w, _ in some]), np.stack([g for _, g in some])) for some in alike
-        )
+        found = []
+        for size in sorted({len(g) for g in self.indices(d)} - {0}):
+            weights, groups = zip(*((w, g) for w, g in self._pairs(d) if len(g) == size), strict=True)
+            found.append(Norms(2, np.array(weights), np.stack(groups)))
+        return tuple(found)
 
     def expression(self, w: Any) -> Any:
         """Return the sum of cvxpy norms."""
@@ -361,7 +356,6 @@ def _as_groups(groups: Any) -> tuple[Any, ...]:
             raise InvalidInputError(must, repr(groups), "Do not mix the two")
         return tuple(tuple(int(j) for j in g) for g in groups)
     if len({isinstance(g, str) for g in groups}) > 1:
-        raise InvalidInputError(
-            "'groups' must be labels of one kind", repr(groups), "Use all numbers or all text"
-        )
+        must = "'groups' must be labels of one kind"
+        raise InvalidInputError(must, repr(groups), "Use all numbers or all text")
     return tuple(g.item() if isinstance(g, np.generic) else g for g in groups)

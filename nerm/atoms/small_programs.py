@@ -170,6 +170,7 @@ def model_minimum(
     parts: list[tuple[float, Any]],
     coef: Floats,
     intercept: bool,
+    unit: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Return the step (d + 1,) that minimises a second-order model, and the theta of each term of two sides.
 
@@ -177,23 +178,9 @@ def model_minimum(
 
         sum_j factor_j q_j(step) + sum_k factor_k max(q_k^+, q_k^-)(step) + sum weight Omega(w + step_w)
         q(step) = value + gradient.step + 1/2 step' Hessian step
+
+    The step is computed in a unit of length: the gain of a short step is small beside the values.
     """
-    found, thetas = _model_minimum(model, factors, sides, parts, coef, intercept, 1.0)
-    if np.abs(found).max() < CLOSE:
-        found, thetas = _model_minimum(model, factors, sides, parts, coef, intercept, CLOSE)
-    return found, thetas
-
-
-def _model_minimum(
-    model: QuadraticModel,
-    factors: Floats,
-    sides: Floats,
-    parts: list[tuple[float, Any]],
-    coef: Floats,
-    intercept: bool,
-    unit: float,
-) -> tuple[Floats, Floats]:
-    """Minimise the model in a unit of length: the gain of a short step is small beside the values."""
     d = len(coef)
     step, total, larger = cp.Variable(d + 1), 0, []
 
@@ -217,13 +204,13 @@ def _model_minimum(
     total += sum(weight / unit * atom.expression(coef + unit * step[:d]) for weight, atom in parts)
     fixed = [] if intercept else [step[d] == 0]
     found = _solution(cp.Problem(cp.Minimize(total), [*fixed, *(c for pair in larger for c in pair)]), step)
-    thetas = [float(np.clip(_share(*pair), 0.0, 1.0)) for pair in larger]
-    return unit * found, np.array(thetas)
+    if unit > CLOSE and np.abs(found).max() < CLOSE:
+        return model_minimum(model, factors, sides, parts, coef, intercept, CLOSE)
+    return unit * found, np.array([dual_share(*pair) for pair in larger])
 
 
-def _share(plus: cp.Constraint, minus: cp.Constraint) -> float:
-    """Return the share of the first of two constraints in their multipliers; a half where there are none."""
-    if plus.dual_value is None or minus.dual_value is None:
-        return 0.5
-    one, other = float(np.sum(plus.dual_value)), float(np.sum(minus.dual_value))
+def dual_share(plus: cp.Constraint, minus: cp.Constraint) -> float:
+    """Return the share of the first of two scalar inequalities in their multipliers; 1/2 where both are 0."""
+    duals = [np.nan_to_num(np.asarray(0.0 if c.dual_value is None else c.dual_value)) for c in (plus, minus)]
+    one, other = (max(0.0, float(dual.sum())) for dual in duals)
     return one / (one + other) if one + other > 0 else 0.5

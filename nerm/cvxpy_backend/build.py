@@ -15,6 +15,7 @@ import cvxpy as cp
 import numpy as np
 
 from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.small_programs import dual_share
 from nerm.certify.multipliers import Multipliers, multipliers_from_weighted_duals
 from nerm.model.blocks import Block
 from nerm.model.constraints import Polyhedron
@@ -34,7 +35,7 @@ class Model:
     coef, intercept : cvxpy.Variable
         The intercept is None where there is none.
     tie : cvxpy.Constraint
-        f == X w + b, whose dual holds the forces on the scores.
+        f == X w + b, whose dual holds the weighted dual variable of each row.
     weights : tuple of cvxpy.Parameter
         The weight of each term of the objective, in its order.
     sides : list of pairs of cvxpy.Constraint
@@ -80,15 +81,14 @@ class Model:
 
     def multipliers(self, problem: Problem, scale: float = 1.0) -> Multipliers | None:
         """Return the multipliers from the duals of the solved model; None if the solver gave none."""
-        forces = self.tie.dual_value
-        if forces is None or not np.isfinite(forces).all():
+        duals = self.tie.dual_value
+        if duals is None or not np.isfinite(duals).all():
             return None
-        thetas = np.array([_share(plus.dual_value, minus.dual_value) for plus, minus in self.sides])
-        weights = (
-            np.array([sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits]) / scale
-        )
+        thetas = np.array([dual_share(plus, minus) for plus, minus in self.sides])
+        sums = [sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits]
+        weights = np.array(sums) / scale
         # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
-        c = problem.divisor * np.asarray(forces, dtype=float).ravel() / scale
+        c = problem.divisor * np.asarray(duals, dtype=float).ravel() / scale
         found = multipliers_from_weighted_duals(relaxed_problem(problem, weights), c, thetas)
         return replace(found, limits=weights, linear=self._linear(problem) / scale)
 
@@ -100,14 +100,6 @@ class Model:
         for rows, constraint in zip(_rows_of(problem.region), self.linear, strict=True):
             z[rows] = np.nan_to_num(np.asarray(constraint.dual_value, dtype=float).ravel())
         return z
-
-
-def _share(plus: Any, minus: Any) -> float:
-    """Return theta from the multipliers of C+ <= t and C- <= t; 1/2 where both vanish (eta = 0)."""
-    if plus is None or minus is None:
-        return 0.5
-    a, b = _nonnegative(plus), _nonnegative(minus)
-    return a / (a + b) if a + b > 0 else 0.5
 
 
 def _nonnegative(dual: Any) -> float:
