@@ -98,14 +98,11 @@ class NeutralSVM:
         n = len(self.y)
         gram = dense(self.X @ self.X.T if self.kernel is None else self.kernel(self.X, self.X))
         must = "a kernel must return one finite value for each pair of rows"
-        require(
-            gram.shape == (n, n) and np.isfinite(gram).all(), must, f"shape {gram.shape}", "Check the kernel"
-        )
+        finite = gram.shape == (n, n) and np.isfinite(gram).all()
+        require(finite, must, f"shape {gram.shape}", "Check the kernel")
         scale = ROOT_EPS * float(np.abs(gram).max())
-        asymmetry = float(np.abs(gram - gram.T).max())
-        require(
-            asymmetry <= scale, "a Gram matrix must be symmetric", f"K - K.T = {asymmetry:g}", "Use K + K.T"
-        )
+        off = float(np.abs(gram - gram.T).max())
+        require(off <= scale, "a Gram matrix must be symmetric", f"K - K.T = {off:g}", "Use K + K.T")
         gram = (gram + gram.T) / 2
         least = 0.0 if self.kernel is None else float(np.linalg.eigvalsh(gram)[0])
         must = "a Gram matrix must be positive semidefinite for the problem to be convex"
@@ -133,6 +130,10 @@ class NeutralSVM:
         constant = 0.0 if self.exact else self.eta * float(self.u.sum())
         return float((boxes.gain * gamma).sum()) - self.norm(self.coef(boxes.a(gamma))) + constant
 
+    def feasible(self, boxes: Boxes, gamma: Floats, scores: Floats) -> Floats:
+        """Return multipliers in their boxes, with sum_i a_i = 0 where the intercept is free."""
+        return boxes.balanced(gamma, scores) if self.intercept else np.clip(gamma, boxes.low, boxes.high)
+
     def boxes(self, nu_plus: float) -> Boxes:
         """Return the boxes of (alpha, beta^+, beta^-) at nu^- = eta - nu^+; of (alpha, r) if published.
 
@@ -143,10 +144,8 @@ class NeutralSVM:
         if self.exact:
             high = np.array([self.s, nu_plus * self.u, bound - nu_plus * self.u])
             return Boxes(np.array([self.y, self.v, -self.v]), 0 * high, high, np.ones_like(high))
-        high = np.array([self.s, bound])
-        return Boxes(
-            np.array([self.y, self.v]), np.array([0 * bound, -bound]), high, 0 * high + [[1.0], [0.0]]
-        )
+        low, high = np.array([[0 * bound, -bound], [self.s, bound]])
+        return Boxes(np.array([self.y, self.v]), low, high, 0 * high + [[1.0], [0.0]])
 
     def sides(self, scores: Floats) -> tuple[Any, Any]:
         """Return C^+ and C^- along the last axis of scores."""
@@ -232,12 +231,8 @@ def neutral_svm(
     u = _weights(neutrality_weight, n, "neutrality_weight")
     labels = np.asarray(y)
     classes = np.unique(labels)
-    require(
-        labels.shape == (n,),
-        f"'y' must have one label for each of the {n} rows",
-        f"{labels.shape}",
-        "Check it",
-    )
+    must = f"'y' must have one label for each of the {n} rows"
+    require(labels.shape == (n,), must, f"{labels.shape}", "Check it")
     got = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
     require(len(classes) == 2, "'y' must hold exactly two classes", got, "Pass two values, such as -1 and 1")
     y = np.where(labels == classes[1], 1.0, -1.0)
@@ -302,13 +297,9 @@ def _vector(values: Any, n: int, name: str) -> Floats:
     vector = _floats(values, name)
     must = f"{name!r} must have one entry for each of the {n} rows"
     require(vector.shape == (n,), must, f"shape {vector.shape}", f"Pass a vector of length {n}")
-    bad = np.append(np.flatnonzero(~np.isfinite(vector)), -1)
-    require(
-        bad[0] < 0,
-        f"{name!r} must be finite",
-        f"{vector[bad[0]]} at index {bad[0]}",
-        "Drop or impute these rows",
-    )
+    bad = int(np.isfinite(vector).argmin())  # the first one, 0 where all are finite
+    got = f"{vector[bad]} at index {bad}"
+    require(np.isfinite(vector[bad]), f"{name!r} must be finite", got, "Drop or impute these rows")
     return vector
 
 

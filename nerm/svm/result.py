@@ -109,9 +109,7 @@ def result_of(
     """
     boxes = data.boxes(nu_plus)
     near = hypothesis[0] if hypothesis else data.coef(boxes.a(gamma))
-    gamma = (
-        boxes.balanced(gamma, data.scores(near)) if data.intercept else np.clip(gamma, boxes.low, boxes.high)
-    )
+    gamma = data.feasible(boxes, gamma, data.scores(near))
     coef = near if hypothesis else data.coef(boxes.a(gamma))
     b = hypothesis[1] if hypothesis else data.best_intercept(data.scores(coef))
     bounds = Bounds(data.primal(coef, b) / len(data.y), data.dual(boxes, gamma) / len(data.y))

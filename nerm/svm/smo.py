@@ -140,11 +140,8 @@ class _Search:
                 nu = (low + high) / 2
             else:
                 nu = low + (high - low) * slope_low / (slope_low - slope_high)
-        details: dict[str, Any] = {
-            "iterations": self.steps,
-            "outer_iterations": self.outer,
-            "history": tuple(self.history),
-        }
+        details: dict[str, Any] = {"iterations": self.steps, "outer_iterations": self.outer}
+        details["history"] = tuple(self.history)
         return result_of(self.data, gamma, nu, self.tol, self.claim, **details)
 
     def solve_boxes(self, boxes: Boxes, gamma: Floats) -> tuple[Floats, float]:

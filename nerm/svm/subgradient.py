@@ -77,6 +77,7 @@ def subgradient_method(
     upper = (np.inf, w, 0.0)
     lower = (-np.inf, mean_gamma, 0.0)
     history: list[dict[str, float]] = []
+    claim = ""
     next_check = 1
     for k in range(1, max_iter + 1):
         here = _upper(data, w)
@@ -95,12 +96,12 @@ def subgradient_method(
         gap = upper[0] - lower[0]
         values = {"primal": upper[0] / n, "dual": lower[0] / n, "gap": gap / n}
         history.append({"iterations": k, **values})
-        if gap <= tol * abs(upper[0]) or (callback is not None and callback(dict(history[-1])) is False):
-            break
-    if gap <= tol * abs(upper[0]):
-        claim = "optimal: the duality gap is within the tolerance"
-    else:
         claim = f"not converged: a relative gap of {gap / abs(upper[0]):.1e} is left after {k} steps"
+        if gap <= tol * abs(upper[0]):
+            claim = "optimal: the duality gap is within the tolerance"
+            break
+        if callback is not None and callback(dict(history[-1])) is False:
+            break
     details = {"iterations": k, "history": tuple(history)}
     return result_of(data, lower[1], lower[2], tol, claim, hypothesis=upper[1:], **details)
 
@@ -114,8 +115,7 @@ def _upper(data: NeutralSVM, w: Floats) -> tuple[float, Floats, float]:
 def _lower(data: NeutralSVM, gamma: Floats, nu: float) -> tuple[float, Floats, float]:
     """Return the exact dual's value at the multipliers, made feasible, with them."""
     boxes = data.boxes(nu)
-    if data.intercept:
-        gamma = boxes.balanced(gamma, data.scores(data.coef(boxes.a(gamma))))
+    gamma = data.feasible(boxes, gamma, data.scores(data.coef(boxes.a(gamma))))
     return data.dual(boxes, gamma), gamma, nu
 
 
@@ -139,11 +139,8 @@ def multipliers_at(data: NeutralSVM, scores: Floats) -> tuple[Floats, float]:
     shares = hinge_subgradient(data.boxes(0.0).target, scores)
     nu = data.eta if plus > minus else 0.0
     if tie:
-        at_0, at_eta = (
-            float((box.target * box.high * shares).sum()) for box in map(data.boxes, (0.0, data.eta))
-        )
+        at_0, at_eta = (float(box.a(box.high * shares).sum()) for box in map(data.boxes, (0.0, data.eta)))
         zero = at_0 / (at_0 - at_eta) if at_0 != at_eta else 0.5
         nu = data.eta * float(np.clip(zero, 0.0, 1.0))
     boxes = data.boxes(nu)
-    gamma = boxes.high * shares
-    return boxes.balanced(gamma, scores) if data.intercept else gamma, nu
+    return data.feasible(boxes, boxes.high * shares, scores), nu
