@@ -119,11 +119,8 @@ class Certificate:
         contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing
         either.
         """
-        if (
-            self.violation
-            or not np.isfinite(self.gap)
-            or -self.gap > NEGLIGIBLE * max(abs(self.primal), abs(self.dual))
-        ):
+        contradicts = -self.gap > NEGLIGIBLE * max(abs(self.primal), abs(self.dual))
+        if self.violation or not np.isfinite(self.gap) or contradicts:
             return np.inf
         claimed = max(self.gap + self.slack, 0.0)
         return float(claimed / self.size) if self.size else 0.0 if claimed <= 0 else np.inf
@@ -140,18 +137,17 @@ class Certificate:
     def __add__(self, other: Certificate) -> Certificate:
         """Return the certificate of the sum of two problems in variables of their own."""
         reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
-        total = (self.primal + other.primal, self.dual + other.dual, self.scale + other.scale)
-        worst, slack, saved = (
-            max(self.violation, other.violation),
-            self.slack + other.slack,
-            self.saved or other.saved,
+        numbers = ("primal", "dual", "scale", "slack")
+        return Certificate(
+            **{name: getattr(self, name) + getattr(other, name) for name in numbers},
+            reason=reason,
+            violation=max(self.violation, other.violation),
+            saved=self.saved or other.saved,
         )
-        return Certificate(*total, reason, worst, slack, saved)
 
     def __str__(self) -> str:
-        numbers = (
-            f"primal {self.primal:.10g}, dual bound {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
-        )
+        numbers = f"primal {self.primal:.10g}, dual bound {self.dual:.10g}"
+        numbers += f", relative gap {self.relative_gap:.2e}"
         missed = f"a constraint is missed by {self.violation:.2g}" if self.violation else ""
         words = "; ".join(filter(None, (missed, self.reason, "as saved" if self.saved else "")))
         return f"{numbers} ({words})" if words else numbers
@@ -161,19 +157,13 @@ def certify(
     problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None = None
 ) -> Certificate:
     """Return the certificate of a hypothesis, from given multipliers or from its scores."""
-    if multipliers is not None:
-        _check_shape(problem, multipliers)
-    return best_certificate(problem, coef, intercept, multipliers)[1]
-
-
-def _check_shape(problem: Problem, multipliers: Multipliers) -> None:
     expected = (len(problem.blocks), problem.n), (len(two_sided(problem)),)
-    if (multipliers.rows.shape, multipliers.thetas.shape) != expected:
+    if multipliers is not None and (multipliers.rows.shape, multipliers.thetas.shape) != expected:
         must = f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}"
         got = f"{multipliers.rows.shape} and {multipliers.thetas.shape}"
-        raise InvalidInputError(
-            must, got, "Pass those of a solution of a problem with the same terms and rows"
-        )
+        do = "Pass those of a solution of a problem with the same terms and rows"
+        raise InvalidInputError(must, got, do)
+    return best_certificate(problem, coef, intercept, multipliers).certificate
 
 
 class Certified(NamedTuple):
@@ -207,8 +197,8 @@ def best_certificate(
     also recovered from the scores, on problems of moderate size; with `early_exit` on small ones, once.
     """
     value = problem.evaluate(coef, intercept)
-    start = Certificate(value.total, -np.inf, value_at_zero(problem))
-    start = replace(start, violation=problem.violation(coef, intercept))
+    violation = problem.violation(coef, intercept)
+    start = Certificate(value.total, -np.inf, value_at_zero(problem), violation=violation)
     if not problem.is_convex:
         return Certified(value, replace(start, reason=NOT_CONVEX), None)
     best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, early_exit)
@@ -283,12 +273,6 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
     return dual_bound(constraints_only(problem), shares)
 
 
-def _dual_vector(problem: Problem, feasible: Multipliers) -> Floats:
-    """Return sum c x / n."""
-    c = weighted_duals(problem, feasible.rows, feasible.thetas)
-    return np.asarray(problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor)
-
-
 def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
     """Return the bound of these multipliers after restoring their feasibility.
 
@@ -320,7 +304,9 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, missed)
 
     def dual_vector(at: Multipliers) -> Floats:
-        return _dual_vector(problem, at) - linear_term
+        """Return sum c x / n - A'z."""
+        c = weighted_duals(problem, at.rows, at.thetas)
+        return problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor - linear_term
 
     q = dual_vector(feasible)
     if not np.isfinite(q).all():

@@ -88,9 +88,8 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
         square = squared_norm(q)
         if mu > 0 or square == 0:
             return ConjugateValue(1.0, square / (2 * mu) if mu > 0 else 0.0)
-        return ConjugateValue(
-            0.0, 0.0, np.zeros_like(q), 0.0, "no regularizer punishes anything, and sum c x is not 0"
-        )
+        reason = "no regularizer punishes anything, and sum c x is not 0"
+        return ConjugateValue(0.0, 0.0, np.zeros_like(q), 0.0, reason)
     if mu > 0:
         return ConjugateValue(1.0, _with_square(others, mu, q))
     return _without_square(others, q)
@@ -134,10 +133,8 @@ def _with_square(parts: Parts, mu: float, q: Floats) -> float:
 def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
     """Return the conjugate of a sum without a square: shares that add up to t q, and those nearest to q."""
     found = _along(parts, _split(parts, 0.0, q), q)
-    settled = len(parts) == 1 or (
-        found.shrink > 1 - SPLIT_ERROR and all(isinstance(atom, Norm) for _, atom in parts)
-    )
-    if settled or len(q) > MOST_COEFFICIENTS:
+    norms = all(isinstance(atom, Norm) for _, atom in parts)
+    if len(parts) == 1 or len(q) > MOST_COEFFICIENTS or (norms and found.shrink > 1 - SPLIT_ERROR):
         return found
     from nerm.atoms.small_programs import split
 
@@ -163,14 +160,13 @@ def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
             t, best = reach, full
         if t == 1:
             break
+    rows = zip(parts, best, strict=True)
+    value = sum(weight * atom.conjugate(t * share / weight) for (weight, atom), share in rows) if t else 0.0
+    reason = ""
     if t == 0:
-        value, reason = 0.0, "the regularizers' conjugate is infinite at every multiple of sum c x"
-    else:
-        rows = zip(parts, best, strict=True)
-        value = sum(weight * atom.conjugate(t * share / weight) for (weight, atom), share in rows)
-        reason = (
-            "" if t > 0.5 else f"sum c x had to shrink to {t:.1g} of itself for the regularizers' conjugate"
-        )
+        reason = "the regularizers' conjugate is infinite at every multiple of sum c x"
+    elif t <= 0.5:
+        reason = f"sum c x had to shrink to {t:.1g} of itself for the regularizers' conjugate"
     nearest = sum(inside, start=np.zeros_like(q)) if t < 1 else None
     return ConjugateValue(t, value, nearest, sum(value for _, value in pairs), reason)
 

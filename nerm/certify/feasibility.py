@@ -14,13 +14,12 @@ import numpy as np
 
 from nerm.certify.conjugates import free_directions, parts_of
 from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import Block, scaled_weights, shares, term_weights, weigh, weighted_duals
+from nerm.model.blocks import scaled_weights, shares, term_weights, weigh, weighted_duals
 from nerm.model.hypothesis import LinearHypothesis
 from nerm.model.kernels import EPS
 from nerm.typing import Bools, Floats
 
 if TYPE_CHECKING:
-    from nerm.atoms.margin import MarginFunction
     from nerm.model.problem import Problem
 
 
@@ -44,22 +43,17 @@ def repaired(
 
     They are in their domains, with sum c = 0, and with sum c x = 0 in the free directions.
 
-    None if that cannot be had. `free`, (d, k), spans the directions that no regularizer punishes; if linear
-    constraints linear_term at w there, sum c x / n answers them instead of being 0.
+    None if that cannot be had. `free`, (d, k), spans the directions that no regularizer punishes. With the
+    multipliers z of linear constraints A w <= b, sum c x / n equals `linear_term` = A'z there instead of 0.
     """
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
-    inside = _clipped(problem, Multipliers(np.nan_to_num(multipliers.rows), thetas))
-    if problem.hypothesis.n * free.shape[1] ** 2 > MOST_OPERATIONS:
-        reason = (
-            f"{problem.hypothesis.n} rows and {free.shape[1]} directions without a regularizer are too many"
-        )
-    elif free.shape[1]:
-        conditions = Conditions.of(problem, free)
-        target = np.zeros(free.shape[1]) if linear_term is None else problem.divisor * (free.T @ linear_term)
-        reason = _in_words(free, conditions.settle(problem, inside, target))
+    inside = Multipliers(np.clip(np.nan_to_num(multipliers.rows), *_domains(problem)), thetas)
+    n, k = problem.hypothesis.n, free.shape[1]
+    if n * k**2 > MOST_OPERATIONS:
+        reason = f"{n} rows and {k} directions without a regularizer are too many"
     else:
-        balanced = not problem.intercept or _balance(problem, inside)
-        reason = "" if balanced else _in_words(free, np.array([True]))
+        target = np.zeros(k) if linear_term is None else problem.divisor * (free.T @ linear_term)
+        reason = _in_words(free, Conditions.of(problem, free).settle(problem, inside, target))
     if not reason:
         return inside, ""
     centre = towards_centre(problem, inside, 0.0)
@@ -86,64 +80,19 @@ def separable(problem: Problem, multipliers: Multipliers) -> float:
 
 def lost(problem: Problem, multipliers: Multipliers) -> float:
     """Return what rounding may hide from D: a share of those parts of c_i that cancel within their row."""
-    weights = scaled_weights(problem, multipliers.thetas)
-    rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
-    moments = np.stack([w * block.targets * row for w, block, row in rows])
+    moments = _weighted_targets(problem, multipliers.thetas) * multipliers.rows
     return LOST * float(np.sum(np.abs(moments).sum(axis=0) - np.abs(moments.sum(axis=0)))) / problem.divisor
 
 
-def _clipped(problem: Problem, multipliers: Multipliers) -> Multipliers:
-    """Return the multipliers inside their domains, in memory of their own."""
-    rows = zip(problem.blocks, multipliers.rows, strict=True)
-    return replace(multipliers, rows=np.stack([np.clip(row, *block.domain) for block, row in rows]))
+def _weighted_targets(problem: Problem, thetas: Floats) -> Floats:
+    """Return the change of c per unit of each multiplier, (number of blocks, n)."""
+    weights = scaled_weights(problem, thetas)
+    return np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
 
 
-def _balance(problem: Problem, multipliers: Multipliers) -> bool:
-    """Shift multipliers inside their domains, in place, until sum c = 0; False if that is impossible.
-
-    Multipliers away from both ends of their domain move first: they sit at kinks or in smooth pieces, where a
-    shift costs nothing to first order.
-    """
-    blocks, rows = problem.blocks, multipliers.rows
-    weights = scaled_weights(problem, multipliers.thetas)
-    weighted_targets = [w * block.targets for w, block in zip(weights, blocks, strict=True)]
-    for distance_of in (_interior_distance, _distance, _distance):
-        excess, size = _excess(weighted_targets, rows)
-        if abs(excess) <= 1e-15 * size:
-            return True
-        # Lower the sum: multipliers with positive coefficient go down, the others up.
-        directions = [-np.sign(excess) * np.sign(a) for a in weighted_targets]
-        distances = [
-            distance_of(block, row, d) for block, row, d in zip(blocks, rows, directions, strict=True)
-        ]
-        capacity = sum(
-            weigh(np.abs(a), distance) for a, distance in zip(weighted_targets, distances, strict=True)
-        )
-        if capacity <= 0:
-            continue
-        share = min(1.0, abs(excess) / capacity)
-        for row, direction, distance in zip(rows, directions, distances, strict=True):
-            row += share * direction * distance
-    excess, size = _excess(weighted_targets, rows)
-    return abs(excess) <= CANCELLED * size
-
-
-def _excess(weighted_targets: list[Floats], rows: Floats) -> tuple[float, float]:
-    """Return sum c, and the size that its rounding is relative to."""
-    moments = np.stack(weighted_targets) * rows
-    return float(moments.sum()), float(_sizes(moments).sum())
-
-
-def _distance(block: Block, row: Floats, direction: Floats) -> Floats:
-    """Return how far each multiplier can go in its direction; at most 1 + its size if there is no end."""
-    low, high = block.domain
-    distance = np.where(direction > 0, high - row, row - low)
-    return np.where(np.isfinite(distance), np.maximum(distance, 0.0), 1.0 + np.abs(row))
-
-
-def _interior_distance(block: Block, row: Floats, direction: Floats) -> Floats:
-    """Return the distance to the nearer end of the domain, so that multipliers at an end stay there."""
-    return np.minimum(_distance(block, row, direction), _distance(block, row, -direction))
+def _domains(problem: Problem) -> Floats:
+    """Return the lower and the upper ends of the domains of multipliers, each (number of blocks, 1)."""
+    return np.array([block.domain for block in problem.blocks]).T[:, :, None]
 
 
 def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
@@ -165,7 +114,7 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
             rows[j] = (t * old[j] * multipliers.rows[j] + rest) / new[j]
         elif block.side:
             rows[j] = multipliers.rows[j]
-    return _clipped(problem, Multipliers(rows, thetas))  # rounding can take a mixture out of its domain
+    return Multipliers(np.clip(rows, *_domains(problem)), thetas)  # rounding can leave a domain
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +133,10 @@ class Conditions:
 
     @classmethod
     def of(cls, problem: Problem, directions: Floats) -> Conditions:
-        """Return the conditions of a linear problem in these directions, (d, k), of w."""
-        assert isinstance(problem.hypothesis, LinearHypothesis)
+        """Return the conditions of a problem in these directions, (d, k), of w; none of a kernel problem."""
+        if not isinstance(problem.hypothesis, LinearHypothesis) or not directions.shape[1]:
+            none = np.zeros((problem.hypothesis.n, 0))
+            return cls(none, none, problem.intercept)
         X = problem.hypothesis.features(balanced=problem.intercept)
         axes = np.flatnonzero(directions.any(axis=1))
         if np.array_equal(directions[axes], np.eye(directions.shape[1])):  # axes, in their order
@@ -204,17 +155,14 @@ class Conditions:
         Steps of weighted least squares, short near an end of a domain: first those move that are away from
         both ends of their domain, where a shift costs nothing to first order, then all that can move.
         """
-        weights = scaled_weights(problem, multipliers.thetas)
-        weighted_targets = np.stack(
-            [w * block.targets for w, block in zip(weights, problem.blocks, strict=True)]
-        )
+        weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
         target = np.append(target, 0.0) if self.intercept else target
         missing, size = self._missing(weighted_targets, multipliers.rows, target)
         best, least = multipliers.rows.copy(), _worst(missing, size)
         for at_ends in (False, True):
             failed = 0
             while failed < FAILED_STEPS and least > 1e-15:
-                self._step(problem.blocks, weighted_targets, multipliers.rows, missing, at_ends)
+                self._step(domains, weighted_targets, multipliers.rows, missing, at_ends)
                 missing, size = self._missing(weighted_targets, multipliers.rows, target)
                 failed = 0 if _worst(missing, size) < 0.9 * least else failed + 1
                 if _worst(missing, size) < least:
@@ -230,23 +178,17 @@ class Conditions:
         return missing, self.add_up(self.sizes, _sizes(moments)) + np.abs(target)
 
     def _step(
-        self,
-        blocks: tuple[Block, ...],
-        weighted_targets: Floats,
-        rows: Floats,
-        missing: Floats,
-        at_ends: bool,
+        self, domains: Floats, weighted_targets: Floats, rows: Floats, missing: Floats, at_ends: bool
     ) -> None:
-        """Move the multipliers by a weighted least squares step, as far as their domains allow."""
-        pairs = list(zip(blocks, rows, strict=True))
-        both = [
-            np.stack([_distance(block, row, np.full(len(row), way)) for block, row in pairs])
-            for way in (1.0, -1.0)
-        ]
+        """Move the multipliers by a weighted least squares step, as far as their domains allow.
+
+        One that could go less than half of its way stays, and the others do without it. Without an end of
+        the domain a multiplier goes at most 1 + its size.
+        """
+        both = [domains[1] - rows, rows - domains[0]]
+        both = [np.where(np.isfinite(d), np.maximum(d, 0.0), 1.0 + np.abs(rows)) for d in both]
         distance = np.maximum(*both) if at_ends else np.minimum(*both)
-        for _ in range(
-            SHIFT_STEPS
-        ):  # one that could go less than half of its way stays, and the others do without it
+        for _ in range(SHIFT_STEPS):
             shift = self._shift(weighted_targets, distance, missing)
             stuck = np.where(shift > 0, *both) < 0.5 * np.abs(shift)
             if not stuck.any():
@@ -257,8 +199,7 @@ class Conditions:
         with np.errstate(divide="ignore", invalid="ignore"):
             longest = float(np.nanmax(np.abs(shift) / distance, initial=0.0))
         rows += min(1.0, 0.99 / max(longest, 1e-300)) * shift
-        for block, row in zip(blocks, rows, strict=True):
-            np.clip(row, *block.domain, out=row)
+        np.clip(rows, *domains, out=rows)
 
     def _shift(self, weighted_targets: Floats, distance: Floats, missing: Floats) -> Floats:
         """Return the shift that adds `missing` to the sums, the shortest in units of these distances."""
@@ -295,13 +236,10 @@ def _in_words(free: Floats, failing: Bools) -> str:
     """Say which conditions failed; nothing if none did."""
     k = free.shape[1]
     columns = np.flatnonzero(np.abs(free[:, failing[:k]]).max(axis=1, initial=0.0) > 1e-9).tolist()
-    what = []
-    if failing[k:].any():
-        what.append("sum c = 0")
+    what = ["sum c = 0"] if failing[k:].any() else []
     if columns:
-        names = ", ".join(map(str, columns[:5])) + (
-            f" and {len(columns) - 5} more" if len(columns) > 5 else ""
-        )
+        names = ", ".join(map(str, columns[:5]))
+        names += f" and {len(columns) - 5} more" if len(columns) > 5 else ""
         which = f"column {names}" if len(columns) == 1 else f"columns {names}"
         what.append(f"sum c x = 0 in the direction of {which}, which no regularizer punishes")
     return f"the multipliers cannot be brought to {' and '.join(what)}" if what else ""
@@ -326,7 +264,7 @@ def attained(problem: Problem, free: Floats) -> bool:
     k = free.shape[1] + problem.intercept
     if k == 0 or k * problem.hypothesis.n > SMALL_ENTRIES:
         return True
-    F = Conditions.of(problem, free).features if free.shape[1] else np.zeros((problem.hypothesis.n, 0))
+    F = Conditions.of(problem, free).features
     F = np.asarray(F.toarray() if hasattr(F, "toarray") else F)
     F = np.column_stack([F, np.ones((len(F), int(problem.intercept)))])
     F = F / np.maximum(np.abs(F).max(axis=0), np.finfo(float).tiny)
@@ -341,25 +279,17 @@ def attained(problem: Problem, free: Floats) -> bool:
             return True
         else:
             rising.append(margins if high == 0 else -margins)
-            gain += _endless(block.atom) * rising[-1].sum(axis=0)
+            lowest = np.min(block.atom.value(np.array([-30.0, 30.0])))
+            gain += bool(lowest > block.atom.facts.minimum) * rising[-1].sum(axis=0)  # never attained
     return not gain.any() or _largest(gain, rising, level) <= 1e-7
-
-
-def _endless(atom: MarginFunction) -> bool:
-    """Whether the infimum lies at infinity only."""
-    return bool(np.min(atom.value(np.array([-30.0, 30.0]))) > atom.facts.minimum)
 
 
 def _largest(gain: Floats, rising: list[Floats], level: list[Floats]) -> float:
     """Return the largest gain of a direction in the unit box with `rising` >= 0 and `level` = 0."""
     from scipy.optimize import linprog
 
-    found = linprog(
-        -gain / len(np.vstack(rising)),
-        A_ub=-np.vstack(rising),
-        b_ub=np.zeros(len(np.vstack(rising))),
-        A_eq=np.vstack(level) if level else None,
-        b_eq=np.zeros(len(np.vstack(level))) if level else None,
-        bounds=(-1.0, 1.0),
-    )
+    up = np.vstack(rising)
+    fixed = np.vstack([np.zeros((0, len(gain))), *level])
+    zeros = np.zeros(len(up)), np.zeros(len(fixed))
+    found = linprog(-gain / len(up), -up, zeros[0], fixed, zeros[1], bounds=(-1.0, 1.0))
     return float(-found.fun) if found.status == 0 else 0.0

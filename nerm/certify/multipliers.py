@@ -131,12 +131,9 @@ def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats)
 
     low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(len(c))))
     rows_low, rows_high = multipliers_at(problem.blocks, low), multipliers_at(problem.blocks, high)
-    force_low, force_high = (
-        weighted_duals(problem, rows_low, thetas),
-        weighted_duals(problem, rows_high, thetas),
-    )
-    span = force_low - force_high
-    share = np.clip(np.divide(c - force_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
+    c_low, c_high = (weighted_duals(problem, rows, thetas) for rows in (rows_low, rows_high))
+    span = c_low - c_high
+    share = np.clip(np.divide(c - c_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
     return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
 
 
@@ -170,10 +167,8 @@ def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Mul
     if region is None or len(multipliers.linear) == len(region.bound):
         return multipliers
     relaxed = relaxed_problem(problem, multipliers.limits) if problem.limits else problem
-    q = (
-        problem.hypothesis.adjoint(weighted_duals(relaxed, multipliers.rows, multipliers.thetas))
-        / problem.divisor
-    )
+    c = weighted_duals(relaxed, multipliers.rows, multipliers.thetas)
+    q = problem.hypothesis.adjoint(c) / problem.divisor
     rest = q - np.clip(q, *_regularizer_interval(replace(problem, region=None), coef))
     return replace(multipliers, linear=region.multipliers(coef, rest))
 
@@ -187,24 +182,26 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
         return np.zeros(0)
     bounds = np.array([limit.bound for limit in problem.limits])
     tight = limit_values(problem, scores) >= bounds - 1e-5 * np.maximum(bounds, 1.0)
-    first, pulls, owners = len(problem.objective.terms), [], []
+    first = len(problem.objective.terms)
     rows = multipliers_at(problem.blocks, scores)
-
-    def pull(c: Floats) -> Floats:
-        return (
-            np.append(problem.hypothesis.adjoint(c), c.sum() if problem.intercept else 0.0) / problem.divisor
-        )
-
-    for block, row in zip(problem.blocks, rows, strict=True):
-        if block.term >= first and tight[block.term - first]:
-            pulls.append(pull(block.weights * block.targets * row))
-            owners.append(block.term - first)
+    owners = [b.term - first for b in problem.blocks if b.term >= first and tight[b.term - first]]
     weights = np.zeros(len(bounds))
-    if pulls:
-        q = pull(weighted_duals(problem, rows, np.full(len(two_sided(problem)), 0.5)))
-        low, high = _regularizer_interval(problem, coef)
-        rest = np.append(np.clip(q[:-1], low, high), 0.0) - q
-        np.add.at(weights, owners, nonnegative_least_squares(np.column_stack(pulls), rest))
+    if not owners:
+        return weights
+
+    def gradient(c: Floats) -> Floats:
+        """Return sum c x / n, and sum c / n after it if the intercept is free."""
+        mean = c.sum() if problem.intercept else 0.0
+        return np.append(problem.hypothesis.adjoint(c), mean) / problem.divisor
+
+    gradients = [
+        gradient(block.weights * block.targets * row)
+        for block, row in zip(problem.blocks, rows, strict=True)
+        if block.term - first in owners
+    ]
+    q = gradient(weighted_duals(problem, rows, np.full(len(two_sided(problem)), 0.5)))
+    rest = np.append(np.clip(q[:-1], *_regularizer_interval(problem, coef)), 0.0) - q
+    np.add.at(weights, owners, nonnegative_least_squares(np.column_stack(gradients), rest))
     return weights
 
 
@@ -218,20 +215,17 @@ class _IntervalLeastSquares:
     def __init__(self, problem: Problem, coef: Floats, scores: Floats, width: float) -> None:
         self.problem = problem
         self.thetas, self.tied = _thetas(problem, scores, width)
-        blocks = list(zip(term_weights(problem), problem.blocks, strict=True))
-        self.force = np.stack(
-            [factor * block.weights * block.targets for factor, block in blocks]
-        )  # without theta
+        blocks = zip(term_weights(problem), problem.blocks, strict=True)
+        self.weighted_targets = np.stack([factor * b.weights * b.targets for factor, b in blocks])
         self.low, self.high = _intervals(problem.blocks, scores, width)
         self.target_low, self.target_high = _regularizer_interval(problem, coef)
         # the mean of c is measured in the units of q
-        self.balance = (
-            max(float(np.mean(problem.hypothesis.squared_row_norms())), 1e-300) if problem.intercept else 0.0
-        )
+        norms = problem.hypothesis.squared_row_norms() if problem.intercept else np.zeros(1)
+        self.balance = float(np.mean(norms))
 
-    def pulls(self, thetas: Floats) -> Floats:
-        """Return what a unit of each multiplier adds to c."""
-        return shares(self.problem.blocks, thetas)[:, None] * self.force
+    def per_unit(self, thetas: Floats) -> Floats:
+        """Return the change of c per unit of each multiplier."""
+        return shares(self.problem.blocks, thetas)[:, None] * self.weighted_targets
 
     def mean(self, c: Floats) -> float:
         """Return the mean of c over all rows, which is 0 at an optimum with a free intercept."""
@@ -251,8 +245,8 @@ class _IntervalLeastSquares:
     def run(self) -> Multipliers:
         """Minimise by accelerated projected gradient, restarted where the momentum points uphill."""
         rows, thetas = 0.5 * (self.low + self.high), self.thetas
-        a = self.pulls(thetas)
-        free = (self.high > self.low) & (self.force != 0)
+        a = self.per_unit(thetas)
+        free = (self.high > self.low) & (self.weighted_targets != 0)
         if not free.any() and not self.tied.any():
             return Multipliers(rows, thetas)
         parts = 1 + int(self.tied.sum())
@@ -260,31 +254,29 @@ class _IntervalLeastSquares:
         if curvature <= 1e-200:  # nothing that is free moves q
             return Multipliers(rows, thetas)
         step = 1.0 / (parts * curvature)
-        bends = [self.curvature(g) for g in self._theta_forces(rows)]
+        bends = [self.curvature(g) for g in self._theta_slopes(rows)]
         theta_steps = np.array([1.0 / (parts * bend) if bend > 1e-200 else 0.0 for bend in bends])
         ahead, ahead_thetas, momentum = rows, thetas, 1.0
         for _ in range(GRADIENT_STEPS):
-            a = self.pulls(ahead_thetas)
+            a = self.per_unit(ahead_thetas)
             slope = self.slope((a * ahead).sum(axis=0))
             new = np.where(free, np.clip(ahead - step * a * slope, self.low, self.high), rows)
-            gradient = self._theta_forces(ahead) @ slope
+            gradient = self._theta_slopes(ahead) @ slope
             new_thetas = np.where(self.tied, np.clip(ahead_thetas - theta_steps * gradient, 0.0, 1.0), thetas)
             uphill = float(np.vdot(a * slope, new - rows)) + float(gradient @ (new_thetas - thetas)) > 0
             following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
             push = 0.0 if uphill else (momentum - 1) / following
-            ahead, ahead_thetas = (
-                new + push * (new - rows),
-                np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0),
-            )
+            ahead = new + push * (new - rows)
+            ahead_thetas = np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0)
             moved = max(float(np.abs(new - rows).max()), float(np.abs(new_thetas - thetas).max(initial=0.0)))
             rows, thetas, momentum = new, new_thetas, following
             if moved <= 1e-13:
                 break
         return Multipliers(rows, thetas)
 
-    def _theta_forces(self, rows: Floats) -> Floats:
+    def _theta_slopes(self, rows: Floats) -> Floats:
         """Return the derivative of c with respect to each theta."""
-        sides = Multipliers(self.force * rows, self.thetas)
+        sides = Multipliers(self.weighted_targets * rows, self.thetas)
         return sides.betas_plus - sides.betas_minus
 
     def _largest_curvature(self, a: Floats, free: Floats) -> float:

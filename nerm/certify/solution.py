@@ -25,6 +25,7 @@ from nerm.validation import is_lazy
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
 
+SECONDS = ("build_seconds", "solve_seconds", "certify_seconds")  # the times in `Stats`
 WORSE_THAN_ZERO = "the solver's hypothesis was worse than f = 0, which is returned in its place"
 
 
@@ -222,13 +223,10 @@ class Solution:
 
     def without_rows(self) -> Solution:
         """Return the solution without the training rows: value, certificate, theta and w are kept."""
-        none = (
-            None
-            if self.multipliers is None
-            else replace(self.multipliers, rows=self.multipliers.rows[:, :0].copy())
-        )
+        m = self.multipliers
+        kept = None if m is None else replace(m, rows=m.rows[:, :0].copy())
         coef = self.coef[:0].copy() if self.problem.is_kernel else self.coef
-        return replace(self, problem=without_rows(self.problem), coef=coef, multipliers=none)
+        return replace(self, problem=without_rows(self.problem), coef=coef, multipliers=kept)
 
     @property
     def thetas(self) -> dict[str, float]:
@@ -261,9 +259,7 @@ class Solution:
         problem = self.problem
         if not (problem.limits and problem.blocks):
             return []
-        values = limit_values(
-            problem, problem.hypothesis.scores(*check_hypothesis(problem, self.coef, self.intercept))
-        )
+        values = limit_values(problem, self.training_scores())
         etas = np.full(len(values), np.nan) if self.multipliers is None else self.multipliers.limits
         rows = zip(problem.limits, values, etas, strict=True)
         return [f"{limit!r}: {value:.6g}, multiplier {eta:.3g}" for limit, value, eta in rows]

@@ -128,23 +128,15 @@ def cone_program(shape: Shape) -> float:
     return NANOSECOND * NEWTON_STEPS * (formed + k**3 / 3 + 10 * ROW * shape.rows)
 
 
-class Kind(NamedTuple):
-    """The facts of a problem on which the choice depends."""
-
-    shape: Shape
-    terms: tuple[object, ...]
-    constraints: tuple[object, ...]
-
-    @classmethod
-    def of(cls, problem: Problem, *, several: bool) -> Kind:
-        """Return the kind of a problem; `several` if it is the first one of a path."""
-        atoms = (
-            (type(block.atom) if block.atom.built_in else block.atom, block.side, factor > 0)
-            for block, factor in zip(problem.blocks, term_weights(problem), strict=True)
-        )
-        penalties = ((repr(omega), weight > 0) for weight, omega in problem.regularizers)
-        constraints = (problem.intercept, len(problem.limits), problem.region is None)
-        return cls(Shape.of(problem, several=several), (*atoms, *penalties), constraints)
+def kind(problem: Problem, *, several: bool) -> tuple[object, ...]:
+    """Return the facts of a problem on which the choice depends; `several` if it is the first of a path."""
+    atoms = (
+        (type(block.atom) if block.atom.built_in else block.atom, block.side, factor > 0)
+        for block, factor in zip(problem.blocks, term_weights(problem), strict=True)
+    )
+    penalties = ((repr(omega), weight > 0) for weight, omega in problem.regularizers)
+    constraints = (problem.intercept, len(problem.limits), problem.region is None)
+    return (Shape.of(problem, several=several), *atoms, *penalties, *constraints)
 
 
 class Choice(NamedTuple):

@@ -21,7 +21,7 @@ from nerm.atoms.difference import DCFunction
 from nerm.atoms.hinges import TwoLines
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.numeric import middle_slope
-from nerm.certify.solution import Solution, Status, stationary
+from nerm.certify.solution import SECONDS, Solution, Status, stationary
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import Block, in_order, weigh
 from nerm.model.expressions import Risk, Term, WeightedTerm
@@ -47,7 +47,7 @@ def stationary_points(
     start: Any = None,
     max_steps: int = 100,
 ) -> list[Solution]:
-    """Run the procedure on relatives, each from the last.
+    """Run the procedure on the problems along a path, each from the last.
 
     On German a path upwards ends lower than one downwards, or than the relaxation of every weight, and needs
     two steps for most. `start` is (coef, intercept) on the given rows.
@@ -85,9 +85,9 @@ class _Procedure:
         while len(self.steps) < self.max_steps and not settled:
             step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.deadline)
             found = check_hypothesis(self.problem, step.coef, step.intercept)
-            found, value = (
-                self._prolonged(found, best) if np.isfinite(lowest) else (found, self._height(found))
-            )
+            if np.isfinite(lowest):
+                found = self._prolonged(found, best)
+            value = self._height(found)
             falls = lowest - value > 10 * self.tol * abs(value)
             if value < lowest or not np.isfinite(lowest):
                 best, lowest = found, value
@@ -109,7 +109,7 @@ class _Procedure:
         missed = self.problem.objective.constraints and self.problem.violation(*at) > 0
         return np.inf if missed else float(self.problem.evaluate(*at))
 
-    def _prolonged(self, found: Hypothesis, before: Hypothesis) -> tuple[Hypothesis, float]:
+    def _prolonged(self, found: Hypothesis, before: Hypothesis) -> Hypothesis:
         """Go on in the direction of a step, twice as far each time, as long as the objective falls."""
         best, lowest = found, self._height(found)
         further = 1.0
@@ -117,12 +117,11 @@ class _Procedure:
             ahead = found[0] + further * (found[0] - before[0]), found[1] + further * (found[1] - before[1])
             value = self._height(ahead)
             if not value < lowest:
-                return best, lowest
+                return best
             best, lowest = ahead, value
             further *= 2.0
 
     def _note(self, step: Solution, value: float) -> None:
-        stats = step.stats
         self.steps.append(step)
         self.trace.append(
             {
@@ -130,8 +129,8 @@ class _Procedure:
                 "objective": value,
                 "convex_objective": step.objective.total,
                 "relative_gap": step.certificate.relative_gap,
-                "solver": stats.solver,
-                "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
+                "solver": step.stats.solver,
+                "seconds": sum(getattr(step.stats, name) for name in SECONDS),
             }
         )
 
@@ -142,10 +141,7 @@ class _Procedure:
             late = clock.is_up(self.deadline)
             last = stationary(self.problem, best, self.steps, settled=settled, late=late)
         objective = self.problem.evaluate(*best).with_thetas(last.objective.thetas)
-        seconds = {
-            name: sum(getattr(step.stats, name) for step in self.steps)
-            for name in ("build_seconds", "solve_seconds", "certify_seconds")
-        }
+        seconds = {name: sum(getattr(step.stats, name) for step in self.steps) for name in SECONDS}
         stats = replace(
             last.stats,
             iterations=len(self.steps),

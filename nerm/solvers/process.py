@@ -130,7 +130,7 @@ def _start(process: Any) -> None:
             process.start()
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         must = (
-            "'time_limit' with a solver that has no clock must be given solver, atoms and options that pickle"
+            "'time_limit' with a solver without a clock must be given solver, atoms and options that pickle"
         )
         raise InvalidInputError(must, str(error), "Define them in a module, or use another solver") from error
 
@@ -188,9 +188,8 @@ class ProcessSession(Session):
         if outcome.result is not None:
             answer: Answer = outcome.result
             return answer
-        claim = f"error: its process ended with code {outcome.exit_code}"
-        if outcome.timed_out:
-            claim = "stopped: time is up"
+        ended = f"error: its process ended with code {outcome.exit_code}"
+        claim = "stopped: time is up" if outcome.timed_out else ended
         return Answer(None, 0.0, claim=claim, solve_seconds=outcome.seconds, timed_out=outcome.timed_out)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.certify.solution import Solution, Stats, Status, certify_answer, combine, timed_out
+from nerm.certify.solution import SECONDS, Solution, Stats, Status, certify_answer, combine, timed_out
 from nerm.errors import (
     InvalidInputError,
     MissingPackageError,
@@ -40,9 +40,8 @@ def known() -> dict[str, Solver]:
     True
     """
     folder = importlib.import_module("nerm.solvers")
-    names = [
-        f"nerm.solvers.{m.name}{'.solver' if m.ispkg else ''}" for m in pkgutil.iter_modules(folder.__path__)
-    ]
+    found = pkgutil.iter_modules(folder.__path__, "nerm.solvers.")
+    names = [f"{m.name}.solver" if m.ispkg else m.name for m in found]
     names = [name for name in names if importlib.util.find_spec(name)] + ["nerm.cvxpy_backend.solvers"]
     modules = [importlib.import_module(name) for name in names]
     return {solver.name: solver for module in modules for solver in getattr(module, "SOLVERS", ())}
@@ -161,9 +160,8 @@ def grid(
     [[0.375, 1.655, 10.656], [0.05, 1.598, 10.628]]
     """
     if lam is None and eta is None:
-        raise InvalidInputError(
-            "a grid must have weights", "neither lam nor eta", "Pass grid(lam=[...], eta=[...])"
-        )
+        do = "Pass grid(lam=[...], eta=[...])"
+        raise InvalidInputError("a grid must have weights", "neither lam nor eta", do)
     lams = [] if lam is None else [as_positive(w, "lam") for w in _weights(lam, "lam", "regularization")]
     rows = [problem.with_regularization(w) for w in lams] or [problem]
     etas = [] if eta is None else _weights(eta, "eta", "neutrality")
@@ -193,7 +191,7 @@ class SolverPool:
     def __init__(self, solver: str | Solver = "auto") -> None:
         self.solver = solver
         self._sessions: dict[str, Session] = {}
-        self._plan: tuple[auto.Kind, list[Choice]] | None = None
+        self._plan: tuple[tuple[object, ...], list[Choice]] | None = None
 
     def solve(self, problem: Problem, tol: float, **options: Any) -> Solution:
         """Solve one problem, from the solutions of the last ones."""
@@ -221,18 +219,18 @@ class SolverPool:
                 return self._solve_convex([problem], tol, options, deadline)[0]
 
             solutions = stationary_points(problems, step, tol, deadline, **own)
-        if strict:
-            for solution in solutions:
-                _insist(solution)
+        for solution in solutions if strict else ():
+            _insist(solution)
         return solutions
 
     def _choices(self, problems: list[Problem], options: dict[str, Any]) -> list[Choice]:
         """Return the solvers to ask, in order; the automatic choice is made once per kind of problem."""
         if self.solver != "auto":
             return [Choice(get(self.solver, problems[0]), "asked for")]
-        kind = auto.Kind.of(problems[0], several=len(problems) > 1)
+        several = len(problems) > 1
+        kind = auto.kind(problems[0], several=several)
         if self._plan is None or self._plan[0] != kind:
-            self._plan = kind, choose(problems[0], several=kind.shape.several)
+            self._plan = kind, choose(problems[0], several=several)
         return self._plan[1][:1] if options else self._plan[1]  # options belong to one solver
 
     def _solve_convex(
@@ -282,10 +280,7 @@ class SolverPool:
                     break
                 again = session.answer(problem, accuracy, options, **limit(own))
                 new = certify_answer(problem, again, tol, best.stats)
-                seconds = {
-                    name: getattr(new.stats, name)
-                    for name in ("build_seconds", "solve_seconds", "certify_seconds")
-                }
+                seconds = {name: getattr(new.stats, name) for name in SECONDS}
                 best = combine(best, new)
                 best = replace(best, stats=replace(best.stats, **seconds))
             yield best
@@ -295,11 +290,8 @@ def _insist(solution: Solution) -> None:
     """Raise unless the certificate granted optimality, or stationarity where no more can be had."""
     if not solution.status.success:
         why = f" The certificate says: {solution.certificate.reason}." if solution.certificate.reason else ""
-        advice = (
-            "Loosen a constraint"
-            if solution.status is Status.INFEASIBLE
-            else "Try another solver or a larger tol"
-        )
+        infeasible = solution.status is Status.INFEASIBLE
+        advice = "Loosen a constraint" if infeasible else "Try another solver or a larger tol"
         raise NotSolvedError(
             f"{solution.status.sentence} Certified relative gap {solution.certificate.relative_gap:.2e}, "
             f"tolerance {solution.tol:g}, solver {solution.stats.solver!r} claims "

@@ -54,16 +54,14 @@ class _ReferenceQP(OwnSolver):
         eta = float(term_weights(problem)[1]) if sides else 0.0
         hypothesis: Any = problem.hypothesis
         settings: dict[str, Any] = {"kernel": "precomputed"} if problem.is_kernel else {}
-        if sides and sides[0].weights.any():
-            settings["neutrality_weight"] = sides[0].weights
-        else:
-            eta = 0.0
+        weighted = bool(sides) and sides[0].weights.any()
         qp = getattr(svm, self.function)(
             hypothesis.gram if problem.is_kernel else hypothesis.X,
             risk.targets,
             sides[0].targets if sides else None,
             lam,
-            eta,
+            eta if weighted else 0.0,
+            neutrality_weight=sides[0].weights if weighted else None,
             intercept=problem.intercept,
             sample_weight=term_weights(problem)[0] * risk.weights,
             **settings,
@@ -71,10 +69,8 @@ class _ReferenceQP(OwnSolver):
         built = time.perf_counter()
         own = {name: value for name, value in options.items() if name != "qp_solver"}
         solution = qp.solve(options.get("qp_solver", "clarabel"), max(1e-12, 1e-3 * accuracy), **own)
-        seconds: dict[str, Any] = {
-            "build_seconds": built - started,
-            "solve_seconds": time.perf_counter() - built,
-        }
+        seconds: dict[str, Any] = {"build_seconds": built - started}
+        seconds["solve_seconds"] = time.perf_counter() - built
         found = solution.model
         if found is None:
             return Answer(None, 0.0, claim=solution.status, **seconds)
