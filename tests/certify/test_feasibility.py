@@ -133,7 +133,7 @@ def test_what_failed_is_said_in_words():
     assert centre.theta == 0.5
     assert repaired(problem, start, np.eye(2)[:, [0]])[1] == ""
     wide = objective.on(np.ones((4, 8)), [1, 1, -1, -1], viewpoint=np.ones(4))
-    point = dual_point(wide, Multipliers(start.rows[:, :2], start.thetas))
+    point = dual_point(wide, start)
     assert "sum c = 0 and sum c x = 0 in the direction of columns 0, 1, 2, 3, 4 and 3 more" in point.reason
 
 

@@ -289,7 +289,7 @@ def test_nerm_is_imported_without_scikit_learn_or_solvers():
         "assert nerm.bounds.guarantee and nerm.NeutralSVC and nerm.load"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    with pytest.raises(AttributeError, match="module 'nerm' has no attribute 'NeutralSVM'"):
+    with pytest.raises(AttributeError, match="NeutralSVM"):
         _ = nerm.NeutralSVM
 
 
