@@ -23,7 +23,7 @@ from nerm.certify.certificate import Certificate
 from nerm.certify.solution import Solution
 from nerm.chunks.chunked_problem import bind_chunks
 from nerm.chunks.source import as_chunks
-from nerm.errors import InvalidInputError, NearlyConstantWarning, UnknownNameError
+from nerm.errors import InvalidInputError, NearlyConstantWarning
 from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, shared_rows, solved
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Promise, neutrality_of_classes, neutralized, rows_to_learn_from, target_of
@@ -41,7 +41,7 @@ from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.collapse import collapse
 from nerm.signs import sign
 from nerm.typing import Array, Floats, Ints, Matrix
-from nerm.validation import as_pandas, as_positive, as_weights, integers_that_fit, is_lazy
+from nerm.validation import as_pandas, as_positive, as_weights, check_known, integers_that_fit, is_lazy
 
 ONLY_SOME = ("coef_", "dual_coef_", "support_", "support_vectors_")  # of one kind of kernel
 # One memory layout, so that equal data in another container give equal results to the last bit.
@@ -184,9 +184,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             X = as_pandas(X)
             dropped = viewpoints.dropped_columns(viewpoint, X)
             matrix, labels = self._validated(X, y, dropped)
-            s = as_weights(
-                None if sample_weight is None else np.asarray(sample_weight), len(labels), "sample_weight"
-            )
+            given = None if sample_weight is None else np.asarray(sample_weight)
+            s = as_weights(given, len(labels), "sample_weight")
             terms = viewpoints.resolve_terms(viewpoint, X, len(labels), s > 0)
             fit = self._fit_rows(matrix, labels, terms, s, target)
         self.dropped_columns_ = dropped
@@ -239,15 +238,15 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidInputError(must, got, "Drop it, or use rows in memory")
         objective = design.objective(design.lam / design.own_form(coding.total))
         negative, positive = class_weight.tolist()
-        problem = bind_chunks(objective, chunks, intercept=design.intercept, groups=True, weighted=True,
-                              class_weight=(negative, positive))  # fmt: skip
+        options = {"intercept": design.intercept, "groups": True, "weighted": True}
+        problem = bind_chunks(objective, chunks, class_weight=(negative, positive), **options)
         self._forget()
         found = []
         if target is None:
             solution = problem.solve(design.solver, design.tol)
         else:
-            options = {"surrogate": target.surrogate, "prefer": target.prefer, "keep": target.keep}
-            found = [problem.neutralize(target.limit, target.measure, tol=target.tol, **options)]
+            wanted = {"surrogate": target.surrogate, "prefer": target.prefer, "keep": target.keep}
+            found = [problem.neutralize(target.limit, target.measure, tol=target.tol, **wanted)]
             solution = found[0].solution
         codes, weight = (sample.y > 0).astype(int), sample.sample_weight
         rows = TrainingRows(sample.X, codes, sample.viewpoints, weight, weight * class_weight[codes])
@@ -299,8 +298,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         if given is None:
             return np.ones(len(classes))
         if isinstance(given, str):
-            if given != "balanced":
-                raise UnknownNameError("'class_weight'", given, ["balanced"], "Use it, a dict or None")
+            check_known(given, "'class_weight'", ["balanced"], "Use it, a dict or None")
             totals = np.bincount(codes, weights=s, minlength=len(classes))
             return totals.sum() / (len(classes) * totals)
         with integers_that_fit("class_weight"):
@@ -359,9 +357,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         else:
             scores = np.column_stack([rows.X @ solution.coef + solution.intercept for solution in solutions])
         neutral = self.limit is not None or any(fit.design.eta.values())
-        groups = {
-            f"{name} {side:+d}": sign(v) == side for name, v in rows.viewpoints.items() for side in (1, -1)
-        }
+        views = rows.viewpoints.items()
+        groups = {f"{name} {side:+d}": sign(v) == side for name, v in views for side in (1, -1)}
         return collapse(
             scores if len(solutions) > 1 else scores[:, 0],
             rows.codes,
@@ -393,9 +390,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         elif not len(self.support_):
             scores = np.tile(self.intercept_, (matrix.shape[0], 1))
         else:
-            values = (
-                matrix[:, self.support_] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
-            )
+            support = self.support_
+            values = matrix[:, support] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
             scores = np.asarray(values @ self.dual_coef_.T) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -426,11 +422,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         known = set(self.classes_.tolist())
         for i, label in enumerate(np.asarray(y).ravel().tolist()):
             if label not in known:
-                must = (
-                    f"'y' must hold classes seen in fit, {', '.join(map(repr, self.classes_.tolist()[:5]))}"
-                )
-                got = f"{label!r} at index {i}"
-                raise InvalidInputError(must, got, "Code the labels as in fit, or leave these rows out")
+                shown = ", ".join(map(repr, self.classes_.tolist()[:5]))
+                do = "Code the labels as in fit, or leave these rows out"
+                must = f"'y' must hold classes seen in fit, {shown}"
+                raise InvalidInputError(must, f"{label!r} at index {i}", do)
         return float(super().score(X, y, sample_weight=sample_weight))
 
     # --- what it says about itself ----------------------------------------------------------------
@@ -455,31 +450,24 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         if label is None and len(labels) > 1:
             must = "a guarantee must be about one class"
             raise InvalidInputError(must, f"{len(labels)} classes", "Choose one: fit_facts(label=...)")
-        if label is not None and label not in labels:
-            raise UnknownNameError("'label'", label, labels)
-        number = 0 if label is None else labels.index(label)
+        label = labels[0] if label is None else label
+        check_known(label, "'label'", labels)
+        number = labels.index(label)
         facts = self._facts[number] if hasattr(self, "_facts") else {}
         if not facts:
             got = "a loaded model" if self.solutions_[number].thetas else "a model fitted without a viewpoint"
+            must = "a guarantee about neutrality must have a viewpoint and the training rows"
             do = "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows"
-            raise InvalidInputError(
-                "a guarantee about neutrality must have a viewpoint and the training rows", got, do
-            )
+            raise InvalidInputError(must, got, do)
         if to is None and len(facts) > 1:
             must = "a guarantee must be about one viewpoint"
             got = f"{len(facts)}: {', '.join(map(repr, facts))}"
             raise InvalidInputError(must, got, f"Choose one: fit_facts(to={next(iter(facts))!r})")
-        if to is not None and to not in facts:
-            raise UnknownNameError("'to'", to, facts, "Name a viewpoint that was given")
-        found = facts[next(iter(facts)) if to is None else to]
-        return dataclasses.replace(found, learned=("the kernel's width",)) if self._learned_width() else found
-
-    def _learned_width(self) -> bool:
-        """Whether the kernel's gamma came from the training rows."""
-        if self.kernel_ is None:
-            return False
-        given = self.gamma if isinstance(self.kernel, str) else getattr(self.kernel, "gamma", None)
-        return isinstance(given, str) and given == "scale" and hasattr(self.kernel_, "gamma")
+        to = next(iter(facts)) if to is None else to
+        check_known(to, "'to'", facts, "Name a viewpoint that was given")
+        gamma = self.gamma if isinstance(self.kernel, str) else getattr(self.kernel, "gamma", None)
+        learned = isinstance(gamma, str) and gamma == "scale" and hasattr(self.kernel_, "gamma")
+        return dataclasses.replace(facts[to], learned=("the kernel's width",)) if learned else facts[to]
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file, without pickle and training rows (except support vectors).
@@ -505,9 +493,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         valid = self.get_params(deep=False)
         for key, value in params.items():
             name, found, parameter = key.partition("__")
-            if found and name not in valid:
-                raise UnknownNameError("a parameter", name, valid)
             if found:
+                check_known(name, "a parameter", valid)
                 setattr(self, name, with_parameter(getattr(self, name), name, parameter, value))
         return self
 

@@ -1,6 +1,6 @@
 """The classifiers: the paper's neutral SVM, and neutralized empirical risk minimization with any atoms."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +19,27 @@ from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive, is_lazy
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class SharedParameters:
+    """The keyword parameters of both classifiers."""
+
+    gamma: Any = DEFAULTS.gamma
+    degree: int = DEFAULTS.degree
+    coef0: float = DEFAULTS.coef0
+    weights: str = DEFAULTS.weights
+    class_weight: Any = None
+    fit_intercept: bool = True
+    solver: str = DEFAULTS.solver
+    tol: float = DEFAULTS.tol
+    limit: float | None = None
+    measure: Any = DEFAULTS.measure
+    confidence: float | None = None
+    prefer: Any = DEFAULTS.prefer
+    keep: float = DEFAULTS.keep
+
+
 @dataclass(eq=False, repr=False)
-class NeutralSVC(NeutralClassifier):
+class NeutralSVC(NeutralClassifier, SharedParameters):
     """The neutral SVM, in the paper's sum form (section 6.1); C = 1 / lam in the words of other SVMs.
 
     ::
@@ -109,20 +128,6 @@ class NeutralSVC(NeutralClassifier):
     lam: Any = DEFAULTS.lam_sum
     eta: Any = DEFAULTS.eta
     kernel: Any = DEFAULTS.kernel
-    _: KW_ONLY
-    gamma: Any = DEFAULTS.gamma
-    degree: int = DEFAULTS.degree
-    coef0: float = DEFAULTS.coef0
-    weights: str = DEFAULTS.weights
-    class_weight: Any = None
-    fit_intercept: bool = True
-    solver: str = DEFAULTS.solver
-    tol: float = DEFAULTS.tol
-    limit: float | None = None
-    measure: Any = DEFAULTS.measure
-    confidence: float | None = None
-    prefer: Any = DEFAULTS.prefer
-    keep: float = DEFAULTS.keep
 
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
         return Hinge(), SquaredL2(), Hinge(), as_positive(self.lam, "lam")
@@ -134,7 +139,7 @@ def _is_logistic(model: "NERMClassifier") -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class NERMClassifier(NeutralClassifier):
+class NERMClassifier(NeutralClassifier, SharedParameters):
     """NERM in mean form, the mean taken by sample weight, S = sum_i s_i.
 
     ::
@@ -184,20 +189,6 @@ class NERMClassifier(NeutralClassifier):
     lam: Any = DEFAULTS.lam
     eta: Any = DEFAULTS.eta
     kernel: Any = DEFAULTS.kernel
-    _: KW_ONLY
-    gamma: Any = DEFAULTS.gamma
-    degree: int = DEFAULTS.degree
-    coef0: float = DEFAULTS.coef0
-    weights: str = DEFAULTS.weights
-    class_weight: Any = None
-    fit_intercept: bool = True
-    solver: str = DEFAULTS.solver
-    tol: float = DEFAULTS.tol
-    limit: float | None = None
-    measure: Any = DEFAULTS.measure
-    confidence: float | None = None
-    prefer: Any = DEFAULTS.prefer
-    keep: float = DEFAULTS.keep
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:

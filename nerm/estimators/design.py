@@ -38,14 +38,8 @@ from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_positive
 
-PRUNING = (
-    1e-3,
-    1e-4,
-    1e-5,
-    1e-6,
-    1e-7,
-    1e-8,
-)  # relative sizes below which kernel coefficients are tried as zeros
+#: Relative sizes below which kernel coefficients are tried as zeros.
+PRUNING = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
 
 @dataclass(frozen=True)
@@ -65,15 +59,13 @@ class Design:
     sum_form: bool
 
     def own_form(self, total_weight: float) -> float:
-        """Return what the mean form is multiplied by: S for the sum form, else 1."""
+        """Return the factor of the mean form: S for the sum form, else 1."""
         return total_weight if self.sum_form else 1.0
 
     def objective(self, lam: float | None = None, u: Mapping[str, Any] | None = None) -> Objective:
         """Return Risk + lam Omega + sum_k eta_k Neutrality_k, with weights by name or, given u, as arrays."""
-        terms = [
-            WeightedTerm(1.0, Risk(self.loss)),
-            WeightedTerm(self.lam if lam is None else lam, self.regularizer),
-        ]
+        omega = WeightedTerm(self.lam if lam is None else lam, self.regularizer)
+        terms = [WeightedTerm(1.0, Risk(self.loss)), omega]
         for name, eta in self.eta.items():
             to = None if list(self.eta) == [DEFAULT] else name
             weights = self.weights if u is None else u[name]
@@ -115,9 +107,8 @@ class TrainingRows:
         """Return some of the rows; `pairwise` where X is a Gram matrix."""
         X = self.X[places][:, places] if pairwise else self.X[places]
         views = {name: v[places] for name, v in self.viewpoints.items()}
-        return TrainingRows(
-            X, self.codes[places], views, self.sample_weight[places], self.risk_weight[places]
-        )
+        weights = self.sample_weight[places], self.risk_weight[places]
+        return TrainingRows(X, self.codes[places], views, *weights)
 
 
 def solved(problem: Problem, design: Design, relatives: SolverPool) -> Solution:
@@ -131,11 +122,8 @@ def solved(problem: Problem, design: Design, relatives: SolverPool) -> Solution:
     if whole:
         return solution
     known = iter(solution.objective.thetas)
-    thetas = [
-        next(known) if t.weight else np.nan
-        for t in terms
-        if isinstance(t.term, Neutrality) and t.term.theta is None
-    ]
+    two_sided = (t for t in terms if isinstance(t.term, Neutrality) and t.term.theta is None)
+    thetas = [next(known) if t.weight else np.nan for t in two_sided]
     value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
     return replace(solution, problem=problem, objective=value)
 
@@ -143,8 +131,7 @@ def solved(problem: Problem, design: Design, relatives: SolverPool) -> Solution:
 def plain_scores(problem: Problem, design: Design) -> Floats | None:
     """Return the training scores of the same model without neutrality, (n,); None where it is not solved."""
     terms = tuple(t for t in problem.objective.terms if not isinstance(t.term, Neutrality))
-    plain = with_terms(problem, Objective(terms))
-    solution = plain.solve(design.solver, design.tol)
+    solution = with_terms(problem, Objective(terms)).solve(design.solver, design.tol)
     return None if solution.status is Status.FAILED else solution.training_scores()
 
 
@@ -159,11 +146,8 @@ def insist(solution: Solution) -> None:
         from sklearn.exceptions import ConvergenceWarning
 
         gap = f"Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"
-        warnings.warn(
-            f"{solution.status.sentence} {gap}. Scale the features, raise lam or tol, or try another solver.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        advice = "Scale the features, raise lam or tol, or try another solver."
+        warnings.warn(f"{solution.status.sentence} {gap}. {advice}", ConvergenceWarning, stacklevel=4)
 
 
 def pruned(solution: Solution) -> Solution:
@@ -188,10 +172,8 @@ def kept(solution: Solution, design: Design, names: Sequence[str] | None = None)
     shown = design.objective(solution.problem.regularizers[0][0])
     if names is not None:
         shown = _named(solution.problem.objective, names)
-    terms = tuple(
-        replace(value, label=repr(weighted.term))
-        for value, weighted in zip(solution.objective.terms, shown.terms, strict=True)
-    )
+    pairs = zip(solution.objective.terms, shown.terms, strict=True)
+    terms = tuple(replace(value, label=repr(weighted.term)) for value, weighted in pairs)
     small = solution.without_rows()
     problem = replace(small.problem, objective=shown)
     return replace(small, problem=problem, objective=ObjectiveValue(solution.objective.total, terms))
@@ -228,7 +210,7 @@ _open: ContextVar[tuple[OrderedDict[str, SharedRows], int] | None] = ContextVar(
 
 @contextmanager
 def sharing(most: int = 12) -> Iterator[None]:
-    """Let classifiers that are fitted on the same rows share the bound rows, the engine and the start.
+    """Let classifiers that are fitted on the same rows share them, the solver and the start.
 
     A grid search fits the same folds again and again: within this context each fit of a fold starts from the
     last one's solution. Answers are certified as ever, and agree with those of separate fits within the
@@ -258,7 +240,7 @@ def sharing(most: int = 12) -> Iterator[None]:
 
 
 def shared_rows(design: Design, rows: TrainingRows) -> SharedRows:
-    """Return what earlier fits on equal rows have left, within `sharing`; else a beginning."""
+    """Return the rows that earlier fits within `sharing` have bound, or new ones."""
     fresh, held = SharedRows(SolverPool(design.solver)), _open.get()
     if held is None:
         return fresh

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from nerm.certify.certificate import Certificate
 from nerm.certify.solution import Solution
@@ -56,14 +57,14 @@ class ClassExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What `explain()` returns: prints as text, shows as tables in a notebook.
+    """The result of `explain()`: prints as text, shows as tables in a notebook.
 
     Attributes
     ----------
     model : str
         The classifier and its parameters.
     problems : tuple of ClassExplanation
-        One for two classes, one a class beyond.
+        One for two classes, one per class beyond.
     collapse : str or None
         Says, before all else, that the model is nearly constant or that its positive rate collapsed.
 
@@ -91,7 +92,7 @@ class Explanation:
 
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
-    """Return the explanation of a fitted classifier, with this many coefficients a class."""
+    """Return the explanation of a fitted classifier, with this many coefficients per class."""
     linear = model.kernel_ is None
     table = model.coef_ if linear else model.dual_coef_
     names = _names(model, feature_names) if linear else [f"row {i}" for i in model.support_.tolist()]
@@ -100,9 +101,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
         _class_explanation(model, label, solution, dict(zip(names, coef.tolist(), strict=True)), top)
         for label, solution, coef in zip(positives, model.solutions_, table, strict=True)
     )
-    return Explanation(
-        repr(model), tuple(problems), getattr(model, "collapse_", None)
-    )  # older files have none
+    return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None))  # absent in old files
 
 
 def _class_explanation(
@@ -112,24 +111,22 @@ def _class_explanation(
     stats, objective = solution.stats, solution.problem.objective
     pairs = zip(objective.terms, solution.objective.terms, strict=True)
     lam = [own * t.weight if v.kind == "regularizer" else t.weight for t, v in pairs]
-    shown = replace(
-        objective, terms=tuple(replace(t, weight=w) for t, w in zip(objective.terms, lam, strict=True))
-    )
+    weighted = tuple(replace(t, weight=w) for t, w in zip(objective.terms, lam, strict=True))
     values = [v.value if v.kind == "regularizer" else own * v.value for v in solution.objective.terms]
     terms = zip(solution.objective.terms, lam, values, strict=True)
     largest = sorted((item for item in coef.items() if item[1]), key=lambda item: -abs(item[1]))
-    half_square = sum(v.value for v in solution.objective.terms if v.kind == "regularizer")
+    norm = np.linalg.norm(solution.coef)
+    if model.kernel_ is not None:  # Omega is half the squared norm
+        norm = np.sqrt(2 * sum(v.value for v in solution.objective.terms if v.kind == "regularizer"))
     iterations = "" if stats.iterations is None else f" in {stats.iterations} iterations"
     return ClassExplanation(
         label=label,
-        formula=shown.formula("sum" if model.sum_form else "mean"),
+        formula=replace(objective, terms=weighted).formula("sum" if model.sum_form else "mean"),
         terms=tuple(replace(v, weight=weight, value=value) for v, weight, value in terms),
         total=own * solution.objective.total,
         certificate=solution.certificate.times(own),
         solved=f"{solution.status.value} by {stats.solver}{iterations}",
-        coef_norm=float(np.linalg.norm(solution.coef))
-        if model.kernel_ is None
-        else float(np.sqrt(2 * half_square)),
+        coef_norm=float(norm),
         intercept=float(solution.intercept),
         coefficients=tuple(largest[:top]),
         others=max(0, len(largest) - top),
@@ -142,9 +139,8 @@ def _names(model: Any, given: Sequence[str] | None) -> list[str]:
     names = [f"x{j}" for j in range(model.n_features_in_)] if known is None else [str(name) for name in known]
     if len(names) != model.n_features_in_:
         must = f"'feature_names' must name the {model.n_features_in_} columns seen in fit"
-        raise InvalidInputError(
-            must, f"{len(names)} names", "In a pipeline pass pipe[:-1].get_feature_names_out()"
-        )
+        do = "In a pipeline pass pipe[:-1].get_feature_names_out()"
+        raise InvalidInputError(must, f"{len(names)} names", do)
     return names
 
 
@@ -155,40 +151,43 @@ def _neutrality(term: TermValue) -> str:
     return f"C+ {term.plus:.6g}, C- {term.minus:.6g}{theta}"
 
 
-def _class_weights(problem: ClassExplanation) -> str:
-    return ", ".join(f"{label} × {weight:.4g}" for label, weight in problem.class_weights.items())
+def _lines(problem: ClassExplanation) -> tuple[list[str], list[str]]:
+    """Return the lines before the terms and those between the terms and the coefficients."""
+    head = [f"class {problem.label}: {problem.formula}"]
+    if problem.class_weights:
+        weights = (f"{label} × {weight:.4g}" for label, weight in problem.class_weights.items())
+        head.append(f"class weights: {', '.join(weights)}")
+    norm = f"norm {problem.coef_norm:.6g}, intercept {problem.intercept:.6g}, largest coefficients:"
+    return head, [f"{problem.solved}; {problem.certificate}", norm]
 
 
 def _text(problem: ClassExplanation) -> str:
     width = max(len(t.label) for t in problem.terms)
-    lines = [f"class {problem.label}: {problem.formula}"]
-    lines += [f"  class weights: {_class_weights(problem)}"] if problem.class_weights else []
-    for t in problem.terms:
-        lines.append(f"  {t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g} {_neutrality(t)}".rstrip())
-    lines.append(f"  {'total':<{width}}  {'':>8}   {problem.total:.10g}")
-    lines.append(f"  {problem.solved}; {problem.certificate}")
-    lines.append(f"  norm {problem.coef_norm:.6g}, intercept {problem.intercept:.6g}, largest coefficients:")
-    lines += [f"    {value:>+12.6g}  {name}" for name, value in problem.coefficients]
-    lines += [f"    and {problem.others} smaller ones"] if problem.others else []
-    return "\n".join(lines)
+    head, foot = _lines(problem)
+    lines = head + [
+        f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g} {_neutrality(t)}".rstrip()
+        for t in problem.terms
+    ]
+    lines += [f"{'total':<{width}}  {'':>8}   {problem.total:.10g}", *foot]
+    lines += [f"  {value:>+12.6g}  {name}" for name, value in problem.coefficients]
+    lines += [f"  and {problem.others} smaller ones"] if problem.others else []
+    return "\n  ".join(lines)
 
 
 def _html(problem: ClassExplanation) -> str:
-    terms = "".join(
-        f"<tr><td style='text-align:left'>{escape(t.label)}</td><td>{t.weight:.4g}</td><td>{t.value:.8g}</td>"
-        f"<td style='text-align:left'>{_neutrality(t)}</td></tr>"
-        for t in problem.terms
+    terms = [(t.label, f"{t.weight:.4g}", f"{t.value:.8g}", _neutrality(t)) for t in problem.terms]
+    coefficients = [(name, f"{value:+.6g}") for name, value in problem.coefficients]
+    head, foot = _lines(problem)
+    foot = [f"total {problem.total:.10g}", *foot]
+    more = [f"and {problem.others} smaller ones"] if problem.others else []
+    before, between, after = (
+        "".join(f"<p>{escape(line)}</p>" for line in part) for part in (head, foot, more)
     )
-    coefficients = "".join(
-        f"<tr><td style='text-align:left'>{escape(name)}</td><td>{value:+.6g}</td></tr>"
-        for name, value in problem.coefficients
+    first, second = (
+        pd.DataFrame(rows, columns=columns).to_html(index=False, border=0)
+        for rows, columns in (
+            (terms, ["term", "weight", "value", "neutrality"]),
+            (coefficients, ["name", "value"]),
+        )
     )
-    more = f"<p>and {problem.others} smaller ones</p>" if problem.others else ""
-    weights = f"<p>class weights: {escape(_class_weights(problem))}</p>" if problem.class_weights else ""
-    return (
-        f"<p><b>class {escape(str(problem.label))}</b>: {escape(problem.formula)}</p>{weights}"
-        f"<table><tr><th>term</th><th>weight</th><th>value</th><th>neutrality</th></tr>{terms}</table>"
-        f"<p>total {problem.total:.10g}; {escape(problem.solved)}; {escape(str(problem.certificate))}</p>"
-        f"<p>norm {problem.coef_norm:.6g}, intercept {problem.intercept:.6g}, largest coefficients:</p>"
-        f"<table>{coefficients}</table>{more}"
-    )
+    return f"{before}{first}{between}{second}{after}"

@@ -80,15 +80,8 @@ def target_of(model: Any) -> Target | None:
     surrogate = getattr(model, "surrogate", "auto")
     if not (isinstance(surrogate, str) and surrogate == "auto"):
         surrogate = as_atom(surrogate, "surrogate")
-    return Target(
-        model.limit,
-        model.measure,
-        model.tol,
-        surrogate,
-        model.prefer,
-        model.keep,
-        confidence=model.confidence,
-    )
+    given = model.limit, model.measure, model.tol, surrogate, model.prefer, model.keep
+    return Target(*given, confidence=model.confidence)
 
 
 def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:
@@ -120,18 +113,7 @@ def neutralized(
     held, X = rows.at(apart, pairwise), rows.X[apart][:, learned] if pairwise else rows.X[apart]
     _check_bounded(target.metric, held, classes)
     candidates = _tightened(_searches(design, rows.at(learned, pairwise), classes, target), target)
-    return _promised(candidates, X, held, classes, target)
-
-
-def _promised(
-    candidates: Sequence[list[Neutralized]],
-    X: Any,
-    held: TrainingRows,
-    classes: Sequence[int],
-    target: Target,
-) -> tuple[list[Neutralized], Promise]:
-    """Return the first candidate whose bounds on new rows are within the limit, and the promise."""
-    assert target.confidence is not None
+    # The answer is the first candidate whose bounds on new rows are within the limit.
     metric, m = target.metric, len(held.codes)
     statements = len(candidates) * len(classes) * len(held.viewpoints) * len(metric.weights)
     delta = (1 - target.confidence) / statements
@@ -170,11 +152,10 @@ def neutrality_of_classes(
 def _searches(design: Design, rows: TrainingRows, classes: Sequence[int], target: Target) -> list[Search]:
     """Return the search of every class."""
     problem, found = None, []
+    options = {"first": max(design.eta.values()) or None, "one_of_several": len(classes) > 1}
     for k in classes:
         problem = design.problem(rows, k, like=problem)
-        options = {"first": max(design.eta.values()) or None, "solver": design.solver}
-        one = search_for(problem, target, rows.sample_weight, one_of_several=len(classes) > 1, **options)
-        found.append(one)
+        found.append(search_for(problem, target, rows.sample_weight, solver=design.solver, **options))
     return found
 
 
@@ -192,14 +173,11 @@ def _tightened(searches: Sequence[Search], target: Target) -> list[list[Neutrali
             new = answers(searches, surrogates)
         except NotNeutralError as error:
             if not found:
-                failed = (
-                    f"No model within {share:g} of the limit {target.limit:g} leaves a margin for new rows"
-                )
+                limit = f"{share:g} of the limit {target.limit:g}"
+                failed = f"No model within {limit} leaves a margin for new rows"
                 raise NoPromiseError(failed, ". ".join(error.parts[:2]), error.advice) from error
             break
-        if not found or any(
-            one.solution is not old.solution for one, old in zip(new, found[-1], strict=True)
-        ):
+        if not found or [one.solution for one in new] != [old.solution for old in found[-1]]:
             found.append(new)
         surrogates = [one.surrogate for one in new]
     return found

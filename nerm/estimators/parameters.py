@@ -25,11 +25,9 @@ def as_atom(value: Any, name: str) -> Any:
     """
     kind: Any = Regularizer if name == "regularizer" else MarginFunction
     if isinstance(value, str):
-        known: Mapping[str, Any] = (
-            atoms.regularizers()
-            if kind is Regularizer
-            else {**atoms.margin_functions(), **atoms.dc_functions()}
-        )
+        known: dict[str, Any] = {**atoms.margin_functions(), **atoms.dc_functions()}
+        if kind is Regularizer:
+            known = dict(atoms.regularizers())
         plain, _, argument = value.removesuffix(")").partition("(")
         if plain not in known or (argument and not _is_number(argument)):
             raise UnknownNameError(f"{name!r}", value, known)
@@ -37,14 +35,13 @@ def as_atom(value: Any, name: str) -> Any:
     if not isinstance(value, kind):
         what = "a regularizer" if name == "regularizer" else "a margin function"
         hint = "L1()" if name == "regularizer" else "Hinge()"
-        raise InvalidInputError(
-            f"{name!r} must be {what} or its name", repr(value), f"Pass nerm.{hint}, for instance"
-        )
+        must = f"{name!r} must be {what} or its name"
+        raise InvalidInputError(must, repr(value), f"Pass nerm.{hint}, for instance")
     return value
 
 
 def atom_name(atom: Any) -> str:
-    """Return what `as_atom` makes this atom of: its name, with its parameter where that is not the usual one.
+    """Return the name from which `as_atom` makes this atom, with a parameter that is not the default.
 
     >>> from nerm import Hinge, Ramp
     >>> atom_name(Hinge()), atom_name(Ramp(2.0))
