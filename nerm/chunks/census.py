@@ -1,9 +1,8 @@
-"""The first pass: what must be known of all rows before any of them can be weighed, and a sample of them.
+"""The first pass over chunks: counts of labels and groups, fingerprints, and a sample of the rows.
 
-Labels and groups are counted, so that later passes give every chunk the same meaning: which class is +1,
-which group, and with which neutrality weight (`nerm.weights` depends on the sizes of groups, not on single
-rows). A fingerprint of each chunk is kept, since a chunk that changes between two passes would make a
-certificate a lie.
+The counts fix the coding of every later chunk: the class and the group that are +1, and the neutrality
+weights (`nerm.weights` depends on the sizes of groups, not on single rows). The fingerprint of each chunk is
+compared in every pass, because a certificate is wrong if a chunk changes between two passes.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from nerm.chunks.pieces import Raw, row_bytes
+from nerm.chunks.pieces import Raw, row_bytes, rows_of
 from nerm.errors import InvalidInputError
 from nerm.model.viewpoint import MOST_VALUES
 from nerm.signs import sign
-from nerm.typing import Array, Floats
+from nerm.typing import Array, Floats, Ints
 from nerm.validation import as_matrix, as_vector, as_weights, check_present, flat
 
 MOST_LEVELS = 200  # words of a column of a table that are kept
@@ -32,8 +31,8 @@ SAME = 1e-11  # of its mass: what a checksum may differ by on another processor
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
-    """A chunk with valid parts: a float matrix, labels, viewpoints and weights of one length."""
+class ChunkRows:
+    """A chunk with valid parts of one length, as given or coded as numbers (`nerm.chunks.coding`)."""
 
     X: Any
     y: Array
@@ -46,30 +45,26 @@ class Checked:
         """Number of rows."""
         return len(self.y)
 
-    def at(self, rows: Any) -> Checked:
+    def at(self, rows: Any) -> ChunkRows:
         """Return some of the rows."""
-        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
         views = {name: v[rows] for name, v in self.viewpoints.items()}
-        return Checked(X, self.y[rows], views, self.sample_weight[rows], self.name)
+        return ChunkRows(rows_of(self.X, rows), self.y[rows], views, self.sample_weight[rows], self.name)
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The number of rows, and sums of all that is in them, weighed by place.
+        """The number of rows, and sums of one number per row and part, weighted by position.
 
-        What a row has to say becomes one number, X r for a fixed r or a hash of words, and labels, viewpoints
-        and weights one each. A change that the sum does not show is too small to move an objective.
+        A change that the sums do not show is too small to change the objective.
         """
         places = _spread(self.n)
-        numbers = [_row_numbers(self.X), _vector_numbers(self.y), self.sample_weight]
-        numbers += [_vector_numbers(v) for v in self.viewpoints.values()]
-        sums = [(float(places @ z), float(places @ np.abs(z))) for z in numbers]
-        return Fingerprint(
-            self.n, sum((1 + k) * one for k, (one, _) in enumerate(sums)), sum(size for _, size in sums)
-        )
+        parts = [self.X, self.y, self.sample_weight, *self.viewpoints.values()]
+        numbers = np.array([_numbers(part) for part in parts])
+        checksum = np.arange(1, 1 + len(parts)) @ (numbers @ places)
+        return Fingerprint(self.n, float(checksum), float((np.abs(numbers) @ places).sum()))
 
 
 class Fingerprint(NamedTuple):
-    """What a chunk must agree in with itself in every pass."""
+    """The numbers by which a chunk is recognised in every pass."""
 
     rows: int
     checksum: float
@@ -77,9 +72,8 @@ class Fingerprint(NamedTuple):
 
     def agrees(self, other: Fingerprint) -> bool:
         """Whether two are of the same rows."""
-        return self.rows == other.rows and abs(self.checksum - other.checksum) <= SAME * max(
-            self.mass, other.mass
-        )
+        error = SAME * max(self.mass, other.mass)
+        return self.rows == other.rows and abs(self.checksum - other.checksum) <= error
 
 
 def _spread(count: int) -> Floats:
@@ -87,23 +81,16 @@ def _spread(count: int) -> Floats:
     return np.asarray(1.0 + (np.arange(count) * 0.6180339887498949) % 1.0)
 
 
-def _row_numbers(X: Any) -> Floats:
-    """Return one number for each row of a matrix or of a frame of words."""
-    if hasattr(X, "iloc"):
-        return _unit(pd.util.hash_pandas_object(X, index=False).to_numpy())
-    return np.asarray(X @ _spread(X.shape[1]))
-
-
-def _vector_numbers(values: Array) -> Floats:
-    """Return numbers as they are and words as hashes."""
-    return (
-        values.astype(float)
-        if values.dtype.kind in "fiub"
-        else _unit(pd.util.hash_array(values.astype(object)))
-    )
-
-
-def _unit(hashes: Array) -> Floats:
+def _numbers(part: Any) -> Floats:
+    """Return one number per row: X r of a matrix, a vector of numbers as it is, hashes of words."""
+    if hasattr(part, "iloc"):
+        hashes = pd.util.hash_pandas_object(part, index=False).to_numpy()
+    elif part.ndim == 2:
+        return np.asarray(part @ _spread(part.shape[1]))
+    elif part.dtype.kind in "fiub":
+        return np.asarray(part, dtype=float)
+    else:
+        hashes = pd.util.hash_array(part.astype(object))
     return np.asarray(hashes / 2.0**64)
 
 
@@ -114,16 +101,15 @@ def stacked(parts: list[Any]) -> Any:
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def together(parts: list[Checked]) -> Checked:
+def together(parts: list[ChunkRows]) -> ChunkRows:
     """Return chunks as one."""
     views = {name: np.concatenate([p.viewpoints[name] for p in parts]) for name in parts[0].viewpoints}
+    y = np.concatenate([p.y for p in parts])
     weight = np.concatenate([p.sample_weight for p in parts])
-    return Checked(
-        stacked([p.X for p in parts]), np.concatenate([p.y for p in parts]), views, weight, "the sample"
-    )
+    return ChunkRows(stacked([p.X for p in parts]), y, views, weight, "the sample")
 
 
-def checked(raw: Raw) -> Checked:
+def checked(raw: Raw) -> ChunkRows:
     """Check the parts of a chunk by themselves; the error says which chunk it is."""
     try:
         X: Any = raw.X if raw.is_table else as_matrix(raw.X)
@@ -136,31 +122,28 @@ def checked(raw: Raw) -> Checked:
     except InvalidInputError as error:
         must, got, do = error.parts
         raise InvalidInputError(f"in {raw.name}, {must}", got, do) from None
-    return Checked(X, y, views, weight, raw.name)
+    return ChunkRows(X, y, views, weight, raw.name)
 
 
 def _values(given: Any, n: int, name: str) -> Array:
-    """Return labels or groups, numbers or words, one a row, none missing."""
+    """Return labels or groups, numbers or words, one per row, none missing."""
     values = flat(given, n, name, f"entry for each of the {n} rows")
     check_present(values, name)
     if values.dtype.kind == "f":
         return as_vector(values, n, name)
     if values.dtype.kind == "O":
         kinds = {type(value) for value in values.tolist()}
-        if len({_is_word(kind) for kind in kinds}) > 1:
+        numbers = Number | np.number | np.bool_
+        if len({issubclass(kind, numbers) for kind in kinds}) > 1:
             got = f"mixed types, first {values[0]!r}"
             raise InvalidInputError(f"{name!r} must hold values of one type", got, "Convert them")
         values = np.array(values.tolist())
     return values
 
 
-def _is_word(kind: type) -> bool:
-    return issubclass(kind, str) or not issubclass(kind, Number | np.number | np.bool_)
-
-
 @dataclass(frozen=True, eq=False)
 class Census:
-    """What the first pass knows of the rows that it has seen; censuses of parts add up.
+    """The counts, fingerprints and sample of the rows of some chunks; censuses add up.
 
     Attributes
     ----------
@@ -173,7 +156,7 @@ class Census:
         By chunk.
     levels : dict of sets
         The words of each column of a table; None for many.
-    sample : list of (keys, Checked)
+    sample : list of (keys, ChunkRows)
         The rows with the smallest random keys, so that any order of chunks gives the same sample.
 
     """
@@ -183,26 +166,27 @@ class Census:
     counts: Mapping[str, Counter[Any]]
     weights: Mapping[str, Counter[Any]]
     fingerprints: Mapping[str, Fingerprint]
-    sample: list[tuple[Floats, Checked]] = field(repr=False)
+    sample: list[tuple[Floats, ChunkRows]] = field(repr=False)
     size: int
     levels: Mapping[str, set[str] | None] = field(default_factory=dict)
 
     def __add__(self, other: Census) -> Census:
         mine, theirs = next(iter(self.fingerprints)), next(iter(other.fingerprints))
-        for what in ("columns", "views", "kinds"):
+        for what, words in (("columns", "columns"), ("views", "viewpoints"), ("kinds", "kinds of values")):
             if (one := getattr(self, what)) != (another := getattr(other, what)):
-                must = f"every chunk must have the {WORDS[what]} of {mine}, {_shown(one, another)}"
-                raise InvalidInputError(
-                    must, f"{_shown(another, one)} in {theirs}", "Write all chunks in one way"
-                )
+                must = f"every chunk must have the {words} of {mine}, {_shown(one, another)}"
+                got = f"{_shown(another, one)} in {theirs}"
+                raise InvalidInputError(must, got, "Write all chunks in one way")
         if both := self.fingerprints.keys() & other.fingerprints.keys():
             must = "every chunk must have a name of its own"
             raise InvalidInputError(must, f"{sorted(both)[0]} twice", "Give each file once")
-        counts = {k: _added(self.counts[k], other.counts[k]) for k in self.counts}
-        weights = {k: _added(self.weights[k], other.weights[k]) for k in self.counts}
+        counts = {k: _tallied(self.counts[k] + other.counts[k]) for k in self.counts}
+        weights = {k: _tallied(self.weights[k] + other.weights[k]) for k in self.counts}
         check_labels({label for label, _ in counts[""]}, f"{mine} to {theirs}")
         size = min(self.size, other.size)
-        merged = _smallest([*self.sample, *other.sample], size)
+        merged = [*self.sample, *other.sample]
+        if sum(len(keys) for keys, _ in merged) > 2 * size or len(merged) >= 64:
+            merged = [smallest(merged, size)]
         levels = {name: _few(words, other.levels[name]) for name, words in self.levels.items()}
         marks = {**self.fingerprints, **other.fingerprints}
         new: dict[str, Any] = {"counts": counts, "weights": weights, "sample": merged, "levels": levels}
@@ -218,11 +202,8 @@ class Census:
         """Whether labels and viewpoints are words or numbers."""
         found = [("labels", {label for label, _ in self.counts[""]})]
         found += [(name, {value for _, value in self.counts[name]}) for name in self.views]
-        return tuple(f"{name}: {'words' if any(isinstance(v, str) for v in values) else 'numbers'}"
-                     for name, values in found)  # fmt: skip
-
-
-WORDS = {"columns": "columns", "views": "viewpoints", "kinds": "kinds of values"}
+        words = [(name, any(isinstance(v, str) for v in values)) for name, values in found]
+        return tuple(f"{name}: {'words' if some else 'numbers'}" for name, some in words)
 
 
 def _shown(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
@@ -235,25 +216,15 @@ def check_labels(labels: set[Any], where: str) -> None:
     """Refuse more than two labels as soon as they are seen: to count real numbers would take all memory."""
     if len(labels) > 2:
         shown = ", ".join(sorted(map(repr, labels))[:5]) + (", …" if len(labels) > 5 else "")
-        must, got = f"in {where}, 'y' must hold at most two classes", f"{len(labels)} classes: {shown}"
-        raise InvalidInputError(must, got, "Select or merge classes so that two remain")
+        must = f"in {where}, 'y' must hold at most two classes"
+        do = "Select or merge classes so that two remain"
+        raise InvalidInputError(must, f"{len(labels)} classes: {shown}", do)
 
 
 def _few(*words: set[str] | None) -> set[str] | None:
     """Return the words of a column of a table; None for too many: numbers, or names of rows."""
     found = set().union(*(some for some in words if some is not None))
     return None if None in words or len(found) > MOST_LEVELS else found
-
-
-def _added(one: Counter[Any], other: Counter[Any]) -> Counter[Any]:
-    """Return the sum of two counts, by signs where either has only these or there are too many numbers."""
-    total = one + other
-    return total if _is_real(one) and _is_real(other) else _tallied(total)
-
-
-def _is_real(counts: Counter[Any]) -> bool:
-    """Whether of a viewpoint only signs are counted."""
-    return any(isinstance(value, tuple) for _, value in counts)
 
 
 def _tallied(counts: Counter[Any]) -> Counter[Any]:
@@ -268,13 +239,16 @@ def _tallied(counts: Counter[Any]) -> Counter[Any]:
     return by_sign
 
 
-def _smallest(sample: list[tuple[Floats, Checked]], size: int) -> list[tuple[Floats, Checked]]:
-    """Keep the rows with the smallest keys, when enough have gathered."""
-    if sum(len(keys) for keys, _ in sample) <= 2 * size and len(sample) < 64:
-        return sample
+def _least(keys: Floats, size: int) -> Ints:
+    """Return the places of the smallest keys, in order."""
+    return np.arange(len(keys)) if len(keys) <= size else np.sort(np.argpartition(keys, size - 1)[:size])
+
+
+def smallest(sample: list[tuple[Floats, ChunkRows]], size: int) -> tuple[Floats, ChunkRows]:
+    """Return the rows with the smallest keys as one chunk."""
     keys = np.concatenate([keys for keys, _ in sample])
-    kept = np.sort(np.argpartition(keys, size - 1)[:size]) if len(keys) > size else np.arange(len(keys))
-    return [(keys[kept], together([rows for _, rows in sample]).at(kept))]
+    kept = _least(keys, size)
+    return keys[kept], together([rows for _, rows in sample]).at(kept)
 
 
 @dataclass(frozen=True)
@@ -293,7 +267,6 @@ class CountRows:
     size: int
     memory: int
     most: int
-    seed: int = 0
 
     def __call__(self, raw: Raw) -> Census:
         """Return the census of one chunk."""
@@ -303,14 +276,14 @@ class CountRows:
             counts[name], weights[name] = _counted(chunk.y, values, chunk.sample_weight)
         check_labels({label for label, _ in counts[""]}, raw.name)
         size = max(1, min(self.size, self.memory // row_bytes(chunk.X)))
-        most = min(self.most, size)
-        keys = np.random.default_rng([self.seed, *raw.name.encode()]).random(chunk.n)
-        kept = np.arange(chunk.n) if chunk.n <= most else np.sort(np.argpartition(keys, most)[:most])
-        levels = (
-            {name: _few(set(pd.unique(chunk.X[name]))) for name in chunk.X.columns} if raw.is_table else {}
-        )
-        return Census(chunk.n, raw.columns(chunk.X), counts, weights, {raw.name: chunk.fingerprint},
-                      [(keys[kept], chunk.at(kept))], size, levels)  # fmt: skip
+        keys = np.random.default_rng([0, *raw.name.encode()]).random(chunk.n)
+        kept = _least(keys, min(self.most, size))
+        columns = chunk.X.columns if raw.is_table else ()
+        levels = {name: _few(set(pd.unique(chunk.X[name]))) for name in columns}
+        sample = [(keys[kept], chunk.at(kept))]
+        fingerprints = {raw.name: chunk.fingerprint}
+        found = raw.columns(chunk.X), counts, weights, fingerprints, sample
+        return Census(chunk.n, *found, size, levels)
 
 
 def _counted(y: Array, values: Array, weight: Floats) -> tuple[Counter[Any], Counter[Any]]:
@@ -325,4 +298,5 @@ def _counted(y: Array, values: Array, weight: Floats) -> tuple[Counter[Any], Cou
     rows, weights = np.bincount(pair, minlength=size), np.bincount(pair, weight, minlength=size)
     keys = [(label, group) for label in labels[:MOST_VALUES].tolist() for group in named]
     seen = [i for i in range(len(keys)) if rows[i]]
-    return Counter({keys[i]: int(rows[i]) for i in seen}), Counter({keys[i]: float(weights[i]) for i in seen})
+    found = {keys[i]: int(rows[i]) for i in seen}
+    return Counter(found), Counter({keys[i]: float(weights[i]) for i in seen})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,8 @@ from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums
 from nerm.certify.solution import Solution, Stats, certify_bounds
-from nerm.chunks.coding import LABELS, VIEWS, ChunkRows, Coding, Terms
+from nerm.chunks.census import ChunkRows
+from nerm.chunks.coding import LABELS, VIEWS, Terms
 from nerm.chunks.methods import FEW_ROWS, NEWTON, of_sample
 from nerm.chunks.pieces import row_bytes
 from nerm.chunks.progress import Method, Progress, fingerprint, numbered, resume, save
@@ -103,7 +104,7 @@ class ChunkedProblem:
     @cached_property
     def rows_limit(self) -> int:
         """How many rows may be kept between passes."""
-        return max(1000, self.chunks.rows_limit // row_bytes(self.sample.X))
+        return max(1000, self.chunks.limit // row_bytes(self.sample.X))
 
     @cached_property
     def method(self) -> Method:
@@ -164,49 +165,40 @@ class ChunkedProblem:
         found = self.chunks.sweep(work)
         if found.rows != self.n:
             must = "chunks must not change between passes"
-            raise InvalidInputError(
-                must, f"{found.rows} rows, {self.n} before", "Read from what nobody writes to"
-            )
+            got = f"{found.rows} rows, {self.n} before"
+            raise InvalidInputError(must, got, "Read from files that nobody writes to")
         return found
 
     def value(self, sums: Floats, coef: Floats) -> ObjectiveValue:
         """Return the objective from the sums of the blocks."""
-        means = {
-            (term, side): total / self.terms.divisor
-            for (_, term, side), total in zip(self.layout, sums, strict=True)
-        }
+        blocks = zip(self.layout, sums / self.terms.divisor, strict=True)
+        means = {(term, side): mean for (_, term, side), mean in blocks}
         return objective_value(self.frame.objective, means, lambda omega: omega.value(coef))
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term: one pass."""
-        at = check_hypothesis(self.frame, coef, intercept)
-        state = Progress(at, np.full(len(self.frame_thetas), 0.5))
-        return self.value(self.method.pass_over(self, state).values, at[0])
+        state = self._state(coef, intercept)
+        return self.value(self.method.pass_over(self, state).values, state.at[0])
 
-    @property
-    def frame_thetas(self) -> list[int]:
-        """The terms of two sides."""
-        return [term for _, term, side in self.layout if side == 1]
+    def _state(self, coef: Any, intercept: float) -> Progress:
+        """Return the state before a pass at this hypothesis, with theta = 1/2 for every two-sided term."""
+        thetas = np.full(sum(side == 1 for _, _, side in self.layout), 0.5)
+        return Progress(check_hypothesis(self.frame, coef, intercept), thetas)
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
-        at = check_hypothesis(self.frame, coef, intercept)
-        state = Progress(at, np.full(len(self.frame_thetas), 0.5))
+        state = self._state(coef, intercept)
         found = self.method.pass_over(self, state)
-        value = self.value(found.values, at[0]).total
-        state = self.method.next_state(self, replace(state, best=at, value=value), found, tol)
-        return self._from_bounds(at, value, state.bound)
+        value = self.value(found.values, state.at[0]).total
+        state = replace(state, best=state.at, value=value)
+        return self._certificate(self.method.next_state(self, state, found, tol))
 
     def _certificate(self, state: Progress) -> Certificate:
-        """Return the certificate of the best hypothesis so far."""
+        """Return the certificate of the best hypothesis so far, from sums over all rows."""
         assert state.best is not None
-        return self._from_bounds(state.best, state.value, state.bound)
-
-    def _from_bounds(self, at: tuple[Floats, float], value: float, bound: float) -> Certificate:
-        """Return the certificate of a value and a bound that are sums over all rows."""
-        sizes = abs(value) + (abs(bound) if np.isfinite(bound) else 0.0) + self.scale
-        slack = rounding_of_sums(self._sample_problem, *at, self.n, sizes)
-        return from_bounds(value, bound, self.scale, slack)
+        sizes = abs(state.value) + (abs(state.bound) if np.isfinite(state.bound) else 0.0) + self.scale
+        slack = rounding_of_sums(self._sample_problem, *state.best, self.n, sizes)
+        return from_bounds(state.value, state.bound, self.scale, slack)
 
     @cached_property
     def _sample_problem(self) -> Problem:
@@ -266,22 +258,25 @@ class ChunkedProblem:
             were kept.
 
         """
-        _check_solver(solver, options)
+        if solver != "auto":
+            must = "the solver of a problem on chunks must be 'auto'"
+            raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
+        for name in options:
+            check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
         start, max_passes = options.get("start"), options.get("max_passes", MOST_PASSES)
         checkpoint = options.get("checkpoint", self.chunks.checkpoint)
         started, deadline, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
         mark = fingerprint(self, tol)
         state = resume(checkpoint, mark) or self._begin(start, tol)
-        while state.best is None or not (
-            self._done(state, tol) or state.passes >= max_passes or clock.is_up(deadline)
-        ):
+        while not self._done(state, tol):
+            if state.best is not None and (state.passes >= max_passes or clock.is_up(deadline)):
+                break
             found = self.method.pass_over(self, state)
             value = self.value(found.values, state.at[0])
             state = replace(state, passes=state.passes + 1)
             if value.total < state.value:
-                state = replace(
-                    state, best=state.at, value=value.total, values=found.values, decisions=found.decisions
-                )
+                sums = {"values": found.values, "decisions": found.decisions}
+                state = replace(state, best=state.at, value=value.total, **sums)
             if not self._done(state, tol):
                 state = self.method.next_state(self, state, found, tol)
             if checkpoint is not None:
@@ -294,20 +289,17 @@ class ChunkedProblem:
     def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
-            return Progress(check_hypothesis(self.frame, *start), np.full(len(self.frame_thetas), 0.5))
+            return self._state(*start)
         found = self._sample_problem.solve("auto", max(tol, ROUGH_TOL))
-        thetas = (
-            np.full(len(self.frame_thetas), 0.5) if found.multipliers is None else found.multipliers.thetas
-        )
-        return Progress((np.asarray(found.coef), float(found.intercept)), thetas)
+        state = self._state(found.coef, float(found.intercept))
+        return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
 
     def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
         assert state.best is not None
         value = self.value(state.values, state.best[0])
         details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
-        stats = Stats(
-            "chunks", iterations=state.passes, solve_seconds=seconds, details=details, timed_out=timed_out
-        )
+        stats = Stats("chunks", iterations=state.passes, solve_seconds=seconds, details=details)
+        stats = replace(stats, timed_out=timed_out)
         none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, one_sided(self.frame))
         return certify_bounds(self.frame, state.best, value, none, self._certificate(state), stats, tol)
 
@@ -336,15 +328,6 @@ class ChunkedProblem:
         return found
 
 
-def _check_solver(solver: Any, options: Mapping[str, Any]) -> None:
-    """Refuse solvers of rows in memory, and options that a problem on chunks does not have."""
-    if solver != "auto":
-        must = "the solver of a problem on chunks must be 'auto'"
-        raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
-    for name in options:
-        check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
-
-
 def bind_chunks(
     objective: Objective,
     chunks: Chunks,
@@ -362,7 +345,9 @@ def bind_chunks(
     coding = chunks.coding(groups=groups)
     sample = coding.coded(chunks.sample)
     terms = Terms(objective, coding, weighted, class_weight)
-    _check_viewpoints(objective, coding)
+    if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
+        must = "chunks must bring a viewpoint when the objective has a neutrality term"
+        raise InvalidInputError(must, "none", "Yield (X, y, viewpoint), or drop the term")
     none = np.zeros(0)
     frame = Problem(
         objective=objective,
@@ -378,15 +363,14 @@ def bind_chunks(
     for _, omega in frame.regularizers:
         omega.check(frame.hypothesis.size)
     problem = ChunkedProblem(chunks, terms, frame, sample)
-    _ = problem.method, problem.scale  # what cannot be solved or weighed is said now
+    _ = problem.method, problem.scale  # both raise for a problem that cannot be solved
     return problem
 
 
 def _check(objective: Objective) -> None:
     if not any(isinstance(t.term, Risk) for t in objective.terms):
-        raise InvalidInputError(
-            "an objective must contain a risk", repr(objective), "Add Risk(Hinge()), for instance"
-        )
+        do = "Add Risk(Hinge()), for instance"
+        raise InvalidInputError("an objective must contain a risk", repr(objective), do)
     if objective.constraints:
         kind = "limit" if any(isinstance(c, Limit) for c in objective.constraints) else "constraint"
         must = "an objective on chunks must have no constraints"
@@ -396,12 +380,6 @@ def _check(objective: Objective) -> None:
         if isinstance(atom, DCFunction):
             must = "an objective on chunks must be convex"
             raise UnsupportedProblemError(must, repr(atom), "Use a margin function, or rows in memory")
-
-
-def _check_viewpoints(objective: Objective, coding: Coding) -> None:
-    if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
-        must = "chunks must bring a viewpoint when the objective has a neutrality term"
-        raise InvalidInputError(must, "none", "Yield (X, y, viewpoint), or drop the term")
 
 
 # --- a limit on measured neutrality -------------------------------------------------------------------
@@ -426,11 +404,10 @@ class ChunkedSearch(Search):
     def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
         """Solve on all rows."""
         number = len(self.history.candidates)
-        return self.whole.with_objective(objective).solve(
-            tol=self.target.tol,
-            start=None if start is None else (start.coef, start.intercept),
-            checkpoint=numbered(self.whole.chunks.checkpoint, number),
-        )
+        at = None if start is None else (start.coef, start.intercept)
+        checkpoint = numbered(self.whole.chunks.checkpoint, number)
+        whole = self.whole.with_objective(objective)
+        return whole.solve(tol=self.target.tol, start=at, checkpoint=checkpoint)
 
     def scores(self, solution: Solution) -> Floats:
         """Return the scores of the sample."""
@@ -463,8 +440,8 @@ def _neutralize(
     if not frame.viewpoints:
         must = "chunks must bring a viewpoint to be neutral to"
         raise InvalidInputError(must, "none", "Yield (X, y, viewpoint)")
-    small = frame.objective.on(sample.X, sample.y, viewpoint=dict(sample.viewpoints),
-                               sample_weight=sample.sample_weight, intercept=frame.intercept)  # fmt: skip
+    options_on: dict[str, Any] = {"sample_weight": sample.sample_weight, "intercept": frame.intercept}
+    small = frame.objective.on(sample.X, sample.y, viewpoint=dict(sample.viewpoints), **options_on)
     first = None
     with suppress(NotNeutralError):  # the search on all rows will fail too
         rough = {**options, "tol": max(ROUGH_TOL, target.tol), "surrogate": surrogates}

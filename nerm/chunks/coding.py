@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.chunks.census import ABOVE, Census, Checked, Fingerprint, checked
+from nerm.chunks.census import ABOVE, Census, ChunkRows, Fingerprint, checked
 from nerm.chunks.pieces import Raw
 from nerm.errors import InvalidInputError
 from nerm.model import weights as neutrality_weights
@@ -16,26 +16,12 @@ from nerm.model.blocks import Block, make_blocks
 from nerm.model.expressions import Neutrality, Objective, viewpoint_of
 from nerm.model.viewpoint import MOST_VALUES
 from nerm.signs import sign
-from nerm.typing import Array, Floats, Matrix
+from nerm.typing import Array, Floats
 from nerm.validation import as_labels, as_vector
 
-LABELS, VIEWS = np.array([-1.0, -1.0, 1.0, 1.0]), np.array([-1.0, 1.0, -1.0, 1.0])  # the four kinds of rows
-
-
-@dataclass(frozen=True, eq=False)
-class ChunkRows:
-    """A chunk in numbers: a float matrix, labels and viewpoints of -1/+1 or real ones, weights."""
-
-    X: Matrix
-    y: Floats
-    viewpoints: Mapping[str, Floats]
-    sample_weight: Floats
-    name: str
-
-    def at(self, rows: Any) -> ChunkRows:
-        """Return some of the rows."""
-        views = {name: v[rows] for name, v in self.viewpoints.items()}
-        return ChunkRows(self.X[rows], self.y[rows], views, self.sample_weight[rows], self.name)
+# Label and viewpoint of the four kinds of rows.
+LABELS = np.array([-1.0, -1.0, 1.0, 1.0])
+VIEWS = np.array([-1.0, 1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +65,11 @@ class Coding:
             told = f"{before.rows} before" if before else "which was not there"
             counted = before is None or before.rows != now.rows
             changed = f"{raw.name} with {now.rows} rows, {told}" if counted else f"other values in {raw.name}"
-            must, do = (
-                "chunks must not change between passes",
-                "Read from files that nobody writes to, and run again",
-            )
-            raise InvalidInputError(must, changed, do)
+            do = "Read from files that nobody writes to, and run again"
+            raise InvalidInputError("chunks must not change between passes", changed, do)
         return self.coded(chunk)
 
-    def coded(self, chunk: Checked) -> ChunkRows:
+    def coded(self, chunk: ChunkRows) -> ChunkRows:
         """Return a chunk in numbers."""
         X = chunk.X if self.recipe is None else self.recipe(chunk.X)
         y = np.where(chunk.y == self.classes[1], 1.0, -1.0)
@@ -96,7 +79,7 @@ class Coding:
                 views[name] = as_vector(chunk.viewpoints[name], chunk.n, name)
             else:
                 views[name] = np.where(chunk.viewpoints[group[0]] == group[1], 1.0, -1.0)
-        return ChunkRows(X, y, views, chunk.sample_weight, chunk.name)
+        return replace(chunk, X=X, y=y, viewpoints=views)
 
 
 def learn(census: Census, *, groups: bool, recipe: Any = None, order: Any = None) -> Coding:
@@ -137,14 +120,11 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
         return {name: None}
     if len(values) == 1:
         must = f"{name!r} must take at least two values"
-        raise InvalidInputError(
-            must, f"{values[0]!r} in every row", "Choose another viewpoint, or fit without one"
-        )
-    if isinstance(values[0], tuple):  # signs of very many numbers
-        return {name: None}
-    if len(values) == 2:
+        do = "Choose another viewpoint, or fit without one"
+        raise InvalidInputError(must, f"{values[0]!r} in every row", do)
+    if len(values) == 2 and not isinstance(values[0], tuple):
         return {name: (name, values[1])}
-    if any(isinstance(value, float) for value in values):
+    if any(isinstance(value, float | tuple) for value in values):  # a tuple is the sign of very many numbers
         return {name: None}
     if len(values) > MOST_VALUES:
         must = f"{name!r} must have at most {MOST_VALUES} different values to be read as groups"
@@ -157,8 +137,10 @@ def _kinds(counts: Mapping[str, Any], name: str, group: tuple[str, Any] | None, 
     """Return how many rows there are of each kind (-, -), (-, +), (+, -), (+, +) of label and viewpoint."""
     found = np.zeros(4)
     for (label, value), count in counts[name if group is None else group[0]].items():
-        above = value == ABOVE if isinstance(value, tuple) else None
-        positive = value == group[1] if group is not None else value > 0 if above is None else above
+        if group is not None:
+            positive = value == group[1]
+        else:
+            positive = value == ABOVE if isinstance(value, tuple) else value > 0
         found[2 * int(label == classes[1]) + int(positive)] += count
     return found
 
@@ -186,7 +168,7 @@ class Terms:
 
     @property
     def divisor(self) -> float:
-        """What sums are divided by."""
+        """The divisor of the sums: the weight or the number of rows."""
         return self.coding.total if self.weighted else float(self.coding.n)
 
     def kinds_weights(self, term: Neutrality, name: str) -> Floats:

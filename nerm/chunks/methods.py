@@ -29,9 +29,9 @@ import scipy.sparse as sp
 
 from nerm.atoms.margin import MarginFunction
 from nerm.certify.conjugates import conjugate_of_sum, parts_of
-from nerm.chunks.coding import ChunkRows
+from nerm.chunks.census import ChunkRows
 from nerm.chunks.progress import Hypothesis, Method, Progress
-from nerm.chunks.sums import Curved, Derivatives, FewRows, KeptRows, NearKinks, joined
+from nerm.chunks.sums import Curved, Derivatives, FewRows, KeptRows, NearKinks, joined, kept_rows
 from nerm.model.blocks import Block, shares
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 
 LEAST_ROWS = 50_000  # kept around a hypothesis, if not KEPT_SHARE of all rows
 KEPT_SHARE = 0.05
-GROUPS = (
-    1000  # of mean rows per block, sign and slope: with more the small problem bends as the whole one does
-)
+GROUPS = 1000  # of mean rows per block, sign and slope: more make the small problem closer to the whole one
 FINER = 0.25  # of the tolerance, for a small problem
 SMALL_TARGET = 0.01  # phi that is straight between margins -1 and 1 is so for scores up to its inverse
 
@@ -84,9 +82,9 @@ def on_rows(problem: ChunkedProblem, few: KeptRows) -> Problem:
     """Return the problem on some rows with the weights and targets that they have in each block."""
     X = sorted_csr(few.X)
     n = X.shape[0]
+    columns = zip(problem.layout, few.weights, few.targets, strict=True)
     blocks = tuple(
-        Block(atom, few.weights[j], few.targets[j], term, side)
-        for j, (atom, term, side) in enumerate(problem.layout)
+        Block(atom, weights, targets, term, side) for (atom, term, side), weights, targets in columns
     )
     return replace(
         problem.frame,
@@ -110,16 +108,14 @@ def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
     """Return the work of a pass at the next hypothesis, with all rows kept."""
     X = problem.sample.X
     scores = X @ state.at[0] + state.at[1]
-    edges = np.unique(np.quantile(scores, np.linspace(0, 1, 1 + _cuts(X.shape[1]))[1:-1]))
+    cuts = max(
+        2, min(20, GROUPS // X.shape[1])
+    )  # of the scores, so that there are some thousands of mean rows
+    edges = np.unique(np.quantile(scores, np.linspace(0, 1, 1 + cuts)[1:-1]))
     square = X.multiply(X) if sp.issparse(X) else X * X
     scale = np.sqrt(np.asarray(square.mean(axis=0)).ravel())
     scale = np.where(scale > 0, scale, np.inf)
     return NearKinks(problem.terms, state.at, state.best or state.at, np.inf, 1.0, edges, scale)
-
-
-def _cuts(columns: int) -> int:
-    """Return into how many parts scores are cut, so that some thousands of mean rows come of it."""
-    return max(2, min(20, GROUPS // columns))
 
 
 def _most(problem: ChunkedProblem, state: Progress) -> int:
@@ -165,14 +161,12 @@ def _estimate(problem: ChunkedProblem, found: FewRows, sample: ChunkRows) -> tup
     if sampled is None:
         return None
     rows, missing = sampled
-    lines = [_straight(block.atom, missing[j]) for j, block in enumerate(blocks)]
-    if any(line is None for line in lines):
-        return None
-    parts = [
-        *found.kept,
-        rows,
-        *(_alone(j, len(blocks), *line) for j, line in enumerate(lines) if line is not None),
-    ]
+    parts = [*found.kept, rows]
+    for j, block in enumerate(blocks):
+        line = _straight(block.atom, missing[j])
+        if line is None:
+            return None
+        parts.append(_alone(j, len(blocks), *line))
     surplus = _values(blocks, parts, work.at) - found.values
     tops: dict[int, float] = {}
     for block, more in zip(blocks, surplus.tolist(), strict=True):
@@ -182,9 +176,8 @@ def _estimate(problem: ChunkedProblem, found: FewRows, sample: ChunkRows) -> tup
         if less > 0 and block.atom.facts.at_zero > 0:
             parts.append(_alone(j, len(blocks), *_constant(len(work.at[0]), less / block.atom.facts.at_zero)))
     weights = problem.frame.objective.terms
-    return joined(parts), sum(
-        weights[term].weight * top for term, top in tops.items()
-    ) / problem.terms.divisor
+    excess = sum(weights[term].weight * top for term, top in tops.items())
+    return joined(parts), excess / problem.terms.divisor
 
 
 def _sampled(
@@ -193,18 +186,16 @@ def _sampled(
     """Return rows of the sample for all settled rows, and the slopes (J, d + 1) that are missing."""
     _, settled, slopes = work.parted(sample, blocks, sample.X @ work.at[0] + work.at[1])
     rows = np.flatnonzero(settled)
-    weights, targets = (
-        np.stack([b.weights[rows] for b in blocks]),
-        np.stack([b.targets[rows] for b in blocks]),
-    )
+    sampled = kept_rows(sample.X, blocks, rows)
+    weights, targets = sampled.weights, sampled.targets
     masses = (weights * (targets != 0)).sum(axis=1)
     wanted, slope = found.slopes()
     if not len(rows) or np.any((masses == 0) & (wanted > 0)):
         return None
     weights = weights * (wanted / np.where(masses > 0, masses, 1.0))[:, None]
     pulls = weights * targets * np.stack([one[rows] for one in slopes])
-    missing = slope - np.column_stack([np.asarray(sample.X[rows].T @ pulls.T).T, pulls.sum(axis=1)])
-    return KeptRows(sample.X[rows], weights, targets), missing
+    missing = slope - np.column_stack([np.asarray(sampled.X.T @ pulls.T).T, pulls.sum(axis=1)])
+    return replace(sampled, weights=weights), missing
 
 
 def _values(blocks: tuple[Block, ...], parts: list[KeptRows], at: Hypothesis) -> Floats:
@@ -288,11 +279,8 @@ def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> f
     if problem.frame.intercept:
         rest = float(pulls[~scalable].sum())
         up, down = (float(pulls[scalable][side * pulls[scalable] > 0].sum()) for side in (1, -1))
-        if up + down + rest > 0:
-            heavy, wanted = pulls > 0, -(down + rest)
-            size = up
-        else:
-            heavy, wanted, size = pulls < 0, -(up + rest), down
+        side, size, other = (1, up, down) if up + down + rest > 0 else (-1, down, up)
+        heavy, wanted = side * pulls > 0, -(other + rest)
         if size == 0 or not 0 <= wanted / size <= 1 + 1e-9:
             return -np.inf if up + down + rest else _bound(problem, found, nu, scale, at_zero)
         scale[heavy & scalable[:, None]] = min(wanted / size, 1.0)

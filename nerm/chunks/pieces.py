@@ -1,8 +1,7 @@
-"""Where chunks of rows come from: files, slices of arrays, partitions of a dask collection, a callable.
+"""The sources of chunks: files, slices of arrays, partitions of a dask collection, a callable.
 
-A piece is what one task of a pass reads: it yields one or more raw chunks, the same ones every time it is
-asked. Pieces are small frozen values that a worker on another machine can be given; the rows stay where they
-are.
+One task of a pass reads one piece, which yields the same raw chunks in every pass. Pieces are small frozen
+values that can be sent to another machine; the rows stay where they are.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
-from nerm.typing import Array
 
 KEYS = ("X", "y", "viewpoint", "sample_weight")
-OVERHEAD = 400  # bytes a row that a pass needs beside the row itself
+OVERHEAD = 400  # bytes per row that a pass needs beside the row itself
 CELL = 60  # bytes of a word in a frame
 
 
@@ -60,14 +58,15 @@ def row_bytes(X: Any) -> int:
 
 
 class Piece(Protocol):
-    """What one task of a pass reads."""
-
-    @property
-    def name(self) -> str:
-        """What errors call it."""
+    """The source of the chunks that one task of a pass reads."""
 
     def chunks(self) -> Iterator[Raw]:
         """Yield its chunks."""
+
+
+def rows_of(X: Any, rows: Any) -> Any:
+    """Return some rows of a matrix or of a frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def as_raw(chunk: Any, name: str) -> Raw:
@@ -76,32 +75,17 @@ def as_raw(chunk: Any, name: str) -> Raw:
         chunk = dict(zip(KEYS, chunk, strict=False))
     if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
         must = f"{name} must be (X, y), (X, y, viewpoint) or a dict with some of {', '.join(KEYS)}"
-        got = (
-            f"a dict with {', '.join(map(str, chunk))}"
-            if isinstance(chunk, Mapping)
-            else type(chunk).__name__
-        )
-        raise InvalidInputError(must, got, "Yield such chunks")
-    return Raw(chunk["X"], chunk["y"], named(chunk.get("viewpoint")), chunk.get("sample_weight"), name)
+        keys = f"a dict with {', '.join(map(str, chunk))}" if isinstance(chunk, Mapping) else ""
+        raise InvalidInputError(must, keys or type(chunk).__name__, "Yield such chunks")
+    views = chunk.get("viewpoint")
+    if not isinstance(views, Mapping):
+        views = {} if views is None else {"viewpoint": views}
+    views = {str(key): v for key, v in views.items()}
+    return Raw(chunk["X"], chunk["y"], views, chunk.get("sample_weight"), name)
 
 
-def named(viewpoint: Any) -> dict[str, Any]:
-    """Return viewpoints by name; a single one is called "viewpoint"."""
-    if viewpoint is None:
-        return {}
-    if isinstance(viewpoint, Mapping):
-        return {str(name): v for name, v in viewpoint.items()}
-    return {"viewpoint": viewpoint}
-
-
-UNREADABLE = (
-    ValueError,
-    OSError,
-    KeyError,
-    EOFError,
-    BadZipFile,
-    zlib.error,
-)  # what numpy says of broken files
+#: The errors that numpy raises for broken files.
+UNREADABLE = (ValueError, OSError, KeyError, EOFError, BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -115,21 +99,17 @@ class NpzFile:
     path: str
     limit: int
 
-    @property
-    def name(self) -> str:
-        """What errors call it."""
-        return repr(self.path)
-
     def chunks(self) -> Iterator[Raw]:
         """Yield the file as one chunk, after its size was compared with the limit."""
+        name = repr(self.path)
         if not Path(self.path).is_file():
-            must, got = "every file of the chunks must be there in every pass", f"no file {self.path!r}"
+            must, got = "every file of the chunks must be there in every pass", f"no file {name}"
             raise InvalidInputError(must, got, "Put it back, and run again (a checkpoint resumes)")
         try:
             with Path(self.path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 needed = sum(info.file_size for info in file.zip.infolist())
                 if needed > self.limit:
-                    raise too_small(self.name, needed, self.limit)
+                    raise too_small(name, needed, self.limit)
                 parts = {key: file[key] for key in file.files}
             if "indptr" in parts:
                 matrix = parts.pop("data"), parts.pop("indices"), parts.pop("indptr")
@@ -139,10 +119,10 @@ class NpzFile:
         except UNREADABLE as error:
             if isinstance(error, InvalidInputError):
                 raise
-            must, got = f"{self.name} must be a file of numpy.savez", f"{type(error).__name__}: {error}"
+            must, got = f"{name} must be a file of numpy.savez", f"{type(error).__name__}: {error}"
             raise InvalidInputError(must, got, "Write it again with nerm.chunks.save_chunk") from None
         views = {key.partition(":")[2]: parts.pop(key) for key in list(parts) if key.startswith("viewpoint:")}
-        yield as_raw({**parts, "viewpoint": views} if views else parts, self.name)
+        yield as_raw({**parts, "viewpoint": views} if views else parts, name)
 
 
 def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> None:
@@ -170,13 +150,8 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
     parts: dict[str, Any] = {"X": X, "y": y}
     if sp.issparse(X):
         matrix = sp.csr_matrix(X)
-        layout = {
-            "data": matrix.data,
-            "indices": matrix.indices,
-            "indptr": matrix.indptr,
-            "shape": matrix.shape,
-        }
-        parts = {**layout, "y": y}
+        parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr", "shape")}
+        parts["y"] = y
     if isinstance(viewpoint, Mapping):
         parts |= {f"viewpoint:{name}": v for name, v in viewpoint.items()}
     elif viewpoint is not None:
@@ -195,11 +170,6 @@ class Slice:
     start: int
     stop: int
 
-    @property
-    def name(self) -> str:
-        """What errors call it."""
-        return f"rows {self.start} to {self.stop - 1}"
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as these rows alone."""
         return Held, tuple(self.chunks())
@@ -208,14 +178,8 @@ class Slice:
         """Yield the rows."""
         cut, a = slice(self.start, self.stop), self.arrays
         weight = None if a.sample_weight is None else a.sample_weight[cut]
-        yield Raw(
-            _cut(a.X, cut), a.y[cut], {name: v[cut] for name, v in a.viewpoints.items()}, weight, self.name
-        )
-
-
-def _cut(X: Any, rows: slice) -> Any:
-    """Return some rows of a matrix or of a frame with names."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+        views = {name: v[cut] for name, v in a.viewpoints.items()}
+        yield Raw(rows_of(a.X, cut), a.y[cut], views, weight, f"rows {self.start} to {self.stop - 1}")
 
 
 def slices(arrays: Raw, rows: int) -> list[Piece]:
@@ -226,42 +190,34 @@ def slices(arrays: Raw, rows: int) -> list[Piece]:
         if values is not None and len(values) != n:
             must = f"{name!r} must have one entry for each of the {n} rows"
             raise InvalidInputError(must, f"{len(values)}", f"Pass a vector of length {n}")
-    weight = None if arrays.sample_weight is None else _sliced(arrays.sample_weight)
-    views = {name: _sliced(v) for name, v in arrays.viewpoints.items()}
-    arrays = Raw(arrays.X, _sliced(arrays.y), views, weight, arrays.name)
+    given = {name: None if values is None else np.asanyarray(values) for name, values in given.items()}
+    views = {name: given[name] for name in arrays.viewpoints}
+    arrays = Raw(arrays.X, given["y"], views, given["sample_weight"], arrays.name)
     return [Slice(arrays, start, min(start + rows, n)) for start in range(0, n, rows)]
-
-
-def _sliced(values: Any) -> Array:
-    return values.to_numpy() if hasattr(values, "to_numpy") else np.asanyarray(values)
 
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """What a callable yields when it is called: all chunks of a pass, one after the other."""
+    """A callable that yields all chunks of a pass, one after the other."""
 
     function: Callable[[], Iterable[Any]]
     limit: int
-    name: str = "the callable"
 
     def chunks(self) -> Iterator[Raw]:
         """Call it and yield its chunks, numbered, after their size was compared with the limit."""
         found = self.function()
         if not isinstance(found, Iterable):
             must = "a callable source must return an iterator over chunks"
-            raise InvalidInputError(
-                must, type(found).__name__, "Let it yield chunks, or return a list of them"
-            )
+            do = "Let it yield chunks, or return a list of them"
+            raise InvalidInputError(must, type(found).__name__, do)
         for number, chunk in enumerate(found):
             raw = as_raw(chunk, f"chunk {number}")
-            if (needed := size_of(raw.X)) > self.limit:
+            X = raw.X
+            csr = sp.isspmatrix_csr(X)
+            needed = int(X.data.nbytes + X.indices.nbytes) if csr else int(getattr(X, "nbytes", 0))
+            if needed > self.limit:
                 raise too_small(raw.name, needed, self.limit)
             yield raw
-
-
-def size_of(X: Any) -> int:
-    """Return the bytes of the entries of a matrix."""
-    return int(X.data.nbytes + X.indices.nbytes) if sp.isspmatrix_csr(X) else int(getattr(X, "nbytes", 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,11 +225,6 @@ class Held:
     """A chunk in memory: X, y, viewpoints and weights of one partition."""
 
     raw: Raw
-
-    @property
-    def name(self) -> str:
-        """What errors call it."""
-        return self.raw.name
 
     def chunks(self) -> Iterator[Raw]:
         """Yield it."""
@@ -331,9 +282,8 @@ def _chunk_matrix(raw: Any, features: Callable[[Any], Any] | None) -> Any:
         return raw.X
     if features is None:
         must = "chunks of tables must be predicted by a classifier that was fitted on such chunks"
-        raise InvalidInputError(
-            must, "one that knows no columns", "Use NeutralSVC().fit(Chunks(...)), for instance"
-        )
+        do = "Use NeutralSVC().fit(Chunks(...)), for instance"
+        raise InvalidInputError(must, "one that knows no columns", do)
     return features(raw.X)
 
 

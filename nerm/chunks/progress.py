@@ -105,10 +105,8 @@ def resume(path: Any, mark: str) -> Progress | None:
     """Return the state that a checkpoint holds; None where there is no file."""
     if path is None or not Path(path).exists():
         return None
-    must, do = (
-        "a checkpoint must be of the same objective, tolerance and chunks",
-        "Remove the file to start anew",
-    )
+    must = "a checkpoint must be of the same objective, tolerance and chunks"
+    do = "Remove the file to start anew"
     try:
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             parts = {key: file[key] for key in file.files}
@@ -116,8 +114,9 @@ def resume(path: Any, mark: str) -> Progress | None:
             raise InvalidInputError(must, f"{str(path)!r} of another fit", do)
         at, best, value, bound, passes, kept = parts["numbers"].tolist()
         known = (parts["best"], best) if np.isfinite(value) else None
-        return Progress((parts["coef"], at), parts["thetas"], known, value,
-                     bound, int(passes), int(kept), parts["values"], parts["decisions"])  # fmt: skip
+        numbers = value, bound, int(passes), int(kept)
+        sums = parts["values"], parts["decisions"]
+        return Progress((parts["coef"], at), parts["thetas"], known, *numbers, *sums)
     except UNREADABLE as error:
         if isinstance(error, InvalidInputError):
             raise

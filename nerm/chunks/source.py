@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.chunks.census import Census, CountRows, together
+from nerm.chunks.census import Census, CountRows, smallest
 from nerm.chunks.coding import Coding, learn
 from nerm.chunks.pieces import Called, Held, NpzFile, Piece, Raw, Slice, as_raw, row_bytes, slices, too_small
 from nerm.errors import InvalidInputError, MissingPackageError
@@ -90,31 +90,24 @@ class Chunks:
         self.progress, self.passes = progress, 0
         self.checkpoint = checkpoint
         self.roles = target, _names(viewpoint), sample_weight
-        self.memory = int(
-            as_positive(MEMORY if memory is None else memory, "memory", "Pass a number of bytes")
-        )
+        given = MEMORY if memory is None else memory
+        self.memory = int(as_positive(given, "memory", "Pass a number of bytes"))
         self.client = client
         self.pieces: Sequence[Any] = self._pieces(source)
         if not self.pieces:
-            raise InvalidInputError(
-                "'source' must have at least one chunk", "none", "Check the list of files"
-            )
+            must = "'source' must have at least one chunk"
+            raise InvalidInputError(must, "none", "Check the list of files")
 
     @property
-    def chunk_limit(self) -> int:
-        """The bytes that one chunk may take."""
-        return int(MEMORY_SHARE * self.memory)
-
-    @property
-    def rows_limit(self) -> int:
-        """The bytes that the rows kept between passes may take."""
+    def limit(self) -> int:
+        """The bytes that one chunk may take, and so may the rows kept between passes."""
         return int(MEMORY_SHARE * self.memory)
 
     def _pieces(self, source: Any) -> Sequence[Any]:
         if isinstance(source, str | Path):
             return self._files([source])
         if callable(source):
-            return [Called(source, self.chunk_limit)]
+            return [Called(source, self.limit)]
         if isinstance(source, list) and all(isinstance(path, str | Path) for path in source):
             return self._files(source)
         if isinstance(source, dict | tuple):
@@ -124,7 +117,10 @@ class Chunks:
             if not hasattr(arrays.X, "shape"):
                 arrays = replace(arrays, X=np.asarray(arrays.X))
             if np.ndim(arrays.X) == 2:
-                return slices(arrays, self._rows_a_chunk(arrays.X))
+                rows = self.limit // row_bytes(arrays.X)
+                if rows < 1:
+                    raise too_small("one row", row_bytes(arrays.X), self.limit)
+                return slices(arrays, int(rows))
         if is_lazy(source) and hasattr(source, "columns"):
             return self._frames(source)
         must = "'source' must be paths, (X, y, viewpoint) with a matrix X, a dask DataFrame or a callable"
@@ -134,52 +130,39 @@ class Chunks:
 
     def _frames(self, frame: Any) -> list[Any]:
         """Return the partitions of a dask DataFrame as parts of a table."""
+        if self.roles[0] is None:
+            must = "a dask DataFrame must come with the name of its target"
+            do = "Pass Chunks(frame, target='...'), or Chunks((X, y, viewpoint))"
+            raise InvalidInputError(must, "none", do)
+        import dask
+
         from nerm.tables.chunk_files import FramePart
 
-        target, viewpoints, weight = self.roles
-        if target is None:
-            must = "a dask DataFrame must come with the name of its target"
-            raise InvalidInputError(
-                must, "none", "Pass Chunks(frame, target='...'), or Chunks((X, y, viewpoint))"
-            )
-        return frame_partitions(frame, FramePart, (target, viewpoints, weight))
+        made = dask.delayed(FramePart, pure=True)
+        return [made(part, *self.roles, f"partition {i}") for i, part in enumerate(frame.to_delayed())]
 
     def _files(self, paths: Sequence[Any]) -> list[Piece]:
         tables = [str(path) for path in paths if Path(path).suffix != ".npz"]
         if not tables:
-            return [NpzFile(str(path), self.chunk_limit) for path in paths]
+            return [NpzFile(str(path), self.limit) for path in paths]
         target, viewpoints, weight = self.roles
         if target is None or len(tables) < len(paths):
             must = "files of chunks must all end in .npz, or be tables whose target is named"
-            raise InvalidInputError(
-                must, repr(tables[0]), "Pass Chunks(paths, target='...', viewpoint='...')"
-            )
+            do = "Pass Chunks(paths, target='...', viewpoint='...')"
+            raise InvalidInputError(must, repr(tables[0]), do)
         from nerm.tables.chunk_files import TableFile
 
-        return [TableFile(path, target, viewpoints, weight, self.chunk_limit) for path in tables]
-
-    def _rows_a_chunk(self, X: Any) -> int:
-        rows = self.chunk_limit // row_bytes(X)
-        if rows < 1:
-            raise too_small("one row", row_bytes(X), self.chunk_limit)
-        return int(rows)
+        return [TableFile(path, target, viewpoints, weight, self.limit) for path in tables]
 
     @cached_property
     def census(self) -> Census:
-        """What the first pass finds."""
+        """The result of the first pass."""
         most = SAMPLE_ROWS // math.isqrt(len(self.pieces))
         found: Census = self.sweep(CountRows(SAMPLE_ROWS, int(SAMPLE_SHARE * self.memory), most))
         return found
 
     def sweep(self, work: Callable[[Raw], Any]) -> Any:
-        """Do one pass: apply `work` to every chunk and add up what it returns.
-
-        Parameters
-        ----------
-        work : callable
-            From a chunk to something that can be added.
-
-        """
+        """Do one pass: apply `work`, a callable of a chunk, to every chunk and add up its results."""
         self.passes += 1
         found = self._sweep(work, None) if not self.progress else self._shown(work)
         if found is not None:
@@ -228,7 +211,7 @@ class Chunks:
 
     @cached_property
     def features(self) -> Any:
-        """What turns a frame of a table into features; None where chunks are matrices."""
+        """The function from a frame of a table to features; None where chunks are matrices."""
         if not self.census.levels:
             return None
         from nerm.tables.chunk_files import learn_features
@@ -238,10 +221,7 @@ class Chunks:
     @cached_property
     def sample(self) -> Any:
         """The rows that the first pass drew."""
-        keys = np.concatenate([keys for keys, _ in self.census.sample])
-        rows = together([rows for _, rows in self.census.sample])
-        size = self.census.size
-        return rows if len(keys) <= size else rows.at(np.sort(np.argpartition(keys, size - 1)[:size]))
+        return smallest(self.census.sample, self.census.size)[1]
 
 
 def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any = None) -> Chunks:
@@ -288,11 +268,8 @@ def client_for(chunks: Any) -> Any:
 
     A callable's chunks come one after the other from this process, and arrays are in its memory.
     """
-    if (
-        chunks.client is not None
-        or "distributed" not in sys.modules
-        or isinstance(chunks.pieces[0], Called | Slice)
-    ):
+    here = "distributed" not in sys.modules or isinstance(chunks.pieces[0], Called | Slice)
+    if here or chunks.client is not None:
         return chunks.client
     from distributed import default_client
 
@@ -313,9 +290,9 @@ def _sweep_on_cluster(
     task = dask.delayed(run, pure=False)
     # one node of the graph: it travels to each worker once, and the scheduler knows how to make it again
     shared = dask.delayed(_same, pure=False)(_Boxed(work), dask_key_name=f"nerm-work-{token}")
-    futures = client.compute(
-        [task(piece, shared, dask_key_name=f"nerm-pass-{token}-{i}") for i, piece in enumerate(pieces)]
-    )
+    names = [f"nerm-pass-{token}-{i}" for i in range(len(pieces))]
+    tasks = [task(piece, shared, dask_key_name=name) for piece, name in zip(pieces, names, strict=True)]
+    futures = client.compute(tasks)
     if note is not None:
         for done, _ in enumerate(as_completed(futures)):
             note(done + 1, len(futures))
@@ -370,11 +347,9 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
         import dask.array as da
 
         values = da.from_array(np.asarray(values), chunks=-1)
-    lengths = (
-        values.chunks[0]
-        if hasattr(values, "numblocks")
-        else (float("nan"),) * getattr(values, "npartitions", 0)
-    )
+    lengths = (float("nan"),) * getattr(values, "npartitions", 0)
+    if hasattr(values, "numblocks"):
+        lengths = values.chunks[0]
     if known and values.ndim == 1 and sum(lengths) == sum(sizes):
         return list(values.rechunk((sizes,)).to_delayed())
     if values.ndim != 1 or (known and sum(lengths) == sum(lengths)):
@@ -390,11 +365,3 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
 def _held(X: Any, y: Any, views: dict[str, Any], weight: Any, name: str) -> Held:
     """Return one partition as a piece."""
     return Held(Raw(X, y, views, weight, name))
-
-
-def frame_partitions(frame: Any, make: Any, roles: tuple[Any, ...]) -> list[Any]:
-    """Return the partitions of a dask DataFrame as pieces: `make` of a frame, the roles and a name."""
-    import dask
-
-    made = dask.delayed(make, pure=True)
-    return [made(part, *roles, f"partition {i}") for i, part in enumerate(frame.to_delayed())]

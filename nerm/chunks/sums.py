@@ -17,8 +17,8 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.chunks.census import stacked
-from nerm.chunks.coding import ChunkRows, Terms
+from nerm.chunks.census import ChunkRows, stacked
+from nerm.chunks.coding import Terms
 from nerm.chunks.pieces import Raw
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import sorted_csr
@@ -39,8 +39,9 @@ class Sums:
     rows: int
 
     def __add__(self, other: Any) -> Any:
-        return replace(self, values=self.values + other.values, decisions=self.decisions + other.decisions,
-                       rows=self.rows + other.rows, **self._more(other))  # fmt: skip
+        names = ("values", "decisions", "rows")
+        added = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return replace(self, **added, **self._more(other))
 
     def _more(self, other: Any) -> dict[str, Any]:
         return {}
@@ -49,9 +50,9 @@ class Sums:
 def _decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
     """Return the weight of rows by viewpoint (first without any), kind (label, viewpoint) and decision."""
     weight = rows.sample_weight if terms.weighted else np.ones(len(rows.y))
-    everybody = -np.ones(len(rows.y))
+    without = -np.ones(len(rows.y))
     found = np.zeros((1 + len(rows.viewpoints), 4, 2))
-    for k, v in enumerate([everybody, *rows.viewpoints.values()]):
+    for k, v in enumerate([without, *rows.viewpoints.values()]):
         cell = (4 * (rows.y > 0) + 2 * (sign(v) > 0) + (scores > 0)).astype(int)
         found[k] = np.bincount(cell, weight, minlength=8).reshape(4, 2)
     return found
@@ -108,14 +109,19 @@ class FewRows(Sums):
         return weights, slopes
 
 
+def kept_rows(X: Matrix, blocks: tuple[Block, ...], places: Ints) -> KeptRows:
+    """Return rows at these places with their weights and targets in all blocks."""
+    weights, targets = ([getattr(b, name)[places] for b in blocks] for name in ("weights", "targets"))
+    return KeptRows(X[places], np.stack(weights), np.stack(targets))
+
+
 def joined(parts: list[KeptRows]) -> KeptRows:
     """Return rows one under the other, sparse where some are."""
     parts = [part for part in parts if part.weights.shape[1]]
     sparse = any(sp.issparse(part.X) for part in parts)
     matrices = [sp.csr_matrix(part.X) if sparse and not sp.issparse(part.X) else part.X for part in parts]
-    return KeptRows(
-        stacked(matrices), np.hstack([p.weights for p in parts]), np.hstack([p.targets for p in parts])
-    )
+    weights, targets = (np.hstack([getattr(p, name) for p in parts]) for name in ("weights", "targets"))
+    return KeptRows(stacked(matrices), weights, targets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +159,7 @@ class NearKinks:
 
     def __call__(self, raw: Raw) -> FewRows:
         """Return the sums of one chunk."""
-        rows = self.terms.coding.read(raw)
-        return self.of(rows)
+        return self.of(self.terms.coding.read(raw))
 
     def near(self, rows: ChunkRows) -> Bools:
         """Return which rows are near a kink."""
@@ -189,13 +194,11 @@ class NearKinks:
         """Return the sums of rows."""
         blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
         places, settled, slopes = self.parted(rows, blocks, scores)
-        kept = KeptRows(rows.X[places], np.stack([b.weights[places] for b in blocks]),
-                        np.stack([b.targets[places] for b in blocks]))  # fmt: skip
+        kept = kept_rows(rows.X, blocks, places)
         values = np.array([block.total(scores) for block in blocks])
         means = mean_rows(rows.X, blocks, slopes, settled, self.groups(rows.X, scores))
-        return FewRows(
-            values, _decisions(self.terms, rows, scores), len(rows.y), [kept], means, rows.X.shape[1]
-        )
+        decisions = _decisions(self.terms, rows, scores)
+        return FewRows(values, decisions, len(rows.y), [kept], means, rows.X.shape[1])
 
 
 def thinned(places: Ints, share: float) -> Ints:
