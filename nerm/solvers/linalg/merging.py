@@ -183,7 +183,7 @@ def distinct_rows(problem: Problem) -> DistinctRows | None:
     known = _KNOWN.get(hypothesis)
     if hypothesis in _KNOWN and (known is None or known.fits(problem.blocks)):
         return known
-    targets = [block.targets for block in problem.blocks if block.side >= 0]
+    targets = [block.targets for block in problem.blocks]
     rows = hash_matrix(hypothesis.X) if known is None else _mixed(known.index.astype(np.uint64))
     _KNOWN[hypothesis] = found = _distinct(hypothesis, hash_vectors(rows, targets))
     return found

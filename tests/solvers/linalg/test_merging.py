@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -57,6 +59,15 @@ def test_problems_with_other_targets_share_rows_that_stay_equal():
     assert finer.fits(other.blocks)
     assert finer.fits(problem.blocks)
     assert distinct_rows(problem) is finer
+
+
+def test_rows_that_differ_in_one_side_of_a_term_are_distinct():
+    X, y, v = table(4)
+    problem = SVM.on(X, y, viewpoint=v)
+    *others, last = problem.blocks
+    targets = np.where(np.arange(200) % 2, last.targets, 0.5 * last.targets)
+    changed = replace(problem, blocks=(*others, replace(last, targets=targets)))
+    assert distinct_rows(changed).fits(changed.blocks)
 
 
 @pytest.mark.parametrize("solver", ["interior-point", "smo", "augmented-lagrangian"])
