@@ -100,9 +100,8 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
     """
     with open(path, "rb") as stream:
         limit = max(UNPACKED_BYTES, UNPACKED_RATIO * os.fstat(stream.fileno()).st_size)
-        limit = (
-            limit if max_bytes is None else int(as_positive(max_bytes, "max_bytes", "Use a number of bytes"))
-        )
+        if max_bytes is not None:
+            limit = int(as_positive(max_bytes, "max_bytes", "Use a number of bytes"))
         try:
             with zipfile.ZipFile(stream) as archive:
                 _check_size(path, archive, limit)
@@ -352,15 +351,13 @@ class _Reader:
 
     def _recertified(self, solution: Solution) -> Solution:
         """Return a solution whose value and certificate are computed again, if its rows are here."""
-        problem, place = solution.problem, (solution.coef, solution.intercept)
+        problem = solution.problem
         if not np.isfinite(solution.intercept):
             raise ValueError(solution.intercept)
         if not len(problem.y):
             return solution
-        value, another = (
-            problem.evaluate(*place),
-            _another(*self._own) if self._own else ValueError("objective"),
-        )
+        value = problem.evaluate(solution.coef, solution.intercept)
+        another = _another(*self._own) if self._own else ValueError("objective")
         if not _alike(*([term.value for term in v.terms] for v in (value, solution.objective))):
             raise another
         if solution.status not in (Status.OPTIMAL, Status.INACCURATE, Status.TIME_LIMIT):

@@ -142,10 +142,8 @@ class Problem:
         """
         coef, intercept = check_hypothesis(self, coef, intercept)
         if not self.blocks:
-            must, do = (
-                "a problem needs rows to evaluate",
-                "Bind the objective to data: objective.on(X, y, ...)",
-            )
+            must = "a problem needs rows to evaluate"
+            do = "Bind the objective to data: objective.on(X, y, ...)"
             raise InvalidInputError(must, "the problem of a loaded or fitted model, without rows", do)
         scores = self.hypothesis.scores(coef, intercept)
         sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
