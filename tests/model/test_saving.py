@@ -186,7 +186,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda h: {**h, "version": 2}, "Got version 2 of the format, and this nerm reads 3."),
+        (lambda h: {**h, "version": 4}, "Got version 4 of the format, and this nerm reads 2 and 3."),
         (lambda h: {**h, "format": "other"}, "Got a file without valid nerm content (KeyError)."),
         (lambda h: [], "Got a file without valid nerm content (KeyError)."),
         (
