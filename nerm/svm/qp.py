@@ -8,7 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from nerm.errors import UnknownNameError
+from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.svm.data import Floats, NeutralSVM, neutral_svm, number
 from nerm.svm.result import Result, result_of
 
@@ -113,6 +113,12 @@ class QP:
                 status = str(self.problem.status)
             except cp.SolverError as error:
                 status = f"failed: {error}"
+            except (TypeError, AttributeError, KeyError, ValueError) as error:
+                if not options:  # this is how cvxpy reports an option that the solver does not know
+                    raise
+                must = f"every option must be one of {name}'s own"
+                got = f"{sorted(options)} ({error})"
+                raise InvalidInputError(must, got, "See that solver's settings") from error
         parts = [variable.value for variable in self.variables.values()]
         parts += [constraint.dual_value for constraint in self.constraints.values()]
         if status.startswith("failed") or not all(p is not None and np.isfinite(p).all() for p in parts):

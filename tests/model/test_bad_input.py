@@ -233,11 +233,11 @@ CASES = [
     (lambda: nerm.GroupL2(3), "'groups' must be labels or lists of columns. Got 3."),
     (
         lambda: nerm.GroupL2([[0.5, 1], [2]]),
-        "'groups' must be lists of whole column numbers, or one label a column.",
+        "'groups' must be lists of whole column numbers, or one label per column.",
     ),
     (
         lambda: nerm.GroupL2([[0, 1], 2]),
-        "'groups' must be lists of whole column numbers, or one label a column.",
+        "'groups' must be lists of whole column numbers, or one label per column.",
     ),
     (lambda: nerm.GroupL2([0, "a", 1]), "'groups' must be labels of one kind."),
     (lambda: nerm.GroupL2([[0, 1], [-1]]).check(3), "and the column -1."),

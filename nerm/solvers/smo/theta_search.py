@@ -86,8 +86,10 @@ class ThetaSearch:
         self.share = INNER_SHARE
 
     def run(self, start: Multipliers, scores: Floats) -> tuple[FixedTheta, str]:
-        """Run the whole search from multipliers and scores; return the last state and a sentence about it."""
+        """Run the whole search from multipliers and scores; return a state and a sentence about it."""
         state = self._at(float(start.thetas[0]) if len(start.thetas) else 0.5, start, scores)
+        best_gap = np.inf
+        best_state = state
         while True:
             self.outer += 1
             standing, exhausted = self._inner(state)
@@ -96,7 +98,7 @@ class ThetaSearch:
             if self.stopped:
                 return state, STOPPED
             if clock.is_up(self.deadline):
-                return state, TIME_IS_UP
+                return (state if standing.gap <= best_gap else best_state), TIME_IS_UP
             if self.iterations >= self.max_iter:
                 return state, f"not converged: the limit of {self.max_iter} pair steps was reached"
             if self.outer >= MAX_OUTER:
@@ -108,6 +110,9 @@ class ThetaSearch:
             moved = None if at_end or standing.slope == 0.0 else self._next(state, standing)
             if moved is None:
                 return state, STUCK
+            if standing.gap < best_gap:
+                best_gap = standing.gap
+                best_state = state
             state = moved
 
     def _next(self, state: FixedTheta, standing: Standing) -> FixedTheta | None:

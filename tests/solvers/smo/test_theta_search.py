@@ -50,15 +50,13 @@ def test_a_covariance_that_only_theta_can_balance():
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 @pytest.mark.parametrize("etas", [[0.0, 0.1, 0.2, 0.5, 1.0, 2.0], [2.0, 0.0, 1.0]])
-def test_a_path_is_warm_started_and_each_point_is_certified(kernel, etas):
+def test_path_points_agree_with_single_solves(kernel, etas):
     problem = (Risk(Hinge()) + 0.02 * SquaredL2() + Neutrality(Hinge())).on(X, Y, viewpoint=V, kernel=kernel)
     path = problem.path(etas, "smo")
     alone = [problem.with_neutrality(eta).solve("smo") for eta in etas]
     for ours, single in zip(path, alone, strict=True):
         assert ours.status == "optimal"
         assert ours.objective.total == pytest.approx(single.objective.total, rel=2e-6)
-    if etas[0] == 0:
-        assert sum(s.stats.iterations for s in path) < sum(s.stats.iterations for s in alone)
 
 
 def test_a_session_computes_the_kernel_once():
