@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import click
 import pytest
@@ -79,7 +80,7 @@ def small_comparison(monkeypatch):
     smo = solvers.known()["smo"]
     monkeypatch.setitem(compare.SETS, "quick", lambda: [compare.Case("tiny", "size", n=20, d=2)])
     monkeypatch.setattr("nerm.solvers.available", lambda: {"smo": smo})
-    monkeypatch.setattr("nerm.cli.fit.DEMO_LIMITS", (0.05,))
+    monkeypatch.setattr(import_module("nerm.cli.fit"), "DEMO_LIMITS", (0.05,))
 
 
 @pytest.fixture
