@@ -209,10 +209,12 @@ class Polyhedron:
         """Return the nearest point to w.
 
         Bounds on single coefficients are clipped; else by the least distance programme of Lawson and Hanson,
-        which nonnegative least squares solve: x = w - A'z, z >= 0.
+        which nonnegative least squares solve: x = w - A'z, z >= 0. What is left of w where only 0 is near is
+        rounding.
         """
         if not self.violation(w):
             return w
+        start, zero = np.linalg.norm(w), np.zeros_like(w)
         if not self.equal.any() and (np.count_nonzero(self.matrix, axis=1) <= 1).all():
             return self._clipped(w)
         for _ in range(3):  # the second and third time only rounding is left
@@ -226,7 +228,7 @@ class Polyhedron:
             w = w - unit * rest[:-1] / rest[-1]
             if not self.violation(w):
                 break
-        return w
+        return zero if np.linalg.norm(w) <= ROUNDING * start and not self.violation(zero) else w
 
     def _clipped(self, w: Floats) -> Floats:
         rows, columns = np.nonzero(self.matrix)

@@ -148,6 +148,11 @@ def test_the_optimum_by_hand(seed):
     check(seed)
 
 
+def test_equations_that_leave_only_zero():
+    """The coefficients are 0, not rounding of which a share violates the equations."""
+    check(278)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 500, 20))
 def test_the_optimum_by_hand_400_times(first):
