@@ -12,7 +12,6 @@ the dual of that problem (docs/errata.md, erratum 1).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,53 +27,38 @@ ROOT_EPS = EPS**0.5  # relative error that rounding explains: of kernel values, 
 
 
 class Boxes(NamedTuple):
-    """The dual at a fixed nu^+: a box per multiplier gamma, each array of shape (number of blocks, n).
+    """The dual at a fixed nu^+, in z = t gamma: what each multiplier adds to its a_i.
 
-    ::
+    Arrays have one row per block of multipliers and one column per sample::
 
-        maximise    sum gain * gamma - a'Ka / (2 lambda)
-        subject to  a_i = sum_k target_ki gamma_ki,   sum_i a_i = 0,   low <= gamma <= high
+        maximise    constant + sum gain * z - a'Ka / (2 lambda),      gain = 1 / t
+        subject to  a_i = sum_k z_ki,   sum_i a_i = 0 (if `balanced`),   low <= z <= high
+
+    A multiplier of target t = 0 moves no a_i: it is at its upper bound, in the constant.
     """
 
-    target: Floats
     low: Floats
     high: Floats
     gain: Floats
-
-    def a(self, gamma: Floats) -> Floats:
-        """Return a, (n,)."""
-        return np.asarray((self.target * gamma).sum(axis=0))
-
-    def slack(self, gamma: Floats) -> tuple[Floats, Floats]:
-        """Return by how much each multiplier can raise and lower its a_i; 0 within rounding of a bound."""
-        least = 4 * EPS * (self.high - self.low)
-        up, down = (np.where(s > least, s, 0.0) for s in (self.high - gamma, gamma - self.low))
-        size = np.abs(self.target)
-        return size * np.where(self.target > 0, up, down), size * np.where(self.target > 0, down, up)
-
-    def levels(self, scores: Floats) -> Floats:
-        """Return gain / target - f, the derivative of the dual in each multiplier's a_i; nan at target 0."""
-        return np.asarray(self.gain / np.where(self.target == 0, np.nan, self.target) - scores)
+    constant: float
+    balanced: bool
 
     def loss(self, scores: Floats) -> float:
-        """Return the maximum of sum gamma (gain - t f) over the boxes: P at this nu^+, without its norm."""
-        slope = self.gain - self.target * scores
-        return float(np.maximum(self.low * slope, self.high * slope).sum())
+        """Return the maximum of constant + sum z (gain - f) over the boxes: P at this nu^+ but its norm."""
+        slope = self.gain - scores
+        return self.constant + float(np.maximum(self.low * slope, self.high * slope).sum())
 
-    def balanced(self, gamma: Floats, scores: Floats) -> Floats:
-        """Clip gamma into the boxes, then move those that cost the dual least until sum_i a_i = 0.
-
-        A multiplier of target 0 moves no a_i: it takes its upper bound.
-        """
-        gamma = np.where(self.target == 0, self.high, np.clip(gamma, self.low, self.high))
-        excess = float(self.a(gamma).sum())
-        sign = 1.0 if excess > 0 else -1.0
-        order = np.argsort(sign * self.levels(scores).ravel())  # target 0 is nan: last, and without slack
-        slack = self.slack(gamma)[int(excess > 0)].ravel()[order]
-        move = np.zeros(gamma.size)
-        move[order] = np.clip(abs(excess) - (np.cumsum(slack) - slack), 0.0, slack)
-        safe = np.where(self.target == 0, 1.0, self.target)
-        return np.clip(gamma - sign * move.reshape(gamma.shape) / safe, self.low, self.high)
+    def feasible(self, z: Floats, scores: Floats) -> Floats:
+        """Clip z into the boxes, then move those that cost the dual least until sum_i a_i = 0."""
+        z = np.clip(z, self.low, self.high)
+        if not self.balanced:
+            return z
+        excess = float(z.sum())
+        order = np.argsort((self.gain - scores) * np.sign(excess), axis=None)
+        slack = (z - self.low if excess > 0 else self.high - z).ravel()[order]
+        move = np.clip(abs(excess) - (np.cumsum(slack) - slack), 0.0, slack)
+        np.put(z, order, z.ravel()[order] - np.sign(excess) * move)
+        return np.clip(z, self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +97,9 @@ class NeutralSVM:
         """Return X w, or K c, (n,): the scores without intercept."""
         return np.asarray((self.X if self.kernel is None else self.gram) @ coef)
 
-    def coef(self, a: Floats) -> Floats:
+    def coef(self, z: Floats) -> Floats:
         """Return w = X'a / lambda, or c = a / lambda."""
+        a = z.sum(axis=0)
         return np.asarray((self.X.T @ a if self.kernel is None else a) / self.lam)
 
     def norm(self, coef: Floats) -> float:
@@ -125,14 +110,14 @@ class NeutralSVM:
         """Return P."""
         return float(self.loss(self.scores(coef) + intercept)) + self.norm(coef)
 
-    def dual(self, boxes: Boxes, gamma: Floats) -> float:
+    def dual(self, boxes: Boxes, z: Floats) -> float:
         """Return the dual's value at feasible multipliers."""
-        constant = 0.0 if self.exact else self.eta * float(self.u.sum())
-        return float((boxes.gain * gamma).sum()) - self.norm(self.coef(boxes.a(gamma))) + constant
+        return boxes.constant + float((boxes.gain * z).sum()) - self.norm(self.coef(z))
 
-    def feasible(self, boxes: Boxes, gamma: Floats, scores: Floats) -> Floats:
-        """Return multipliers in their boxes, with sum_i a_i = 0 where the intercept is free."""
-        return boxes.balanced(gamma, scores) if self.intercept else np.clip(gamma, boxes.low, boxes.high)
+    @property
+    def targets(self) -> Floats:
+        """The targets t of (alpha, beta^+, beta^-), (3, n)."""
+        return np.array([self.y, self.v, -self.v])
 
     def boxes(self, nu_plus: float) -> Boxes:
         """Return the boxes of (alpha, beta^+, beta^-) at nu^- = eta - nu^+; of (alpha, r) if published.
@@ -142,10 +127,13 @@ class NeutralSVM:
         """
         bound = self.eta * self.u
         if self.exact:
-            high = np.array([self.s, nu_plus * self.u, bound - nu_plus * self.u])
-            return Boxes(np.array([self.y, self.v, -self.v]), 0 * high, high, np.ones_like(high))
-        low, high = np.array([[0 * bound, -bound], [self.s, bound]])
-        return Boxes(np.array([self.y, self.v]), low, high, 0 * high + [[1.0], [0.0]])
+            t, most = self.targets, np.array([self.s, nu_plus * self.u, bound - nu_plus * self.u])
+            low, high = np.minimum(t * most, 0.0), np.maximum(t * most, 0.0)
+            gain = np.divide(1.0, t, out=np.zeros_like(t), where=t != 0)
+            return Boxes(low, high, gain, float(most[t == 0].sum()), self.intercept)
+        alpha, r = self.y * self.s, np.abs(self.v) * bound
+        low, high = np.array([np.minimum(alpha, 0.0), -r]), np.array([np.maximum(alpha, 0.0), r])
+        return Boxes(low, high, np.array([self.y, 0 * r]), float(bound.sum()), self.intercept)
 
     def sides(self, scores: Floats) -> tuple[Any, Any]:
         """Return C^+ and C^- along the last axis of scores."""
@@ -162,21 +150,18 @@ class NeutralSVM:
     def best_intercept(self, scores: Floats) -> float:
         """Return a minimiser b of P for scores without intercept; 0 where b is not free.
 
-        P is convex and piecewise linear in b: a minimum lies where a hinge bends or where C^+ = C^-.
+        P is convex in b and no minimiser is beyond all bends of the hinges: by ever finer grids.
         """
         if not self.intercept:
             return 0.0
-        nonzero = self.v != 0
-        ends = (1.0, -1.0) if self.exact else (0.0,)
-        bends = [self.y - scores, *(end / self.v[nonzero] - scores[nonzero] for end in ends)]
-        points = np.unique(np.concatenate(bends))
-        for stride in (isqrt(len(points)), 1):
-            best = stride * int(self.loss(scores + points[::stride, None]).argmin())
-            points = points[max(best - stride, 0) : best + stride + 1]
-        plus, minus = self.sides(scores + points[:, None])
-        lines = zip(points, points[1:], plus - minus, plus[1:] - minus[1:], strict=False)
-        crossings = [p + (q - p) * c / (c - d) for p, q, c, d in lines if c * d < 0]
-        return float(min([*points, *crossings], key=lambda b: self.loss(scores + b)))
+        seen = self.v != 0
+        bends = [self.y - scores, *(end / self.v[seen] - scores[seen] for end in (1.0, -1.0))]
+        low, high = np.concatenate(bends).min(), np.concatenate(bends).max()
+        for _ in range(20):
+            grid = np.linspace(low, high, 33)
+            best = int(self.loss(scores + grid[:, None]).argmin())
+            low, high = grid[max(best - 1, 0)], grid[min(best + 1, 32)]
+        return float(grid[best])
 
 
 def neutral_svm(
@@ -202,7 +187,7 @@ def neutral_svm(
         Labels (any two values, the larger one is +1) and v; the viewpoint may be None when eta is 0.
     lam, eta : float
         lambda > 0 and eta >= 0, in sum form.
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable
+    kernel : {"linear", "rbf", "precomputed"} or callable
         A callable maps two matrices of rows to the matrix of their kernel values.
     variant : {"exact", "published"}
         The published one is the problem whose dual is printed in the paper.
@@ -229,40 +214,26 @@ def neutral_svm(
     v = np.zeros(n) if viewpoint is None else _vector(viewpoint, n, "viewpoint")
     s = _weights(sample_weight, n, "sample_weight")
     u = _weights(neutrality_weight, n, "neutrality_weight")
-    labels = np.asarray(y)
-    classes = np.unique(labels)
-    must = f"'y' must have one label for each of the {n} rows"
-    require(labels.shape == (n,), must, f"{labels.shape}", "Check it")
+    must, got = f"'y' must have one label for each of the {n} rows", f"shape {np.shape(y)}"
+    require(np.shape(y) == (n,), must, got, f"Pass a vector of length {n}")
+    classes, labels = np.unique(np.asarray(y), return_inverse=True)
     got = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
     require(len(classes) == 2, "'y' must hold exactly two classes", got, "Pass two values, such as -1 and 1")
-    y = np.where(labels == classes[1], 1.0, -1.0)
-    return NeutralSVM(X, y, v, s, u, lam, eta, _kernel(kernel, X, s), intercept, variant == "exact")
+    y = 2.0 * labels - 1.0
+    return NeutralSVM(X, y, v, s, u, lam, eta, _kernel(kernel, X), intercept, variant == "exact")
 
 
-def precomputed(X: Any, Z: Any) -> Any:
-    """Return X, whose columns are the kernel values with the training rows."""
-    return X
-
-
-def _kernel(kernel: Any, X: Any, weight: Floats) -> Callable[[Any, Any], Any] | None:
-    """Return a callable k(A, B), or None for "linear"; gamma of "rbf" and "poly" is 1 / (d Var(X))."""
-    if callable(kernel):
-        return kernel
-    names = ("linear", "poly", "precomputed", "rbf")
-    if kernel not in names:
-        raise UnknownNameError("'kernel'", kernel, names, "Use one of these names, or a callable")
-    rows = dense(X)
-    mean = np.average(rows.mean(axis=1), weights=weight)
-    variance = float(np.average(((rows - mean) ** 2).mean(axis=1), weights=weight))
-    gamma = 1.0 / (rows.shape[1] * variance) if variance > 0 else 1.0
+def _kernel(kernel: Any, X: Any) -> Callable[[Any, Any], Any] | None:
+    """Return a callable k(A, B), or None for "linear"; gamma of "rbf" is 1 / (d Var(X))."""
 
     def rbf(A: Any, B: Any) -> Floats:
+        gamma = 1.0 / (X.shape[1] * (dense(X).var() or 1.0))
         return np.exp(-gamma * cdist(dense(A), dense(B), "sqeuclidean"))
 
-    def poly(A: Any, B: Any) -> Floats:
-        return np.asarray((gamma * dense(A @ B.T)) ** 3)
-
-    return {"linear": None, "poly": poly, "precomputed": precomputed, "rbf": rbf}[kernel]
+    known = {"linear": None, "precomputed": lambda A, _: A, "rbf": rbf}
+    if not callable(kernel) and kernel not in known:
+        raise UnknownNameError("'kernel'", kernel, known, "Use one of these names, or a callable")
+    return kernel if callable(kernel) else known[kernel]
 
 
 def require(holds: Any, must: str, got: str, do: str) -> None:
@@ -275,7 +246,7 @@ def number(value: Any, name: str, *, positive: bool = False) -> float:
     """Return a finite number that is at least 0, or positive."""
     found = float(_floats(value, name))
     must = "a finite positive number" if positive else "a finite number, at least 0"
-    valid = np.isfinite(found) and found >= 0 and not (positive and found == 0)
+    valid = 0 <= found < np.inf and not (positive and found == 0)
     require(valid, f"{name!r} must be {must}", repr(value), f"Pass such a number as {name}")
     return found
 

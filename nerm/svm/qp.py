@@ -13,7 +13,7 @@ from nerm.svm.data import Floats, NeutralSVM, neutral_svm, number
 from nerm.svm.result import Result, result_of
 
 OPTIMAL_GAP = 1e-6  # the result of a QP solver counts as optimal at this relative duality gap
-ACCURACY = {  # the options that set a solver's accuracy, and its limit; other solvers keep their own
+ACCURACY = {  # the options that set a solver's accuracy; other solvers keep their own
     "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "ecos": ("abstol", "reltol", "feastol"),
     "osqp": ("eps_abs", "eps_rel"),
@@ -78,7 +78,7 @@ class QP:
     problem: cp.Problem
     variables: dict[str, cp.Variable]
     constraints: dict[str, Any]
-    _recover: Callable[["QP", str], Result] = field(repr=False)
+    _recover: Callable[[str], Result] = field(repr=False)
 
     def solve(self, solver: str = "osqp", tol: float = 1e-8, **options: Any) -> QPSolution:
         """Solve with any QP solver that cvxpy offers, by its name.
@@ -123,7 +123,7 @@ class QP:
         parts += [constraint.dual_value for constraint in self.constraints.values()]
         if status.startswith("failed") or not all(p is not None and np.isfinite(p).all() for p in parts):
             return QPSolution(np.nan, status, name, None)
-        return QPSolution(float(self.problem.objective.value), status, name, self._recover(self, status))
+        return QPSolution(float(self.problem.objective.value), status, name, self._recover(status))
 
 
 def primal_qp(
@@ -196,15 +196,14 @@ def primal_qp(
         constraints |= {"nu_plus": data.u[seen] @ plus <= zeta, "nu_minus": data.u[seen] @ minus <= zeta}
         cost += data.eta * zeta
 
-    def recover(qp: QP, status: str) -> Result:
-        dual = {name: constraint.dual_value for name, constraint in qp.constraints.items()}
+    def recover(status: str) -> Result:
+        dual = {name: constraint.dual_value for name, constraint in constraints.items()}
         gamma = np.zeros((3, n))
         gamma[0] = dual["alpha"]
-        gamma[1, seen] = dual.get("beta_plus", 0.0)
-        gamma[2, seen] = dual.get("beta_minus", 0.0)
-        nu = float(dual.get("nu_plus", 0.0)), float(dual.get("nu_minus", 0.0))
+        gamma[1:, seen] = [dual["beta_plus"], dual["beta_minus"]] if len(seen) else 0.0
+        nu = (dual["nu_plus"], dual["nu_minus"]) if len(seen) else (0.0, 0.0)
         hypothesis = np.asarray(w.value), float(b.value) if intercept else 0.0
-        return _result(data, gamma, nu, status, hypothesis)
+        return _result(data, data.targets * gamma, nu, status, hypothesis)
 
     return QP(cp.Problem(cp.Minimize(cost), list(constraints.values())), variables, constraints, recover)
 
@@ -240,7 +239,7 @@ def dual_qp(
         Labels -1/+1 (or any two values), and v.
     lam, eta : float
         In sum form.
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable
+    kernel : {"linear", "rbf", "precomputed"} or callable
         With "linear" the hypothesis is w.
     variant : {"exact", "published"}
         The published one has no variable nu.
@@ -290,23 +289,18 @@ def dual_qp(
     quadratic = cp.quad_form(a, cp.psd_wrap(data.gram / data.lam))
     cost = quadratic / 2 - cp.sum(alpha + plus + minus)
 
-    def recover(qp: QP, status: str) -> Result:
-        if data.exact:
-            gamma = np.array([alpha.value, plus.value, minus.value])
-            return _result(data, gamma, tuple(nu.value), status)
-        return _result(data, np.array([alpha.value, plus.value - minus.value]), (0.0, 0.0), status)
+    def recover(status: str) -> Result:
+        gamma = np.array([alpha.value, plus.value, minus.value])
+        z, values = data.targets * gamma, nu.value if data.exact else (0.0, 0.0)
+        return _result(data, z if data.exact else np.array([z[0], z[1] + z[2]]), values, status)
 
     return QP(cp.Problem(cp.Minimize(cost), list(constraints.values())), variables, constraints, recover)
 
 
 def _result(
-    data: NeutralSVM,
-    gamma: Floats,
-    nu: tuple[float, ...],
-    claim: str,
-    hypothesis: tuple[Floats, float] | None = None,
+    data: NeutralSVM, z: Floats, nu: Any, claim: str, hypothesis: tuple[Floats, float] | None = None
 ) -> Result:
     """Scale nu so that nu^+ + nu^- = eta, which only widens the boxes, and build the result."""
-    plus, minus = np.maximum(nu, 0.0)
-    theta = float(plus / (plus + minus)) if plus + minus > 0 else 0.5
-    return result_of(data, gamma, theta * data.eta, OPTIMAL_GAP, claim, hypothesis)
+    plus, minus = (max(float(value), 0.0) for value in nu)
+    theta = plus / (plus + minus) if plus + minus > 0 else 0.5
+    return result_of(data, z, theta * data.eta, OPTIMAL_GAP, claim, hypothesis)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerm.svm.data import EPS, Floats, NeutralSVM, precomputed, require
+from nerm.svm.data import EPS, Floats, NeutralSVM
 
 
 class Multipliers(NamedTuple):
@@ -37,6 +37,10 @@ class Bounds(NamedTuple):
         """The duality gap divided by the objective."""
         return self.gap / max(abs(self.primal), EPS)
 
+    def entry(self, iterations: int) -> dict[str, float]:
+        """Return the entry of a history."""
+        return {"iterations": iterations, **self._asdict(), "gap": self.gap}
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -53,7 +57,7 @@ class Result:
     iterations, outer_iterations : int
         Steps taken, and how many values of nu^+ were tried.
     history : tuple of dict
-        The entries that a callback is given.
+        Steps (iterations) and values (primal, dual, gap, in mean form) so far, now and then.
 
     Examples
     --------
@@ -82,11 +86,7 @@ class Result:
 
     def decision_function(self, X: Any) -> Floats:
         """Return f on new rows, (m,); for a precomputed kernel X has their values with the training rows."""
-        columns = self.data.X.shape[1]
-        must = f"'X' must have the {columns} features seen in training"
-        require(np.shape(X)[1:] == (columns,), must, f"shape {np.shape(X)}", "Pass the same columns")
-        kernel = self.data.kernel
-        rows = X if kernel in (None, precomputed) else kernel(X, self.data.X)
+        rows = X if self.data.kernel is None else self.data.kernel(X, self.data.X)
         return np.asarray(rows @ self.coef) + self.intercept
 
     def predict(self, X: Any) -> Floats:
@@ -96,30 +96,29 @@ class Result:
 
 def result_of(
     data: NeutralSVM,
-    gamma: Floats,
+    z: Floats,
     nu_plus: float,
     tol: float,
-    claim: str,
+    claim: str = "",
     hypothesis: tuple[Floats, float] | None = None,
-    **details: Any,
 ) -> Result:
-    """Build the result of a hypothesis and of multipliers gamma, which are made feasible first.
+    """Build the result of a hypothesis and of multipliers z = t gamma, which are made feasible first.
 
     Without a hypothesis it is the one of the multipliers, w = X'a / lambda with its best intercept.
     """
     boxes = data.boxes(nu_plus)
-    near = hypothesis[0] if hypothesis else data.coef(boxes.a(gamma))
-    gamma = data.feasible(boxes, gamma, data.scores(near))
-    coef = near if hypothesis else data.coef(boxes.a(gamma))
-    b = hypothesis[1] if hypothesis else data.best_intercept(data.scores(coef))
-    bounds = Bounds(data.primal(coef, b) / len(data.y), data.dual(boxes, gamma) / len(data.y))
+    z = boxes.feasible(z, data.scores(hypothesis[0] if hypothesis else data.coef(z)))
+    coef, b = hypothesis or (data.coef(z), data.best_intercept(data.scores(data.coef(z))))
+    bounds = Bounds(data.primal(coef, b) / len(data.y), data.dual(boxes, z) / len(data.y))
     # where an upper bound is 0, the share is that of the subgradient at the scores
-    share = (boxes.target * (data.scores(coef) + b) < 1).astype(float)
-    share = np.divide(gamma, boxes.high, out=share, where=boxes.high > 0)
-    if data.exact:
-        theta = nu_plus / data.eta if data.eta > 0 else 0.5
-        multipliers = Multipliers(share[0], share[1], share[2], theta)
-    else:
-        multipliers = Multipliers(share[0], (1 + share[1]) / 2, (1 - share[1]) / 2, theta=np.nan)
+    share = (data.targets * (data.scores(coef) + b) < 1).astype(float)
+    theta = nu_plus / data.eta if data.eta > 0 else 0.5
+    most = boxes.low + boxes.high
+    if not data.exact:
+        most[1], theta = data.eta * data.u * data.v, np.nan
+        share[1] = 0.0
+    share[: len(z)] = np.divide(z, most, out=share[: len(z)], where=most != 0)
+    if not data.exact:
+        share[1:] = (1 + share[1]) / 2, (1 - share[1]) / 2
     status = "optimal" if bounds.relative_gap <= tol else "inaccurate"
-    return Result(data, coef, b, multipliers, bounds, status, claim, **details)
+    return Result(data, coef, b, Multipliers(share[0], share[1], share[2], theta), bounds, status, claim)

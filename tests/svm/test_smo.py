@@ -1,4 +1,4 @@
-"""The reference SMO: plain SVM at eta = 0, weights, kernels, warm starts, the published variant, limits."""
+"""The reference SMO: plain SVM at eta = 0, weights, kernels, the published variant, limits."""
 
 from __future__ import annotations
 
@@ -119,26 +119,11 @@ def test_published_variant_solves_the_shrinkage_problem(kernel, eta):
     )
 
 
-def test_warm_start_reaches_the_same_optimum():
-    X, y, v = synthetic(60, d=4, seed=4)
-    first = smo(X, y, v, 1.0, 1.0, tol=1e-7)
-    cold = smo(X, y, v, 1.0, 1.1, tol=1e-7)
-    warm = smo(X, y, v, 1.0, 1.1, tol=1e-7, warm_start=first)
-    again = smo(X, y, v, 1.0, 1.0, tol=1e-6, warm_start=first)
-    np.testing.assert_allclose(warm.certificate.primal, cold.certificate.primal, rtol=1e-6)
-    assert again.iterations == 0
-
-
-def test_callback_sees_progress_and_can_stop():
+def test_the_history_has_both_values():
     X, y, v = synthetic(30, d=4)
-    seen = []
-    model = smo(X, y, v, 0.1, 1.0, tol=1e-8, callback=seen.append)
-    assert tuple(seen) == model.history
-    assert set(seen[0]) == {"iterations", "outer_iterations", "primal", "dual", "gap", "violation"}
-    assert all(e["dual"] <= e["primal"] * (1 + 1e-12) for e in seen)
-    stopped = smo(X, y, v, 0.1, 1.0, tol=1e-8, callback=lambda e: False)
-    assert stopped.status == "inaccurate"
-    assert stopped.claim == "stopped: the callback asked for it"
+    history = smo(X, y, v, 0.1, 1.0, tol=1e-8).history
+    assert set(history[0]) == {"iterations", "primal", "dual", "gap"}
+    assert all(e["dual"] <= e["primal"] * (1 + 1e-12) for e in history)
 
 
 def test_an_iteration_limit_is_told():
@@ -176,12 +161,12 @@ def own_kernel(A, B):
     return (1.0 + A @ B.T) ** 2
 
 
-@pytest.mark.parametrize("kernel", [Polynomial(gamma=0.5, degree=3, coef0=1.0), own_kernel, "poly"])
+@pytest.mark.parametrize("kernel", [Polynomial(gamma=0.5, degree=3, coef0=1.0), own_kernel])
 def test_other_kernels(kernel):
     X, y, v = synthetic(50, d=3, seed=6)
     model = smo(X, y, v, 1.0, 1.0, kernel=kernel, tol=1e-8)
     assert model.status == "optimal"
-    gram = kernel(X, X) if callable(kernel) else (X @ X.T / (3 * X.var())) ** 3
+    gram = kernel(X, X)
     optimum, _, _ = solve_by_hand(factor(gram), y, v, 1.0, 1.0)
     np.testing.assert_allclose(50 * model.certificate.primal, optimum, rtol=1e-6)
     a = sum_form(model, y, v, 1.0).a
@@ -199,12 +184,3 @@ def test_precomputed_and_sparse_are_the_same_problem():
     np.testing.assert_allclose(sparse.decision_function(sp.csr_matrix(X_new)), expected, atol=1e-4)
     np.testing.assert_allclose(gram.decision_function(X_new @ X.T), expected, atol=1e-4)
     np.testing.assert_array_equal(dense.predict(X_new), np.where(expected > 0, 1.0, -1.0))
-
-
-def test_a_warm_start_of_the_other_variant_is_no_harm():
-    X, y, v = synthetic(60, d=3, seed=2)
-    printed = smo(X, y, v, 1.0, 0.5, variant="published")
-    cold, started = smo(X, y, v, 1.0, 0.5), smo(X, y, v, 1.0, 0.5, warm_start=printed)
-    assert started.status == cold.status == "optimal"
-    np.testing.assert_allclose(started.certificate.primal, cold.certificate.primal, rtol=2e-6)
-    assert smo(X, y, v, 1.0, 0.6, variant="published", warm_start=printed).status == "optimal"

@@ -40,8 +40,8 @@ def test_multipliers_are_a_subgradient_with_sum_zero(seed):
     g = c.X @ w
     b = data.best_intercept(g)
     assert objective(g + b, 0, c.y, c.v, 0, c.eta) <= best_intercepts(g, c.y, c.v, 0, c.eta)[0] * (1 + 1e-12)
-    (alpha, plus, minus), nu = multipliers_at(data, g + b)
-    a = alpha * c.y + (plus - minus) * c.v
+    z, nu = multipliers_at(data, g + b)
+    a = z.sum(axis=0)
     assert 0 <= nu <= c.eta * (1 + 1e-12)
     assert abs(a.sum()) < 1e-8 * (1 + c.eta)
     here = objective(g + b, w @ w, c.y, c.v, c.lam, c.eta)
@@ -78,7 +78,6 @@ def test_the_gap_shrinks_and_is_reported():
     gaps = [entry["gap"] for entry in model.history]
     assert model.status == "inaccurate"
     assert model.claim.endswith("is left after 1000 steps")
-    assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < gaps[0] / 20
 
 
@@ -92,9 +91,3 @@ def test_without_intercept_sparse_and_weighted():
     assert model.intercept == 0.0
     value = objective(X @ model.coef, model.coef @ model.coef, y, v, 5.0, 0.5, s)
     np.testing.assert_allclose(60 * model.certificate.primal, value, rtol=1e-10)
-
-
-def test_callback_stops_it():
-    X, y, v = synthetic(60, d=3)
-    model = subgradient_method(X, y, v, 1.0, 1.0, callback=lambda e: e["iterations"] < 5)
-    assert 5 <= model.iterations < 10

@@ -116,28 +116,6 @@ def test_kernels_that_cannot_be_used(method):
 
 def test_options():
     refused("'tol' must be a finite number, at least 0", smo, X, Y, V, 1.0, 1.0, tol=-1)
-    refused("'cache_mb' must be a finite positive number", smo, X, Y, V, 1.0, 1.0, cache_mb=0)
     refused("'max_iter' must be a finite positive number", smo, X, Y, V, 1.0, 1.0, max_iter=0)
-    refused("the Gram matrix must fit into cache_mb = 0.001", smo, X, Y, V, 1.0, 1.0, cache_mb=1e-3)
-    warm = smo(X, Y, V, 1.0, 1.0)
-    refused(
-        "'warm_start' must belong to the same 10 rows. Got a result on 12 rows",
-        smo,
-        X[:10],
-        Y[:10],
-        V[:10],
-        1.0,
-        1.0,
-        warm_start=warm,
-    )
     refused("'solver' must be one of", primal_qp(X, Y, V, 1.0, 1.0).solve, "no such solver")
     refused("'tol' must be a finite positive number", primal_qp(X, Y, V, 1.0, 1.0).solve, tol=0)
-
-
-def test_predicting():
-    model = smo(X, Y, V, 1.0, 1.0)
-    refused(
-        "'X' must have the 2 features seen in training. Got shape (4, 3)",
-        model.decision_function,
-        np.ones((4, 3)),
-    )
