@@ -36,3 +36,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(LONG_DOCTESTS)
         if not long and not any(item.get_closest_marker(name) for name in ("long", "slow")):
             item.add_marker("quick")
+    items.sort(key=lambda item: "test_notebooks" not in item.nodeid)  # the longest first keep all cores busy

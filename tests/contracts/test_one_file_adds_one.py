@@ -32,7 +32,12 @@ def copied(tmp_path):
         made = subprocess.run(
             [sys.executable, "-c", code],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(tmp_path),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "NUMBA_DISABLE_JIT": "1",
+            },
             capture_output=True,
             text=True,
             timeout=300,
