@@ -57,14 +57,11 @@ def _hold(atom: Any, clauses: Clauses) -> None:
 def _test_points(atom: MarginFunction) -> Floats:
     """Return margins on both sides, and on every kink and breakpoint and just beside it."""
     special = np.array(sorted({0.0, 1.0, *atom.facts.kinks, *atom.facts.breakpoints}))
-    near = np.concatenate([special + shift for shift in (-1e-3, 0.0, 1e-3)])
-    rng, far = np.random.default_rng(0), np.concatenate([np.arange(7.0, 60.0, 0.75), [1e2, 3e2]])
-    far = np.concatenate([far, -far])
-    with np.errstate(
-        over="ignore"
-    ):  # as far as values are small enough for their last digits to mean something
+    near = np.add.outer(special, [-1e-3, 0.0, 1e-3]).ravel()
+    far = np.concatenate([np.linspace(-60, 60, 161), [-3e2, -1e2, 1e2, 3e2]])
+    with np.errstate(over="ignore"):  # where values are small enough for their last digits to mean something
         far = far[np.abs(atom.value(far)) < 1e4]
-    return np.unique(np.concatenate([np.linspace(-6, 6, 41), near, rng.normal(scale=2.0, size=40), far]))
+    return np.unique([*np.linspace(-6, 6, 41), *near, *np.random.default_rng(0).normal(0, 2, 40), *far])
 
 
 def _scale(*values: Floats) -> Floats:
@@ -88,14 +85,10 @@ def _subgradient(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     step = 1e-6
     left, right = (value - atom.value(m - step)) / step, (atom.value(m + step) - value) / step
     slack = 1e-4 * _scale(left, right)
-    yield (
-        (low >= left - slack) & (high <= right + slack),
-        "subgradients must lie between the one-sided slopes",
-    )
-    yield (
-        (low <= left + slack) & (high >= right - slack),
-        "at a kink the interval must reach both one-sided slopes",
-    )
+    between = (low >= left - slack) & (high <= right + slack)
+    yield between, "subgradients must lie between the one-sided slopes"
+    reaching = (low <= left + slack) & (high >= right - slack)
+    yield reaching, "at a kink the interval must reach both one-sided slopes"
 
 
 def _curvature(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
@@ -137,10 +130,8 @@ def _prox(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 
 
 def _expression(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
-    yield (
-        atom.expression(cp.Variable(len(m))).is_convex(),
-        "the cvxpy expression must be convex by cvxpy's rules",
-    )
+    convex = atom.expression(cp.Variable(len(m))).is_convex()
+    yield convex, "the cvxpy expression must be convex by cvxpy's rules"
     values = np.asarray(atom.expression(cp.Constant(m)).value, dtype=float)
     error = np.abs(values - atom.value(m)) / _scale(values)
     yield error <= tol, f"the cvxpy expression must equal the value. Worst {error.max():.1e}"
@@ -153,20 +144,18 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     inside = (low >= facts.slopes[0] - tol) & (high <= facts.slopes[1] + tol)
     yield inside, "facts.slopes must contain every subgradient"
     least = -float(atom.conjugate(0.0))
-    close = facts.minimum == least or abs(facts.minimum - least) <= 10 * tol
-    yield close, f"facts.minimum must be the infimum -phi*(0) = {least:g}"
-    unbounded = facts.minimum == -np.inf
-    yield facts.surrogate_only == unbounded, "facts.surrogate_only must be True where phi is unbounded below"
+    attained = facts.minimum == least or abs(facts.minimum - least) <= 10 * tol
+    yield attained, f"facts.minimum must be the infimum -phi*(0) = {least:g}"
+    bounded = facts.minimum > -np.inf
+    yield facts.surrogate_only != bounded, "facts.surrogate_only must be True where phi is unbounded below"
     yield set(facts.kinks) <= set(facts.breakpoints), "facts.breakpoints must include the kinks"
     if np.isfinite(facts.lipschitz):
         rise = np.abs(values[:, None] - values[None, :])
         yield rise <= (facts.lipschitz + tol) * apart + tol, "facts.lipschitz must bound the slope"
     if np.isfinite(facts.smoothness):
         rise = np.abs(low[:, None] - low[None, :])
-        yield (
-            rise <= facts.smoothness * apart + tol * _scale(low),
-            "facts.smoothness must bound the curvature",
-        )
+        close = rise <= facts.smoothness * apart + tol * _scale(low)
+        yield close, "facts.smoothness must bound the curvature"
         yield np.abs(high - low) <= tol * _scale(low), "a smooth function must have one derivative"
     if facts.kinks:
         below, above = atom.subgradient(np.array(facts.kinks))
@@ -177,10 +166,8 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     if facts.bend is not None:
         x = m - facts.bend
         lines = atom.value(facts.bend) + np.maximum(facts.slopes[0] * x, facts.slopes[1] * x)
-        yield (
-            np.abs(values - lines) <= tol * _scale(values),
-            "facts.bend must be where two straight lines meet",
-        )
+        close = np.abs(values - lines) <= tol * _scale(values)
+        yield close, "facts.bend must be where two straight lines meet"
     if facts.quadratic is not None:
         a, q = facts.quadratic
         first, last = np.clip(facts.slopes, -5.0, 5.0)
@@ -211,23 +198,16 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None
     """
     atom.check(d)
     tol = (1e-6 if atom.numeric else 1e-9) if tol is None else tol
-    rng = np.random.default_rng(0)
-    W = _test_vectors(rng, d)
-    convex = atom.expression(cp.Variable(d)).is_convex()
-    _hold(atom, iter([(convex, "the cvxpy expression must be convex by cvxpy's rules")]))
-    _hold(atom, iter([(abs(atom.value(np.zeros(d))) <= tol, "Omega(0) must be 0")]))
-    _hold(atom, _free_directions(atom, W, rng, tol))
-    for w in W:
-        _hold(atom, _values_of_regularizer(atom, w, rng, tol))
-        _hold(atom, _norms(atom, w, tol))
-        _hold(atom, _axes(atom, w))
-        _hold(atom, _prox_of_regularizer(atom, w, rng, tol))
-        if isinstance(atom, Norm):
-            _hold(atom, _dual_norm(atom, w, W, tol))
+    parts = [_values_of_regularizer, _norms, _axes, _prox_of_regularizer]
+    parts += [_dual_norm] if isinstance(atom, Norm) else []
+    W = _test_vectors(d)
+    clauses = chain.from_iterable(part(atom, w, tol) for w in W for part in parts)
+    _hold(atom, chain(_free_directions(atom, W, tol), clauses))
 
 
-def _test_vectors(rng: np.random.Generator, d: int) -> list[Floats]:
+def _test_vectors(d: int) -> list[Floats]:
     """Return vectors with zeros, ties and a zero among them: the kinks of norms."""
+    rng = np.random.default_rng(0)
     sparse = rng.normal(size=d) * (rng.random(d) < 0.5)
     tied = np.resize([2.0, -2.0, 1.0], d)
     axis = np.eye(d)[0] * 3.0
@@ -236,8 +216,11 @@ def _test_vectors(rng: np.random.Generator, d: int) -> list[Floats]:
     return [np.zeros(d), sparse, tied, axis, -axis, half, *spread]
 
 
-def _values_of_regularizer(atom: Regularizer, w: Floats, rng: np.random.Generator, tol: float) -> Clauses:
-    value, q = atom.value(w), rng.normal(size=len(w))
+def _values_of_regularizer(atom: Regularizer, w: Floats, tol: float) -> Clauses:
+    convex = atom.expression(cp.Variable(len(w))).is_convex()
+    yield convex, "the cvxpy expression must be convex by cvxpy's rules"
+    yield abs(atom.value(0 * w)) <= tol, "Omega(0) must be 0"
+    value, q = atom.value(w), np.random.default_rng(1).normal(size=len(w))
     close = tol * (1 + value)
     yield value >= -tol, "Omega must not be negative"
     expressed = float(atom.expression(cp.Constant(w)).value)
@@ -257,9 +240,9 @@ def _norms(atom: Regularizer, w: Floats, tol: float) -> Clauses:
             yield close, "norms must add up to the value"
 
 
-def _free_directions(atom: Regularizer, W: list[Floats], rng: np.random.Generator, tol: float) -> Clauses:
+def _free_directions(atom: Regularizer, W: list[Floats], tol: float) -> Clauses:
     """Check that Omega is constant along `free`, and positive on simple vectors orthogonal to it."""
-    d = len(W[0])
+    d, rng = len(W[0]), np.random.default_rng(2)
     basis = atom.free(d)
     yield basis.shape[0] == d, "free must return vectors of length d"
     yield np.abs(basis.T @ basis - np.eye(basis.shape[1])) <= 1e-9, "free must return an orthonormal basis"
@@ -273,7 +256,7 @@ def _free_directions(atom: Regularizer, W: list[Floats], rng: np.random.Generato
         yield holds, "free must span every direction along which Omega is 0"
 
 
-def _axes(atom: Regularizer, w: Floats) -> Clauses:
+def _axes(atom: Regularizer, w: Floats, tol: float) -> Clauses:
     (low, high), value, step = atom.subgradient(w), atom.value(w), 1e-7
     for j, move in enumerate(step * np.eye(len(w))):
         right, left = (atom.value(w + move) - value) / step, (value - atom.value(w - move)) / step
@@ -283,27 +266,27 @@ def _axes(atom: Regularizer, w: Floats) -> Clauses:
         yield close, f"{clause}. Coordinate {j} of {w.tolist()}"
 
 
-def _prox_of_regularizer(atom: Regularizer, w: Floats, rng: np.random.Generator, tol: float) -> Clauses:
+def _prox_of_regularizer(atom: Regularizer, w: Floats, tol: float) -> Clauses:
     """Hold the prox against many trials; w - prox(w) is a subgradient there: Fenchel-Young is an equality."""
 
     def cost(z: Floats, step: float) -> float:
         return step * atom.value(z) + 0.5 * float((z - w) @ (z - w))
 
+    rng = np.random.default_rng(3)
     for step in (0.3, 1.0, 4.0):
         z = atom.prox(w, step)
         moves = rng.normal(size=(60, len(w))) * (rng.random((60, len(w))) < 0.6)
-        trials = [
-            cost(z + size * move, step) for size, move in zip((1.0, 1e-2, 1e-4) * 20, moves, strict=True)
-        ]
-        best = cost(z, step)
+        moves *= np.resize([1.0, 1e-2, 1e-4], 60)[:, None]
+        best, least = cost(z, step), min(cost(z + move, step) for move in moves)
         clause = f"prox must minimise step Omega(z) + ||z - w||^2 / 2. Step {step:g}"
-        yield best <= min(trials) + tol * (1 + best), clause
+        yield best <= least + tol * (1 + best), clause
     z = atom.prox(w)
     gap = atom.value(z) + atom.conjugate(w - z) - z @ (w - z)
     yield abs(gap) <= 100 * tol, f"Omega(z) + Omega*(q) = z.q must hold at q = w - prox(w). Gap {gap:.1e}"
 
 
-def _dual_norm(atom: Norm, w: Floats, W: list[Floats], tol: float) -> Clauses:
-    value, ratio = atom.value(w), max(float(w @ z) / atom.value(z) for z in W if z.any())
+def _dual_norm(atom: Any, w: Floats, tol: float) -> Clauses:
+    value, others = atom.value(w), [z for z in _test_vectors(len(w)) if z.any()]
+    ratio = max(float(w @ z) / atom.value(z) for z in others)
     yield ratio <= atom.dual_norm(w) + 10 * tol, "the dual norm must bound q.w / Omega(w)"
     yield abs(atom.value(2 * w) - 2 * value) <= tol * (1 + value), "a norm must be homogeneous"

@@ -15,53 +15,28 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
-from nerm.atoms.custom import CustomMarginFunction as CustomMarginFunction
-from nerm.atoms.custom import margin_function as margin_function
-from nerm.atoms.custom_regularizer import CustomRegularizer as CustomRegularizer
-from nerm.atoms.difference import CustomDCFunction as CustomDCFunction
-from nerm.atoms.difference import DCFunction as DCFunction
-from nerm.atoms.difference import Ramp as Ramp
-from nerm.atoms.difference import dc_function as dc_function
-from nerm.atoms.hinges import Hinge as Hinge
-from nerm.atoms.hinges import HingeLike as HingeLike
-from nerm.atoms.hinges import HuberizedHinge as HuberizedHinge
-from nerm.atoms.hinges import Identity as Identity
-from nerm.atoms.hinges import ModifiedHuber as ModifiedHuber
-from nerm.atoms.hinges import Pinball as Pinball
-from nerm.atoms.hinges import SmoothHinge as SmoothHinge
-from nerm.atoms.hinges import Squared as Squared
-from nerm.atoms.hinges import SquaredHinge as SquaredHinge
-from nerm.atoms.margin import Facts as Facts
-from nerm.atoms.margin import MarginFunction as MarginFunction
-from nerm.atoms.penalties import L1 as L1
-from nerm.atoms.penalties import ElasticNet as ElasticNet
-from nerm.atoms.penalties import GroupL2 as GroupL2
-from nerm.atoms.penalties import LInf as LInf
-from nerm.atoms.penalties import SquaredL2 as SquaredL2
-from nerm.atoms.regularizer import Norm as Norm
-from nerm.atoms.regularizer import Regularizer as Regularizer
-from nerm.atoms.smooth import Exponential as Exponential
-from nerm.atoms.smooth import Logistic as Logistic
+from nerm.atoms.custom import margin_function
+from nerm.atoms.difference import DCFunction, dc_function
+from nerm.atoms.margin import Facts, MarginFunction
+from nerm.atoms.regularizer import Regularizer
 
-_NAMED: dict[str, Any] = {
+_ATOMS: dict[str, Any] = {
     name: cls
     for module in pkgutil.iter_modules(__path__)
     for name, cls in vars(import_module(f"{__name__}.{module.name}")).items()
-    if isinstance(cls, type) and issubclass(cls, MarginFunction | Regularizer) and cls.name
-    if cls.__module__ == f"{__name__}.{module.name}" and not inspect.isabstract(cls)
+    if isinstance(cls, type) and issubclass(cls, MarginFunction | Regularizer)
+    if cls.__module__ == f"{__name__}.{module.name}"
 }
-globals().update(_NAMED)
+globals().update(_ATOMS)
 
-__all__ = sorted(
-    name for name in globals() if not name.startswith("_") and name[0].isupper() and name != "Any"
-)
-__all__ += ["dc_function", "dc_functions", "margin_function", "margin_functions", "regularizers"]
+__all__ = [*_ATOMS, "Facts", "dc_function", "dc_functions"]
+__all__ += ["margin_function", "margin_functions", "regularizers"]
 
 
 def _by_name(base: type) -> dict[str, Any]:
-    """Return the classes below `base` by their names."""
-    classes = sorted((cls.name, cls) for cls in _NAMED.values() if issubclass(cls, base))
-    return dict(classes)
+    """Return the classes below `base` that have a name, by their names."""
+    named = (cls for cls in _ATOMS.values() if issubclass(cls, base) and cls.name)
+    return dict(sorted((cls.name, cls) for cls in named if not inspect.isabstract(cls)))
 
 
 def margin_functions() -> dict[str, type[MarginFunction]]:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nerm.atoms import cvx as cp
 from nerm.atoms import numeric
 from nerm.atoms.custom import CustomMarginFunction, margin_function
 from nerm.atoms.hinges import TwoLines
@@ -61,22 +60,13 @@ class DCFunction(MarginFunction):
         (low, high), (least, most) = self.parts.convex.subgradient(m), self.parts.subtracted.subgradient(m)
         return low - most, high - least
 
-    def _not_convex(self) -> NoReturn:
+    def _not_convex(self, *_: Any) -> NoReturn:
+        """Refuse: it is not convex, its parts are."""
         must = "a margin function must be convex to have a conjugate, a prox or a cvxpy expression"
         do = "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)"
         raise UnsupportedProblemError(must, f"{self!r}, a difference of convex functions", do)
 
-    def expression(self, m: Any) -> Any:
-        """Refuse: it is not convex, its parts are."""
-        self._not_convex()
-
-    def conjugate(self, u: ArrayLike) -> Floats:
-        """Refuse: it is not convex, its parts are."""
-        self._not_convex()
-
-    def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
-        """Refuse: it is not convex, its parts are."""
-        self._not_convex()
+    expression = conjugate = prox = _not_convex  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -202,8 +192,8 @@ def dc_function(
     convex : callable or MarginFunction
         Maps a cvxpy expression of any length to a convex one, elementwise; or one of nerm's margin functions.
     concave : callable or MarginFunction
-        The same for the concave part, which is added; one that is convex by cvxpy's rules is subtracted
-        instead.
+        The same for the concave part, which is added; one of nerm's margin functions, which are convex, is
+        subtracted instead.
     name : str
         How it is called in formulas and messages.
 
@@ -223,31 +213,15 @@ def dc_function(
     >>> sigmoid.value([-50.0, -0.5, 50.0]).round(3)
     array([1. , 0.5, 0. ])
     """
-    label = str(name)
-    added = isinstance(concave, MarginFunction) or _is_convex(concave, label)
-    part = concave if isinstance(concave, MarginFunction) or added else lambda m: -concave(m)
-    return CustomDCFunction(label, _part(convex, "convex", label), _part(part, "concave", label))
+    minus = concave if isinstance(concave, MarginFunction) else lambda m: -concave(m)
+    return CustomDCFunction(
+        str(name), _part(convex, f"convex part of {name}"), _part(minus, f"minus the concave part of {name}")
+    )
 
 
-def _part(given: Any, role: str, name: str) -> MarginFunction:
+def _part(given: Any, name: str) -> MarginFunction:
     """Return a part as a margin function, checked to be convex."""
     if isinstance(given, DCFunction):
-        must = f"the parts of {name!r} must be convex and concave"
+        must = f"the {name} must be convex"
         raise InvalidInputError(must, repr(given), "Pass its own parts")
-    if isinstance(given, MarginFunction):
-        return given
-    return margin_function(given, name=f"{role} part of {name}")
-
-
-def _is_convex(expression: Callable[[Any], Any], name: str) -> bool:
-    """Tell whether the concave part of a function is convex instead; refuse one that is neither."""
-    try:
-        result = expression(cp.Variable(3))
-        convex, concave = result.is_convex(), result.is_concave()
-    except Exception:  # what it is instead, `margin_function` says
-        return True
-    if not convex and not concave:
-        must = f"'concave' of {name!r} must be concave by cvxpy's rules, or convex to be subtracted"
-        do = "Write it with cvxpy's concave functions (cp.minimum, -cp.pos, -cp.logistic …)"
-        raise InvalidInputError(must, f"an expression of curvature {result.curvature}", do)
-    return bool(convex and not concave)
+    return given if isinstance(given, MarginFunction) else margin_function(given, name=name)

@@ -1,7 +1,8 @@
 """Margin functions whose conjugate is quadratic on an interval: the hinge and its family.
 
 The hinge, its rounded and squared forms, the modified Huber loss, the pinball, the squared loss and the
-identity. A class states four numbers (`dual_form`) and its formula; the rest follows from these.
+identity. A class states four numbers (`dual_form`), its cvxpy expression and its formula in LaTeX; the rest
+follows from the numbers.
 """
 
 from abc import abstractmethod
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nerm.atoms import cvx as cp
-from nerm.atoms.margin import Facts, MarginFunction, on_interval
+from nerm.atoms.margin import Facts, MarginFunction
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
 
@@ -23,8 +24,8 @@ class HingeLike(MarginFunction):
 
     That is, phi*(u) = a u + (q/2) u^2 on [low, high].
 
-    Facts, subgradients, conjugate and prox follow from the four numbers, which a class of this family gives
-    as `dual_form`; `value`, `expression` and `latex` are its own formula.
+    Facts, value, subgradients, conjugate and prox follow from the four numbers, which a class of this family
+    gives as `dual_form`; `expression` and `latex` are its formula, written down independently of them.
 
     Examples
     --------
@@ -59,6 +60,15 @@ class HingeLike(MarginFunction):
             surrogate_only=unbounded,
         )
 
+    def value(self, m: ArrayLike) -> Floats:
+        """Return u (m - a) - (q/2) u^2 at the u that attains the maximum."""
+        a, q, low, high = self.dual_form
+        z = np.asarray(m, dtype=float) - a
+        if q == 0:
+            return np.maximum(low * z, high * z) + 0.0  # no negative zeros
+        u = np.clip(z / q, low, high)
+        return np.asarray(u * (z - 0.5 * q * u))
+
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the u that attain the maximum: clip((m - a) / q, low, high), or the ends if q = 0."""
         a, q, low, high = self.dual_form
@@ -73,7 +83,7 @@ class HingeLike(MarginFunction):
         a, q, low, high = self.dual_form
         u = np.asarray(u, dtype=float)
         inside = np.clip(u, low, high)
-        return on_interval(u, (low, high), a * inside + 0.5 * q * inside**2)
+        return np.where(u == inside, a * inside + 0.5 * q * inside**2, np.inf)
 
     def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
         """Return m - step clip((m - a) / (q + step), low, high), by Moreau's identity."""
@@ -94,10 +104,6 @@ class Hinge(HingeLike):
 
     name: ClassVar[str] = "hinge"
     dual_form = (1.0, 0.0, -1.0, 0.0)
-
-    def value(self, m: ArrayLike) -> Floats:
-        """Return max(0, 1 - m)."""
-        return np.maximum(0.0, 1.0 - np.asarray(m, dtype=float))
 
     def expression(self, m: Any) -> Any:
         """Return pos(1 - m)."""
@@ -120,10 +126,6 @@ class SquaredHinge(HingeLike):
 
     name: ClassVar[str] = "squared-hinge"
     dual_form = (1.0, 0.5, -np.inf, 0.0)
-
-    def value(self, m: ArrayLike) -> Floats:
-        """Return max(0, 1 - m)^2."""
-        return np.maximum(0.0, 1.0 - np.asarray(m, dtype=float)) ** 2
 
     def expression(self, m: Any) -> Any:
         """Return square(pos(1 - m))."""
@@ -164,11 +166,6 @@ class SmoothHinge(HingeLike):
         """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
         return 1.0, self.width, -1.0, 0.0
 
-    def value(self, m: ArrayLike) -> Floats:
-        """Return the rounded hinge at m."""
-        x, h = np.maximum(0.0, 1.0 - np.asarray(m, dtype=float)), self.width
-        return np.where(x <= h, np.minimum(x, h) ** 2 / (2 * h), x - h / 2)
-
     def expression(self, m: Any) -> Any:
         """Return huber(pos(1 - m), width) / (2 width)."""
         return cp.huber(cp.pos(1 - m), self.width) / (2 * self.width)
@@ -179,7 +176,7 @@ class SmoothHinge(HingeLike):
 
 
 @dataclass(frozen=True)
-class HuberizedHinge(HingeLike):
+class HuberizedHinge(SmoothHinge):
     """The hinge, rounded by a parabola on [1 - width, 1 + width]; it is the hinge outside.
 
     phi(m) = (1 + width - m)^2 / (4 width) on that interval; phi*(u) = (1 + width) u + width u^2 on [-1, 0].
@@ -198,20 +195,10 @@ class HuberizedHinge(HingeLike):
     name: ClassVar[str] = "huberized-hinge"
     width: float = 0.5
 
-    def __post_init__(self) -> None:
-        width = as_positive(self.width, "width", "Use a positive number, or Hinge() for 0")
-        object.__setattr__(self, "width", width)
-
     @property
     def dual_form(self) -> tuple[float, float, float, float]:
         """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
         return 1.0 + self.width, 2 * self.width, -1.0, 0.0
-
-    def value(self, m: ArrayLike) -> Floats:
-        """Return the rounded hinge at m."""
-        h = self.width
-        x = np.maximum(0.0, 1.0 + h - np.asarray(m, dtype=float))
-        return np.where(x <= 2 * h, np.minimum(x, 2 * h) ** 2 / (4 * h), x - h)
 
     def expression(self, m: Any) -> Any:
         """Return huber(pos(1 + width - m), 2 width) / (4 width)."""
@@ -237,11 +224,6 @@ class ModifiedHuber(HingeLike):
 
     name: ClassVar[str] = "modified-huber"
     dual_form = (1.0, 0.5, -4.0, 0.0)
-
-    def value(self, m: ArrayLike) -> Floats:
-        """Return the modified Huber loss at m."""
-        m = np.asarray(m, dtype=float)
-        return np.where(m < -1, -4.0 * m, np.clip(1.0 - m, 0.0, 2.0) ** 2)
 
     def expression(self, m: Any) -> Any:
         """Return huber(pos(1 - m), 2)."""
@@ -281,11 +263,6 @@ class Pinball(HingeLike):
         """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
         return 1.0, 0.0, -1.0, self.tau
 
-    def value(self, m: ArrayLike) -> Floats:
-        """Return max(1 - m, tau (m - 1))."""
-        x = 1.0 - np.asarray(m, dtype=float)
-        return np.maximum(x, -self.tau * x) + 0.0  # no negative zeros
-
     def expression(self, m: Any) -> Any:
         """Return maximum(1 - m, tau (m - 1))."""
         return cp.maximum(1 - m, self.tau * (m - 1))
@@ -308,10 +285,6 @@ class Squared(HingeLike):
     name: ClassVar[str] = "squared"
     dual_form = (1.0, 0.5, -np.inf, np.inf)
 
-    def value(self, m: ArrayLike) -> Floats:
-        """Return (1 - m)^2."""
-        return (1.0 - np.asarray(m, dtype=float)) ** 2
-
     def expression(self, m: Any) -> Any:
         """Return square(1 - m)."""
         return cp.square(1 - m)
@@ -333,10 +306,6 @@ class Identity(HingeLike):
 
     name: ClassVar[str] = "identity"
     dual_form = (0.0, 0.0, 1.0, 1.0)
-
-    def value(self, m: ArrayLike) -> Floats:
-        """Return m."""
-        return np.array(m, dtype=float)
 
     def expression(self, m: Any) -> Any:
         """Return m."""
@@ -375,11 +344,6 @@ class TwoLines(HingeLike):
     def dual_form(self) -> tuple[float, float, float, float]:
         """The numbers (a, q, low, high) of the conjugate a u + (q/2) u^2 on [low, high]."""
         return self.at, 0.0, self.low, self.high
-
-    def value(self, m: ArrayLike) -> Floats:
-        """Return max(low (m - at), high (m - at))."""
-        x = np.asarray(m, dtype=float) - self.at
-        return np.maximum(self.low * x, self.high * x) + 0.0  # no negative zeros
 
     def expression(self, m: Any) -> Any:
         """Return maximum(low (m - at), high (m - at))."""

@@ -133,7 +133,7 @@ class MarginFunction(ABC):
 
     def conjugate(self, u: ArrayLike) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), in the shape of u; +inf outside ``facts.slopes``."""
-        return numeric.conjugate(self, np.asarray(u, dtype=float))
+        return numeric.conjugate(self.value, self.facts.slopes, np.asarray(u, dtype=float))
 
     def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
         """Return argmin_z  step phi(z) + (z - m)^2 / 2, in the shape of m."""
@@ -151,9 +151,3 @@ class MarginFunction(ABC):
         raise InvalidTypeError(must, f"{name}()", do)
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _not_a_term
-
-
-def on_interval(u: ArrayLike, slopes: tuple[float, float], inside: Floats) -> Floats:
-    """Return `inside` where u lies in the closed interval and +inf elsewhere: a conjugate's shape."""
-    u = np.asarray(u, dtype=float)
-    return np.where((u >= slopes[0]) & (u <= slopes[1]), inside, np.inf)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nerm.typing import Bools, Floats
+from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.atoms.margin import MarginFunction
@@ -20,20 +20,19 @@ Function = Callable[[Floats], Floats]
 
 FARTHEST = 1e8  # margins beyond this are taken as infinite
 SECANT = 1e-6  # relative step of numeric slopes
-GOLDEN = (np.sqrt(5.0) - 1) / 2
 
 
-def bisect(increasing: Function, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Shrink [low, high] around the sign change of a nondecreasing function, to neighbouring floats."""
-    low, high = low.astype(float).copy(), high.astype(float).copy()
+def bisect(increasing: Function, low: Floats, high: Floats, width: float = 0.0) -> tuple[Floats, Floats]:
+    """Shrink [low, high] around the sign change of a nondecreasing function, to a width or to neighbours."""
+    low, high = low.astype(float), high.astype(float)
     for _ in range(200):
         middle = 0.5 * (low + high)
-        stuck = (middle <= low) | (middle >= high)
-        if stuck.all():
+        narrow = (middle <= low) | (middle >= high) | (high - low <= width)
+        if narrow.all():
             break
         above = increasing(middle) > 0
-        high = np.where(above & ~stuck, middle, high)
-        low = np.where(above | stuck, low, middle)
+        high = np.where(above & ~narrow, middle, high)
+        low = np.where(above | narrow, low, middle)
     return low, high
 
 
@@ -43,19 +42,14 @@ def bracket(increasing: Function, start: Floats) -> tuple[Floats, Floats]:
     Where the function keeps one sign up to FARTHEST, the end stays there.
     """
     start = np.clip(start, -FARTHEST, FARTHEST)
-    return _reach(increasing, start, -1.0), _reach(increasing, start, 1.0)
-
-
-def _reach(increasing: Function, start: Floats, direction: float) -> Floats:
-    """Walk from start in growing steps until the function has the sign of the direction."""
-    end, step = start + direction, np.ones_like(start)
-    for _ in range(64):
-        short = (direction * increasing(end) < 0) & (np.abs(end) < FARTHEST)
-        if not short.any():
-            break
-        step = np.where(short, 4.0 * step, step)
-        end = np.where(short, np.clip(start + direction * step, -FARTHEST, FARTHEST), end)
-    return end
+    ends = []
+    for direction in (-1.0, 1.0):
+        end, step = start + direction, direction
+        while (short := (direction * increasing(end) < 0) & (np.abs(end) < FARTHEST)).any():
+            step *= 4.0
+            end = np.where(short, np.clip(start + step, -FARTHEST, FARTHEST), end)
+        ends.append(end)
+    return ends[0], ends[1]
 
 
 def secant_slopes(value: Function, m: Floats) -> tuple[Floats, Floats]:
@@ -95,19 +89,19 @@ def middle_slope(phi: MarginFunction, m: Floats) -> Floats:
     return np.where(np.isnan(middle), np.copysign(np.inf, m), middle)
 
 
-def conjugate(phi: MarginFunction, u: Floats) -> Floats:
+def conjugate(value: Function, slopes: tuple[float, float], u: Floats) -> Floats:
     """Return sup_m u m - phi(m), or slightly more; +inf outside the slopes and beyond FARTHEST."""
-    low_slope, high_slope = phi.facts.slopes
-    inside = (u >= low_slope) & (u <= high_slope)
-    at = np.where(inside, u, np.clip(u, low_slope, high_slope)).astype(float)
+    at = np.clip(u, *slopes)
 
     def gain(m: Floats) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = at * m - phi.value(m)
-        return np.where(np.isnan(values), -np.inf, values)
+        return at * m - value(m)
 
-    low, high, out_of_reach = _peak(gain, np.shape(at))
-    return np.where(inside, np.where(out_of_reach, np.inf, _from_above(gain, low, high)), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = _around_maximum(gain, at.shape)
+        end = np.where(low > 0, high, low)
+        rising = gain(end) - gain(0.5 * end) > SECANT * (1 + np.abs(gain(end)))
+        found = np.where(rising & (np.abs(end) >= FARTHEST), np.inf, _from_above(gain, low, high))
+    return np.where(u == at, found, np.inf)
 
 
 def deficit(phi: MarginFunction, value: Function, u: Floats) -> float:
@@ -116,41 +110,27 @@ def deficit(phi: MarginFunction, value: Function, u: Floats) -> float:
 
     def gain(m: Floats) -> Floats:
         values = value(m)
-        with np.errstate(over="ignore", invalid="ignore"):
-            gained = u * m - values - 4 * np.finfo(float).eps * (np.abs(u * m) + np.abs(values))
-        return np.where(np.isnan(gained), -np.inf, gained)
+        return u * m - values - 4 * np.finfo(float).eps * (np.abs(u * m) + np.abs(values))
 
-    low, high, _ = _peak(gain, u.shape)
-    reached = np.max([gain(low), gain(0.5 * (low + high)), gain(high)], axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = _around_maximum(gain, u.shape)
+        reached = np.fmax(gain(0.5 * (low + high)), np.fmax(gain(low), gain(high)))
     return float(np.max(reached - phi.conjugate(u), initial=0.0))
 
 
-def _peak(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Floats, Bools]:
-    """Bracket the maximum of a concave function by golden section; tell where it rises at FARTHEST."""
-    low, high = (_climb(gain, shape, direction) for direction in (-1.0, 1.0))
-    out_of_reach = np.zeros(shape, dtype=bool)
-    for end in (low, high):
-        still_rising = gain(end) - gain(0.5 * end) > 1e-6 * (1 + np.abs(gain(end)))
-        out_of_reach |= still_rising & (np.abs(end) >= FARTHEST)
-    for _ in range(150):
-        if np.all(high - low <= SECANT * np.maximum(1.0, np.abs(low))):
-            break
-        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        keep_left = gain(left) >= gain(right)
-        low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)
-    return low, high, out_of_reach
+def _around_maximum(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return [low, high] around the maximum of a concave function: its differences change their sign there.
 
+    Where both of two values overflow, the maximum is nearer to 0.
+    """
 
-def _climb(gain: Function, shape: tuple[int, ...], direction: float) -> Floats:
-    """Return a point beyond the maximum in this direction: walk in growing steps while the function rises."""
-    here, ahead = np.zeros(shape), np.full(shape, direction)
-    for _ in range(40):
-        rising = (gain(ahead) >= gain(here)) & (np.abs(ahead) < FARTHEST)
-        if not rising.any():
-            break
-        here = np.where(rising, ahead, here)
-        ahead = np.where(rising, np.clip(2.0 * ahead, -FARTHEST, FARTHEST), ahead)
-    return ahead
+    def fall(m: Floats) -> Floats:
+        step = SECANT * np.maximum(1.0, np.abs(m))
+        change = gain(m - step) - gain(m + step)
+        return np.where(np.isnan(change), m, change)
+
+    low, high = bisect(fall, *bracket(fall, np.zeros(shape)), SECANT)
+    return low - SECANT * np.maximum(1.0, np.abs(low)), high + SECANT * np.maximum(1.0, np.abs(high))
 
 
 def _from_above(gain: Function, low: Floats, high: Floats) -> Floats:

@@ -191,8 +191,7 @@ class ElasticNet(Regularizer):
 
     def value(self, w: Floats) -> float:
         """Return r ||w||_1 + (1 - r)/2 ||w||^2."""
-        r = self.l1_ratio
-        return r * float(np.abs(w).sum()) + 0.5 * (1 - r) * float(w @ w)
+        return self.l1_ratio * L1().value(w) + (1 - self.l1_ratio) * SquaredL2().value(w)
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return r times that of l1, plus (1 - r) w."""
@@ -215,8 +214,7 @@ class ElasticNet(Regularizer):
 
     def expression(self, w: Any) -> Any:
         """Return the weighted sum of the two cvxpy expressions."""
-        r = self.l1_ratio
-        return r * cp.norm1(w) + (1 - r) / 2 * cp.sum_squares(w)
+        return self.l1_ratio * L1().expression(w) + (1 - self.l1_ratio) * SquaredL2().expression(w)
 
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
         """Return r L1 + (1 - r) SquaredL2."""
@@ -255,9 +253,8 @@ class GroupL2(Norm):
     weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        # A frozen value must be hashable: lists become tuples.
         if self.groups is not None:
-            object.__setattr__(self, "groups", _as_groups(self.groups))
+            object.__setattr__(self, "groups", _as_labels(self.groups))
         if self.weights is not None:
             if np.ndim(self.weights) != 1:
                 must = "'weights' of the groups must be a list, one number per group"
@@ -265,75 +262,63 @@ class GroupL2(Norm):
             weights = tuple(as_positive(w, "weights of the groups") for w in self.weights)
             object.__setattr__(self, "weights", weights)
 
-    def indices(self, d: int) -> list[Ints]:
-        """Return the columns of each group; refuse groups that do not partition the d columns."""
-        if self.groups is None:
-            return [np.arange(d)]
-        if any(isinstance(g, tuple) for g in self.groups):
-            lists = [np.asarray(g, dtype=int).ravel() for g in self.groups]
-            members = np.concatenate(lists).tolist()
-            if sorted(members) != list(range(d)):
-                strange = sorted(set(members) - set(range(d)))
-                must = f"'groups' must contain each of the {d} columns exactly once"
-                got = f"{len(members)} indices, {len(set(members))} of them different"
-                got += f", and the column {strange[0]}" if strange else ""
-                do = "List every column in one group (a group of its own if need be)"
-                raise InvalidInputError(must, got, do)
-            return lists
-        if len(self.groups) != d:
-            must = f"'groups' must have one label for each of the {d} columns"
-            raise InvalidInputError(must, f"{len(self.groups)} labels", "Add the missing labels")
-        labels = np.asarray(self.groups)
-        return [np.flatnonzero(labels == label) for label in np.unique(labels)]
-
     def check(self, d: int) -> None:
-        """Refuse groups that do not partition the d columns, or weights that do not match the groups."""
-        self._pairs(d)
+        """Refuse labels that do not match the d columns, or weights that do not match the groups."""
+        self._layout(d)
 
-    def _pairs(self, d: int) -> list[tuple[float, Ints]]:
-        groups = self.indices(d)
-        weights = self.weights or (1.0,) * len(groups)
-        if len(weights) != len(groups):
-            must = f"'weights' must have one entry for each of the {len(groups)} groups"
+    def _layout(self, d: int) -> tuple[Ints, Floats]:
+        """Return the number of each column's group, (d,), and the weights of the groups."""
+        labels = np.zeros(d) if self.groups is None else np.asarray(self.groups)
+        if len(labels) != d:
+            must = f"'groups' must have one label for each of the {d} columns"
+            raise InvalidInputError(must, f"{len(labels)} labels", "Add the missing labels")
+        found, group = np.unique(labels, return_inverse=True)
+        weights = np.ones(len(found)) if self.weights is None else np.array(self.weights)
+        if len(weights) != len(found):
+            must = f"'weights' must have one entry for each of the {len(found)} groups"
             raise InvalidInputError(must, f"{len(weights)} entries", "Match weights and groups")
-        return list(zip(weights, groups, strict=True))
+        return group, weights
+
+    def _lengths(self, w: Floats) -> tuple[Ints, Floats, Floats]:
+        """Return the group of each column, and weight and length of each group."""
+        group, weights = self._layout(len(w))
+        return group, weights, np.sqrt(np.bincount(group, w * w, len(weights)))
 
     def value(self, w: Floats) -> float:
         """Return sum_g weight_g ||w_g||."""
-        return float(sum(weight * np.linalg.norm(w[g]) for weight, g in self._pairs(len(w))))
+        _, weights, lengths = self._lengths(w)
+        return float(weights @ lengths)
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return weight_g w_g / ||w_g||, and [-weight_g, weight_g] in each coordinate where w_g = 0."""
-        low, high = np.empty_like(w), np.empty_like(w)
-        for weight, g in self._pairs(len(w)):
-            size = np.linalg.norm(w[g])
-            low[g], high[g] = (weight * w[g] / size,) * 2 if size > 0 else (-weight, weight)
-        return low, high
+        group, weights, lengths = self._lengths(w)
+        slope, at_zero = (weights / np.where(lengths > 0, lengths, 1.0))[group] * w, (lengths == 0)[group]
+        return slope - (at_zero * weights[group]), slope + (at_zero * weights[group])
 
     def dual_norm(self, q: Floats) -> float:
         """Return max_g ||q_g|| / weight_g."""
-        return float(max(np.linalg.norm(q[g]) / weight for weight, g in self._pairs(len(q))))
+        _, weights, lengths = self._lengths(q)
+        return float(np.max(lengths / weights))
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return w with every group shortened by step weight_g, or set to zero."""
-        shrunk = np.zeros_like(w)
-        for weight, g in self._pairs(len(w)):
-            size = np.linalg.norm(w[g])
-            if size > step * weight:
-                shrunk[g] = w[g] * (1 - step * weight / size)
-        return shrunk
+        group, weights, lengths = self._lengths(w)
+        kept = np.maximum(lengths - step * weights, 0.0) / np.where(lengths > 0, lengths, 1.0)
+        return kept[group] * w
 
     def norms(self, d: int) -> tuple[Norms, ...]:
         """Return the groups by their size."""
-        found = []
-        for size in sorted({len(g) for g in self.indices(d)} - {0}):
-            weights, groups = zip(*((w, g) for w, g in self._pairs(d) if len(g) == size), strict=True)
-            found.append(Norms(2, np.array(weights), np.stack(groups)))
-        return tuple(found)
+        group, weights = self._layout(d)
+        sizes, columns = np.bincount(group), np.argsort(group, kind="stable")
+        members = np.split(columns, np.cumsum(sizes)[:-1])
+        alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+        return tuple(Norms(2, weights[some], np.stack([members[g] for g in some])) for some in alike)
 
     def expression(self, w: Any) -> Any:
         """Return the sum of cvxpy norms."""
-        return cp.sum([weight * cp.norm2(w[g]) for weight, g in self._pairs(w.shape[0])])
+        group, weights = self._layout(w.shape[0])
+        columns = [np.flatnonzero(group == g) for g in range(len(weights))]
+        return cp.sum([weight * cp.norm2(w[g]) for weight, g in zip(weights, columns, strict=True)])
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
@@ -344,18 +329,24 @@ class GroupL2(Norm):
         return r"\textstyle\sum_g \|w_g\|_2"
 
 
-def _as_groups(groups: Any) -> tuple[Any, ...]:
-    """Return lists of whole indices, or labels of one kind, as tuples."""
+def _as_labels(groups: Any) -> tuple[Any, ...]:
+    """Return one label per column, as they are or from lists of columns."""
     if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray):
         must = "'groups' must be labels or lists of columns"
         raise InvalidInputError(must, repr(groups), "Pass [0, 0, 1] or [[0, 1], [2]]")
     nested = [isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) for g in groups]
-    if any(nested):
-        if not all(nested) or not all(isinstance(j, int | np.integer) for g in groups for j in g):
-            must = "'groups' must be lists of whole column numbers, or one label per column"
-            raise InvalidInputError(must, repr(groups), "Do not mix the two")
-        return tuple(tuple(int(j) for j in g) for g in groups)
-    if len({isinstance(g, str) for g in groups}) > 1:
-        must = "'groups' must be labels of one kind"
-        raise InvalidInputError(must, repr(groups), "Use all numbers or all text")
-    return tuple(g.item() if isinstance(g, np.generic) else g for g in groups)
+    if not any(nested):
+        if len({isinstance(g, str) for g in groups}) > 1:
+            must = "'groups' must be labels of one kind"
+            raise InvalidInputError(must, repr(groups), "Use all numbers or all text")
+        return tuple(np.asarray(groups).tolist())
+    if not all(nested) or not all(isinstance(j, int | np.integer) for g in groups for j in g):
+        must = "'groups' must be lists of whole column numbers, or one label per column"
+        raise InvalidInputError(must, repr(groups), "Do not mix the two")
+    label = {int(j): number for number, g in enumerate(groups) for j in g}
+    count = sum(map(len, groups))
+    if sorted(label) != list(range(count)):
+        must = "'groups' must contain each column exactly once, the columns counted from 0"
+        do = "List every column in one group (a group of its own if need be)"
+        raise InvalidInputError(must, repr(groups), do)
+    return tuple(label[j] for j in range(count))

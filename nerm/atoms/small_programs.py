@@ -1,20 +1,21 @@
 """Small convex programs for regularizers without closed forms: prox, conjugate, the split of a sum.
 
-Each is compiled by cvxpy once for a length d, with Parameters for what changes, and solved by Clarabel to the
-last digits it has. Their values are rounded *up* by more than what such a solve leaves open: a certificate
-subtracts them.
+Those of one function are compiled by cvxpy once for a length d, with Parameters for what changes, and solved
+by Clarabel to the last digits it has. Their values are rounded *up* by more than what such a solve leaves
+open: a certificate subtracts them.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nerm.atoms import cvx as cp
+from nerm.atoms.regularizer import along_axes
 from nerm.typing import Floats
 
 Expression: TypeAlias = Callable[[Any], Any]
@@ -23,63 +24,120 @@ FINEST = 1e-12  # what Clarabel is asked for
 CLOSE = 1e-3  # a shorter step of a second-order model is computed again, in this unit
 # relative errors that are allowed for, by cvxpy's status
 ERRORS = {"optimal": 1e-9, "optimal_inaccurate": 1e-6}
+HALF_DIGITS = np.sqrt(np.finfo(float).eps)  # relative: above the error of a value or of a small program
 
 
-def value_at(expression: Expression, w: Floats) -> float:
-    """Return the number of a cvxpy expression at w; nan outside its domain."""
-    made, variable = _written(expression, len(w))
-    variable.value = w
-    with np.errstate(all="ignore"):
-        value = made.value
-    return np.nan if value is None else float(np.asarray(value).reshape(()))
+class Derived:
+    """What follows from the cvxpy expression of a convex h >= 0 with h(0) = 0, for vectors of length d.
 
-
-def gradient_at(expression: Expression, w: Floats) -> Floats:
-    """Return a subgradient of a cvxpy expression at w, by the rules of calculus."""
-    made, variable = _written(expression, len(w))
-    variable.value = w
-    return np.asarray(made.grad[variable].todense(), dtype=float).ravel()
-
-
-def kind(expression: Expression, d: int) -> tuple[str, tuple[int, ...]]:
-    """Return the curvature of a cvxpy expression of d numbers, in cvxpy's words, and its shape."""
-    made, _ = _written(expression, d)
-    return str(made.curvature), tuple(made.shape)
-
-
-def prox(expression: Expression, w: Floats, step: float) -> Floats:
-    """Return argmin_z  step h(z) + ||z - w||^2 / 2."""
-    problem, z, (at, weight) = _prox_program(expression, len(w))
-    at.value, weight.value = w, step
-    return _solution(problem, z)
-
-
-def dual_norm(expression: Expression, free: Floats, q: Floats) -> float:
-    """Return sup { q.z : h(z) <= 1 } of a homogeneous h, or slightly more.
-
-    q is orthogonal to the free directions of h. The multiplier of h(z) <= 1 is this number too; the
-    difference of the two is added.
+    Where h is homogeneous (a norm, a seminorm, a gauge) its conjugate is the indicator of
+    { q : q.w <= h(w) for all w }.
     """
-    problem, z, at, ball = _norm_program(expression, len(q), free.tobytes())
-    size = float(np.linalg.norm(q))
-    at.value = q / size
-    found, slack = _solution(problem, z), _slack(problem)
-    if slack == np.inf:
-        return np.inf
-    top = float(np.asarray(ball.dual_value).reshape(()))
-    below = float(at.value @ found) / max(value_at(expression, found), np.finfo(float).tiny)
-    return size * (max(top, below) + abs(top - below)) * (1 + slack)
+
+    def __init__(self, expression: Expression, d: int) -> None:
+        self.z, self.at, self.step = cp.Variable(d), cp.Parameter(d), cp.Parameter(nonneg=True)
+        self.h = expression(self.z)
+
+    def value(self, w: Floats) -> float:
+        """Return h(w); nan outside its domain."""
+        self.z.value = w
+        with np.errstate(all="ignore"):
+            value = self.h.value
+        return np.nan if value is None else float(np.asarray(value).reshape(()))
+
+    def slopes(self, w: Floats) -> tuple[Floats, Floats]:
+        """Return the one-sided derivatives along the axes, by differences."""
+        step = HALF_DIGITS * max(1.0, float(np.abs(w).max(initial=0.0)))
+        here, moves = self.value(w), step * np.eye(len(w))
+        low = np.array([(here - self.value(w - move)) / step for move in moves])
+        return low, np.maximum(low, [(self.value(w + move) - here) / step for move in moves])
+
+    @cached_property
+    def homogeneous(self) -> bool:
+        """Whether h(t w) = t h(w) for t > 0, at random points."""
+        d = self.z.size
+        pairs = zip(np.random.default_rng(d).normal(size=(8, d)), 10.0 ** np.arange(-3, 5), strict=True)
+        values = [(self.value(t * w), t * self.value(w)) for w, t in pairs]
+        return all(abs(a - b) <= 1e-9 * max(abs(a), abs(b)) for a, b in values)
+
+    @cached_property
+    def free(self) -> Floats:
+        """An orthonormal basis of the directions that h does not punish.
+
+        It is the orthogonal complement of the gradients at random points of all sizes.
+        """
+        d, gradients = self.z.size, []
+        points = np.random.default_rng(d).normal(size=(d + 12, d))
+        for self.z.value in points * np.resize([1e-2, 1.0, 1e2, 1e4], d + 12)[:, None]:
+            try:
+                gradients.append(np.asarray(self.h.grad[self.z].todense(), dtype=float).ravel())
+            except Exception:  # cvxpy has no gradient of this expression: then none is known to be free
+                return np.zeros((d, 0))
+        lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+        _, values, vectors = np.linalg.svd(gradients / np.where(lengths > 0, lengths, 1.0))
+        return along_axes(vectors[int((values > 1e-10 * max(values[0], 1e-300)).sum()) :].T)
+
+    @cached_property
+    def _programs(self) -> tuple[Any, Any, Any]:
+        """The programs of the prox, the conjugate and the dual norm, whose first constraint is h <= 1."""
+        z, at, h = self.z, self.at, self.h
+        bound = [self.free.T @ z == 0] if self.free.shape[1] else []  # or z could wander for ever
+        prox = cp.Problem(cp.Minimize(self.step * h + cp.sum_squares(z - at) / 2))
+        conjugate = cp.Problem(cp.Maximize(at @ z - h), bound)
+        return prox, conjugate, cp.Problem(cp.Maximize(at @ z), [h <= 1, *bound])
+
+    def prox(self, w: Floats, step: float) -> Floats:
+        """Return argmin_z  step h(z) + ||z - w||^2 / 2; the conjugate is finite at (w - prox) / step."""
+        self.at.value, self.step.value = w, step
+        share = w - _solution(self._programs[0], self.z)
+        share = share - self.free @ (self.free.T @ share)
+        if self.homogeneous:
+            return w - self.reach(share / step) * share
+        return w - share
+
+    def conjugate(self, q: Floats) -> float:
+        """Return sup_z q.z - h(z), or slightly more."""
+        if self.homogeneous:
+            return 0.0 if self._gauge(q) <= 1.0 + 1e-12 else np.inf
+        if not self._is_punished(q):
+            return np.inf
+        program = self._programs[1]
+        self.at.value = q - self.free @ (self.free.T @ q)
+        found = _solution(program, self.z)
+        linear = float(self.at.value @ found)
+        return max(0.0, linear - self.value(found)) + _slack(program) * (1 + abs(linear))
+
+    def reach(self, q: Floats) -> float:
+        """Return the largest t in [0, 1] with h*(t q) finite, or slightly less, for a homogeneous h."""
+        gauge = self._gauge(q)
+        return 1.0 if gauge <= 1 else (1 - HALF_DIGITS) / gauge
+
+    def _is_punished(self, q: Floats) -> bool:
+        """Whether q has nothing but rounding in the free directions."""
+        return bool(np.linalg.norm(self.free.T @ q) <= 1e-12 * np.linalg.norm(q))
+
+    def _gauge(self, q: Floats) -> float:
+        """Return sup { q.z : h(z) <= 1 } of a homogeneous h, or slightly more.
+
+        The multiplier of h(z) <= 1 is this number too; the difference of the two is added.
+        """
+        size = float(np.linalg.norm(q))
+        if not self._is_punished(q) or size == 0:
+            return np.inf if size else 0.0
+        program = self._programs[2]
+        self.at.value = (q - self.free @ (self.free.T @ q)) / size
+        found = _solution(program, self.z)
+        if _slack(program) == np.inf:
+            return np.inf
+        top = float(np.asarray(program.constraints[0].dual_value).reshape(()))
+        below = float(self.at.value @ found) / max(self.value(found), np.finfo(float).tiny)
+        return size * (max(top, below) + abs(top - below)) * (1 + _slack(program))
 
 
-def conjugate(expression: Expression, free: Floats, q: Floats) -> float:
-    """Return sup_z q.z - h(z), or slightly more, for q orthogonal to the free directions."""
-    problem, z, at = _conjugate_program(expression, len(q), free.tobytes())
-    at.value = q
-    found, slack = _solution(problem, z), _slack(problem)
-    if slack == np.inf:
-        return np.inf
-    reached, linear = max(0.0, float(q @ found) - value_at(expression, found)), abs(float(q @ found))
-    return reached + slack * (1 + linear)
+@lru_cache(maxsize=64)
+def derived(expression: Expression, d: int) -> Derived:
+    """Return what follows from an expression for vectors of length d."""
+    return Derived(expression, d)
 
 
 def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> list[Floats]:
@@ -107,39 +165,9 @@ def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> 
     ]
 
 
-@lru_cache(maxsize=64)
-def _written(expression: Expression, d: int) -> tuple[cp.Expression, cp.Variable]:
-    z = cp.Variable(d)
-    return expression(z), z
-
-
-@lru_cache(maxsize=64)
-def _prox_program(expression: Expression, d: int) -> tuple[cp.Problem, cp.Variable, tuple[cp.Parameter, ...]]:
-    z, at, weight = cp.Variable(d), cp.Parameter(d), cp.Parameter(nonneg=True)
-    return cp.Problem(cp.Minimize(weight * expression(z) + cp.sum_squares(z - at) / 2)), z, (at, weight)
-
-
-@lru_cache(maxsize=64)
-def _norm_program(expression: Expression, d: int, free: bytes) -> tuple[Any, ...]:
-    z, at = cp.Variable(d), cp.Parameter(d)
-    ball = expression(z) <= 1
-    return cp.Problem(cp.Maximize(at @ z), [ball, *_bound(z, free)]), z, at, ball
-
-
-@lru_cache(maxsize=64)
-def _conjugate_program(expression: Expression, d: int, free: bytes) -> tuple[Any, ...]:
-    z, at = cp.Variable(d), cp.Parameter(d)
-    return cp.Problem(cp.Maximize(at @ z - expression(z)), _bound(z, free)), z, at
-
-
-def _bound(z: cp.Variable, free: bytes) -> list[cp.Constraint]:
-    """Return that z has nothing of the free directions, in which it could wander for ever."""
-    directions = np.frombuffer(free).reshape(z.shape[0], -1)
-    return [directions.T @ z == 0] if directions.shape[1] else []
-
-
 def _solution(problem: cp.Problem, z: cp.Variable) -> Floats:
     """Solve and return z; zeros where there is none."""
+    z.value = None  # with a value, cvxpy fails to compile some atoms
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a solution may be inaccurate is read from the status

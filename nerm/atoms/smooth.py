@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, wrightomega, xlogy
 
 from nerm.atoms import cvx as cp
-from nerm.atoms.margin import Facts, MarginFunction, on_interval
+from nerm.atoms.margin import Facts, MarginFunction
 from nerm.typing import Floats
 
 
@@ -47,7 +47,7 @@ class Logistic(MarginFunction):
         """Return the negative entropy of (-u, 1 + u)."""
         u = np.asarray(u, dtype=float)
         p = np.clip(-u, 0.0, 1.0)
-        return on_interval(u, (-1.0, 0.0), xlogy(p, p) + xlogy(1 - p, 1 - p))
+        return np.where(p == -u, xlogy(p, p) + xlogy(1 - p, 1 - p), np.inf)
 
     def expression(self, m: Any) -> Any:
         """Return logistic(-m)."""
@@ -93,7 +93,7 @@ class Exponential(MarginFunction):
         """Return -u log(-u) + u for u <= 0."""
         u = np.asarray(u, dtype=float)
         p = np.maximum(-u, 0.0)
-        return on_interval(u, (-np.inf, 0.0), xlogy(p, p) - p)
+        return np.where(p == -u, xlogy(p, p) - p, np.inf)
 
     def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
         """Return m + W(step e^-m), by the Wright omega function so that nothing overflows."""

@@ -95,7 +95,7 @@ class Case:
 
     def problem(self) -> Any:
         """Draw or load the data and bind the objective to them."""
-        from nerm.atoms import GroupL2
+        from nerm.atoms.penalties import GroupL2
         from nerm.model.expressions import Neutrality, Risk
 
         X, y, v = self._real() if self.dataset else self._drawn()

@@ -126,7 +126,7 @@ def _errors(_: None, places: Sequence[Row], settings: Row) -> Iterator[Row]:
 
 def _risks(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
     """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn."""
-    from nerm.atoms import Hinge
+    from nerm.atoms.hinges import Hinge
     from nerm.metrics import neutrality_risk, relaxed_neutrality_risk
     from nerm.signs import sign
 

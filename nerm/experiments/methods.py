@@ -156,7 +156,8 @@ def from_estimator(
 
 def svm_objective(lam: float, weights: str = "uniform") -> Any:
     """Return the neutral SVM's objective in mean form."""
-    from nerm.atoms import Hinge, SquaredL2
+    from nerm.atoms.hinges import Hinge
+    from nerm.atoms.penalties import SquaredL2
     from nerm.model.expressions import Neutrality, Risk
 
     return Risk(Hinge()) + lam * SquaredL2() + 1.0 * Neutrality(Hinge(), weights=weights)
@@ -261,7 +262,7 @@ class Training:
 
     def problem(self, loss: Any, *neutrality: Any) -> Any:
         """Return a problem of nerm on these rows."""
-        from nerm.atoms import SquaredL2
+        from nerm.atoms.penalties import SquaredL2
         from nerm.model.expressions import Risk
 
         objective = sum(neutrality, Risk(loss) + self.lam / len(self.fold.y) * SquaredL2())
@@ -279,7 +280,7 @@ class Training:
     @property
     def plain(self) -> Any:
         """The solution of plain logistic regression."""
-        from nerm.atoms import Logistic
+        from nerm.atoms.smooth import Logistic
 
         return self.once("plain", lambda: self.problem(Logistic()).solve())
 
@@ -316,7 +317,7 @@ Candidates = Callable[[Training, float], Iterable[Fit]]
 
 def neutralized(training: Training, limit: float) -> Iterator[Fit]:
     """Ask `Problem.neutralize` for the level."""
-    from nerm.atoms import Logistic
+    from nerm.atoms.smooth import Logistic
     from nerm.model.expressions import Neutrality
 
     term = Neutrality(Logistic(), weights=training.weights)
@@ -331,7 +332,8 @@ def searchfair(training: Training, limit: float) -> Iterator[Fit]:
     minus 1: a one-sided term, on the side to which the plain model leans. They search for parity 0, here it
     is the level.
     """
-    from nerm.atoms import Hinge, Logistic
+    from nerm.atoms.hinges import Hinge
+    from nerm.atoms.smooth import Logistic
     from nerm.model.expressions import Neutrality
 
     follows = training.signed(training.chances(training.solved(training.plain))) > 0

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm.atoms import Hinge, SquaredL2
+from nerm.atoms.hinges import Hinge
+from nerm.atoms.penalties import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.blocks import one_sided, term_weights

@@ -57,7 +57,8 @@ def test_lines_keep_the_contract_of_margin_functions():
 @pytest.mark.long
 def test_a_difference_of_ones_own():
     mine = nerm.dc_function(convex=lambda m: cp.pos(1 - m), concave=lambda m: -cp.pos(-1 - m), name="mine")
-    subtracted = nerm.dc_function(convex=nerm.Hinge(), concave=lambda m: cp.pos(-1 - m), name="mine")
+    later = nerm.margin_function(lambda m: cp.pos(-1 - m), name="later")
+    subtracted = nerm.dc_function(convex=nerm.Hinge(), concave=later, name="mine")
     m = around(-1.0, 1.0)
     for atom in (mine, subtracted):
         np.testing.assert_allclose(atom.value(m), 2 * ramp(m), atol=1e-12)
@@ -113,15 +114,16 @@ def test_what_is_no_difference_is_refused():
     wavy = lambda m: cp.pos(m) - cp.square(m)  # noqa: E731
     with pytest.raises(nerm.InvalidInputError, match="'convex part of phi' must be convex by cvxpy's rules"):
         nerm.dc_function(convex=wavy, concave=lambda m: -cp.square(m))
-    with pytest.raises(
-        nerm.InvalidInputError, match="'concave' of 'wavy' must be concave by cvxpy's rules, or convex"
-    ):
-        nerm.dc_function(convex=lambda m: cp.square(m), concave=wavy, name="wavy")
+    for concave in (wavy, lambda m: cp.square(m)):
+        with pytest.raises(
+            nerm.InvalidInputError, match="'minus the concave part of wavy' must be convex by cvxpy's rules"
+        ):
+            nerm.dc_function(convex=lambda m: cp.square(m), concave=concave, name="wavy")
     with pytest.raises(nerm.InvalidInputError, match="must map a cvxpy expression to a cvxpy expression"):
         nerm.dc_function(convex=lambda m: cp.square(m), concave=lambda m: "no")
     with pytest.raises(nerm.InvalidInputError, match="must work elementwise"):
         nerm.dc_function(convex=lambda m: cp.square(m), concave=lambda m: -cp.sum(m))
-    with pytest.raises(nerm.InvalidInputError, match="the parts of 'phi' must be convex and concave"):
+    with pytest.raises(nerm.InvalidInputError, match="the convex part of phi must be convex"):
         nerm.dc_function(convex=nerm.Ramp(), concave=nerm.Hinge())
     for width in (0.0, -1.0, np.nan, "wide"):
         with pytest.raises(nerm.InvalidInputError, match="'width' must be"):

@@ -240,7 +240,10 @@ CASES = [
         "'groups' must be lists of whole column numbers, or one label per column.",
     ),
     (lambda: nerm.GroupL2([0, "a", 1]), "'groups' must be labels of one kind."),
-    (lambda: nerm.GroupL2([[0, 1], [-1]]).check(3), "and the column -1."),
+    (
+        lambda: nerm.GroupL2([[0, 1], [-1]]),
+        "must contain each column exactly once, the columns counted from 0.",
+    ),
     (lambda: nerm.ElasticNet("a"), "'l1_ratio' must be a finite number, at least 0."),
     (lambda: nerm.SmoothHinge("1"), "'width' must be a finite positive number. Got str '1'."),
     (lambda: SquaredL2() / 0, "'divisor' must be a finite positive number. Got 0."),
