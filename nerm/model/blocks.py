@@ -20,8 +20,8 @@ import numpy as np
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
-from nerm.model import weights as neutrality_weights
-from nerm.model.expressions import Limit, Neutrality, Objective, Risk, Term, viewpoint_of
+from nerm.model.expressions import Neutrality, Objective, Risk, Term, viewpoint_of
+from nerm.model.weights import resolve
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -60,10 +60,8 @@ class Block:
 
     def total(self, scores: Floats) -> float:
         """Return sum_i weights_i atom(targets_i f_i); a row of weight 0 adds 0 even to an infinite atom."""
-        counted = self.weights > 0
-        if counted.all():
-            return weigh(self.weights, self.atom.value(self.targets * scores))
-        return weigh(self.weights[counted], self.atom.value(self.targets[counted] * scores[counted]))
+        values = self.atom.value(self.targets * scores)
+        return weigh(self.weights, np.where(self.weights > 0, values, 0.0))
 
 
 def weigh(weights: Floats, values: Floats) -> float:
@@ -75,20 +73,18 @@ def make_blocks(
     objective: Objective, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
 ) -> tuple[Block, ...]:
     """Return the blocks of the terms of an objective and of its limits."""
-    terms = [weighted.term for weighted in objective.terms]
-    terms += [constraint.term for constraint in objective.constraints if isinstance(constraint, Limit)]
     blocks = list[Block]()
-    for number, term in enumerate(terms):
+    for number, term in enumerate(objective.every_term):
         if isinstance(term, Risk):
             blocks.append(Block(term.loss, sample_weight, y, number, 0))
         elif isinstance(term, Neutrality):
             v = viewpoints[viewpoint_of(term, viewpoints)]
-            u = neutrality_weights.resolve(term.weights, y, v)
+            u = resolve(term.weights, y, v)
             if term.theta is None:
                 blocks += [Block(term.surrogate, u, side * v, number, side) for side in (1, -1)]
             else:
                 blocks.append(Block(term.surrogate, u, (2 * term.theta - 1) * v, number, 0))
-    return in_order(blocks, terms)
+    return in_order(blocks, objective.every_term)
 
 
 def in_order(blocks: Iterable[Block], terms: Sequence[Term]) -> tuple[Block, ...]:
@@ -109,8 +105,8 @@ def two_sided(problem: Problem) -> Floats:
 
 def one_sided(problem: Problem) -> int:
     """Return how many neutrality terms are one block alone."""
-    kinds = [t.term.kind for t in problem.objective.terms] + ["neutrality"] * len(problem.limits)
-    return sum(block.side == 0 and kinds[block.term] == "neutrality" for block in problem.blocks)
+    terms = problem.objective.every_term
+    return sum(block.side == 0 and terms[block.term].kind == "neutrality" for block in problem.blocks)
 
 
 def shares(blocks: Sized, thetas: Floats) -> Floats:
@@ -201,8 +197,8 @@ class ObjectiveValue:
 
     def with_thetas(self, thetas: Iterable[float]) -> ObjectiveValue:
         """Return the value with a theta for each neutrality term of two sides, in their order."""
-        known = iter(thetas)
-        terms = (t if t.plus is None else replace(t, theta=float(next(known))) for t in self.terms)
+        rest = iter(thetas)
+        terms = (t if t.plus is None else replace(t, theta=float(next(rest))) for t in self.terms)
         return replace(self, terms=tuple(terms))
 
     @property

@@ -18,13 +18,13 @@ from typing import Any, Literal
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.model.expressions import Constraint, Objective
-from nerm.typing import Bools, Floats
-from nerm.validation import as_floats
+from nerm.model.expressions import Constraint
+from nerm.typing import Bools, Floats, Ints
+from nerm.validation import as_floats, check_finite
 
 ROUNDING = 1e-12  # relative violation that rounding explains
 Sense = Literal["<=", ">=", "=="]
-SENSES: tuple[Sense, ...] = ("<=", ">=", "==")
+SIGNS: dict[Sense, tuple[str, str]] = {"<=": ("≤", r"\le"), ">=": ("≥", r"\ge"), "==": ("=", "=")}
 
 
 class Coefficients:
@@ -62,7 +62,7 @@ class Coefficients:
             do = "Multiply the matrices first"
             raise InvalidInputError("'apply' must be called once", "a second matrix", do)
         A = np.atleast_2d(as_floats(matrix, "A", "Pass a matrix of numbers"))
-        _check_bound(A, "A", allowed=0.0)
+        check_finite(A, "A", "Pass finite numbers")
         if A.ndim != 2 or 0 in A.shape:
             must = "'A' must be a matrix with one column for each coefficient"
             raise InvalidInputError(must, f"shape {A.shape}", "Pass an (m, d) matrix")
@@ -71,12 +71,12 @@ class Coefficients:
         return applied
 
     def __repr__(self) -> str:
-        names = ", ".join(map(repr, self.columns))
-        return f"Coefficients({names})" + ("" if self.matrix is None else ".apply(A)")
+        return _left(self.columns, self.matrix)
 
     def _compare(self, sense: Sense, bound: Any) -> LinearConstraint:
         values = as_floats(bound, "bound", "Compare with numbers; for a difference write apply([[1, -1]])")
-        _check_bound(values, "bound", allowed=dict(zip(SENSES, (1.0, -1.0, 0.0), strict=True))[sense])
+        never_binds = {"<=": np.inf, ">=": -np.inf, "==": None}[sense]
+        check_finite(values[values != never_binds], "bound", "Pass finite numbers")
         if values.ndim > 1:
             must = "'bound' must be a number or a vector"
             raise InvalidInputError(must, f"shape {values.shape}", "Pass one number per row of A")
@@ -95,11 +95,9 @@ class Coefficients:
     __array_ufunc__ = None  # numpy arrays leave comparisons to this class
 
 
-def _check_bound(values: Floats, name: str, allowed: float) -> None:
-    """Refuse nan and infinities, except infinities of the sign `allowed`, which constrain nothing."""
-    bad = np.isnan(values) | (np.isinf(values) & (np.sign(values) != allowed))
-    if bad.any():
-        raise InvalidInputError(f"{name!r} must be finite", f"{values[bad][0]}", "Pass finite numbers")
+def _left(columns: tuple[str | int, ...], matrix: Floats | None) -> str:
+    """Write the left side of a constraint as Python code."""
+    return f"Coefficients({', '.join(map(repr, columns))})" + ("" if matrix is None else ".apply(A)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,29 +110,24 @@ class LinearConstraint(Constraint):
     bound: Floats
 
     @property
-    def _left(self) -> str:
-        applied = "" if self.matrix is None else ".apply(A)"
-        return f"Coefficients({', '.join(map(repr, self.columns))}){applied}"
-
-    @property
     def _right(self) -> str:
         return f"{self.bound:g}" if self.bound.ndim == 0 else "b"
 
     def __repr__(self) -> str:
-        return f"{self._left} {self.sense} {self._right}"
+        return f"{_left(self.columns, self.matrix)} {self.sense} {self._right}"
 
     def formula(self, mean: str = "mean") -> str:
         """Return the constraint as text."""
         names = ", ".join(map(str, self.columns))
-        w = ("" if self.matrix is None else "A ") + (f"w[{names}]" if names else "w")
-        return f"{w} {dict(zip(SENSES, '≤≥=', strict=True))[self.sense]} {self._right}"
+        return self._formula(f"w[{names}]" if names else "w", SIGNS[self.sense][0])
 
     def latex_formula(self) -> str:
         """Return the constraint as LaTeX."""
         names = ", ".join(r"\mathrm{" + str(c).replace("_", r"\_") + "}" for c in self.columns)
-        w = ("" if self.matrix is None else "A ") + (f"w_{{{names}}}" if names else "w")
-        sense = dict(zip(SENSES, (r"\le", r"\ge", "="), strict=True))[self.sense]
-        return f"{w} {sense} {self._right}"
+        return self._formula(f"w_{{{names}}}" if names else "w", SIGNS[self.sense][1])
+
+    def _formula(self, w: str, sign: str) -> str:
+        return f"{w if self.matrix is None else f'A {w}'} {sign} {self._right}"
 
     def rows(self, d: int, names: Sequence[str] | None) -> tuple[Floats, Floats]:
         """Return (A, b) of A w <= b, or of A w = b, over all d coefficients."""
@@ -145,7 +138,8 @@ class LinearConstraint(Constraint):
             do = "Transpose it, or choose the coefficients with Coefficients(...)"
             raise InvalidInputError(must, f"shape {A.shape}", do)
         if self.bound.ndim and len(self.bound) != len(A):
-            must = f"'bound' must have one entry for each of the {len(A)} rows of {self._left}"
+            rows = f"{len(A)} rows of {_left(self.columns, self.matrix)}"
+            must = f"'bound' must have one entry for each of the {rows}"
             do = "Pass a number, or a vector of that length"
             raise InvalidInputError(must, f"{len(self.bound)} entries", do)
         matrix, bound = np.zeros((len(A), d)), np.broadcast_to(self.bound, len(A))
@@ -215,7 +209,7 @@ class Polyhedron:
         if not self.violation(w):
             return w
         start, zero = np.linalg.norm(w), np.zeros_like(w)
-        if not self.equal.any() and (np.count_nonzero(self.matrix, axis=1) <= 1).all():
+        if not self.equal.any() and len(self._bounds[0]) == len(self.bound):
             return self._clipped(w)
         for _ in range(3):  # the second and third time only rounding is left
             G, h = -self.matrix / self.size[:, None], (self.matrix @ w - self.bound) / self.size
@@ -230,12 +224,18 @@ class Polyhedron:
                 break
         return zero if np.linalg.norm(w) <= ROUNDING * start and not self.violation(zero) else w
 
+    @cached_property
+    def _bounds(self) -> tuple[Ints, Ints, Floats]:
+        """Rows that bound a single coefficient, the column of each, and its factor."""
+        rows = np.flatnonzero(np.count_nonzero(self.matrix, axis=1) == 1)
+        columns = np.argmax(self.matrix[rows] != 0, axis=1)
+        return rows, columns, self.matrix[rows, columns]
+
     def _clipped(self, w: Floats) -> Floats:
-        rows, columns = np.nonzero(self.matrix)
-        values = self.bound[rows] / self.matrix[rows, columns]
-        low, high = np.full(len(w), -np.inf), np.full(len(w), np.inf)
-        for j, value, positive in zip(columns, values, self.matrix[rows, columns] > 0, strict=True):
-            low[j], high[j] = (low[j], min(high[j], value)) if positive else (max(low[j], value), high[j])
+        rows, columns, factors = self._bounds
+        low, high, values = np.full(len(w), -np.inf), np.full(len(w), np.inf), self.bound[rows] / factors
+        np.maximum.at(low, columns[factors < 0], values[factors < 0])
+        np.minimum.at(high, columns[factors > 0], values[factors > 0])
         return np.clip(w, low, high)
 
     def _tight(self, w: Floats) -> Bools:
@@ -245,12 +245,10 @@ class Polyhedron:
 
     def extended(self, w: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Extend a box of subgradients at w by the tight rows that bound a single coefficient."""
-        low, high = low.copy(), high.copy()
-        single = self._tight(w) & (np.count_nonzero(self.matrix, axis=1) == 1)
-        for row, equal in zip(self.matrix[single], self.equal[single], strict=True):
-            j = int(np.flatnonzero(row)[0])
-            high[j] = np.inf if row[j] > 0 or equal else high[j]
-            low[j] = -np.inf if row[j] < 0 or equal else low[j]
+        rows, columns, factors = self._bounds
+        tight, equal, low, high = self._tight(w)[rows], self.equal[rows], low.copy(), high.copy()
+        high[columns[tight & (equal | (factors > 0))]] = np.inf
+        low[columns[tight & (equal | (factors < 0))]] = -np.inf
         return low, high
 
     def multipliers(self, w: Floats, rest: Floats) -> Floats:
@@ -273,41 +271,24 @@ def nonnegative_least_squares(system: Floats, target: Floats) -> Floats:
     return np.asarray(nnls(system, target, maxiter=30 * system.shape[1])[0])
 
 
-def polyhedron(objective: Objective, d: int, names: Sequence[str] | None) -> Polyhedron | None:
-    """Return the linear constraints of an objective on d coefficients, or None; refuse an empty set."""
-    linear = [c for c in objective.constraints if isinstance(c, LinearConstraint)]
-    if not linear:
-        return None
-    parts = [(*c.rows(d, names), c.sense == "==") for c in linear]
+def polyhedron(constraints: Sequence[LinearConstraint], d: int, columns: Any) -> Polyhedron:
+    """Return linear constraints on d coefficients, of which X may name the columns; refuse an empty set."""
+    names = None if columns is None else [str(name) for name in columns]
+    parts = [(*c.rows(d, names), c.sense == "==") for c in constraints]
     matrix, bound = np.vstack([A for A, _, _ in parts]), np.concatenate([b for _, b, _ in parts])
     equal = np.concatenate([np.full(len(b), e) for _, b, e in parts])
-    kept = _nontrivial(matrix, bound, equal)
-    found = Polyhedron(matrix[kept], bound[kept], equal[kept])
-    _check_nonempty(found, linear)
+    trivial = ~matrix.any(axis=1) & np.where(equal, bound == 0, bound >= 0)  # 0 = 0 and 0 <= b
+    found = Polyhedron(matrix[~trivial], bound[~trivial], equal[~trivial])
+    if found.violation(found.project(np.zeros(d))) and _is_empty(found):
+        must, do = "some coefficients must satisfy all constraints", "Drop or loosen one of them"
+        raise InvalidInputError(must, f"{', '.join(map(repr, constraints))}, which contradict each other", do)
     return found
 
 
-def _nontrivial(matrix: Floats, bound: Floats, equal: Bools) -> Bools:
-    """Return which rows are not trivial; 0 = 0 and 0 <= b are, while 0 = 1 is left to the check."""
-    empty = ~matrix.any(axis=1)
-    return ~(empty & np.where(equal, bound == 0, bound >= 0))
-
-
-def _check_nonempty(region: Polyhedron, constraints: Sequence[LinearConstraint]) -> None:
-    """Refuse constraints that no coefficients satisfy, by a linear programme."""
+def _is_empty(region: Polyhedron) -> bool:
+    """Tell by a linear programme whether no coefficients satisfy all constraints."""
     from scipy.optimize import linprog
 
-    if not region.violation(region.project(np.zeros(region.matrix.shape[1]))):
-        return
-    equal, d = region.equal, region.matrix.shape[1]
-    found = linprog(
-        np.zeros(d),
-        A_ub=region.matrix[~equal],
-        b_ub=region.bound[~equal],
-        A_eq=region.matrix[equal],
-        b_eq=region.bound[equal],
-        bounds=(None, None),
-    )
-    if found.status == 2:
-        must, do = "some coefficients must satisfy all constraints", "Drop or loosen one of them"
-        raise InvalidInputError(must, f"{', '.join(map(repr, constraints))}, which contradict each other", do)
+    A, b, equal = region.matrix, region.bound, region.equal
+    rows = {"A_ub": A[~equal], "b_ub": b[~equal], "A_eq": A[equal], "b_eq": b[equal]}
+    return bool(linprog(np.zeros(A.shape[1]), **rows, bounds=(None, None)).status == 2)

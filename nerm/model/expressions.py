@@ -233,6 +233,16 @@ class Objective(Algebra):
     def _constraints(self) -> tuple[Constraint, ...]:
         return self.constraints
 
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits C_k(f) <= t_k among the constraints."""
+        return tuple(c for c in self.constraints if isinstance(c, Limit))
+
+    @property
+    def every_term(self) -> list[Term]:
+        """The terms, then those of the limits: blocks name them by their place in this list."""
+        return [*(weighted.term for weighted in self.terms), *(limit.term for limit in self.limits)]
+
     def with_total(self, kind: str, total: float) -> Objective:
         """Return the objective with other weights for one kind of terms.
 

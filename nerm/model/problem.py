@@ -113,7 +113,7 @@ class Problem:
     @property
     def limits(self) -> tuple[Limit, ...]:
         """The limits C_k(f) <= t_k among the constraints."""
-        return tuple(c for c in self.objective.constraints if isinstance(c, Limit))
+        return self.objective.limits
 
     @cached_property
     def etas(self) -> Floats:
