@@ -14,14 +14,14 @@ from nerm.typing import Matrix as Matrix
 
 def _where(hits: Ints) -> str:
     """Return the place of the first of some entries, and how many more there are; of a number nothing."""
-    more = len(hits) - 1
-    return _place(tuple(int(i) for i in hits[0])) + (f" (and {more} more)" if more else "")
+    more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
+    return _place(tuple(hits[0].tolist())) + more
 
 
 def _place(index: tuple[int, ...]) -> str:
     if len(index) == 2:
         return f" at row {index[0]}, column {index[1]}"
-    return f" at index {', '.join(map(str, index))}" if index else ""
+    return f" at index {index[0]}" if index else ""
 
 
 def is_lazy(X: Any) -> bool:
@@ -31,15 +31,12 @@ def is_lazy(X: Any) -> bool:
 
 def as_pandas(X: Any) -> Any:
     """Return a table of polars or pyarrow as a DataFrame of pandas, and anything else unchanged."""
-    if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__"):
-        return X
-    if hasattr(X, "column_names"):  # pyarrow
-        return X.to_pandas()
-    if not hasattr(X, "columns"):  # a series
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, polars
+    if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__") or names is None:
         return X
     from pandas import DataFrame
 
-    return DataFrame({name: np.asarray(X[name]) for name in X.columns})
+    return DataFrame({name: np.asarray(X[name]) for name in names})
 
 
 def as_matrix(X: Any, name: str = "X") -> Matrix:
@@ -63,9 +60,8 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
 def as_floats(values: Any, name: str, do: str) -> Floats:
     """Return real numbers as a float array; refuse text, dates, complex numbers and masked arrays."""
     if np.ma.is_masked(values):
-        raise InvalidInputError(
-            f"{name!r} must have no masked entries", "a masked array", "Drop or impute these rows"
-        )
+        must = f"{name!r} must have no masked entries"
+        raise InvalidInputError(must, "a masked array", "Drop or impute these rows")
     try:
         with integers_that_fit(name):
             array = np.asarray(values)
@@ -74,12 +70,11 @@ def as_floats(values: Any, name: str, do: str) -> Floats:
             else:
                 _check_kind(array.dtype, name, do)
             return array.astype(float, copy=False)
+    except InvalidInputError:
+        raise
     except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(
-            f"{name!r} must be numeric", f"{type(values).__name__} ({error})", do
-        ) from None
+        got = f"{type(values).__name__} ({error})"
+        raise InvalidInputError(f"{name!r} must be numeric", got, do) from None
 
 
 @contextmanager
@@ -104,11 +99,9 @@ def _check_objects(array: Array, name: str, do: str) -> None:
         if isinstance(item, str | bytes | complex) and not isinstance(item, float):
             raise InvalidInputError(f"{name!r} must hold real numbers", f"{item!r}{_place(index)}", do)
         if item is None or type(item).__name__ in ("NAType", "NaTType"):
-            if not index:
-                raise InvalidInputError(
-                    f"{name!r} must be an array of numbers", str(item), f"Pass {name}=..."
-                )
             must, do = f"{name!r} must be finite", "Drop or impute these rows"
+            if not index:
+                must, do = f"{name!r} must be an array of numbers", f"Pass {name}=..."
             raise InvalidInputError(must, f"{item}{_place(index)}", do)
 
 
@@ -117,19 +110,14 @@ def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") 
     entries = np.asarray(values.data if sp.issparse(values) else values)
     bad = ~np.isfinite(entries)
     if bad.any():
-        coo = values.tocoo() if sp.issparse(values) else None
-        hits = np.argwhere(bad) if coo is None else np.column_stack([coo.row, coo.col])[bad]
+        hits = np.transpose(values.tocoo().coords)[bad] if sp.issparse(values) else np.argwhere(bad)
         raise InvalidInputError(f"{name!r} must be finite", f"{entries[bad][0]}{_where(hits)}", do)
 
 
 def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
     """Return values as a finite float vector of length n."""
-    vector = flat(
-        as_floats(values, name, "Encode it as numbers, for instance -1 and +1"),
-        n,
-        name,
-        f"entry for each of the {n} {of}",
-    )
+    numbers = as_floats(values, name, "Encode it as numbers, for instance -1 and +1")
+    vector = flat(numbers, n, name, f"entry for each of the {n} {of}")
     check_finite(vector, name)
     return vector
 
@@ -154,10 +142,20 @@ def check_present(values: Array, name: str) -> None:
 
         missing = np.asarray(isna(values))
         if missing.any():
-            got = f"{values[missing][0]} at index {int(missing.argmax())}"
-            raise InvalidInputError(
-                f"{name!r} must not be missing", got, "Drop these rows or give them a value"
+            got, do = (
+                f"{values[missing][0]}{_where(np.argwhere(missing))}",
+                "Drop these rows or give them a value",
             )
+            raise InvalidInputError(f"{name!r} must not be missing", got, do)
+
+
+def distinct(values: Array, name: str, what: str = "values") -> Array:
+    """Return the different values in their order; refuse values that have none."""
+    try:
+        return np.unique(values)
+    except TypeError:
+        must, got = f"{name!r} must hold {what} of one type", f"mixed types, first {values[0]!r}"
+        raise InvalidInputError(must, got, f"Convert the {what}, or drop missing ones") from None
 
 
 def as_sides(values: Any, n: int, name: str = "viewpoint") -> Floats:
@@ -170,11 +168,7 @@ def as_sides(values: Any, n: int, name: str = "viewpoint") -> Floats:
     """
     array = flat(values, n, name, f"entry for each of the {n} rows")
     check_present(array, name)
-    try:
-        seen = np.unique(array)
-    except TypeError:
-        got = f"mixed types, first {array[0]!r}"
-        raise InvalidInputError(f"{name!r} must hold values of one type", got, "Convert them") from None
+    seen = distinct(array, name)
     words = array.dtype.kind in "USM" or isinstance(seen[0], str | bytes)
     vector = np.where(array == seen[-1], 1.0, -1.0) if words else as_vector(values, n, name)
     if len(seen) == 2 and array.dtype.kind in "iu" and (vector > 0).any() == (vector > 0).all():
@@ -193,12 +187,11 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
     weights = as_floats(values, name, "Pass one nonnegative number per row")
     weights = as_vector(np.full(n, float(weights)) if weights.ndim == 0 else weights, n, name)
     if (weights < 0).any():
-        got = f"{weights.min():g}{_where(np.argwhere(weights < 0))}"
+        got = f"{weights[weights < 0][0]:g}{_where(np.argwhere(weights < 0))}"
         raise InvalidInputError(f"{name!r} must be nonnegative", got, "Use 0 to leave a row out")
     if not weights.any():
-        raise InvalidInputError(
-            f"{name!r} must have a positive entry", "only zeros", "Give some row a positive weight"
-        )
+        must, do = f"{name!r} must have a positive entry", "Give some row a positive weight"
+        raise InvalidInputError(must, "only zeros", do)
     return weights
 
 
@@ -213,29 +206,20 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     if np.ma.is_masked(y):
         raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop these rows")
     try:
-        labels = flat(y.toarray() if sp.issparse(y) else y, n, name, f"label for each of the {n} rows")
-    except InvalidInputError:
-        raise
+        given = np.asarray(y.toarray() if sp.issparse(y) else y)
     except ValueError as error:
-        do = "Flatten it"
-        raise InvalidInputError(
-            f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})", do
-        ) from None
+        must, got = f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})"
+        raise InvalidInputError(must, got, "Flatten it") from None
+    labels = flat(None if y is None else given, n, name, f"label for each of the {n} rows")
     if labels.dtype.kind == "c":
-        raise InvalidInputError(
-            f"{name!r} must hold labels, not complex numbers", str(labels[0]), "Use its real part"
-        )
+        must = f"{name!r} must hold labels, not complex numbers"
+        raise InvalidInputError(must, str(labels[0]), "Use its real part")
     if labels.dtype.kind == "f":
         check_finite(labels, name)
     if labels.dtype.kind == "M" and np.isnat(labels).any():
-        do = "Drop or impute these rows"
-        raise InvalidInputError(f"{name!r} must be finite", f"NaT{_where(np.argwhere(np.isnat(labels)))}", do)
-    try:
-        classes = np.unique(labels)
-    except TypeError:
-        must = f"{name!r} must hold labels of one type"
-        got = f"mixed types, first {labels[0]!r}"
-        raise InvalidInputError(must, got, "Convert the labels, or drop missing ones") from None
+        got = f"NaT{_where(np.argwhere(np.isnat(labels)))}"
+        raise InvalidInputError(f"{name!r} must be finite", got, "Drop or impute these rows")
+    classes = distinct(labels, name, "labels")
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
         what = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
@@ -265,22 +249,31 @@ def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not np.isfinite(number) or not holds(number):
-        got = (f"{type(value).__name__} " if isinstance(value, Sized) else "") + _shown(value)
+        kind = f"{type(value).__name__} " if isinstance(value, Sized) else ""
+        huge = isinstance(value, int) and abs(value) >= 10**60  # of many more digits Python prints none
+        got = "an integer beyond 10^60" if huge else f"{kind}{repr(value)[:60]}"
         raise InvalidInputError(f"{name!r} must be {what}", got, do)
     return number
-
-
-def _shown(value: Any) -> str:
-    """Return a short form of a value; Python refuses to print an integer of very many digits."""
-    if isinstance(value, int) and abs(value) >= 10**60:
-        return f"an integer of {int(value.bit_length() * 0.30103) + 1} digits"
-    return repr(value)[:60]
 
 
 def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one of these names") -> None:
     """Refuse a name that is not one of the known ones."""
     if name not in known:
         raise UnknownNameError(what, name, known, do)
+
+
+def column_position(key: str | int, columns: Any, count: int) -> int:
+    """Return the position of one of the `count` columns of X, given by its name or its position."""
+    if isinstance(key, str):
+        if columns is None:
+            must, do = "a column can be named only if X has column names", "Pass a DataFrame, or a position"
+            raise InvalidInputError(must, f"{key!r} and an X without names", do)
+        names = [str(name) for name in columns]
+        check_known(key, "a column of X", names, "Name a column that X has")
+        return names.index(key)
+    if not -count <= key < count:
+        raise InvalidInputError(f"a column must be one of 0 to {count - 1}", f"{key}", "Count from 0")
+    return int(key) % count
 
 
 def own(values: Floats) -> Floats:

@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.model.expressions import Constraint
 from nerm.typing import Bools, Floats, Ints
-from nerm.validation import as_floats, check_finite
+from nerm.validation import as_floats, check_finite, column_position
 
 ROUNDING = 1e-12  # relative violation that rounding explains
 Sense = Literal["<=", ">=", "=="]
@@ -129,9 +129,9 @@ class LinearConstraint(Constraint):
     def _formula(self, w: str, sign: str) -> str:
         return f"{w if self.matrix is None else f'A {w}'} {sign} {self._right}"
 
-    def rows(self, d: int, names: Sequence[str] | None) -> tuple[Floats, Floats]:
+    def rows(self, d: int, names: Any) -> tuple[Floats, Floats]:
         """Return (A, b) of A w <= b, or of A w = b, over all d coefficients."""
-        columns = [_column(c, d, names) for c in self.columns] or list(range(d))
+        columns = [column_position(c, names, d) for c in self.columns] or list(range(d))
         A = np.eye(len(columns)) if self.matrix is None else self.matrix
         if A.shape[1] != len(columns):
             must = f"'A' must have one column for each of the {len(columns)} coefficients"
@@ -147,21 +147,6 @@ class LinearConstraint(Constraint):
         sign = -1.0 if self.sense == ">=" else 1.0
         binding = np.isfinite(bound)
         return sign * matrix[binding], sign * bound[binding]
-
-
-def _column(column: str | int, d: int, names: Sequence[str] | None) -> int:
-    """Return the number of a column that is given by name or number."""
-    if isinstance(column, str):
-        if names is None:
-            must = "coefficients can be named only where X has column names"
-            got = f"{column!r} and an X without"
-            raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the number of the column")
-        if column not in names:
-            raise UnknownNameError("a column of X", column, names, "Name a column that X has")
-        return list(names).index(column)
-    if not -d <= column < d:
-        raise InvalidInputError(f"a column must be one of 0 to {d - 1}", f"{column}", "Count from 0")
-    return int(column) % d
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,8 +258,7 @@ def nonnegative_least_squares(system: Floats, target: Floats) -> Floats:
 
 def polyhedron(constraints: Sequence[LinearConstraint], d: int, columns: Any) -> Polyhedron:
     """Return linear constraints on d coefficients, of which X may name the columns; refuse an empty set."""
-    names = None if columns is None else [str(name) for name in columns]
-    parts = [(*c.rows(d, names), c.sense == "==") for c in constraints]
+    parts = [(*c.rows(d, columns), c.sense == "==") for c in constraints]
     matrix, bound = np.vstack([A for A, _, _ in parts]), np.concatenate([b for _, b, _ in parts])
     equal = np.concatenate([np.full(len(b), e) for _, b, e in parts])
     trivial = ~matrix.any(axis=1) & np.where(equal, bound == 0, bound >= 0)  # 0 = 0 and 0 <= b

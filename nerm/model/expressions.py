@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nerm.errors import InvalidInputError, InvalidTypeError, UnknownNameError
+from nerm.errors import InvalidInputError, InvalidTypeError
 from nerm.model.weights import NAMES
-from nerm.validation import as_floats, as_nonnegative, as_positive
+from nerm.validation import as_floats, as_nonnegative, as_positive, check_known, own
 
 if TYPE_CHECKING:
     from nerm.atoms.margin import MarginFunction
@@ -43,17 +43,13 @@ class Algebra(ABC):
 
     def __mul__(self, weight: Any) -> Objective:
         if isinstance(weight, Algebra):
-            must = "a term must be weighted by a number"
-            raise InvalidInputError(
-                must, "the product of two terms", "Add terms with +, weight them with numbers"
-            )
-        advice = "A negative weight would make the objective non-convex"
-        factor = as_nonnegative(weight, "weight", advice)
-        weights = [
-            as_nonnegative(factor * t.weight, "weight", "Use a smaller weight") for t in self._weighted()
-        ]
-        terms = tuple(WeightedTerm(w, t.term) for w, t in zip(weights, self._weighted(), strict=True))
-        return Objective(terms, self._constraints())
+            must, do = "a term must be weighted by a number", "Add terms with +, weight them with numbers"
+            raise InvalidInputError(must, "the product of two terms", do)
+        factor = as_nonnegative(weight, "weight", "A negative weight would make the objective non-convex")
+        weights = [factor * t.weight for t in self._weighted()]
+        as_nonnegative(max(weights), "weight", "Use a smaller weight")  # it may overflow
+        terms = (replace(t, weight=w) for t, w in zip(self._weighted(), weights, strict=True))
+        return Objective(tuple(terms), self._constraints())
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # numpy numbers are weights; numpy arrays are not
@@ -95,10 +91,8 @@ class Algebra(ABC):
         """
         for constraint in constraints:
             if not isinstance(constraint, Constraint):
-                must = "a constraint must be a comparison"
-                raise InvalidInputError(
-                    must, repr(constraint), "Write Neutrality(...) <= t or Coefficients(...) >= 0"
-                )
+                do = "Write Neutrality(...) <= t or Coefficients(...) >= 0"
+                raise InvalidInputError("a constraint must be a comparison", repr(constraint), do)
         return Objective(self._weighted(), (*self._constraints(), *constraints))
 
     def _constraints(self) -> tuple[Constraint, ...]:
@@ -135,15 +129,8 @@ class Algebra(ABC):
         """
         from nerm.model.bind import on
 
-        return on(
-            self.subject_to(),
-            X,
-            y,
-            viewpoint=viewpoint,
-            kernel=kernel,
-            intercept=intercept,
-            sample_weight=sample_weight,
-        )
+        rows = {"viewpoint": viewpoint, "sample_weight": sample_weight}
+        return on(self.subject_to(), X, y, kernel=kernel, intercept=intercept, **rows)
 
 
 class Term(Algebra):
@@ -252,23 +239,15 @@ class Objective(Algebra):
         >>> (Risk(Hinge()) + 1.0 * SquaredL2() + 3.0 * L1()).with_total("regularizer", 0.4)
         Risk(Hinge()) + 0.1 * SquaredL2() + 0.3 * L1()
         """
-        weights = [t.weight for t in self.terms if t.term.kind == kind]
-        whole, share = sum(weights), 1.0 / max(len(weights), 1)
-        return replace(
-            self,
-            terms=tuple(
-                replace(t, weight=float(total * (t.weight / whole if whole else share)))
-                if t.term.kind == kind
-                else t
-                for t in self.terms
-            ),
-        )
+        old = [t.weight for t in self.terms if t.term.kind == kind]
+        new = iter([float(total * (w / sum(old) if sum(old) else 1 / len(old))) for w in old])
+        terms = (replace(t, weight=next(new)) if t.term.kind == kind else t for t in self.terms)
+        return replace(self, terms=tuple(terms))
 
     def __repr__(self) -> str:
         terms = " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)
-        return (
-            f"({terms}).subject_to({', '.join(map(repr, self.constraints))})" if self.constraints else terms
-        )
+        subject = ", ".join(map(repr, self.constraints))
+        return f"({terms}).subject_to({subject})" if subject else terms
 
     def __str__(self) -> str:
         return self.formula()
@@ -380,23 +359,22 @@ class Neutrality(Term):
     def __post_init__(self) -> None:
         _check_margin_function(self.surrogate, "Neutrality")
         if isinstance(self.weights, str):
-            if self.weights not in NAMES:
-                do = "Use one of these names, or an array of weights"
-                raise UnknownNameError("'weights' of a neutrality term", self.weights, NAMES, do)
-        elif self.weights is None:
-            object.__setattr__(self, "weights", "uniform")
+            do = "Use one of these names, or an array of weights"
+            check_known(self.weights, "'weights' of a neutrality term", NAMES, do)
         else:
-            weights = as_floats(self.weights, "weights", "Pass one number per row").copy()
-            weights.setflags(write=False)
-            object.__setattr__(self, "weights", weights)
+            weights = as_floats(self.weights, "weights", "Pass one number per row")
+            object.__setattr__(self, "weights", own(weights))
         if self.to is not None and not isinstance(self.to, str):
             raise InvalidInputError("'to' must be the name of a viewpoint", repr(self.to), "Pass a string")
-        if not isinstance(self.side, str) or self.side not in SIDES:
-            raise UnknownNameError("'side' of a neutrality term", self.side, SIDES)
+        check_known(self.side, "'side' of a neutrality term", tuple(SIDES))
 
     def _key(self) -> tuple[object, ...]:
         weights = self.weights if isinstance(self.weights, str) else self.weights.tobytes()
-        return type(self), self.surrogate, self.to, weights, self.side
+        return self.surrogate, self.to, weights, self.side
+
+    @property
+    def _weighted_rows(self) -> bool:
+        return not isinstance(self.weights, str) or self.weights != "uniform"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Neutrality) and self._key() == other._key()
@@ -407,7 +385,7 @@ class Neutrality(Term):
     def __repr__(self) -> str:
         to = "" if self.to is None else f", to={self.to!r}"
         weights = self.weights if isinstance(self.weights, str) else "array"
-        weights = "" if weights == "uniform" else f", weights={weights!r}"
+        weights = f", weights={weights!r}" if self._weighted_rows else ""
         side = "" if self.side == "both" else f", side={self.side!r}"
         return f"Neutrality({self.surrogate!r}{to}{weights}{side})"
 
@@ -419,7 +397,7 @@ class Neutrality(Term):
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
         v = "v" if self.to is None else self.to
-        mean = mean if isinstance(self.weights, str) and self.weights == "uniform" else f"weighted {mean}"
+        mean = f"weighted {mean}" if self._weighted_rows else mean
         psi = _label(self.surrogate)
         if self.theta is not None:
             return f"{mean} {psi}({'' if self.theta else '-'}{v} f)"
@@ -428,7 +406,7 @@ class Neutrality(Term):
     def latex_formula(self) -> str:
         """Return the term as LaTeX."""
         v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
-        u = "" if isinstance(self.weights, str) and self.weights == "uniform" else r"u_i "
+        u = "u_i " if self._weighted_rows else ""
         larger = r"\max_{\pm}\ " if self.theta is None else ""
         signs = {None: (r"\pm ", r"\mp "), 0.0: ("- ", "+ "), 1.0: ("", "- ")}[self.theta]
         margins = [f"{sign}{v} f(x_i)" for sign in signs]
@@ -456,8 +434,7 @@ def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Any]) -> str:
         got = f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}"
         raise InvalidInputError(must, got, f"Write Neutrality(..., to={next(iter(viewpoints))!r})")
     name = next(iter(viewpoints)) if term.to is None else term.to
-    if name not in viewpoints:
-        raise UnknownNameError("'to' of a neutrality term", name, viewpoints, "Name a given viewpoint")
+    check_known(name, "'to' of a neutrality term", viewpoints, "Name a given viewpoint")
     return name
 
 

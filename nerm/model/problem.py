@@ -163,11 +163,7 @@ class Problem:
 
         Several terms keep their ratios and their weights add up to eta; where all are 0 they become equal.
         """
-        eta = as_nonnegative(eta, "eta")
-        if not len(self.etas):
-            must = "the objective must have a neutrality term to weight by eta"
-            raise InvalidInputError(must, repr(self.objective), "Add Neutrality(...) to it")
-        return replace(self, objective=self.objective.with_total("neutrality", eta))
+        return self._with_total("neutrality", eta, "eta", "Add Neutrality(...) to it")
 
     def with_regularization(self, lam: float) -> Problem:
         """Return the same problem with regularization weight lam, in mean form; both share all data.
@@ -175,11 +171,14 @@ class Problem:
         Several regularizers keep their ratios and their weights add up to lam; where all are 0 they become
         equal.
         """
-        lam = as_nonnegative(lam, "lam")
-        if not self.regularizers:
-            must = "the objective must have a regularizer to weight by lam"
-            raise InvalidInputError(must, repr(self.objective), "Add SquaredL2() to it, for instance")
-        return replace(self, objective=self.objective.with_total("regularizer", lam))
+        return self._with_total("regularizer", lam, "lam", "Add SquaredL2() to it, for instance")
+
+    def _with_total(self, kind: str, total: float, name: str, do: str) -> Problem:
+        total = as_nonnegative(total, name)
+        if not any(t.term.kind == kind for t in self.objective.terms):
+            must = f"the objective must have a {kind} term to weight by {name}"
+            raise InvalidInputError(must, repr(self.objective), do)
+        return replace(self, objective=self.objective.with_total(kind, total))
 
     # These methods import cvxpy or a solver when they are called, so that `import nerm` does not.
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.typing import Array, Floats
-from nerm.validation import as_pandas, as_vector, check_present, flat
+from nerm.validation import as_pandas, as_vector, check_present, column_position, distinct, flat
 
 __all__ = ["Column", "Learned", "resolve", "resolve_terms"]
 
@@ -48,14 +48,10 @@ class Column:
 
     def position(self, X: Any) -> int:
         """Return the position of the column in X."""
-        X = as_pandas(X)
-        if isinstance(self.key, str):
-            return _position_of_name(X, self.key)
-        count = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
-        if not -count <= self.key < count:
-            must = f"a viewpoint column must be one of the {count} columns of X"
-            raise InvalidInputError(must, f"position {self.key}", f"Use 0 to {count - 1}")
-        return int(self.key) % count
+        shape = np.shape(X)
+        return column_position(
+            self.key, getattr(as_pandas(X), "columns", None), shape[1] if len(shape) == 2 else 0
+        )
 
     def values(self, X: Any) -> Array:
         """Return the column of X (n, d), as it is: (n,)."""
@@ -66,18 +62,6 @@ class Column:
         if sp.issparse(X):
             return X.tocsc()[:, [position]].toarray().ravel()
         return np.asarray(X)[:, position]
-
-
-def _position_of_name(X: Any, name: str) -> int:
-    names = [str(c) for c in getattr(X, "columns", ())]
-    if not names:
-        must = "a viewpoint column can be named only if X has column names"
-        got = f"{name!r} and {type(X).__name__}"
-        raise InvalidInputError(must, got, "Pass X as a DataFrame, or give the position of the column")
-    if name not in names:
-        known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-        raise InvalidInputError(f"a viewpoint column must be one of {known}", repr(name), "Check its name")
-    return names.index(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +94,7 @@ class Learned:
         """Return a fitted clone of the estimator."""
         from sklearn.base import clone
 
-        _check_instance(self.estimator, "estimator")
+        _as_given(self.estimator, "estimator")  # refuses a class
         if len(np.unique(np.asarray(self.labels))) < 2:
             must = "the labels of a learned viewpoint must take at least two values"
             got = f"{np.asarray(self.labels).ravel()[:1].tolist()} only"
@@ -141,11 +125,12 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
             do = "Drop the column from X yourself and pass it as an array; estimators can do it for you"
             raise InvalidInputError("a problem uses all columns of X", f"{given!r}", do)
         values, of = _evaluate(given, X, label)
-        if _is_hypothesis(given) and np.ndim(values) == 2 and not callable(given):
-            got = f"an estimator with {np.shape(values)[1]} classes"
-            raise InvalidInputError(
-                f"{label!r} must predict two classes", got, "Pass one viewpoint per class"
+        if hasattr(given, "predict") and np.ndim(values) == 2:
+            must, got = (
+                f"{label!r} must predict two classes",
+                f"an estimator with {np.shape(values)[1]} classes",
             )
+            raise InvalidInputError(must, got, "Pass one viewpoint per class")
         resolved[name] = as_vector(values, n, of)
     return resolved
 
@@ -174,12 +159,15 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
     ({'viewpoint': array([-1.,  1.,  1.])}, {'viewpoint': array([ 0.5, -1.5,  2. ])})
     """
     terms: dict[str, Floats] = {}
-    for name, given, label in _by_name(_columns_by_name(viewpoint)):
+    for name, given, label in _by_name(viewpoint):
         values, of = _evaluate(given, X, label)
-        if _is_hypothesis(given):
-            found = _numbers(name, values, given, n, of)
-        else:
+        if not callable(given) and not hasattr(given, "predict"):
             found = _groups(name, np.asarray(values), n, of, among)
+        elif hasattr(given, "classes_") and np.ndim(values) == 2:
+            columns = zip(given.classes_, np.asarray(values).T, strict=True)
+            found = {f"{name}={value}": as_vector(column, n, of) for value, column in columns}
+        else:
+            found = {name: as_vector(values, n, of)}
         if twice := sorted(found.keys() & terms.keys()):
             must = "neutrality terms must have different names"
             raise InvalidInputError(must, f"{twice[0]!r} twice", "Rename a viewpoint")
@@ -200,8 +188,7 @@ def _check_varies(name: str, values: Array) -> None:
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
     """Return the positions of viewpoint columns to leave out of X: those with `drop`, and those of words."""
     given = viewpoint.values() if isinstance(viewpoint, Mapping) else [viewpoint]
-    keys = [g for g in given if isinstance(g, Column | str | int | np.integer) and not isinstance(g, bool)]
-    columns = [g if isinstance(g, Column) else Column(g if isinstance(g, str) else int(g)) for g in keys]
+    columns = [_as_given(g, DEFAULT) for g in given if isinstance(g, Column | str | int | np.integer)]
     return tuple(sorted({c.position(X) for c in columns if c.drop or _holds_words(c.values(X))}))
 
 
@@ -210,63 +197,45 @@ def _holds_words(values: Array) -> bool:
 
 
 def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
-    """Return (name, given value, label in messages) of each viewpoint."""
+    """Return (name, `_as_given`, label in messages) of each viewpoint; a table has one per column."""
     if viewpoint is None:
         return []
-    if isinstance(viewpoint, Mapping):
-        if not viewpoint:
-            must = "'viewpoint' must name at least one viewpoint"
-            raise InvalidInputError(must, "an empty dict", "Pass None instead")
-        return [(str(name), given, f"viewpoint[{name!r}]") for name, given in viewpoint.items()]
-    key = viewpoint.key if isinstance(viewpoint, Column) else viewpoint
-    return [(key if isinstance(key, str) else DEFAULT, viewpoint, DEFAULT)]
+    table = len(getattr(viewpoint, "shape", ())) == 2 and viewpoint.shape[1] > 1
+    if isinstance(viewpoint, Mapping) or (table and hasattr(viewpoint, "iloc")):
+        pairs = list(viewpoint.items())
+    elif table:
+        pairs = [(f"{DEFAULT} {j}", column) for j, column in enumerate(np.asarray(viewpoint).T)]
+    else:
+        given = _as_given(viewpoint, DEFAULT)
+        named = isinstance(given, Column) and isinstance(given.key, str)
+        return [(given.key if named else DEFAULT, given, DEFAULT)]
+    if not pairs:
+        must = "'viewpoint' must name at least one viewpoint"
+        raise InvalidInputError(must, "an empty dict", "Pass None instead")
+    labelled = [(str(name), given, f"{DEFAULT}[{name!r}]") for name, given in pairs]
+    return [(name, _as_given(given, label), label) for name, given, label in labelled]
 
 
-def _columns_by_name(viewpoint: Any) -> Any:
-    """Return a table of viewpoints as a dict; a table of one column counts as a vector."""
-    if _is_hypothesis(viewpoint) or isinstance(viewpoint, Mapping | str | Column) or np.ndim(viewpoint) != 2:
-        return viewpoint
-    if np.shape(viewpoint)[1] == 1:
-        return np.asarray(viewpoint).ravel()
-    if hasattr(viewpoint, "iloc"):
-        names = [str(name) for name in viewpoint.columns]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            must = "the columns of 'viewpoint' must have different names"
-            raise InvalidInputError(must, f"{twice!r} twice", "Rename one")
-        return {name: viewpoint.iloc[:, j] for j, name in enumerate(names)}
-    return {f"{DEFAULT} {j}": column for j, column in enumerate(np.asarray(viewpoint).T)}
-
-
-def _is_hypothesis(given: Any) -> bool:
-    """Tell whether the viewpoint is a function of x rather than data."""
-    return isinstance(given, Learned) or callable(given) or hasattr(given, "predict")
-
-
-def _evaluate(given: Any, X: Any, name: str) -> tuple[Any, str]:
-    """Return the values of one viewpoint and their label in messages."""
-    _check_instance(given, name)
+def _as_given(given: Any, label: str) -> Any:
+    """Return one viewpoint as a column of X, a fitted estimator, another function of the rows, or data."""
+    if isinstance(given, type):
+        must = f"{label!r} must be an array, a callable or a fitted estimator"
+        raise InvalidInputError(must, f"the class {given.__name__}", "Make an instance and fit it")
     if isinstance(given, bool):
-        raise InvalidInputError(
-            f"{name!r} must be an array or a column", repr(given), "Pass one value per row"
-        )
+        must = f"{label!r} must be an array or a column"
+        raise InvalidInputError(must, repr(given), "Pass one value per row")
     if isinstance(given, str | int | np.integer):
-        given = Column(given if isinstance(given, str) else int(given))
+        return Column(given if isinstance(given, str) else int(given))
+    return given.fitted() if isinstance(given, Learned) else given
+
+
+def _evaluate(given: Any, X: Any, label: str) -> tuple[Any, str]:
+    """Return the values of one viewpoint and their label in messages."""
     if isinstance(given, Column):
         return given.values(X), f"X[{given.key!r}]"
-    if isinstance(given, Learned):
-        return _estimated(given.fitted(), X, name), name
     if hasattr(given, "predict"):
-        return _estimated(given, X, name), name
-    if callable(given):
-        return given(X), f"{name}(X)"
-    return given, name
-
-
-def _check_instance(given: Any, name: str) -> None:
-    if isinstance(given, type):
-        must = f"{name!r} must be an array, a callable or a fitted estimator"
-        raise InvalidInputError(must, f"the class {given.__name__}", "Make an instance and fit it")
+        return _estimated(given, X, label), label
+    return (given(X), f"{label}(X)") if callable(given) else (given, label)
 
 
 def _estimated(estimator: Any, X: Any, name: str) -> Floats:
@@ -288,28 +257,13 @@ def _estimated(estimator: Any, X: Any, name: str) -> Floats:
     return np.asarray(estimator.predict(X))
 
 
-def _numbers(name: str, values: Any, given: Any, n: int, of: str) -> dict[str, Floats]:
-    """Return the real values of a function g; an estimator of several classes gives one per class."""
-    if np.ndim(values) == 2 and np.shape(values)[1] > 1 and not callable(given):
-        classes = getattr(given, "classes_", range(np.shape(values)[1]))
-        if isinstance(given, Learned):
-            classes = np.unique(np.asarray(given.labels))
-        columns = zip(classes, np.asarray(values).T, strict=True)
-        return {f"{name}={label}": as_vector(column, n, of) for label, column in columns}
-    return {name: as_vector(values, n, of)}
-
-
 def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, Floats]:
     """Return the viewpoints of an array: numbers, two groups as -1/+1, or one viewpoint per group."""
     values = flat(values, n, of, f"entry for each of the {n} rows")
     check_present(values, of)
     if values.dtype.kind == "f":
         values = as_vector(values, n, of)
-    try:
-        seen = np.unique(values[among])
-    except TypeError:
-        got = f"mixed types, first {values[0]!r}"
-        raise InvalidInputError(f"{of!r} must hold values of one type", got, "Convert them") from None
+    seen = distinct(values[among], of)
     if len(seen) == 1:
         _check_varies(name, values[among])
     if len(seen) == 2:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
-from nerm.validation import as_vector, as_weights, check_finite, check_present, flat
+from nerm.validation import as_vector, as_weights, check_finite, check_known, check_present, flat
 
 
 def uniform_weights(viewpoint: Any) -> Floats:
@@ -31,7 +31,7 @@ def uniform_weights(viewpoint: Any) -> Floats:
     >>> uniform_weights([1, -1, -1])
     array([1., 1., 1.])
     """
-    return np.ones(len(_signs(viewpoint)))
+    return np.ones(np.size(viewpoint))
 
 
 def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> Floats:
@@ -150,9 +150,7 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
     """
     if not isinstance(weights, str):
         return as_weights(weights, np.size(viewpoint), "weights")
-    if weights not in NAMES:
-        do = "Use one of these names, or an array of nonnegative numbers"
-        raise UnknownNameError("'weights'", weights, NAMES, do)
+    check_known(weights, "'weights'", NAMES, "Use one of these names, or an array of nonnegative numbers")
     given = {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
     function = _FUNCTIONS[f"{weights}_weights"]
     return function(**{name: given[name] for name in inspect.signature(function).parameters})

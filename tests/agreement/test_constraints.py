@@ -386,7 +386,7 @@ def test_constraints_that_do_not_fit_the_data(text):
 
 def test_more_that_cannot_be():
     X, y, v = data()
-    with pytest.raises(InvalidInputError, match="coefficients can be named only where X has column names"):
+    with pytest.raises(InvalidInputError, match="a column can be named only if X has column names"):
         PLAIN.subject_to(Coefficients("age") >= 0).on(X.to_numpy(), y)
     with pytest.raises(InvalidInputError, match="coefficients can be constrained on a linear problem only"):
         PLAIN.subject_to(Coefficients() >= 0).on(X, y, kernel="rbf")

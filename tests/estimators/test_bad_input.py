@@ -91,18 +91,18 @@ CASES = [
     ),
     (lambda: fit(viewpoint={}), "'viewpoint' must name at least one viewpoint. Got an empty dict."),
     (lambda: fit(viewpoint=True), "'viewpoint' must be an array or a column. Got True."),
-    (lambda: fit(FRAME, viewpoint="sex"), "a viewpoint column must be one of 'a', 'b', 'c', 'd'. Got 'sex'."),
+    (lambda: fit(FRAME, viewpoint="sex"), "a column of X must be one of 'a', 'b', 'c', 'd'. Got 'sex'."),
     (
         lambda: fit(FRAME, viewpoint=Column("sex", drop=True)),
-        "a viewpoint column must be one of 'a', 'b', 'c', 'd'.",
+        "a column of X must be one of 'a', 'b', 'c', 'd'.",
     ),
     (
         lambda: fit(viewpoint="sex"),
-        "a viewpoint column can be named only if X has column names. Got 'sex' and ndarray.",
+        "a column can be named only if X has column names. Got 'sex' and an X without names.",
     ),
     (
         lambda: fit(viewpoint=4),
-        "a viewpoint column must be one of the 4 columns of X. Got position 4. Use 0 to 3.",
+        "a column must be one of 0 to 3. Got 4. Count from 0.",
     ),
     (
         lambda: fit(FRAME.assign(a=np.nan), viewpoint=Column("a", drop=True)),
