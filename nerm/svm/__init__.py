@@ -4,8 +4,8 @@ This package checks the rest of nerm, so it shares no code with it but the error
 paper's sum form. Certificates are in the package's mean form: values in sum form are n times as large.
 """
 
+from nerm.svm.data import Result
 from nerm.svm.qp import QP, QPSolution, dual_qp, primal_qp
-from nerm.svm.result import Result
 from nerm.svm.smo import smo
 from nerm.svm.subgradient import subgradient_method
 

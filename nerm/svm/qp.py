@@ -9,8 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.svm.data import Floats, NeutralSVM, neutral_svm, number
-from nerm.svm.result import Result, result_of
+from nerm.svm.data import Floats, NeutralSVM, Result, neutral_svm, number, result_of
 
 OPTIMAL_GAP = 1e-6  # the result of a QP solver counts as optimal at this relative duality gap
 ACCURACY = {  # the options that set a solver's accuracy; other solvers keep their own

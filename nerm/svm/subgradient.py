@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.svm.data import ROOT_EPS, Floats, NeutralSVM, neutral_svm, number
-from nerm.svm.result import Result, result_of
+from nerm.svm.data import ROOT_EPS, Floats, NeutralSVM, Result, neutral_svm, number, result_of
 
 
 def subgradient_method(
