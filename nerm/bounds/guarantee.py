@@ -1,169 +1,18 @@
-"""The facts about a fitted model that bounds need, and every statement that follows from them."""
+"""Every statement that follows from the facts about a fitted model."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerm.atoms.penalties import SquaredL2
 from nerm.bounds import complexity, theorems
-from nerm.certify.solution import Solution
+from nerm.bounds.facts import FitFacts
 from nerm.errors import InvalidInputError
 from nerm.metrics import UndefinedMeasureError, neutrality_risk, relaxed_neutrality_risk
-from nerm.model import weights as neutrality_weights
-from nerm.model.blocks import one_sided
-from nerm.model.expressions import Neutrality, Risk, viewpoint_of
-from nerm.model.problem import Problem, check_hypothesis
+from nerm.model.problem import Problem
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_vector, as_weights, check_known
-
-
-@dataclass(frozen=True)
-class FitFacts:
-    """The facts about a fitted model that bounds need, as plain arrays and numbers.
-
-    `Solution.fit_facts()` and the classifiers' make it.
-
-    Attributes
-    ----------
-    scores, y, viewpoint : array of shape (n,)
-        On the training rows; y holds -1 and +1.
-    loss, surrogate : MarginFunction
-        phi and psi.
-    eta : float
-        The weight of the neutrality term, in mean form.
-    coef_norm, intercept : float
-        ||w|| (for kernels sqrt(c'Kc)) and b.
-    diagonal : array of shape (n,)
-        k(x_i, x_i): ||x_i||^2 for linear models.
-    lam : float or None
-        With Omega = (lam / 2n) ||w||^2; None for another regularizer, which gives no radius in advance.
-    gap : float
-        Certified, primal minus dual, in mean form.
-    fit_intercept : bool
-        Whether b was free.
-    sample_weight, neutrality_weights : array of shape (n,) or None
-        If any were used.
-    learned : tuple of str
-        What of the class was learned from the same rows (a kernel's width, a coding of columns), in words:
-        the theorems are about a class fixed before the data, so every statement names it as treated as fixed.
-    one_sided : bool
-        Whether the neutrality term has one side: such a C_n,psi can fall below psi(0), and no bound on it
-        follows.
-
-    Examples
-    --------
-    >>> import nerm
-    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
-    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
-    >>> facts = objective.on(X, y, viewpoint=v).solve().fit_facts()
-    >>> facts.eta, facts.lam, facts.diagonal.tolist(), round(facts.coef_norm, 4)
-    (1.0, 2.0, [1.0, 4.0, 1.0, 4.0], 0.5)
-    """
-
-    scores: Any
-    y: Any
-    viewpoint: Any
-    loss: Any
-    surrogate: Any
-    eta: float
-    coef_norm: float
-    intercept: float
-    diagonal: Any
-    lam: float | None = None
-    gap: float = 0.0
-    fit_intercept: bool = True
-    sample_weight: Any = None
-    neutrality_weights: Any = None
-    learned: tuple[str, ...] = ()
-    one_sided: bool = False
-
-
-def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
-    """Return the facts of a solution about its neutrality to one viewpoint.
-
-    The objective is divided by the weight of its risk, so that eta, lam and the gap are those of the
-    theorems. With several neutrality terms eta (C_k - psi_k(0)) <= phi(0) + gap still holds for each, since
-    no C_k is below psi_k(0).
-
-    Parameters
-    ----------
-    solution : Solution
-        Of a problem with one risk.
-    to : str, optional
-        The name of the viewpoint; it can be left out when the problem has one neutrality term.
-
-    Examples
-    --------
-    >>> import nerm
-    >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), [1, 1, -1, -1], [1, -1, 1, -1]
-    >>> objective = 2 * nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 4 * nerm.Neutrality(nerm.Hinge())
-    >>> facts = facts_of(objective.on(X, y, viewpoint=v).solve())
-    >>> facts.eta, facts.lam
-    (2.0, 1.0)
-    """
-    problem = solution.problem
-    risks = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Risk)]
-    if len(risks) != 1 or not risks[0][0] > 0:
-        must = "a guarantee must be about one risk of positive weight"
-        raise InvalidInputError(must, f"{len(risks)} risk terms", "Use an objective with a single Risk")
-    ((weight, risk),) = risks
-    eta, term = _term(problem, to)
-    v = problem.viewpoints[viewpoint_of(term, problem.viewpoints)]
-    weights = neutrality_weights.resolve(term.weights, problem.y, v)
-    coef, intercept = check_hypothesis(problem, solution.coef, solution.intercept)
-    return FitFacts(
-        scores=solution.training_scores(),
-        y=problem.y,
-        viewpoint=v,
-        loss=risk.loss,
-        surrogate=term.surrogate,
-        eta=eta / weight,
-        coef_norm=float(np.sqrt(problem.hypothesis.squared_norm(coef))),
-        intercept=intercept,
-        diagonal=problem.hypothesis.squared_row_norms(),
-        lam=_lam(problem, weight),
-        gap=max(solution.certificate.gap, 0.0) * problem.divisor / (problem.n * weight),
-        fit_intercept=problem.intercept,
-        sample_weight=None if (problem.sample_weight == 1).all() else problem.sample_weight,
-        neutrality_weights=None if (weights == 1).all() else weights,
-        one_sided=term.theta is not None,
-    )
-
-
-def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
-    """Return the neutrality term of this viewpoint and its weight."""
-    terms = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Neutrality)]
-    if not terms:
-        must = "a guarantee about neutrality must have a viewpoint"
-        got = "a problem without a neutrality term"
-        raise InvalidInputError(must, got, "Add Neutrality(...), or pass viewpoint= to fit")
-    if to is None:
-        if len(terms) > 1:
-            do = f"Choose one: fit_facts(to={next(iter(problem.viewpoints))!r})"
-            must = "a guarantee must be about one viewpoint"
-            raise InvalidInputError(must, f"{len(terms)} neutrality terms", do)
-        return terms[0]
-    check_known(to, "'to'", problem.viewpoints, "Name a viewpoint that was given")
-    for weight, term in terms:
-        if viewpoint_of(term, problem.viewpoints) == to:
-            return weight, term
-    must = "'to' must name the viewpoint of a neutrality term"
-    raise InvalidInputError(must, repr(to), "Add Neutrality(..., to=...) to the objective")
-
-
-def _lam(problem: Problem, weight: float) -> float | None:
-    """Return lam = n mu for Omega = (mu/2)||w||^2, None where no radius follows from it.
-
-    The radius of a free intercept rests on the viewpoint of every term; with several, FitFacts shows only one
-    of them. One side of a neutrality term can fall below psi(0), so with such a term none follows.
-    """
-    if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
-        return None
-    if one_sided(problem) or (problem.intercept and (problem.etas > 0).sum() > 1):
-        return None
-    return problem.divisor * sum(mu for mu, _ in problem.regularizers) / weight
+from nerm.validation import as_nonnegative, as_vector, as_weights
 
 
 @dataclass(frozen=True)
@@ -314,9 +163,11 @@ def guarantee(
         must = "'model' must be a nerm.bounds.FitFacts or have a method fit_facts() that returns one"
         do = "Pass a fitted nerm model, or build FitFacts from arrays"
         raise InvalidInputError(must, type(model).__name__, do)
-    n = int(np.size(facts.scores))
-    v = as_vector(facts.viewpoint, n, "viewpoint")
-    diagonal = as_vector(facts.diagonal, n, "diagonal")
+    f = np.ravel(np.asarray(facts.scores, dtype=float))
+    n = len(f)
+    y, v, diagonal = (as_vector(getattr(facts, name), n, name) for name in ("y", "viewpoint", "diagonal"))
+    weights = (as_weights(getattr(facts, name), n, name) for name in ("sample_weight", "neutrality_weights"))
+    weight, neutrality_weight = weights
     R = _bound(input_radius, np.sqrt(diagonal.max()), "input_radius", "||x||")
     G = _bound(viewpoint_bound, np.abs(v).max(), "viewpoint_bound", "|v|")
     stand_in = [
@@ -325,70 +176,40 @@ def guarantee(
         if given is None
     ]
     stand_in += [f"{part}, learned from these rows and treated as fixed" for part in facts.learned]
-    s = _Setting(facts, n, v, R, G, complexity.as_delta(delta), "; ".join(["i.i.d. rows", *stand_in]))
-    risk = s.sample_risk, s.largest_risk
-    neutrality = s.sample_neutrality, s.largest_neutrality
-    stated = (
-        _stated(s, "risk", "Theorem 1, radius from the data", _theorem_1, *risk),
-        _stated(s, "C_psi", "Theorem 2, radius from the data", _theorem_2, *neutrality),
-        _stated(s, "C_n,psi", "corollary, always", _corollary, *neutrality),
-        _stated(s, "C_psi", "Theorem 3, radius from lam", _theorem_3, *neutrality),
-        _through_psi(s),
-    )
-    return Guarantee(s.delta, (*stated, *_held_out(s, holdout)))
+    assumes = "; ".join(["i.i.d. rows", *stand_in])
+    s = _Setting(facts, f, y, v, weight, neutrality_weight, R, G, complexity.as_delta(delta), assumes)
+    stated = [_stated(s, *statement) for statement in _STATEMENTS]
+    return Guarantee(s.delta, (*stated, _through_psi(s), *_held_out(s, holdout)))
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """The facts, checked, and the bounds R and G on the inputs."""
+class _Setting(NamedTuple):
+    """The facts, checked, with both weights s and u, and the bounds R and G on the inputs."""
 
     facts: FitFacts
-    n: int
+    f: Floats
+    y: Floats
     v: Floats
+    s: Floats
+    u: Floats
     R: float
     G: float
     delta: float
     assumes: str
 
-    def weights(self, name: str) -> Floats:
-        return as_weights(getattr(self.facts, name), self.n, name)
-
-    def require_uniform(self, why: str, *names: str) -> None:
-        """Refuse weights of these names that are not all 1."""
-        if any((self.weights(name) != 1.0).any() for name in names):
-            raise _NoBoundError(why)
+    def require(self, holds: bool, otherwise: str) -> None:
+        """Say why a statement cannot be made."""
+        if not holds:
+            raise _NoBoundError(otherwise)
 
     def require_neutrality(self) -> None:
         """Refuse a term without max(C+, C-) >= psi(0), on which the bound of the optimum rests."""
-        if self.facts.one_sided:
-            raise _NoBoundError(_ONE_SIDED)
-        if not as_nonnegative(self.facts.eta, "eta") > 0:
-            raise _NoBoundError(_NO_WEIGHT)
-
-    def sample_risk(self) -> float:
-        """Return R_n as the objective has it: (1/n) sum s phi, with weights as given."""
-        margins = as_vector(self.facts.y, self.n, "y") * np.asarray(self.facts.scores, dtype=float)
-        return float(np.mean(self.weights("sample_weight") * self.facts.loss.value(margins)))
-
-    def sample_neutrality(self) -> float:
-        """Return C_n,psi as the objective has it: (1/n) sum u psi, with weights as given."""
-        u = self.weights("neutrality_weights")
-        return relaxed_neutrality_risk(self.facts.scores, self.v, self.facts.surrogate, u) * float(u.mean())
-
-    def largest_risk(self) -> float:
-        """Return the largest loss that a hypothesis of this norm and intercept can have."""
-        return theorems.largest(self.facts.loss, self._size(), "loss")
-
-    def largest_neutrality(self) -> float:
-        """Return the largest C_psi that a hypothesis of this norm and intercept can have."""
-        return theorems.largest(self.facts.surrogate, self.G * self._size(), "surrogate")
-
-    def _size(self) -> float:
-        return float(self.facts.coef_norm) * self.R + abs(float(self.facts.intercept))
+        self.require(not self.facts.one_sided, _ONE_SIDED)
+        self.require(as_nonnegative(self.facts.eta, "eta") > 0, _NO_WEIGHT)
 
     def class_of_radius(self, B: float, beta: float, G: float) -> dict[str, Any]:
         """Return the complexity of v F and its largest value, where `|v| <= G`."""
-        size = complexity.rademacher_population(self.n, B, self.R, intercept_radius=beta, viewpoint_bound=G)
+        n = len(self.f)
+        size = complexity.rademacher_population(n, B, self.R, intercept_radius=beta, viewpoint_bound=G)
         return {"complexity": size, "margin_bound": G * (B * self.R + beta)}
 
     def class_from_data(self, G: float) -> dict[str, Any]:
@@ -401,7 +222,6 @@ class _Setting:
 
 
 Bound = Callable[[_Setting], tuple[float, str]]  # its value, and what it assumes
-Size = Callable[[], float]
 
 
 class _NoBoundError(Exception):
@@ -413,31 +233,34 @@ _NO_WEIGHT = "eta = 0: neutrality has no weight in the objective, and nothing bo
 _ONE_SIDED = "the objective has one side of neutrality, which bounds no max(C+, C-); use a hold-out"
 
 
-def _stated(
-    s: _Setting, quantity: str, source: str, bound: Bound, on_sample: Size, trivial: Size
-) -> Statement:
-    """Return the statement, or that it cannot be made and why: one that fails must not silence the others."""
-    seen = float("nan")
+def _stated(s: _Setting, quantity: str, source: str, bound: Bound) -> Statement:
+    """Return the statement, or that it cannot be made and why: one that fails must not silence the others.
+
+    Risks are those of the objective, with its weights; the largest is that of a hypothesis of this norm.
+    """
+    facts, size = s.facts, float(s.facts.coef_norm) * s.R + abs(float(s.facts.intercept))
+    if quantity == "risk":
+        seen, largest = float(np.mean(s.s * facts.loss.value(s.y * s.f))), (facts.loss, size, "loss")
+    else:
+        seen = relaxed_neutrality_risk(s.f, s.v, facts.surrogate, s.u) * float(s.u.mean())
+        largest = facts.surrogate, s.G * size, "surrogate"
     try:
-        seen = on_sample()
         value, assumes = bound(s)
-        return _statement(quantity, source, seen, value, assumes, trivial())
+        return _statement(quantity, source, seen, value, assumes, theorems.largest(*largest))
     except (InvalidInputError, _NoBoundError) as error:
         return Statement(quantity, source, seen, note=str(error))
 
 
 def _theorem_1(s: _Setting) -> tuple[float, str]:
     """Bound the risk, for the class of the data's own radius."""
-    s.require_uniform("Theorem 1 is about the plain mean; the rows were weighted", "sample_weight")
-    y = as_vector(s.facts.y, s.n, "y")
-    return theorems.risk_bound(y, s.facts.scores, s.facts.loss, **s.class_from_data(1.0)), s.assumes
+    s.require((s.s == 1).all(), "Theorem 1 is about the plain mean; the rows were weighted")
+    return theorems.risk_bound(s.y, s.f, s.facts.loss, **s.class_from_data(1.0)), s.assumes
 
 
 def _theorem_2(s: _Setting) -> tuple[float, str]:
     """Bound the neutrality risk, for the class of the data's own radius."""
-    s.require_uniform(_WEIGHTED, "neutrality_weights")
-    known = s.class_from_data(s.G)
-    return theorems.neutrality_bound(s.facts.scores, s.v, s.facts.surrogate, **known), s.assumes
+    s.require((s.u == 1).all(), _WEIGHTED)
+    return theorems.neutrality_bound(s.f, s.v, s.facts.surrogate, **s.class_from_data(s.G)), s.assumes
 
 
 def _corollary(s: _Setting) -> tuple[float, str]:
@@ -445,34 +268,44 @@ def _corollary(s: _Setting) -> tuple[float, str]:
     facts = s.facts
     s.require_neutrality()
     printed = theorems.optimal_neutrality_bound(facts.loss, facts.surrogate, facts.eta, gap=facts.gap)
-    extra = float(facts.surrogate.facts.at_zero) * (s.weights("neutrality_weights").mean() - 1.0)
-    extra += float(facts.loss.facts.at_zero) * (s.weights("sample_weight").mean() - 1.0) / facts.eta
+    extra = float(facts.surrogate.facts.at_zero) * (s.u.mean() - 1.0)
+    extra += float(facts.loss.facts.at_zero) * (s.s.mean() - 1.0) / facts.eta
     return printed + float(extra), f"the certified gap {facts.gap:.3g}"
 
 
 def _theorem_3(s: _Setting) -> tuple[float, str]:
     """Bound the neutrality risk of the optimum, for the class that is known before the data."""
-    facts = s.facts
+    facts, n = s.facts, len(s.f)
     s.require_neutrality()
     if facts.lam is None or not facts.lam > 0:
         raise _NoBoundError("the regularizer is not (lam / 2n) ||w||^2, lam > 0: no radius before the data")
-    s.require_uniform(_WEIGHTED, "sample_weight", "neutrality_weights")
-    B = complexity.norm_radius(facts.lam, s.n, facts.loss.facts.at_zero)
+    s.require((s.s == 1).all() and (s.u == 1).all(), _WEIGHTED)
+    B = complexity.norm_radius(facts.lam, n, facts.loss.facts.at_zero)
     beta, smallest = 0.0, float(np.abs(s.v).min())
     if facts.fit_intercept:
         flat = [x for x in (_flat_from(facts.loss), _flat_from(facts.surrogate)) if x is not None]
-        if len(flat) < 2 or smallest == 0:
-            raise _NoBoundError("the intercept has no radius before the data (it has for hinges and v = ±1)")
+        known = len(flat) == 2 and smallest > 0
+        s.require(known, "the intercept has no radius before the data (it has for hinges and v = ±1)")
         beta = complexity.intercept_radius(B, s.R, flat_from=max(flat), smallest_viewpoint=smallest)
-    if facts.coef_norm > B * (1 + 1e-9) or abs(facts.intercept) > beta * (1 + 1e-9) + 1e-12:
-        radii = f"||w|| <= {B:.4g}, |b| <= {beta:.4g}"
-        raise _NoBoundError(f"the solution is outside of its class ({radii}): solve it to a smaller gap")
-    known = {"n": s.n, "delta": s.delta, **s.class_of_radius(B, beta, s.G)}
-    bound = theorems.optimal_neutrality_bound(facts.loss, facts.surrogate, facts.eta, gap=facts.gap, **known)
+    inside = facts.coef_norm <= B * (1 + 1e-9) and abs(facts.intercept) <= beta * (1 + 1e-9) + 1e-12
+    radii = f"||w|| <= {B:.4g}, |b| <= {beta:.4g}"
+    s.require(inside, f"the solution is outside of its class ({radii}): solve it to a smaller gap")
+    of_class = {"n": n, "delta": s.delta, **s.class_of_radius(B, beta, s.G)}
+    bound = theorems.optimal_neutrality_bound(
+        facts.loss, facts.surrogate, facts.eta, gap=facts.gap, **of_class
+    )
     assumes = f"{s.assumes}; lam chosen before the data; the certified gap {facts.gap:.3g}"
     if facts.fit_intercept and smallest < 1:
         assumes += f"; |v| >= {smallest:.4g} for all inputs, the smallest of the sample"
     return bound, assumes
+
+
+_STATEMENTS = (
+    ("risk", "Theorem 1, radius from the data", _theorem_1),
+    ("C_psi", "Theorem 2, radius from the data", _theorem_2),
+    ("C_n,psi", "corollary, always", _corollary),
+    ("C_psi", "Theorem 3, radius from lam", _theorem_3),
+)
 
 
 def _through_psi(s: _Setting) -> Statement:
@@ -484,14 +317,14 @@ def _through_psi(s: _Setting) -> Statement:
         if zero > 0
         else "psi(0) = 0 dominates no indicator: a bound on C_psi is none on C_sgn; use a hold-out"
     )
-    return Statement("C_sgn", "through psi", neutrality_risk(s.facts.scores, s.v), vacuous=True, note=why)
+    return Statement("C_sgn", "through psi", neutrality_risk(s.f, s.v), vacuous=True, note=why)
 
 
 def _held_out(s: _Setting, holdout: tuple[Any, Any] | None) -> list[Statement]:
     """Return the hold-out bounds, the ones that speak about predictions."""
     if holdout is None:
         why = "no hold-out given; the value on the training rows is no guarantee"
-        return [Statement("C_sgn", "hold-out", neutrality_risk(s.facts.scores, s.v), note=why)]
+        return [Statement("C_sgn", "hold-out", neutrality_risk(s.f, s.v), note=why)]
     scores, viewpoint = holdout
     assumes = f"{np.size(scores)} i.i.d. rows that neither the fit nor any choice of model has seen"
     found = []
