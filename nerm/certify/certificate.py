@@ -20,27 +20,27 @@ rounding errors in `nerm.certify.rounding`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nerm.atoms.penalties import SquaredL2
-from nerm.certify.conjugates import conjugate_of_sum, parts_of
+from nerm.certify.conjugates import NEGLIGIBLE, conjugate_of_sum, parts_of
 from nerm.certify.feasibility import (
     LOST,
+    MOST_OPERATIONS,
     NO_CENTRE,
     NOT_ATTAINED,
-    SMALL_ENTRIES,
-    attained,
     lost,
     moved,
     repaired,
+    runs_away,
     separable,
     towards_centre,
     unpunished,
 )
-from nerm.certify.multipliers import Multipliers, candidates, with_linear
+from nerm.certify.multipliers import MOST_STEPS, Multipliers, candidates, with_linear
 from nerm.certify.rounding import DualPoint, Slack, custom_atom_error
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import ObjectiveValue, two_sided, value_at_zero, weighted_duals
@@ -56,8 +56,6 @@ HIDDEN = "rounding may hide {:.1g} of it: centre and scale the columns of X, or 
 FEW_DIGITS = (
     "in doubles this kernel keeps too few digits here: centre and scale the columns of X, or regularise more"
 )
-NEGLIGIBLE = 1e-8  # of the objective of f = 0: a smaller optimum counts as this
-MOST_ENTRIES = 20_000_000  # of rows times coefficients up to which multipliers are recovered from the scores
 
 
 @dataclass(frozen=True)
@@ -194,36 +192,20 @@ def best_certificate(
     """Return the value, the certificate with the best bound found, and the multipliers behind it.
 
     Without `tol` the given multipliers are used as they are. If they do not reach `tol`, multipliers are
-    also recovered from the scores, on problems of moderate size; with `early_exit` on small ones, once.
+    also recovered from the scores, on problems of moderate size and unless time is up (`early_exit`).
     """
     value = problem.evaluate(coef, intercept)
     violation = problem.violation(coef, intercept)
-    start = Certificate(value.total, -np.inf, value_at_zero(problem), violation=violation)
+    best = Certificate(value.total, -np.inf, value_at_zero(problem), violation=violation)
     if not problem.is_convex:
-        return Certified(value, replace(start, reason=NOT_CONVEX), None)
-    best, behind = _best_bound(problem, start, (coef, intercept), multipliers, tol, early_exit)
-    best = replace(best, slack=best.slack + custom_atom_error(problem, (coef, intercept), behind))
-    return Certified(value, replace(best, reason=_reason(problem, best, tol, early_exit)), behind)
-
-
-def _best_bound(
-    problem: Problem,
-    best: Certificate,
-    hypothesis: tuple[Floats, float],
-    multipliers: Multipliers | None,
-    tol: float | None,
-    early_exit: bool,
-) -> tuple[Certificate, Multipliers | None]:
-    """Return the certificate with the best bound, and the multipliers behind it."""
+        return Certified(value, replace(best, reason=NOT_CONVEX), None)
     wanted = np.inf if tol is None else best.primal - tol * best.size
-    slack = Slack(problem, *hypothesis)
+    slack = Slack(problem, coef, intercept)
     behind: Multipliers | None = None
-    given = [] if multipliers is None else [with_linear(problem, multipliers, hypothesis[0])]
-    entries = problem.hypothesis.n * problem.hypothesis.size
-    most = SMALL_ENTRIES // 10 if early_exit else MOST_ENTRIES
-    recover = multipliers is None or (tol is not None and entries <= most)
-    recovered = islice(candidates(problem, *hypothesis), 1 if early_exit else None)
-    for candidate in chain(given, recovered if recover else ()):
+    given = [] if multipliers is None else [with_linear(problem, multipliers, coef)]
+    moderate = problem.hypothesis.n * problem.hypothesis.size * MOST_STEPS <= MOST_OPERATIONS
+    recover = not given or (tol is not None and moderate and not early_exit)
+    for candidate in chain(given, candidates(problem, coef, intercept) if recover else ()):
         point = dual_point(problem, candidate, wanted)
         hidden = slack.of(point)
         if behind is None or point.bound - hidden > best.dual - best.slack:
@@ -231,19 +213,18 @@ def _best_bound(
             behind = point.multipliers
         if tol is not None and best.relative_gap <= tol:
             break
-    return best, behind
-
-
-def _reason(problem: Problem, best: Certificate, tol: float | None, early_exit: bool) -> str:
-    """Return why there is no bound, or why it may be loose; empty if the tolerance is reached."""
+    best = replace(best, slack=best.slack + custom_atom_error(problem, (coef, intercept), behind))
     if best.relative_gap <= (tol or 0.0):
-        return ""
-    moderate = problem.hypothesis.n * problem.hypothesis.size <= MOST_ENTRIES
-    look = moderate and not problem.objective.constraints and not early_exit
-    if look and not attained(problem, unpunished(problem)):
-        return NOT_ATTAINED
-    if tol is None:
-        return best.reason
+        reason = ""
+    elif not problem.objective.constraints and runs_away(problem, coef, intercept):
+        reason = NOT_ATTAINED
+    else:
+        reason = best.reason if tol is None else _reason(problem, best, tol)
+    return Certified(value, replace(best, reason=reason), behind)
+
+
+def _reason(problem: Problem, best: Certificate, tol: float) -> str:
+    """Return why there is no bound, or why it is loose."""
     if best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
         return HIDDEN.format(best.slack)
     if isinstance(problem.hypothesis, KernelHypothesis):

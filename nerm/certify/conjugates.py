@@ -12,12 +12,13 @@ import numpy as np
 
 from nerm.atoms.penalties import SquaredL2
 from nerm.atoms.regularizer import Norm, Regularizer, along_axes
+from nerm.certify.multipliers import MOST_STEPS
+from nerm.model.kernels import EPS
 from nerm.typing import Floats
 
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights
 
-SPLIT_STEPS = 1_000  # of projected gradients on the split among norms
-SPLIT_ERROR = 1e-8  # relative; a better split is not worth another program
+NEGLIGIBLE = 1e-8  # relative: a gap, an optimum or an error below this counts as nothing
 MOST_COEFFICIENTS = 4_000  # up to which a split is a program for cvxpy, and directions are a dense matrix
 
 
@@ -123,7 +124,7 @@ def _with_square(parts: Parts, mu: float, q: Floats) -> float:
 
     shares = _split(parts, mu, q)
     value = bound(shares)
-    if len(parts) > 1 and value - reached(shares) > SPLIT_ERROR * value and len(q) <= MOST_COEFFICIENTS:
+    if len(parts) > 1 and value - reached(shares) > NEGLIGIBLE * value and len(q) <= MOST_COEFFICIENTS:
         from nerm.atoms.small_programs import split
 
         value = min(value, bound(split(parts, q, mu)))
@@ -134,12 +135,12 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
     """Return the conjugate of a sum without a square: shares that add up to t q, and those nearest to q."""
     found = _along(parts, _split(parts, 0.0, q), q)
     norms = all(isinstance(atom, Norm) for _, atom in parts)
-    if len(parts) == 1 or len(q) > MOST_COEFFICIENTS or (norms and found.shrink > 1 - SPLIT_ERROR):
+    if len(parts) == 1 or len(q) > MOST_COEFFICIENTS or (norms and found.shrink > 1 - NEGLIGIBLE):
         return found
     from nerm.atoms.small_programs import split
 
     exact = _along(parts, split(parts, q), q)
-    if exact.shrink > 1 - SPLIT_ERROR:
+    if exact.shrink > 1 - NEGLIGIBLE:
         return exact
     # q is out of reach of the parts: what is nearest to it comes from a bit of a square, the longest t q from
     # the ball
@@ -198,24 +199,17 @@ def _split(parts: Parts, mu: float, q: Floats) -> list[Floats]:
 def _projected(norms: list[tuple[float, Norm]], q: Floats) -> list[Floats]:
     """Return the shares of the projection of q on the sum of the balls { weight * dual unit ball }.
 
-    By accelerated projected gradient on 1/2 ||q - sum_j q_j||^2, q_j in its own ball (the projection is v -
-    prox(v)), after a first sweep that is already exact for l1 followed by group l2.
+    One share after the other takes the most of what the others leave (v - prox(v) projects v on a ball). The
+    first sweep is already exact for l1 followed by group l2.
     """
+    order = sorted(range(len(norms)), key=lambda j: norms[j][1].name != "l1")
     shares, rest = [np.zeros_like(q) for _ in norms], q
-    for j in sorted(range(len(norms)), key=lambda j: norms[j][1].name != "l1"):
-        left = norms[j][1].prox(rest, norms[j][0])
-        shares[j], rest = rest - left, left
-    ahead, momentum, size = shares, 1.0, float(np.linalg.norm(q))
-    for _ in range(SPLIT_STEPS):
-        open_part = (q - sum(ahead)) / len(norms)
-        pushed = [share + open_part for share in ahead]
-        new = [v - norm.prox(v, weight) for v, (weight, norm) in zip(pushed, norms, strict=True)]
-        moves = [n - s for n, s in zip(new, shares, strict=True)]
-        uphill = sum(float(open_part @ move) for move in moves) < 0
-        following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
-        push = 0.0 if uphill else (momentum - 1) / following
-        ahead = [n + push * move for n, move in zip(new, moves, strict=True)]
-        shares, momentum = new, following
-        if max(float(np.linalg.norm(move)) for move in moves) <= 1e-15 * size:
+    for _ in range(MOST_STEPS):
+        before = rest
+        for j in order:
+            weight, norm = norms[j]
+            left = norm.prox(rest + shares[j], weight)
+            shares[j], rest = rest + shares[j] - left, left
+        if np.linalg.norm(rest - before) <= EPS * np.linalg.norm(q):
             break
     return shares

@@ -1,4 +1,4 @@
-"""Multipliers made feasible: inside their domains, and with sum c = 0 where the intercept is free.
+"""Feasible multipliers and hypotheses: in their domains, with sum c = 0, and within the constraints.
 
 What a solver returns is only nearly so, and a bound holds for feasible multipliers alone. Nothing here can
 make a bound wrong, only loose: what cannot be brought into place is mixed with the centre (`towards_centre`),
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.certify.conjugates import free_directions, parts_of
-from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import scaled_weights, shares, term_weights, weigh, weighted_duals
+from nerm.certify.multipliers import MOST_STEPS, Multipliers
+from nerm.model.blocks import limit_values, scaled_weights, shares, weigh, weighted_duals
 from nerm.model.hypothesis import LinearHypothesis
 from nerm.model.kernels import EPS
 from nerm.typing import Bools, Floats
@@ -23,15 +23,13 @@ if TYPE_CHECKING:
     from nerm.model.problem import Problem
 
 
-SHIFT_STEPS = 40  # of least squares
-MOST_OPERATIONS = 2e10  # rows times squared directions up to which multipliers are fitted to these
+MOST_OPERATIONS = 2e10  # up to which multipliers are recovered, or fitted to conditions
 FAILED_STEPS = 3  # that may fail to bring the conditions nearer
-SMALL_ENTRIES = 2_000_000  # rows times coefficients up to which linear programs and moves are tried
 CANCELLED = 1e-11  # of a sum, relative to the size of its summands: this counts as 0
 LOST = 4 * EPS  # of the parts of c_i: the most that their sum loses by rounding
 NOT_ATTAINED = (
-    "no hypothesis attains the optimum: some direction that no regularizer punishes separates the rows, and "
-    "along it the objective falls for ever"
+    "no hypothesis attains the optimum: along a direction that no regularizer punishes the objective falls "
+    "for ever"
 )
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
 
@@ -62,7 +60,7 @@ def repaired(
 
 def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
     """Return feasible multipliers with sum c x / n moved by this; None if that is impossible."""
-    if problem.is_kernel or not by.any() or len(by) * problem.hypothesis.n > SMALL_ENTRIES:
+    if problem.is_kernel or not by.any() or problem.hypothesis.n * len(by) ** 2 > MOST_OPERATIONS:
         return None
     conditions = Conditions.of(problem, np.eye(len(by)))
     copy = replace(multipliers, rows=multipliers.rows.copy())
@@ -161,7 +159,7 @@ class Conditions:
         best, least = multipliers.rows.copy(), _worst(missing, size)
         for at_ends in (False, True):
             failed = 0
-            while failed < FAILED_STEPS and least > 1e-15:
+            while failed < FAILED_STEPS and least > EPS:
                 self._step(domains, weighted_targets, multipliers.rows, missing, at_ends)
                 missing, size = self._missing(weighted_targets, multipliers.rows, target)
                 failed = 0 if _worst(missing, size) < 0.9 * least else failed + 1
@@ -188,7 +186,7 @@ class Conditions:
         both = [domains[1] - rows, rows - domains[0]]
         both = [np.where(np.isfinite(d), np.maximum(d, 0.0), 1.0 + np.abs(rows)) for d in both]
         distance = np.maximum(*both) if at_ends else np.minimum(*both)
-        for _ in range(SHIFT_STEPS):
+        for _ in range(MOST_STEPS):
             shift = self._shift(weighted_targets, distance, missing)
             stuck = np.where(shift > 0, *both) < 0.5 * np.abs(shift)
             if not stuck.any():
@@ -251,45 +249,52 @@ def unpunished(problem: Problem) -> Floats:
     return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
-def attained(problem: Problem, free: Floats) -> bool:
-    """Whether no direction is known along which the objective falls for ever: then a minimiser may exist.
+def runs_away(problem: Problem, coef: Floats, intercept: float) -> bool:
+    """Whether the objective falls for ever along what no regularizer punishes of a hypothesis.
 
-    A linear program over the directions (w, b), w in the span of `free`.
-
-    Along a direction no term of the objective may rise in the end: with slopes [low, high] of an atom far
-    away that is target * f >= 0 where high = 0 and low < 0, <= 0 where low = 0, and = 0 where both differ
-    from 0. If on one row an atom that nowhere reaches its infimum (logistic, exponential) still falls, a
-    minimiser could always be improved.
+    Then no hypothesis attains the optimum: an atom such as the logistic comes ever nearer to its infimum.
     """
-    k = free.shape[1] + problem.intercept
-    if k == 0 or k * problem.hypothesis.n > SMALL_ENTRIES:
-        return True
-    F = Conditions.of(problem, free).features
-    F = np.asarray(F.toarray() if hasattr(F, "toarray") else F)
-    F = np.column_stack([F, np.ones((len(F), int(problem.intercept)))])
-    F = F / np.maximum(np.abs(F).max(axis=0), np.finfo(float).tiny)
-    rising, level, gain = [], [], np.zeros(k)
-    for factor, block in zip(term_weights(problem), problem.blocks, strict=True):
-        low, high = block.atom.facts.slopes
-        rows = np.flatnonzero(factor * block.weights * block.targets)
-        margins = block.targets[rows, None] * F[rows]
-        if low < 0 < high or low == high != 0:  # of a straight line only its sum must not move
-            level.append(margins if low < high else (block.weights[rows] @ margins)[None, :])
-        elif low > 0 or high < 0:
-            return True
-        else:
-            rising.append(margins if high == 0 else -margins)
-            lowest = np.min(block.atom.value(np.array([-30.0, 30.0])))
-            gain += bool(lowest > block.atom.facts.minimum) * rising[-1].sum(axis=0)  # never attained
-    return not gain.any() or _largest(gain, rising, level) <= 1e-7
+    far_margins = np.array([-30.0, 30.0])
+    falling = [b for b in problem.blocks if b.atom.value(far_margins).min() > b.atom.facts.minimum]
+    free, far = unpunished(problem), EPS**-0.5
+    there = coef + far * (free @ (free.T @ coef)), (1 + far) * intercept
+    return bool(falling) and problem.evaluate(*there).total < problem.evaluate(coef, intercept).total
 
 
-def _largest(gain: Floats, rising: list[Floats], level: list[Floats]) -> float:
-    """Return the largest gain of a direction in the unit box with `rising` >= 0 and `level` = 0."""
-    from scipy.optimize import linprog
+def restored(
+    problem: Problem, coef: Floats, intercept: float, inside: tuple[Floats, float] | None = None
+) -> tuple[Floats, float]:
+    """Return a hypothesis near the given one that satisfies the constraints, or else as nearly as possible.
 
-    up = np.vstack(rising)
-    fixed = np.vstack([np.zeros((0, len(gain))), *level])
-    zeros = np.zeros(len(up)), np.zeros(len(fixed))
-    found = linprog(-gain / len(up), -up, zeros[0], fixed, zeros[1], bounds=(-1.0, 1.0))
-    return float(-found.fun) if found.status == 0 else 0.0
+    Coefficients are projected on the linear constraints. A limit that is still exceeded is met on the way to
+    a hypothesis inside: C(s f + (1 - s) f_0) <= s C(f) + (1 - s) C(f_0) for convex C. By default f_0 = 0.
+
+    Parameters
+    ----------
+    problem : Problem
+    coef, intercept
+        The hypothesis.
+    inside
+        One that satisfies the linear constraints and is strictly inside all limits.
+
+    """
+    if problem.region is not None:
+        coef = problem.region.project(coef)
+    bounds = np.array([limit.bound for limit in problem.limits])
+    scores = problem.hypothesis.scores(coef, intercept)
+    values = limit_values(problem, scores)
+    if (values <= bounds).all():
+        return coef, intercept
+    w, b = (np.zeros_like(coef), 0.0) if inside is None else inside
+    if problem.region is not None and problem.region.violation(w):
+        return coef, intercept
+    centre = problem.hypothesis.scores(w, b)
+    least, exceeded = limit_values(problem, centre), values > bounds
+    if (least[exceeded] >= bounds[exceeded]).any():
+        return coef, intercept
+    share = float(np.min((bounds - least)[exceeded] / (values - least)[exceeded]))
+    margin = 0.0  # nearer to the inside until the limits hold as computed
+    while (limit_values(problem, share * scores + (1 - share) * centre) > bounds).any() and margin < 1.0:
+        margin = max(4 * margin, EPS)
+        share *= 1 - min(margin, 1.0)
+    return share * coef + (1 - share) * w, share * intercept + (1 - share) * b

@@ -12,18 +12,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import Bounds, minimize
 
 from nerm.atoms import numeric
 from nerm.model.blocks import Block, limit_values, shares, term_weights, two_sided, weighted_duals
 from nerm.model.constraints import nonnegative_least_squares
+from nerm.model.kernels import EPS
 from nerm.model.problem import relaxed_problem
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.model.problem import Problem
 
-WIDENINGS = (1e-9, 1e-7, 1e-5, 1e-3)  # distances of a margin from a kink at which its multiplier is free
-GRADIENT_STEPS = 1000
+MOST_STEPS = 1_000  # of any iteration in this package
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +152,13 @@ def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Mul
 
     At smooth points they are the derivatives. Near a kink any point of the subgradient interval will do, and
     at C+ = C- any theta: that freedom is used to bring q = (1/n) sum c_i x_i to the subgradients of Omega at
-    w and sum c to 0. How near is near depends on how exact the hypothesis is, so a few widths are tried.
+    w and sum c to 0. How near is near depends on how exact the hypothesis is, so a few distances are tried.
     """
     scores = problem.hypothesis.scores(coef, intercept)
     limits = _limits_at(problem, coef, scores)
     relaxed = relaxed_problem(problem, limits) if problem.limits else problem
-    for width in WIDENINGS:
-        found = _IntervalLeastSquares(relaxed, coef, scores, width).run()
+    for root in (2, 3, 6):
+        found = _least_squares(relaxed, coef, scores, width=EPS ** (1 / root))
         yield with_linear(problem, replace(found, limits=limits), coef)
 
 
@@ -205,92 +206,55 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
     return weights
 
 
-class _IntervalLeastSquares:
-    """Least squares in intervals: q near the subgradients of Omega at w, and sum c near 0.
+def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float) -> Multipliers:
+    """Bring q near the subgradients of Omega at w, and sum c near 0, by multipliers in intervals.
 
-    The unknowns are the multipliers (one row per block) and the thetas of tied terms; c is linear in the
-    first, and in the second at fixed multipliers.
+    The unknowns are the multipliers whose margin is within `width` of a kink, and the thetas of tied terms.
     """
+    hypothesis, divisor = problem.hypothesis, problem.divisor
+    thetas, tied = _thetas(problem, scores, width)
+    low, high = _intervals(problem.blocks, scores, width)
+    target = _regularizer_interval(problem, coef)
+    blocks = zip(term_weights(problem), problem.blocks, strict=True)
+    weighted_targets = np.stack([factor * b.weights * b.targets for factor, b in blocks])
+    # the mean of c is measured in the units of q
+    balance = float(np.mean(hypothesis.squared_row_norms())) if problem.intercept else 0.0
+    start, free = Multipliers(0.5 * (low + high), thetas), (high > low) & (weighted_targets != 0)
+    k = int(free.sum())
 
-    def __init__(self, problem: Problem, coef: Floats, scores: Floats, width: float) -> None:
-        self.problem = problem
-        self.thetas, self.tied = _thetas(problem, scores, width)
-        blocks = zip(term_weights(problem), problem.blocks, strict=True)
-        self.weighted_targets = np.stack([factor * b.weights * b.targets for factor, b in blocks])
-        self.low, self.high = _intervals(problem.blocks, scores, width)
-        self.target_low, self.target_high = _regularizer_interval(problem, coef)
-        # the mean of c is measured in the units of q
-        norms = problem.hypothesis.squared_row_norms() if problem.intercept else np.zeros(1)
-        self.balance = float(np.mean(norms))
+    def at(x: Floats) -> Multipliers:
+        """Return the multipliers of these unknowns."""
+        rows, new_thetas = start.rows.copy(), thetas.copy()
+        rows[free], new_thetas[tied] = x[:k], x[k:]
+        return Multipliers(rows, new_thetas)
 
-    def per_unit(self, thetas: Floats) -> Floats:
-        """Return the change of c per unit of each multiplier."""
-        return shares(self.problem.blocks, thetas)[:, None] * self.weighted_targets
+    def misfit(x: Floats) -> tuple[float, Floats]:
+        """Return half of the squared distance, and its gradient."""
+        m = at(x)
+        per_unit = shares(problem.blocks, m.thetas)[:, None] * weighted_targets
+        c = (per_unit * m.rows).sum(axis=0)
+        q, mean = hypothesis.adjoint(c) / divisor, float(c.sum()) / divisor
+        rest = q - np.clip(q, *target)
+        slope = (hypothesis.scores(rest) + balance * mean) / divisor
+        sides = Multipliers(weighted_targets * m.rows, m.thetas)
+        gradient = (sides.betas_plus - sides.betas_minus)[tied] @ slope
+        value = 0.5 * (hypothesis.squared_norm(rest) + balance * mean**2)
+        return value, np.append((per_unit * slope)[free], gradient)
 
-    def mean(self, c: Floats) -> float:
-        """Return the mean of c over all rows, which is 0 at an optimum with a free intercept."""
-        return float(c.sum()) / self.problem.divisor
-
-    def slope(self, c: Floats) -> Floats:
-        """Return the gradient of the misfit with respect to c."""
-        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
-        rest = q - np.clip(q, self.target_low, self.target_high)
-        return (self.problem.hypothesis.scores(rest) + self.balance * self.mean(c)) / self.problem.divisor
-
-    def curvature(self, c: Floats) -> float:
-        """Return an upper bound on the second derivative of the misfit along a direction c."""
-        q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
-        return self.problem.hypothesis.squared_norm(q) + self.balance * self.mean(c) ** 2
-
-    def run(self) -> Multipliers:
-        """Minimise by accelerated projected gradient, restarted where the momentum points uphill."""
-        rows, thetas = 0.5 * (self.low + self.high), self.thetas
-        a = self.per_unit(thetas)
-        free = (self.high > self.low) & (self.weighted_targets != 0)
-        if not free.any() and not self.tied.any():
-            return Multipliers(rows, thetas)
-        parts = 1 + int(self.tied.sum())
-        curvature = self._largest_curvature(a, free)
-        if curvature <= 1e-200:  # nothing that is free moves q
-            return Multipliers(rows, thetas)
-        step = 1.0 / (parts * curvature)
-        bends = [self.curvature(g) for g in self._theta_slopes(rows)]
-        theta_steps = np.array([1.0 / (parts * bend) if bend > 1e-200 else 0.0 for bend in bends])
-        ahead, ahead_thetas, momentum = rows, thetas, 1.0
-        for _ in range(GRADIENT_STEPS):
-            a = self.per_unit(ahead_thetas)
-            slope = self.slope((a * ahead).sum(axis=0))
-            new = np.where(free, np.clip(ahead - step * a * slope, self.low, self.high), rows)
-            gradient = self._theta_slopes(ahead) @ slope
-            new_thetas = np.where(self.tied, np.clip(ahead_thetas - theta_steps * gradient, 0.0, 1.0), thetas)
-            uphill = float(np.vdot(a * slope, new - rows)) + float(gradient @ (new_thetas - thetas)) > 0
-            following = 1.0 if uphill else 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
-            push = 0.0 if uphill else (momentum - 1) / following
-            ahead = new + push * (new - rows)
-            ahead_thetas = np.clip(new_thetas + push * (new_thetas - thetas), 0.0, 1.0)
-            moved = max(float(np.abs(new - rows).max()), float(np.abs(new_thetas - thetas).max(initial=0.0)))
-            rows, thetas, momentum = new, new_thetas, following
-            if moved <= 1e-13:
-                break
-        return Multipliers(rows, thetas)
-
-    def _theta_slopes(self, rows: Floats) -> Floats:
-        """Return the derivative of c with respect to each theta."""
-        sides = Multipliers(self.weighted_targets * rows, self.thetas)
-        return sides.betas_plus - sides.betas_minus
-
-    def _largest_curvature(self, a: Floats, free: Floats) -> float:
-        """Return an upper estimate of the curvature of the misfit in the multipliers, by power iterations."""
-        direction = np.where(free, a + 0.01 * np.resize([1.0, -1.0, 0.5], a.shape), 0.0)
-        size = 1e-300
-        for _ in range(30):
-            direction = direction / max(float(np.linalg.norm(direction)), 1e-300)
-            c = (a * direction).sum(axis=0)
-            q = self.problem.hypothesis.adjoint(c) / self.problem.divisor
-            slope = (self.problem.hypothesis.scores(q) + self.balance * self.mean(c)) / self.problem.divisor
-            direction = np.where(free, a * slope, 0.0)
-            size = max(float(np.linalg.norm(direction)), 1e-300)
-        return 1.1 * size
+    x = np.append(start.rows[free], thetas[tied])
+    unit = misfit(x)[0] if len(x) else 0.0
+    if not unit > 0:
+        return start
+    ends = Bounds(np.append(low[free], 0.0 * thetas[tied]), np.append(high[free], 0.0 * thetas[tied] + 1.0))
+    found = minimize(
+        lambda x: [part / unit for part in misfit(x)],
+        x,
+        jac=True,
+        bounds=ends,
+        method="L-BFGS-B",
+        options={"maxiter": MOST_STEPS, "ftol": 0.0, "gtol": 0.0},
+    )
+    return at(found.x)
 
 
 def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Floats]:

@@ -16,7 +16,6 @@ import numpy as np
 from nerm.atoms import numeric
 from nerm.atoms.custom import expressed
 from nerm.atoms.penalties import SquaredL2
-from nerm.atoms.regularizer import Norm
 from nerm.certify.conjugates import parts_of
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import Block, scaled_weights, term_weights, weigh
@@ -26,8 +25,6 @@ from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.model.problem import Problem
-
-CHECKED_MULTIPLIERS = 500  # at which the conjugate of a custom atom is compared with its expression
 
 
 class DualPoint(NamedTuple):
@@ -122,22 +119,8 @@ class Slack:
         if problem.region is not None:
             bounds = np.abs(problem.region.bound) + np.abs(problem.region.matrix @ self.coef)
             sums += EPS * problem.divisor * float(np.abs(at.linear) @ bounds)
-        missed = point.missed * self.radius if point.missed else 0.0
-        return self.primal + sums / problem.divisor + missed
-
-    @cached_property
-    def radius(self) -> float:
-        """A bound on ||w|| where the objective is not above this one's; ||coef|| where nothing bounds it.
-
-        `||w|| <= ||(Omega°(e_1), ..., Omega°(e_d))|| Omega(w)` for a norm with dual norm Omega°.
-        """
-        d, most = len(self.coef), float(self.problem.evaluate(self.coef, self.intercept))
-        found = [np.sqrt(2 * most / self.mu)] if self.mu > 0 else []
-        for weight, atom in self.parts:
-            if isinstance(atom, Norm) and not atom.free(d).shape[1]:
-                duals = [atom.dual_norm(e) for e in np.eye(d)]
-                found.append(most / weight * float(np.linalg.norm(duals)))
-        return max(min(found, default=0.0), float(np.linalg.norm(self.coef)))
+        size = max(float(np.linalg.norm(self.coef)), float(np.linalg.norm(optimum)))
+        return self.primal + sums / problem.divisor + point.missed * size
 
 
 def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int, values: float) -> float:
@@ -170,7 +153,6 @@ def custom_atom_error(
         apart = np.abs(block.atom.value(margins) - expressed(block.atom, margins))
         total += term_weights(problem)[j] * weigh(block.weights[counted], apart)
         u = np.unique(-behind.rows[j][weights[j] > 0])
-        u = u[:: 1 + len(u) // CHECKED_MULTIPLIERS]
         deficit = numeric.deficit(block.atom, partial(expressed, block.atom), u)
         total += float(weights[j].sum()) * deficit
     return total / problem.divisor

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import NEGLIGIBLE, NOT_CONVEX, Certificate, best_certificate, infeasibility
+from nerm.certify.certificate import NOT_CONVEX, Certificate, best_certificate, infeasibility
+from nerm.certify.conjugates import NEGLIGIBLE
+from nerm.certify.feasibility import restored
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import ObjectiveValue, limit_values, one_sided, two_sided, value_at_zero
 from nerm.model.expressions import Neutrality, viewpoint_of
-from nerm.model.kernels import EPS
 from nerm.model.problem import Problem, check_hypothesis, without_rows
 from nerm.typing import Array, Floats
 from nerm.validation import is_lazy
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from nerm.bounds import FitFacts
 
 SECONDS = ("build_seconds", "solve_seconds", "certify_seconds")  # the times in `Stats`
-WORSE_THAN_ZERO = "the solver's hypothesis was worse than f = 0, which is returned in its place"
+WORSE_THAN_ZERO = "the solver's hypothesis was no better than f = 0, which is returned in its place"
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,7 @@ class Solution:
 
     def fit_facts(self, to: str | None = None) -> FitFacts:
         """Return what `nerm.bounds.guarantee` needs to know of this solution, about one viewpoint."""
-        from nerm.bounds.guarantee import facts_of
+        from nerm.bounds.facts import facts_of
 
         return facts_of(self, to)
 
@@ -279,36 +280,32 @@ class Solution:
 def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
     """Return the solution of an answer, with the status that its certificate proves.
 
-    The times of the answer are added to those in `stats`. A hypothesis that is worse than f = 0 is replaced
-    by f = 0.
+    The times of the answer are added to those in `stats`. An unusable hypothesis, and one that is worse than
+    f = 0, is replaced by f = 0.
     """
     started = time.perf_counter()
-    if answer.timed_out and not _is_usable(answer):
-        answer = _zero_answer(problem, answer)
-    coef, intercept, multipliers = np.zeros(problem.hypothesis.size), 0.0, None
-    if answer.coef is None or not _is_usable(answer):
-        value = problem.evaluate(coef, intercept)
-        certificate = Certificate(value.total, -np.inf)
-        status = Status.FAILED
-    else:
-        coef, intercept = answer.coef, answer.intercept
-        if problem.objective.constraints:
-            coef, intercept = restored(problem, coef, intercept, answer.inside)
-        early = answer.timed_out
-        given = answer.multipliers
-        found = best_certificate(problem, coef, intercept, given, tol, early_exit=early)
-        value, certificate, multipliers = found
-        if value.total > certificate.scale and not problem.violation(np.zeros_like(coef), 0.0):
-            coef, intercept = np.zeros_like(coef), 0.0
-            found = best_certificate(problem, coef, intercept, multipliers or given, tol, early_exit=early)
-            value, certificate, multipliers = found
-            reason = "; ".join(filter(None, (WORSE_THAN_ZERO, certificate.reason)))
-            certificate = replace(certificate, reason=reason)
-        status = _status(certificate, tol, timed_out=answer.timed_out)
-        excess = infeasibility(problem, given) if answer.infeasible and given else 0.0
-        if excess > NEGLIGIBLE:
-            reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
-            status, certificate = Status.INFEASIBLE, replace(certificate, dual=np.inf, reason=reason)
+    coef, intercept, given = answer.coef, answer.intercept, answer.multipliers
+    failed = coef is None or not (np.isfinite(coef).all() and np.isfinite(intercept))
+    if coef is None or failed:
+        coef, intercept, given = np.zeros(problem.hypothesis.size), 0.0, None
+    early = failed or answer.timed_out
+    if early and given is None:
+        given = _zero_multipliers(problem)
+    if problem.objective.constraints:
+        coef, intercept = restored(problem, coef, intercept, answer.inside)
+    value, certificate, multipliers = best_certificate(problem, coef, intercept, given, tol, early_exit=early)
+    zero, proved = np.zeros_like(coef), certificate.relative_gap <= tol
+    worse = value.total + certificate.slack * (not proved) > certificate.scale  # or rounding hides that it is
+    if worse and not problem.violation(zero, 0.0):
+        reasons = WORSE_THAN_ZERO, certificate.reason
+        coef, intercept, given = zero, 0.0, multipliers or given
+        value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol, early_exit=early)
+        known = dict.fromkeys(filter(None, (*reasons, certificate.reason)))
+        certificate = replace(certificate, reason="; ".join(known))
+    excess = infeasibility(problem, given) if answer.infeasible and given else 0.0
+    if excess > NEGLIGIBLE:
+        reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
+        certificate = replace(certificate, dual=np.inf, reason=reason)
     stats = replace(
         stats,
         iterations=answer.iterations,
@@ -319,36 +316,32 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
         solve_seconds=stats.solve_seconds + answer.solve_seconds,
         certify_seconds=stats.certify_seconds + time.perf_counter() - started,
     )
-    return Solution(
-        problem=problem,
-        status=status,
-        coef=_frozen(coef),
-        intercept=intercept,
-        objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
-        multipliers=None if multipliers is None else replace(multipliers, one_sided=one_sided(problem)),
-        certificate=certificate,
-        stats=stats,
-        tol=tol,
-    )
+    solution = certify_bounds(problem, (coef, intercept), value, multipliers, certificate, stats, tol)
+    if excess > NEGLIGIBLE:
+        return replace(solution, status=Status.INFEASIBLE)
+    if failed and not answer.timed_out:
+        return replace(solution, status=Status.FAILED, certificate=replace(certificate, dual=-np.inf))
+    return solution
 
 
 def certify_bounds(
     problem: Problem,
     hypothesis: tuple[Floats, float],
     value: ObjectiveValue,
-    multipliers: Multipliers,
+    multipliers: Multipliers | None,
     certificate: Certificate,
     stats: Stats,
     tol: float,
 ) -> Solution:
-    """Return the solution of a method that bounds the optimum itself, by sums over chunks of rows."""
+    """Return the solution of a hypothesis with its value and bound, which may be sums over chunks of rows."""
+    status = Status.TIME_LIMIT if stats.timed_out else Status.INACCURATE
     return Solution(
         problem=problem,
-        status=_status(certificate, tol, timed_out=stats.timed_out),
+        status=Status.OPTIMAL if certificate.relative_gap <= tol else status,
         coef=_frozen(np.asarray(hypothesis[0])),
         intercept=float(hypothesis[1]),
-        objective=value.with_thetas(multipliers.thetas),
-        multipliers=multipliers,
+        objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
+        multipliers=None if multipliers is None else replace(multipliers, one_sided=one_sided(problem)),
         certificate=certificate,
         stats=stats,
         tol=tol,
@@ -392,7 +385,8 @@ def combine(old: Solution | None, new: Solution) -> Solution:
 def _with_bound_of(best: Solution, other: Solution) -> Solution:
     """Return a solution with the other's bound if that is better: it bounds every hypothesis' objective."""
     mine, theirs = best.certificate, other.certificate
-    joint = replace(mine, dual=theirs.dual, slack=max(mine.slack, theirs.slack), reason=theirs.reason)
+    reason, slack = theirs.reason or mine.reason, max(mine.slack, theirs.slack)
+    joint = replace(mine, dual=theirs.dual, slack=slack, reason=reason)
     if not joint.relative_gap < mine.relative_gap:
         return best
     status = Status.OPTIMAL if joint.relative_gap <= best.tol else best.status
@@ -458,51 +452,6 @@ def stationary(
     )
 
 
-def restored(
-    problem: Problem, coef: Floats, intercept: float, inside: tuple[Floats, float] | None = None
-) -> tuple[Floats, float]:
-    """Return a hypothesis near the given one that satisfies the constraints, or else as nearly as possible.
-
-    Coefficients are projected on the linear constraints. A limit that is still exceeded is met on the way to
-    a hypothesis inside: C(s f + (1 - s) f_0) <= s C(f) + (1 - s) C(f_0) for convex C. By default f_0 = 0.
-
-    Parameters
-    ----------
-    problem : Problem
-    coef, intercept
-        The hypothesis.
-    inside
-        One that satisfies the linear constraints and is strictly inside all limits.
-
-    """
-    if problem.region is not None:
-        coef = problem.region.project(coef)
-    bounds = np.array([limit.bound for limit in problem.limits])
-    scores = problem.hypothesis.scores(coef, intercept)
-    values = limit_values(problem, scores)
-    if (values <= bounds).all():
-        return coef, intercept
-    w, b = (np.zeros_like(coef), 0.0) if inside is None else inside
-    if problem.region is not None and problem.region.violation(w):
-        return coef, intercept
-    centre = problem.hypothesis.scores(w, b)
-    least, exceeded = limit_values(problem, centre), values > bounds
-    if (least[exceeded] >= bounds[exceeded]).any():
-        return coef, intercept
-    share = float(np.min((bounds - least)[exceeded] / (values - least)[exceeded]))
-    margin = 0.0  # nearer to the inside until the limits hold as computed
-    while (limit_values(problem, share * scores + (1 - share) * centre) > bounds).any() and margin < 1.0:
-        margin = max(4 * margin, EPS)
-        share *= 1 - min(margin, 1.0)
-    return share * coef + (1 - share) * w, share * intercept + (1 - share) * b
-
-
-def _status(certificate: Certificate, tol: float, *, timed_out: bool) -> Status:
-    if certificate.relative_gap <= tol:
-        return Status.OPTIMAL
-    return Status.TIME_LIMIT if timed_out else Status.INACCURATE
-
-
 def _frozen(coef: Floats) -> Floats:
     """Return a read-only copy of the coefficients: the certificate is of these numbers."""
     coef = coef.copy()
@@ -510,13 +459,8 @@ def _frozen(coef: Floats) -> Floats:
     return coef
 
 
-def _is_usable(answer: Answer) -> bool:
-    return answer.coef is not None and bool(np.isfinite(answer.coef).all() and np.isfinite(answer.intercept))
-
-
-def _zero_answer(problem: Problem, answer: Answer) -> Answer:
-    """Return f = 0 for an answer without a hypothesis, with multipliers 0, which give a bound."""
+def _zero_multipliers(problem: Problem) -> Multipliers:
+    """Return multipliers 0, or the nearest in their domain, which give a bound without any effort."""
     rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
     thetas = np.full(len(two_sided(problem)), 0.5)
-    multipliers = Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))
-    return replace(answer, coef=np.zeros(problem.hypothesis.size), intercept=0.0, multipliers=multipliers)
+    return Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))

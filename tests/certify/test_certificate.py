@@ -253,4 +253,4 @@ def test_nothing_is_returned_that_is_worse_than_nothing(data):
     assert solution.status == "inaccurate"
     assert not solution.coef.any()
     assert solution.objective.total == 1.0
-    assert "worse than f = 0" in solution.certificate.reason
+    assert "no better than f = 0" in solution.certificate.reason

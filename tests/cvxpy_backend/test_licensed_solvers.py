@@ -10,7 +10,7 @@ import pytest
 
 import nerm
 from nerm import Hinge, Risk, SquaredL2
-from nerm.cvxpy_backend.driver import DRIVEN
+from nerm.cvxpy_backend.solvers import DRIVEN
 from nerm.solvers import clock
 from tests.conftest import make_data
 
@@ -138,7 +138,7 @@ def test_the_clocks_of_those_that_are_here_are_their_own_options(name):
     """An option that a solver does not know is refused, and this one is not."""
     if name not in nerm.solvers.available():
         pytest.skip(f"{name} is not installed")
-    from nerm.cvxpy_backend.driver import run
+    from nerm.cvxpy_backend.solvers import run
 
     problem = bound().to_cvxpy()
     with pytest.raises(nerm.InvalidInputError, match=f"every option must be one of {name}'s own"):
