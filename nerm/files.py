@@ -1,4 +1,4 @@
-"""Write files, and append to them, atomically."""
+"""Write files atomically."""
 
 import os
 import secrets
@@ -46,25 +46,3 @@ def write_atomically(path: str | os.PathLike[str], mode: str = "wb", **options: 
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def append_whole(stream: IO[Any], data: bytes) -> None:
-    """Append all of some bytes, or none, to a file that is open for appending, and flush it to disk.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryFile("a+b") as file:
-    ...     append_whole(file, b"a line")
-    ...     _ = file.seek(0)
-    ...     file.read()
-    b'a line'
-
-    """
-    number, rest = stream.fileno(), memoryview(data)
-    before = os.fstat(number).st_size
-    try:
-        while rest:
-            rest = rest[os.write(number, rest) :]
-        os.fsync(number)
-    except OSError:
-        os.ftruncate(number, before)
-        raise

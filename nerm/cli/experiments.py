@@ -132,8 +132,6 @@ def _compare(console: Console, options: dict[str, Any], figure: str | None) -> N
 @option("data-home", "On data: where the UCI files are.", metavar="FOLDER")
 @option("repetitions", "The paper has 10.", type=click.IntRange(1), default=10)
 @option("folds", "The paper has 5.", type=click.IntRange(2), default=5)
-@option("backend", "joblib (the default) or dask.", metavar="NAME")
-@option("client", "With --backend dask: the scheduler of a running cluster.", metavar="ADDRESS")
 @all_of(run_options, seed_option, common)
 def reproduce(console: Console, which: str, results: str | None, figure: str | None, **options: Any) -> None:
     """Repeat an experiment of the paper.
@@ -148,7 +146,7 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
       nerm reproduce convergence --repetitions 2 --figure figure1.png
       nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
       nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
-      nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --backend dask --client tcp://10.0.0.1:8786
+      nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --jobs 2
       nerm reproduce levels --datasets german --limits 0.05,0.01 --repetitions 1 --figure levels.png
     """
     check_places({}, {"--results": results, "--figure": figure})

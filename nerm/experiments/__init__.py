@@ -7,26 +7,13 @@ They run in parallel, resume after a kill and give the same table every time. `n
 from nerm.experiments.compare import compare_solvers
 from nerm.experiments.convergence import convergence, slopes
 from nerm.experiments.harness import Fit, Fold, Method, sweep
-from nerm.experiments.methods import LEVEL_METHODS, METHODS, from_estimator, from_objective
+from nerm.experiments.levels import LEVEL_METHODS, level_means, levels
+from nerm.experiments.methods import METHODS, from_estimator, from_objective
 from nerm.experiments.running import read
-from nerm.experiments.tradeoff import front, level_means, levels, non_dominated, tradeoff
+from nerm.experiments.tradeoff import cross_validate, front, non_dominated, tradeoff
 
 __all__ = [
-    "LEVEL_METHODS",
-    "METHODS",
-    "Fit",
-    "Fold",
-    "Method",
-    "compare_solvers",
-    "convergence",
-    "from_estimator",
-    "from_objective",
-    "front",
-    "level_means",
-    "levels",
-    "non_dominated",
-    "read",
-    "slopes",
-    "sweep",
-    "tradeoff",
-]
+    "LEVEL_METHODS", "METHODS", "Fit", "Fold", "Method", "compare_solvers", "convergence", "cross_validate",
+    "from_estimator", "from_objective", "front", "level_means", "levels", "non_dominated", "read", "slopes",
+    "sweep", "tradeoff",
+]  # fmt: skip

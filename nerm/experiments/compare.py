@@ -1,7 +1,6 @@
 """Compare solvers on seeded problems, each run in a process that can be killed, by nerm's certificate.
 
-`compare_solvers` runs and returns a table; `summarize`, `exponents` and `profile` read it, and
-`performance_profile` and `time_against_n` draw it (`figure` both).
+`compare_solvers` runs and returns a table; `summarize` reads it and `figure` draws it.
 """
 
 import hashlib
@@ -10,45 +9,26 @@ import json
 import math
 import os
 import re
-import signal
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import nerm
 from nerm.errors import InvalidInputError, UnsupportedProblemError
-from nerm.experiments.compare_summary import (
-    exponents,
-    figure,
-    performance_profile,
-    profile,
-    summarize,
-    time_against_n,
-)
-from nerm.experiments.running import Job, Journal, Row, Workers, run_jobs
+from nerm.experiments.compare_summary import figure, summarize
+from nerm.experiments.running import Job, Row, reason_of, run_jobs
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive, check_known
 
-__all__ = [
-    "Case",
-    "compare_solvers",
-    "default_cases",
-    "exponents",
-    "figure",
-    "performance_profile",
-    "profile",
-    "quick_cases",
-    "summarize",
-    "time_against_n",
-]
+__all__ = ["Case", "compare_solvers", "default_cases", "figure", "quick_cases", "summarize"]
 
 
 @dataclass(frozen=True)
@@ -95,15 +75,14 @@ class Case:
 
     def problem(self) -> Any:
         """Draw or load the data and bind the objective to them."""
-        from nerm.atoms.penalties import GroupL2
-        from nerm.model.expressions import Neutrality, Risk
-
         X, y, v = self._real() if self.dataset else self._drawn()
-        regularizer = (
-            _atom(self.regularizer) if self.regularizer != "GroupL2" else GroupL2(_pairs(X.shape[1]))
-        )
-        neutrality = self.eta * Neutrality(_atom(self.surrogate))
-        objective = Risk(_atom(self.loss)) + self.lam * regularizer + neutrality
+        d = X.shape[1]
+        # The groups are pairs of adjacent columns, with one of three where d is odd.
+        groups = [group.tolist() for group in np.array_split(np.arange(d), max(d // 2, 1))]
+        grouped = self.regularizer == "GroupL2"
+        regularizer = nerm.GroupL2(groups) if grouped else getattr(nerm, self.regularizer)()
+        loss, surrogate = (getattr(nerm, name)() for name in (self.loss, self.surrogate))
+        objective = nerm.Risk(loss) + self.lam * regularizer + self.eta * nerm.Neutrality(surrogate)
         return objective.on(X, y, viewpoint=v, kernel=self.kernel or None)
 
     def _drawn(self) -> tuple[Matrix, Floats, Floats]:
@@ -124,9 +103,7 @@ class Case:
         return (sp.csr_array(X) if self.density < 1 else X), y, v
 
     def _real(self) -> tuple[Matrix, Floats, Floats]:
-        from nerm.datasets import load
-
-        data = load(self.dataset, coding="one-hot")
+        data = nerm.datasets.load(self.dataset, coding="one-hot")
         rows = np.random.default_rng(self.seed).permutation(len(data.y))[: self.n]
         return data.X[rows], data.y[rows], data.viewpoint[rows]
 
@@ -205,7 +182,7 @@ SETS = {"default": default_cases, "quick": quick_cases}
 
 
 def _chosen(problems: str | Sequence[Case]) -> list[Case]:
-    """Return the cases of a set by its name, or those given, with different names."""
+    """Return the cases of a set by its name, or those given."""
     if isinstance(problems, str):
         check_known(problems, "'problems'", SETS)
         return SETS[problems]()
@@ -213,29 +190,7 @@ def _chosen(problems: str | Sequence[Case]) -> list[Case]:
     if not cases or not all(isinstance(case, Case) for case in cases):
         must = "'problems' must be the name of a set or a nonempty list of Case"
         raise InvalidInputError(must, repr(problems)[:60], "Use 'quick'")
-    twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
-    if twice:
-        must = "the names of 'problems' must differ"
-        raise InvalidInputError(must, f"{twice[0]!r} twice", "Rename one of them")
     return cases
-
-
-def _atom(name: str) -> Any:
-    import nerm.atoms
-
-    return getattr(nerm.atoms, name)()
-
-
-def _pairs(d: int) -> list[list[int]]:
-    """Return groups of two adjacent columns, one of three where d is odd."""
-    return [group.tolist() for group in np.array_split(np.arange(d), max(d // 2, 1))]
-
-
-#: The columns of the table, without seconds.
-COLUMNS = (
-    "problem", "family", "n", "d", "solver", "version", "tol", "peak_mb", "claim", "status", "certified_gap",
-    "correct_claim", "reason", "case",
-)  # fmt: skip
 
 
 def compare_solvers(
@@ -289,59 +244,42 @@ def compare_solvers(
     >>> table[["problem", "solver", "status", "correct_claim"]].values.tolist()
     [['tiny', 'clarabel', 'solved', 1]]
     """
-    workers = Workers(n_jobs)
     limit, memory = as_positive(time_limit, "time_limit"), as_positive(memory_limit, "memory_limit")
     accuracies = sorted({as_positive(tol, "tols") for tol in tols}, reverse=True)
     jobs = []
-    for case, (solver, version) in product(_chosen(problems), _solvers(solvers)):
+    for case, solver in product(_chosen(problems), _solvers(solvers)):
         digest = hashlib.sha256(json.dumps(asdict(case), sort_keys=True).encode()).hexdigest()[:8]
-        name = solver if isinstance(solver, str) else str(solver.name)
-        own = {"problem": case.name, "family": case.family, "n": case.n, "d": case.d}
-        place = {**own, "case": digest, "solver": name, "version": version}
+        place = {"problem": case.name, "family": case.family, "case": digest}
+        place |= {"solver": solver.name, "version": solver.version()}
         places = tuple({**place, "tol": tol} for tol in accuracies)
-        jobs.append(Job(places, _series, (case, solver, limit, memory)))
+        jobs.append(Job(places, partial(_series, solver=solver, limit=limit, memory=memory), case))
     if not jobs or not accuracies:
         raise InvalidInputError("'tols' and 'solvers' must not be empty", "nothing to run", "Leave them out")
-    from nerm import __version__
-
-    settings: Row = {"experiment": "compare_solvers", "nerm": __version__}
+    settings: Row = {"experiment": "compare_solvers", "nerm": nerm.__version__}
     settings |= {"time_limit": limit, "memory_limit": memory}
-    keys = ("problem", "case", "solver", "version", "tol")
-    journal = Journal(results, settings, COLUMNS, keys, sizes=None)
-    table = run_jobs(jobs, journal, data={"": None}, workers=workers, title="solvers", progress=progress)
-    table = table[[*COLUMNS[:7], "seconds", *COLUMNS[7:]]]
+    measured = ("n", "d", "peak_mb", "claim", "status", "certified_gap", "correct_claim", "reason")
+    columns = (*jobs[0].places[0], *measured)
+    table = run_jobs(jobs, columns, settings, n_jobs=n_jobs, results=results, progress=progress)
     table.attrs["time_limit"] = limit
     return table
 
 
-def _solvers(solvers: Sequence[Any] | None) -> list[tuple[Any, str]]:
-    """Return names (or objects, where the registry has none of that name) with their versions."""
-    from nerm import solvers as registry
-
-    here = registry.available()
-    found: list[tuple[Any, str]] = []
-    for solver in sorted(here) if solvers is None else solvers:
-        if isinstance(solver, str):
+def _solvers(solvers: Sequence[Any] | None) -> list[Any]:
+    """Return the solvers of these names; a `Solver` object is returned as it is."""
+    here = nerm.solvers.available()
+    wanted = sorted(here) if solvers is None else solvers
+    for solver in wanted:
+        if not isinstance(solver, nerm.solvers.Solver):
             check_known(solver, "'solvers'", here)
-            found.append((solver, here[solver].version()))
-        elif isinstance(solver, registry.Solver):
-            found.append((solver, solver.version()))
-        else:
-            must = "'solvers' must hold names or Solver objects"
-            raise InvalidInputError(must, repr(solver)[:60], "See nerm.solvers.available()")
-    return found
+    return [here[solver] if isinstance(solver, str) else solver for solver in wanted]
 
 
-def _series(
-    _: None, places: Sequence[Row], case: Case, solver: Any, limit: float, memory: float
-) -> Iterator[Row]:
+def _series(case: Case, places: Sequence[Row], solver: Any, limit: float, memory: float) -> Iterator[Row]:
     """Run one solver on one problem, from the coarsest accuracy to the finest, each in its own process."""
-    from nerm.solvers import known
     from nerm.solvers.process import run_with_deadline
 
     _warm_up()
-    problem = _problem(case)  # before the clock starts; the process inherits it
-    solver = known()[solver] if isinstance(solver, str) else solver
+    problem = case.problem()  # before the clock starts; the process inherits it
     size = {"n": problem.n, "d": int(problem.hypothesis.X.shape[1])}
     slow = None
     for tol in (place["tol"] for place in places):
@@ -350,9 +288,7 @@ def _series(
             reason = f"not tried: the time was up at tol {slow:g} already"
             row |= {"status": "time limit", "seconds": limit, "reason": reason}
         else:
-            outcome = run_with_deadline(_run, (case, solver, tol), limit, reports=True, memory=memory)
-            for report in outcome.reports:
-                row |= report
+            outcome = run_with_deadline(_run, (problem, solver, tol), limit, memory=memory)
             row |= outcome.result or _failure(outcome, limit)
             slow = tol if row["status"] == "time limit" else None
         row["reason"] = row["reason"][:300]
@@ -360,12 +296,7 @@ def _series(
         yield row
 
 
-@lru_cache(maxsize=1)
-def _problem(case: Case) -> Any:
-    return case.problem()
-
-
-@lru_cache(maxsize=1)
+@cache
 def _warm_up() -> None:
     """Import cvxpy and compile the numba functions once, so that no run's time includes it."""
     for kernel, density in (("", 1.0), ("", 0.5), ("rbf", 1.0)):
@@ -379,43 +310,31 @@ def _failure(outcome: Any, limit: float) -> Row:
     if outcome.timed_out:
         return {"status": "time limit", "seconds": limit, "reason": f"killed after {limit:g} s"}
     error = outcome.error
-    if isinstance(error, UnsupportedProblemError):
-        return {"status": "not taken", "reason": str(error)}
     if error is not None:
-        return {"status": "error", "reason": f"{type(error).__name__}: {error}"}
-    code = int(outcome.exit_code)
-    reason = f"it ended the process with code {code} and no answer"
-    if code < 0:
-        name = signal.Signals(-code).name
-        hint = " (which is how compiled code often ends at the memory limit)" if name == "SIGABRT" else ""
-        reason = f"it died of {name}{hint}"
+        refused = isinstance(error, UnsupportedProblemError)
+        return {"status": "not taken" if refused else "error", "reason": reason_of(error)}
+    reason = f"its process ended with code {outcome.exit_code} and no answer"
     return {"status": "crashed", "reason": reason, "seconds": outcome.seconds}
 
 
-def _run(case: Case, solver: Any, tol: float, report: Any) -> Row:
-    """Solve and certify, in the process; ask for finer answers until the certificate meets tol."""
+def _run(problem: Any, solver: Any, tol: float) -> Row:
+    """Solve and certify, in the process."""
     threading.Thread(target=_exit_without_parent, args=(os.getppid(),), daemon=True).start()
-    problem = _problem(case)
-    obstacle = solver.why_unsupported(problem)
-    if obstacle is not None:
-        return {"status": "not taken", "reason": obstacle}
     importlib.import_module(solver.module)  # importing is no part of solving
-    session, seconds, gap, row = None, 0.0, math.nan, Row()
-    start = _peak_megabytes()
-    for accuracy in solver.accuracies(tol):
-        started = time.perf_counter()
-        session = session or solver.open(problem)
-        answer = session.answer(problem, accuracy, {})
-        seconds += time.perf_counter() - started
-        peak = round(_peak_megabytes() - start, 2)
-        report({"seconds": seconds, "peak_mb": peak, "claim": str(answer.claim)})
-        found, complaint = _certified_gap(problem, answer, tol)
-        gap = float(np.fmin(gap, found))
-        if gap <= tol:
-            return {"status": "solved", "certified_gap": gap, "reason": ""}
-        status = "no answer" if math.isnan(gap) else "inaccurate"
-        row = {"status": status, "certified_gap": gap, "reason": complaint}
-    return row
+    before, started = _peak_megabytes(), time.perf_counter()
+    solution = problem.solve(solver, tol=tol)
+    seconds = time.perf_counter() - started - solution.stats.certify_seconds
+    status = {"optimal": "solved", "failed": "no answer"}.get(solution.status.value, "inaccurate")
+    certificate = solution.certificate
+    reason = "; ".join(filter(None, (solution.status.sentence, certificate.reason)))
+    return {
+        "status": status,
+        "seconds": seconds,
+        "peak_mb": round(_peak_megabytes() - before, 2),
+        "claim": str(solution.stats.claim),
+        "certified_gap": math.nan if status == "no answer" else certificate.relative_gap,
+        "reason": "" if status == "solved" else reason,
+    }
 
 
 def _exit_without_parent(parent: int) -> None:
@@ -423,22 +342,6 @@ def _exit_without_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
-
-
-def _certified_gap(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
-    """Return the relative gap that nerm certifies, from the numbers alone, and what is wrong with them."""
-    from nerm.certify.certificate import best_certificate
-
-    if answer.coef is None:
-        return math.nan, "it returned no hypothesis"
-    coef = np.asarray(answer.coef, dtype=float)
-    if coef.shape != (problem.hypothesis.size,):
-        return math.nan, f"it returned coefficients of shape {coef.shape}"
-    if not (np.isfinite(coef).all() and math.isfinite(answer.intercept)):
-        return math.nan, "it returned numbers that are not finite"
-    _, certificate, _ = best_certificate(problem, coef, float(answer.intercept), answer.multipliers, tol)
-    gap = certificate.relative_gap
-    return gap, f"nerm certifies a relative gap of {gap:.1e} only"
 
 
 def _peak_megabytes() -> float:

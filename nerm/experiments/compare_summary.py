@@ -8,10 +8,8 @@ import numpy as np
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 
-SHIFT = 0.01  # seconds
 
-
-def summarize(table: Any, shift: float = SHIFT) -> Any:
+def summarize(table: Any, shift: float = 0.01) -> Any:
     """Return one row per solver and accuracy.
 
     Parameters
@@ -93,21 +91,13 @@ def profile(table: Any, tol: float) -> dict[str, Floats]:
     dict
         The ratios by solver.
     """
-    own = at(table, tol)
+    own = _at(table, tol)
     if not own["solved"].any():
         raise InvalidInputError("'table' must have a solved run", "none", "Look at its column 'reason'")
-    own = own.assign(ratio=own["seconds"] / own["best"])
-    ratios = {
-        str(name): np.sort(rows["ratio"][rows["solved"]].to_numpy()) for name, rows in own.groupby("solver")
-    }
-    edge = 2 * float(own["ratio"][own["solved"]].max())
+    own = own.assign(ratio=(own["seconds"] / own["best"]).where(own["solved"]))
+    ratios = {str(name): np.sort(rows.dropna().to_numpy()) for name, rows in own.groupby("solver")["ratio"]}
+    edge = 2 * float(own["ratio"].max())
     return dict(sorted(ratios.items(), key=lambda item: -float(np.log(edge / item[1]).sum())))
-
-
-def share_of_problems(table: Any, tol: float) -> int:
-    """Return the number of problems that somebody solved: the denominator of `profile`."""
-    own = at(table, tol)
-    return int(own["problem"][own["solved"]].nunique())
 
 
 def exponents(table: Any, tol: float, family: str = "size") -> Any:
@@ -133,7 +123,7 @@ def exponents(table: Any, tol: float, family: str = "size") -> Any:
     """
     import pandas as pd
 
-    own = at(table, tol)
+    own = _at(table, tol)
     rows = []
     for solver, runs in own[own["family"] == family].groupby("solver"):
         solved = runs[runs["solved"]]
@@ -144,7 +134,7 @@ def exponents(table: Any, tol: float, family: str = "size") -> Any:
     return pd.DataFrame(rows, columns=["solver", "sizes", "exponent", "c"])
 
 
-def at(table: Any, tol: float) -> Any:
+def _at(table: Any, tol: float) -> Any:
     """Return the runs at one accuracy, marked as `_ran` does."""
     ran = _ran(table)
     own = ran[ran["tol"] == tol]
@@ -181,12 +171,13 @@ def _ran(table: Any) -> Any:
     return ran.assign(solved=solved, best=best)
 
 
-def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
-    """Draw the performance profile of Dolan and Moré: how often a solver is within a factor of the fastest.
+def figure(table: Any, tol: float, axes: Any = None) -> Any:
+    """Draw the performance profile, and seconds against the number of rows in the family "size".
 
-    At factor 1 a curve shows how often its solver was the fastest, at the right edge how often it solved at
-    all. The share is of the problems that some solver solved; a problem that a solver cannot take counts as
-    not solved.
+    The profile of Dolan and Moré shows how often a solver is within a factor of the fastest: at factor 1 how
+    often it was the fastest, at the right edge how often it solved at all. The share is of the problems that
+    some solver solved; a problem that a solver cannot take counts as not solved. The right panel is log-log,
+    with the fitted exponent in the legend.
 
     Parameters
     ----------
@@ -194,69 +185,6 @@ def performance_profile(table: Any, tol: float, ax: Any = None) -> Any:
         From `compare_solvers`.
     tol
         One of its accuracies.
-    ax
-        Axes to draw on; new ones by default.
-
-    Returns
-    -------
-    Axes
-    """
-    from nerm.plots.style import axes_or_new, finish  # nerm.plots imports nerm.experiments
-
-    ratios, total, styles = profile(table, tol), share_of_problems(table, tol), _styles(table)
-    edge = max(float(r[-1]) for r in ratios.values() if len(r)) * 1.3
-    ax = axes_or_new(ax)
-    for solver, r in ratios.items():
-        steps = np.concatenate([[1.0], r, [edge]])
-        heights = np.concatenate([[0], np.arange(1, len(r) + 1), [len(r)]]) / total
-        last = {"markersize": 4, "markevery": [-1], "clip_on": False}
-        ax.step(
-            steps, heights, where="post", **styles[solver], **last, linewidth=1.3, alpha=0.9, label=solver
-        )
-    ax.set(
-        xscale="log", xlim=(1.0, edge), ylim=(0.0, 1.02), xlabel="time, as a multiple of the fastest solver's"
-    )
-    ax.set(ylabel=f"share of {total} problems solved", title=f"tol {tol:g}")
-    finish(ax, "outside")
-    return ax
-
-
-def time_against_n(table: Any, tol: float, family: str = "size", ax: Any = None) -> Any:
-    """Draw seconds against the number of rows in one family, log-log, with the fitted exponent in the legend.
-
-    Parameters
-    ----------
-    table, tol, ax
-        As for `performance_profile`.
-    family
-        Of the problems.
-
-    Returns
-    -------
-    Axes
-    """
-    from nerm.plots.style import axes_or_new, finish  # nerm.plots imports nerm.experiments
-
-    fits, styles = exponents(table, tol, family).set_index("solver"), _styles(table)
-    own = at(table, tol)
-    own = own[(own["family"] == family) & own["solved"]]
-    ax = axes_or_new(ax)
-    for solver in own.groupby("solver")["seconds"].max().sort_values(ascending=False).index:
-        runs, p = own[own["solver"] == solver].sort_values("n"), fits.exponent[solver]
-        label = solver if np.isnan(p) else f"{solver}  $n^{{{p:.2f}}}$"
-        ax.plot(runs["n"], runs["seconds"], **styles[solver], markersize=4, linewidth=1.2, label=label)
-    ax.set(xscale="log", yscale="log", xlabel="rows n", ylabel="seconds", title=f"tol {tol:g}")
-    finish(ax, "outside")
-    return ax
-
-
-def figure(table: Any, tol: float, axes: Any = None) -> Any:
-    """Draw both side by side.
-
-    Parameters
-    ----------
-    table, tol
-        As for `performance_profile`.
     axes
         Two Axes to draw on; new ones by default.
 
@@ -264,16 +192,25 @@ def figure(table: Any, tol: float, axes: Any = None) -> Any:
     -------
     ndarray of two Axes
     """
-    from nerm.plots.style import grid  # nerm.plots imports nerm.experiments
+    from nerm.plots.style import finish, grid, style  # nerm.plots imports nerm.experiments
 
-    axes = grid(axes, 2, 2, (5.75, 4.2))
-    performance_profile(table, tol, axes[0])
-    time_against_n(table, tol, ax=axes[1])
+    own, ratios, fits = _at(table, tol), profile(table, tol), exponents(table, tol).set_index("solver")
+    styles = {name: style(k) for k, name in enumerate(sorted(set(labelled(table)["solver"])))}
+    left, right = axes = grid(axes, 2, 2, (5.75, 4.2))
+    total = own["problem"][own["solved"]].nunique()
+    edge = max(float(r[-1]) for r in ratios.values() if len(r)) * 1.3
+    for solver, r in ratios.items():
+        heights = np.concatenate([[0], np.arange(1, len(r) + 1), [len(r)]]) / total
+        look = {**styles[solver], "markersize": 4, "markevery": [-1], "linewidth": 1.3, "label": solver}
+        left.step(np.concatenate([[1.0], r, [edge]]), heights, where="post", **look)
+    left.set(xscale="log", xlim=(1.0, edge), ylim=(0.0, 1.02), title=f"tol {tol:g}")
+    left.set(xlabel="time, as a multiple of the fastest solver's", ylabel=f"share of {total} problems solved")
+    own = own[(own["family"] == "size") & own["solved"]]
+    for solver in own.groupby("solver")["seconds"].max().sort_values(ascending=False).index:
+        runs, p = own[own["solver"] == solver].sort_values("n"), fits.exponent[solver]
+        label = solver if np.isnan(p) else f"{solver}  $n^{{{p:.2f}}}$"
+        right.plot(runs["n"], runs["seconds"], **styles[solver], markersize=4, linewidth=1.2, label=label)
+    right.set(xscale="log", yscale="log", xlabel="rows n", ylabel="seconds", title=f"tol {tol:g}")
+    for ax in axes:
+        finish(ax, "outside")
     return axes
-
-
-def _styles(table: Any) -> dict[str, dict[str, Any]]:
-    """Return the look of every solver, the same in every figure of a table."""
-    from nerm.plots.style import style  # nerm.plots imports nerm.experiments
-
-    return {name: style(k) for k, name in enumerate(sorted(set(labelled(table)["solver"])))}

@@ -4,20 +4,23 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+import nerm
 from nerm.errors import InvalidInputError
 from nerm.experiments.harness import CodedData, sweep
 from nerm.experiments.methods import METHODS
-from nerm.experiments.running import Job, Journal, Row, Workers, run_jobs
+from nerm.experiments.running import Job, Row, run_jobs
+from nerm.signs import sign
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
+from nerm.validation import as_nonnegative, as_positive
 
 PARTS = ("risk", "neutrality", "zero_one", "sign_neutrality")
-KEYS = ("n", "repetition", "fold")
 
 
 def convergence(
@@ -30,8 +33,6 @@ def convergence(
     seed: int = 0,
     redraw: bool = False,
     n_jobs: int = 1,
-    backend: str = "joblib",
-    client: Any = None,
     results: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Any:
@@ -52,8 +53,8 @@ def convergence(
     redraw
         False, as the paper says: one sample for all repetitions, which differ in their folds; a small sample
         is the beginning of a larger one. True: every repetition draws true weights and samples of its own.
-    repetitions, folds, seed, n_jobs, backend, client, results, progress
-        As for `tradeoff`.
+    repetitions, folds, seed, n_jobs, results, progress
+        As for `cross_validate`.
 
     Returns
     -------
@@ -66,23 +67,17 @@ def convergence(
     >>> table.shape[0], slopes(table).columns.tolist()
     (4, ['error', 'eta', 'slope', 'c'])
     """
-    workers = Workers(n_jobs, backend, client)
     as_count(folds, "folds", 2)
-    sizes = sorted({as_count(size, "n", 2 * folds) for size in np.atleast_1d(np.asarray(n, dtype=object))})
-    grid = sorted({float(eta) for eta in np.atleast_1d(np.asarray(etas, dtype=float))})
-    if not grid or not all(0 <= eta < math.inf for eta in grid):
-        raise InvalidInputError("'etas' must hold weights, at least 0", repr(etas), "Give etas=[0.1, 1, 10]")
-    if not 0 < lam_per_sample < math.inf:
-        must = "'lam_per_sample' must be positive"
-        raise InvalidInputError(must, repr(lam_per_sample), "The paper has 0.05")
-    from nerm import __version__
-
+    sizes = sorted({as_count(size, "n", 2 * folds) for size in np.atleast_1d(n).tolist()})
+    grid = sorted({as_nonnegative(eta, "etas") for eta in np.atleast_1d(etas).tolist()})
+    if not sizes or not grid:
+        raise InvalidInputError("'n' and 'etas' must not be empty", "an empty list", "Leave them out")
     settings = {
         "experiment": "convergence",
-        "nerm": __version__,
+        "nerm": nerm.__version__,
         "n": sizes,
         "etas": grid,
-        "lam_per_sample": float(lam_per_sample),
+        "lam_per_sample": as_positive(lam_per_sample, "lam_per_sample"),
         "repetitions": as_count(repetitions, "repetitions"),
         "folds": int(folds),
         "seed": as_count(seed, "seed", 0),
@@ -91,54 +86,41 @@ def convergence(
     jobs = []
     for size, repetition, fold in product(sizes, range(repetitions), range(folds)):
         place = {"n": size, "repetition": repetition, "fold": fold}
-        places = tuple({**place, "eta": eta} for eta in grid)
-        jobs.append(Job(places, _errors, (settings,)))
+        jobs.append(Job(tuple({**place, "eta": eta} for eta in grid), partial(_errors, settings=settings)))
     measures = [f"{part}_{where}" for part in PARTS for where in ("train", "test", "error")]
-    journal = Journal(results, settings, (*KEYS, "eta", *measures, "status", "reason"), KEYS)
-    data = {"": None}
-    return run_jobs(jobs, journal, data=data, workers=workers, title="convergence", progress=progress)
+    columns = (*jobs[0].places[0], *measures, "status", "reason")
+    return run_jobs(jobs, columns, settings, n_jobs=n_jobs, results=results, progress=progress)
 
 
 def _errors(_: None, places: Sequence[Row], settings: Row) -> Iterator[Row]:
     """Solve for every eta on one fold of one sample and yield the errors."""
-    from nerm.datasets.synthetic import synthetic
-
-    n, repetition, fold = (places[0][name] for name in KEYS)
+    n, repetition, fold = (places[0][name] for name in ("n", "repetition", "fold"))
     seed = settings["seed"]
     drawn = seed_sequence(seed, "synthetic", *([repetition] if settings["redraw"] else []))
     # One integer for all sizes: then a small sample is the beginning of a larger one.
-    data = synthetic(n, int(drawn.generate_state(1, np.uint64)[0]))
-    rows = CodedData("synthetic", data["y"], data["viewpoint"], {"one-hot": data["X"]})
+    data = nerm.datasets.load("synthetic", n=n, random_state=int(drawn.generate_state(1, np.uint64)[0]))
+    rows = CodedData("synthetic", data.y, data.viewpoint, {"one-hot": data.X})
     assigned = assign_folds([np.zeros(n)], settings["folds"], seed_sequence(seed, "folds", n, repetition))
     train, test = np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)
-    method = replace(METHODS["neutral-svm"], etas=tuple(settings["etas"]))
-    lam = settings["lam_per_sample"] * len(train)
-    for fit in sweep(method, rows, train, np.arange(n), lam):
+    method = replace(METHODS["neutral-svm"], etas=tuple(place["eta"] for place in places))
+    for fit in sweep(method, rows, train, np.arange(n), settings["lam_per_sample"] * len(train)):
         assert fit.scores is not None
-        status = "ok" if fit.converged else "not converged"
-        row: Row = {"seconds": fit.seconds, "reason": fit.reason, "status": status}
+        row: Row = {"seconds": fit.seconds, "reason": fit.reason, "status": fit.status}
         on_train, on_test = (_risks(fit.scores[i], rows.y[i], rows.viewpoint[i]) for i in (train, test))
         for part in PARTS:
             row |= {f"{part}_train": on_train[part], f"{part}_test": on_test[part]}
-            row[f"{part}_error"] = _rounded(abs(on_test[part] - on_train[part]))
+            row[f"{part}_error"] = abs(on_test[part] - on_train[part])
         yield row
 
 
 def _risks(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
     """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn."""
-    from nerm.atoms.hinges import Hinge
-    from nerm.metrics import neutrality_risk, relaxed_neutrality_risk
-    from nerm.signs import sign
-
-    risk = Hinge().value(y * scores).mean()
-    relaxed = relaxed_neutrality_risk(scores, viewpoint, Hinge())
-    values = (risk, relaxed, (sign(scores) != y).mean(), neutrality_risk(scores, viewpoint))
-    return {part: _rounded(value) for part, value in zip(PARTS, values, strict=True)}
-
-
-def _rounded(value: float) -> float:
-    """Drop the last digits, which depend on the order of sums in a process."""
-    return round(float(value), 12)
+    hinge = nerm.Hinge()
+    relaxed = nerm.metrics.relaxed_neutrality_risk(scores, viewpoint, hinge)
+    wrong, neutrality = sign(scores) != y, nerm.metrics.neutrality_risk(scores, viewpoint)
+    values = (hinge.value(y * scores).mean(), relaxed, wrong.mean(), neutrality)
+    # The last digits depend on the order of sums in a process.
+    return {part: round(float(value), 12) for part, value in zip(PARTS, values, strict=True)}
 
 
 def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:

@@ -3,35 +3,38 @@
 - `Method` describes a method: ``method.fit(fold, lam, grid)`` yields one `Fit` per setting of its grid.
 - `sweep` fits one method over its grid on one pair of training and test rows.
 - `held_out_scores` sweeps several methods over several such pairs and returns one score per held-out row.
-- `cross_validate` sweeps methods over data sets, repetitions and folds, in parallel and resumable, tunes
-  lambda first, and returns a table with one row per fit. `tradeoff` and `levels` are specifications of it.
 
-The rows may be any object with ``y``, ``viewpoint`` and ``parts(coding, train, test)`` (`CodedRows`):
-`CodedData` here, or the rows of a user's table.
+`nerm.experiments.cross_validate` sweeps over data sets, repetitions and folds.
+
+The rows may be any object with ``y`` and ``viewpoint``, (n,) in -1/+1, and ``parts(coding, train, test)``,
+which returns training and test rows in a coding that is learned on the training rows: `CodedData` here, or
+the rows of a user's table.
 """
 
-import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import product
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+import nerm
 from nerm.errors import InvalidInputError
-from nerm.experiments.running import Job, Journal, Row, Workers, run_jobs
-from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Array, Floats, Ints, Matrix
 from nerm.validation import check_known
 
-#: The values of lambda (sum form, C = 1/lambda) among which it is tuned; the paper does not state its own.
-LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+
+def decades(steps: Sequence[int], first: int, last: int) -> tuple[float, ...]:
+    """Return step * 10^k for k = first .. last.
+
+    >>> decades((1, 3), -1, 0)
+    (0.1, 0.3, 1.0, 3.0)
+    """
+    return tuple(float(f"{step}e{k}") for k in range(first, last + 1) for step in steps)
+
+
 #: The columns that describe a method; they are attributes of `Method`.
 FACTS = ("sees_group", "randomised", "level")
-Measure = Callable[[Floats, Floats, Floats, bool], dict[str, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +78,22 @@ class Fit:
         The time of the fit.
     reason
         Why there are no scores, or the message of a solver that stopped early.
-    converged
-        False for a failure and for a solver that stopped early.
     status
-        The status in tables, where neither "ok" nor "not converged" is meant.
+        In tables: "ok", "not converged" or "failed"; at a limit also "collapsed" or "not reached".
 
     >>> from nerm.experiments import METHODS
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> fold = Fold(np.zeros((4, 1)), y, y, np.zeros((2, 1)), np.array([-1.0, 1.0]), seed=0)
     >>> (fit,) = METHODS["lr"].fit(fold, -1.0, ())
-    >>> fit.scores is None, fit.converged, fit.reason.split(":")[0]
-    (True, False, 'InvalidParameterError')
+    >>> fit.scores is None, fit.status, fit.reason.split(":")[0]
+    (True, 'failed', 'InvalidParameterError')
 
     """
 
     scores: Floats | None
     seconds: float
     reason: str = ""
-    converged: bool = True
-    status: str = ""
+    status: str = "ok"
 
 
 FitGrid = Callable[[Fold, float, Sequence[float]], Iterator[Fit]]
@@ -145,24 +145,9 @@ class Method:
     level: str = "grid"
 
 
-class CodedRows(Protocol):
-    """Labelled rows in the coding of any method."""
-
-    @property
-    def y(self) -> Array:
-        """Labels, (n,), -1/+1."""
-
-    @property
-    def viewpoint(self) -> Array:
-        """Viewpoints, (n,), -1/+1."""
-
-    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
-        """Return training and test rows, in a coding that is learned on the training rows."""
-
-
 @dataclass(frozen=True, eq=False)
 class CodedData:
-    """One data set: all rows in both codings, or a raw frame that each fold codes by itself.
+    """One data set: all rows in the codings that are needed, or a raw frame that each fold codes by itself.
 
     Attributes
     ----------
@@ -174,6 +159,8 @@ class CodedData:
         Rows by coding; empty where the folds code `raw`.
     raw
         A frame, or None.
+    digest
+        A checksum of the content.
     """
 
     name: str
@@ -181,40 +168,34 @@ class CodedData:
     viewpoint: Floats
     coded: Mapping[str, Matrix]
     raw: Any = None
+    digest: str = ""
 
     def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
         """Return training and test rows in a method's coding."""
         if self.raw is None:
             rows = self.coded[coding]
             return rows[train], rows[test]
-        from sklearn.pipeline import make_pipeline
+        coder = _coder("raw", coding).fit(self.raw.iloc[train])
+        X, X_test = (_as_matrix(coder.transform(self.raw.iloc[part])) for part in (train, test))
+        return X, X_test
 
-        from nerm.datasets import Discretize, OneHot
 
-        coder = make_pipeline(Discretize(), OneHot()) if coding == "one-hot" else Discretize()
-        X, X_test = (coder.fit(self.raw.iloc[train]).transform(self.raw.iloc[part]) for part in (train, test))
-        return (X, X_test) if coding == "one-hot" else (X.to_numpy(), X_test.to_numpy())
+def _coder(given: str, coding: str) -> Any:
+    """Return the transformer of a table from one coding to another."""
+    from sklearn.pipeline import make_pipeline
 
-    def digest(self) -> str:
-        """Return a checksum of the content."""
-        import joblib
-        import pandas as pd
+    first = nerm.datasets.Discretize() if given == "raw" else "passthrough"
+    return make_pipeline(first, nerm.datasets.OneHot() if coding == "one-hot" else "passthrough")
 
-        if self.raw is not None:
-            content = pd.util.hash_pandas_object(self.raw, index=False).to_numpy()
-        elif "nominal" in self.coded:
-            content = self.coded["nominal"]
-        else:
-            content = self.coded["one-hot"].indices, self.coded["one-hot"].indptr, self.coded["one-hot"].data
-        return str(joblib.hash((self.y, self.viewpoint, content)))[:16]
+
+def _as_matrix(X: Any) -> Matrix:
+    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X, dtype=float)
 
 
 def coded_data(datasets: Any, discretize: str, codings: set[str], data_home: Any) -> dict[str, CodedData]:
     """Return data sets, given by name or as `Dataset`, by name and in these codings."""
-    from nerm.datasets import Dataset
-
     check_known(discretize, "'discretize'", ("all rows", "training folds"))
-    several = [datasets] if isinstance(datasets, str | Dataset) else list(datasets)
+    several = [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else list(datasets)
     coded = [_coded(data, discretize, codings, data_home) for data in several]
     if not coded:
         must = "'datasets' must name at least one data set"
@@ -226,30 +207,29 @@ def coded_data(datasets: Any, discretize: str, codings: set[str], data_home: Any
 
 
 def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> CodedData:
-    from nerm.datasets import Dataset, Discretize, OneHot, load
+    import joblib
+    import pandas as pd
+
     from nerm.datasets.coding import as_frame
 
-    if not isinstance(data, Dataset):
-        data = load(data, random_state=0 if data == "synthetic" else None, data_home=data_home)
-    common = data.name, np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
-    if data.coding == "one-hot":
-        if "nominal" in codings:
-            must = (
-                f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
-            )
-            do = "Load it with coding='raw', or leave those methods out"
-            raise InvalidInputError(must, "coding 'one-hot'", do)
-        return CodedData(*common, {"one-hot": sp.csr_matrix(data.X)})
+    if not isinstance(data, nerm.datasets.Dataset):
+        data = nerm.datasets.load(data, random_state=0 if data == "synthetic" else None, data_home=data_home)
+    y, viewpoint = np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
+    one_hot = data.coding == "one-hot"
+    if one_hot and "nominal" in codings:
+        must = f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
+        do = "Load it with coding='raw', or leave those methods out"
+        raise InvalidInputError(must, "coding 'one-hot'", do)
+    X = _as_matrix(data.X) if one_hot else as_frame(data.X)
+    content = X if one_hot else pd.util.hash_pandas_object(X, index=False).to_numpy()
+    digest = str(joblib.hash((y, viewpoint, content)))[:16]
     if data.coding == "raw" and discretize == "training folds":
-        return CodedData(*common, {}, as_frame(data.X))
-    nominal = Discretize().fit_transform(as_frame(data.X)) if data.coding == "raw" else data.X
-    one_hot = OneHot().fit_transform(nominal)
-    return CodedData(*common, {"nominal": nominal.to_numpy(dtype=float), "one-hot": one_hot})
+        return CodedData(data.name, y, viewpoint, {}, X, digest)
+    coded = {c: X if one_hot else _as_matrix(_coder(data.coding, c).fit_transform(X)) for c in codings}
+    return CodedData(data.name, y, viewpoint, coded, None, digest)
 
 
-def sweep(
-    method: Method, rows: CodedRows, train: Ints, test: Ints, lam: float, seed: int = 0
-) -> Iterator[Fit]:
+def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: int = 0) -> Iterator[Fit]:
     """Fit a method at every setting of its grid on some rows, and score other rows.
 
     Parameters
@@ -283,7 +263,7 @@ def sweep(
 
 def held_out_scores(
     methods: Sequence[Method],
-    rows: CodedRows,
+    rows: Any,
     pairs: Sequence[tuple[Ints, Ints]],
     lam: float,
     seed: int = 0,
@@ -328,165 +308,3 @@ def held_out_scores(
                 else:
                     found.setdefault(key, np.full(len(rows.y), np.nan))[test] = fit.scores
     return {key: scores for key, scores in found.items() if key not in failed}, list(failed.values())
-
-
-def cross_validate(
-    chosen: Sequence[tuple[Row, Method]],
-    settings: Row,
-    grid: str,
-    title: str,
-    *,
-    datasets: Any,
-    lam: float | Sequence[float] = LAMBDAS,
-    repetitions: int = 10,
-    folds: int = 5,
-    seed: int = 0,
-    stratify: bool = True,
-    discretize: str = "all rows",
-    n_jobs: int = 1,
-    backend: str = "joblib",
-    client: Any = None,
-    results: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-    data_home: Any = None,
-) -> Any:
-    """Measure methods over their grids by repeated cross-validation; return one row per fit.
-
-    Parameters
-    ----------
-    chosen
-        Methods, each with columns of its own.
-    settings
-        The name and the settings of the experiment, beside those that follow from the other arguments.
-    grid
-        The column of the setting: "eta" or "limit".
-    title
-        Of the progress bar.
-    datasets, lam, repetitions, folds, seed, stratify, discretize, n_jobs, backend, client, results, progress,
-    data_home
-        As for `nerm.experiments.tradeoff`.
-
-    Returns
-    -------
-    DataFrame
-    """
-    workers = Workers(n_jobs, backend, client)
-    as_count(repetitions, "repetitions")
-    methods = [method for _, method in chosen]
-    data = coded_data(datasets, discretize, {method.coding for method in methods}, data_home)
-    from nerm import __version__
-
-    common = {
-        "nerm": __version__,
-        "datasets": {name: each.digest() for name, each in data.items()},
-        "methods": {m.name: m.details for m in methods},
-        "lam": _as_lams(lam),
-        "discretize": discretize,
-        "folds": as_count(folds, "folds", 2),
-        "seed": as_count(seed, "seed", 0),
-        "stratify": bool(stratify),
-    }
-    experiment = settings["experiment"]
-    run = partial(run_jobs, data=data, workers=workers, progress=progress)
-    lams = _tune(methods, {"experiment": f"{experiment} tuning", **common}, results, run, list(data))
-    jobs = []
-    for name, (own, method) in product(data, chosen):
-        weight = lams.get((name, method.tuning), math.nan)
-        facts = {fact: getattr(method, fact) for fact in FACTS}
-        for repetition, fold in product(range(repetitions), range(folds)):
-            place = {"dataset": name, **own, "method": method.name, "repetition": repetition, "fold": fold}
-            values = method.etas or (math.nan,)
-            places = tuple({**place, grid: value, "lam": weight, **facts} for value in values)
-            jobs.append(Job(places, _measured, (common, measures, method), name))
-    signs = np.array([1.0, 1.0, -1.0, -1.0])
-    keys = ("dataset", *chosen[0][0], "method", "repetition", "fold")
-    columns = (*keys, grid, "lam", *FACTS, *measures(signs, signs, signs[[0, 2, 1, 3]]), "status", "reason")
-    settings = {"experiment": experiment, **common, **settings, "repetitions": int(repetitions)}
-    return run(jobs, Journal(results, settings, columns, keys), title=title)
-
-
-def _as_lams(lam: Any) -> list[float]:
-    values = np.atleast_1d(np.asarray(lam, dtype=float))
-    if values.ndim != 1 or len(values) == 0 or not ((values > 0) & np.isfinite(values)).all():
-        must = "'lam' must be a positive number or a nonempty list of them"
-        raise InvalidInputError(must, repr(lam), "Give lam=1.0, for instance")
-    return sorted({float(v) for v in values})
-
-
-def _tune(
-    methods: Sequence[Method], common: Row, results: Any, run: Callable[..., Any], data: Sequence[str]
-) -> dict[tuple[str, str | None], float]:
-    """Return lambda by data set and family: that of the largest mean AUC, of equals the largest."""
-    plain = [replace(m, fit=m.plain, etas=(0.0,)) for m in methods if m.tuning is not None and m.plain]
-    families = {str(method.tuning): method for method in plain}
-    lams = common["lam"]
-    if len(lams) == 1 or not families:
-        return {(name, family): lams[0] for name in data for family in families}
-    jobs = []
-    for name, family, lam, fold in product(data, families, lams, range(common["folds"])):
-        place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
-        jobs.append(Job((place,), _measured, (common, _auc, families[family]), name))
-    path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
-    keys = ("dataset", "tuning", "lam", "fold")
-    table = run(
-        jobs, Journal(path, common, (*keys, "auc", "status", "reason"), keys), title="choice of lambda"
-    )
-    best: dict[tuple[str, str | None], float] = {}
-    for (name, family), rows in table.groupby(["dataset", "tuning"]):
-        means = rows.groupby("lam")["auc"].mean().dropna()
-        if means.empty:
-            must = f"some lambda must give a fit of {family!r} on {name!r}"
-            got = f"{len(lams)} failures, for instance {rows.reason.iloc[0]!r}"
-            raise InvalidInputError(must, got, "Give lam=1.0, for instance, to leave the tuning out")
-        best[name, family] = float(means.index[means >= means.max()].max())
-    return best
-
-
-def _measured(
-    data: CodedData, places: Sequence[Row], common: Row, measure: Measure, method: Method
-) -> Iterator[Row]:
-    """Fit a method over its grid on one fold and yield the measures on its test rows."""
-    fold, lam = places[0]["fold"], places[0]["lam"]
-    # Lambda is tuned on folds that the experiment itself does not use: those of no repetition.
-    repetition = places[0].get("repetition", 2**32 - 1)
-    strata = [data.y, data.viewpoint] if common["stratify"] else [np.zeros(len(data.y))]
-    assigned = assign_folds(strata, common["folds"], seed_sequence(common["seed"], data.name, repetition))
-    train, test = np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)
-    seed = int(seed_sequence(common["seed"], data.name, repetition, fold).generate_state(1)[0])
-    for fit in sweep(method, data, train, test, lam, seed):
-        status = fit.status or ("ok" if fit.converged else "not converged")
-        row: Row = {"status": status, "reason": fit.reason, "seconds": fit.seconds}
-        try:
-            if fit.scores is None:
-                row["status"] = "failed"
-            else:
-                row |= measure(data.y[test], fit.scores, data.viewpoint[test], method.randomised)
-        except Exception as error:  # scores that are not finite, for instance
-            row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
-        yield row
-
-
-def measures(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
-    """Return the measures of `nerm.metrics.report` and the positive rates of the groups.
-
-    The scores of a randomised method are P(yhat = +1) - 1/2: it is measured in expectation over its draws.
-    """
-    from nerm.metrics import report
-
-    chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
-    found = report(y, scores, viewpoint).as_dict()
-    if randomised:  # two weighted rows, one per prediction, in the place of each row
-        weights = np.concatenate([chance, 1 - chance])
-        predicted = np.repeat([1.0, -1.0], len(y))
-        expected = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), weights).as_dict()
-        found = expected | {"auc": found["auc"]}
-    rates = {"minus": chance[viewpoint <= 0].mean(), "plus": chance[viewpoint > 0].mean()}
-    return {name: value for name, value in found.items() if name != "n"} | {
-        f"positive_rate_{name}": float(rate) for name, rate in rates.items()
-    }
-
-
-def _auc(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
-    from sklearn.metrics import roc_auc_score
-
-    return {"auc": float(roc_auc_score(y, scores))}

@@ -1,17 +1,31 @@
-"""Figure 2 of the paper: quality against neutrality on real data, by weights and by levels."""
+"""Figure 2 of the paper: quality against neutrality on real data, by neutrality weights.
 
+`cross_validate` sweeps methods over data sets, repetitions and folds, in parallel and resumable, tunes lambda
+first, and returns a table with one row per fit. `tradeoff` and `levels` are specifications of it.
+"""
+
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+import nerm
 from nerm.errors import InvalidInputError
-from nerm.experiments.harness import FACTS, LAMBDAS, Method, cross_validate
-from nerm.experiments.methods import LEVEL_METHODS, LIMITS, MEASURES, METHODS, ONLY, at_limits, resolve
-from nerm.typing import Bools
-from nerm.validation import check_known
+from nerm.experiments.harness import FACTS, CodedData, Method, coded_data, decades, sweep
+from nerm.experiments.methods import METHODS, resolve
+from nerm.experiments.running import Job, Row, reason_of, run_jobs
+from nerm.splitting import as_count, assign_folds, seed_sequence
+from nerm.typing import Bools, Floats
+from nerm.validation import as_positive
+
+#: The values of lambda (sum form, C = 1/lambda) among which it is tuned; the paper does not state its own.
+LAMBDAS = decades((1, 3), -2, 2)
 
 
 def tradeoff(
@@ -19,18 +33,7 @@ def tradeoff(
     methods: Sequence[str | Method] = tuple(METHODS),
     *,
     etas: Mapping[str, Sequence[float]] | None = None,
-    lam: float | Sequence[float] = LAMBDAS,
-    repetitions: int = 10,
-    folds: int = 5,
-    seed: int = 0,
-    stratify: bool = True,
-    discretize: str = "all rows",
-    n_jobs: int = 1,
-    backend: str = "joblib",
-    client: Any = None,
-    results: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-    data_home: Any = None,
+    **options: Any,
 ) -> Any:
     """Measure methods at neutrality weights by repeated cross-validation; return one row per fit.
 
@@ -41,26 +44,9 @@ def tradeoff(
         `from_estimator`.
     etas
         Other grids by method name; the paper's otherwise.
-    lam
-        A number (sum form, C = 1/lam), or the values among which it is tuned: once per data set and family of
-        methods, without neutrality, on all rows, by cross-validated AUC, as in the paper. Of equals the
-        largest is taken.
-    repetitions, folds, seed, stratify
-        Repetition r splits each data set by a seed that is derived from (seed, data set, r). `stratify` keeps
-        the shares of the four combinations of label and viewpoint in every fold.
-    discretize
-        Learn cut points and pooled values on ``"all rows"``, as the paper did, or on ``"training folds"``.
-    n_jobs, backend, client
-        Worker processes of joblib, or ``backend="dask"``: a LocalCluster of n_jobs processes, or the cluster
-        of `client` (a Client or an address). The table does not depend on them.
-    results
-        A .csv file that every finished fold is appended to. Started again with the same settings, a killed
-        experiment resumes; the file of another experiment is refused. Files ``…-times.csv`` (seconds) and
-        ``…-tuning.csv`` (the choice of lambda) are beside it.
-    progress
-        A bar with the time left; by default on a terminal only.
-    data_home
-        The folder with the data, as for `nerm.datasets.load`.
+    options
+        lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress and data_home, as for
+        `nerm.experiments.cross_validate`.
 
     Returns
     -------
@@ -78,72 +64,10 @@ def tradeoff(
     >>> front(table).columns[:4].tolist()
     ['dataset', 'method', 'eta', 'auc']
     """
-    options = dict(locals())
-    options.pop("etas")
-    chosen = resolve(options.pop("methods"), dict(etas or {}))
+    chosen = resolve(methods, dict(etas or {}))
     settings = {"experiment": "tradeoff", "etas": {method.name: list(method.etas) for method in chosen}}
-    return cross_validate([({}, method) for method in chosen], settings, "eta", "trade-off", **options)
-
-
-def levels(
-    datasets: Any = ("german", "adult", "bank"),
-    methods: Sequence[str | Method] = tuple(LEVEL_METHODS),
-    *,
-    measures: str | Sequence[str] = tuple(MEASURES),
-    limits: float | Sequence[float] = LIMITS,
-    **options: Any,
-) -> Any:
-    """Bring methods to levels of measured neutrality and measure them on test rows; one row per fit.
-
-    Each method is brought to ``|measure| <= limit`` on its training rows: where it takes a level, that is
-    asked for, else its weight is searched. The folds are those of `tradeoff`.
-
-    Parameters
-    ----------
-    datasets
-        As for `tradeoff`.
-    methods
-        Names (`LEVEL_METHODS`), or methods without a grid as for `tradeoff`: they take no level.
-    measures
-        The limited measure: ``"neutrality_risk"`` (C_sgn), ``"calders_verwer_score"`` (parity), or both.
-    limits
-        The levels.
-    options
-        lam, repetitions, folds, seed, stratify, discretize, n_jobs, backend, client, results, progress and
-        data_home, as for `tradeoff`.
-
-    Returns
-    -------
-    DataFrame
-        With the columns of `tradeoff`; `measure` is the limited measure, and `limit` (nan for methods
-        without) is in the place of eta. The status "collapsed" says that the limit was met on the training
-        rows only with less than half of the positive rate of plain logistic regression in some group, "not
-        reached" that it was not met (the nearest model is measured), "failed" that there is no model.
-
-    >>> few = {"lam": 1.0, "folds": 2, "repetitions": 1}
-    >>> table = levels("diabetes", ["nerm", "lr"], measures="calders_verwer_score", limits=0.05, **few)
-    >>> table[["method", "limit", "sees_group", "randomised", "level", "status"]]
-      method  limit  sees_group  randomised  level status
-    0   nerm   0.05       False       False  asked     ok
-    1   nerm   0.05       False       False  asked     ok
-    2     lr    NaN       False       False   none     ok
-    3     lr    NaN       False       False   none     ok
-    """
-    wanted = tuple(sorted(np.unique(np.asarray(limits, dtype=float)).tolist(), reverse=True))
-    if not wanted or not all(0 < limit < np.inf for limit in wanted):
-        must = "'limits' must be positive numbers"
-        raise InvalidInputError(must, repr(limits), "Give limits=[0.05], for instance")
-    names = [measures] if isinstance(measures, str) else list(measures)
-    for name in names:
-        check_known(name, "'measures'", MEASURES)
-    given = resolve(methods, {}, LEVEL_METHODS)
-    pairs = [(name, method) for name in names for method in given if ONLY.get(method.name, name) == name]
-    if not pairs:
-        must = f"'methods' must name one that knows one of 'measures', {names}"
-        raise InvalidInputError(must, repr(methods), f"Give measures={list(MEASURES)}")
-    chosen = [({"measure": name}, at_limits(method, name, wanted)) for name, method in pairs]
-    settings = {"experiment": "levels", "measures": names, "limits": list(wanted)}
-    return cross_validate(chosen, settings, "limit", "levels", datasets=datasets, **options)
+    pairs: list[tuple[Row, Method]] = [({}, method) for method in chosen]
+    return cross_validate(pairs, settings, "eta", datasets=datasets, **options)
 
 
 def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
@@ -202,7 +126,7 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     1   1.0  0.75              0.1     2           True
     2  10.0  0.65              0.2     2          False
     """
-    _check_columns(table, {"dataset", "method", "eta", "status", quality, risk}, "tradeoff")
+    check_columns(table, {"dataset", "method", "eta", "status", quality, risk}, "tradeoff")
     rows = table.assign(**{risk: table[risk].abs(), "failed": table["status"] == "failed"})
     groups = rows.groupby(["dataset", "method", "eta"], dropna=False, sort=True)
     deviations = groups[[quality, risk]].std().add_suffix("_std")
@@ -215,47 +139,167 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     return means
 
 
-def level_means(table: Any) -> Any:
-    """Return means of the measures on test rows by method and level.
-
-    Parameters
-    ----------
-    table
-        From `levels`.
-
-    Returns
-    -------
-    DataFrame
-        By dataset, measure, method (with its facts) and limit: the means of `measured` (the absolute value of
-        the measure), auc, accuracy and the positive rates of the groups, the standard errors of auc and
-        accuracy (``…_sem``) and the numbers of folds: all of them (fits), and by status, ok, not_converged,
-        collapsed, not_reached, failed.
-
-    >>> import pandas as pd
-    >>> row = {"dataset": "d", "measure": "neutrality_risk", "method": "nerm", "sees_group": False,
-    ...     "randomised": False, "level": "asked", "limit": 0.1, "neutrality_risk": 0.08, "auc": 0.8,
-    ...     "calders_verwer_score": 0.0, "accuracy": 0.7, "positive_rate_minus": 0.4,
-    ...     "positive_rate_plus": 0.4, "status": "ok"}
-    >>> means = level_means(pd.DataFrame([row, {**row, "neutrality_risk": 0.06, "status": "collapsed"}]))
-    >>> means[["measured", "fits", "ok", "collapsed"]].round(2).to_dict("records")
-    [{'measured': 0.07, 'fits': 2, 'ok': 1, 'collapsed': 1}]
-    """
-    by = ["dataset", "measure", "method", *FACTS, "limit"]
-    shown = ["auc", "accuracy", "positive_rate_minus", "positive_rate_plus"]
-    _check_columns(table, {*by, *shown, *MEASURES, "status"}, "levels")
-    statuses = ("ok", "not converged", "collapsed", "not reached", "failed")
-    counts = {status.replace(" ", "_"): table["status"] == status for status in statuses}
-    by_risk = table["measure"] == "neutrality_risk"
-    measured = table["neutrality_risk"].where(by_risk, table["calders_verwer_score"].abs())
-    groups = table.assign(measured=measured, **counts).groupby(by, dropna=False, sort=False)
-    errors = groups[["auc", "accuracy"]].sem().add_suffix("_sem")
-    means = groups[["measured", *shown]].mean().join(errors).assign(fits=groups.size())
-    return means.join(groups[list(counts)].sum()).reset_index()
-
-
-def _check_columns(table: Any, needed: set[str], function: str) -> None:
+def check_columns(table: Any, needed: set[str], function: str) -> None:
+    """Refuse a table that an experiment did not return."""
     missing = needed - set(table.columns)
     if missing:
         must = f"'table' must come from nerm.experiments.{function}"
         got = f"a table without {', '.join(map(repr, sorted(missing)))}"
         raise InvalidInputError(must, got, f"Pass the table that {function} returned")
+
+
+def cross_validate(
+    chosen: Sequence[tuple[Row, Method]],
+    settings: Row,
+    grid: str,
+    *,
+    datasets: Any,
+    lam: float | Sequence[float] = LAMBDAS,
+    repetitions: int = 10,
+    folds: int = 5,
+    seed: int = 0,
+    stratify: bool = True,
+    discretize: str = "all rows",
+    n_jobs: int = 1,
+    results: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    data_home: Any = None,
+) -> Any:
+    """Measure methods over their grids by repeated cross-validation; return one row per fit.
+
+    Parameters
+    ----------
+    chosen
+        Methods, each with columns of its own.
+    settings
+        The name and the settings of the experiment, beside those that follow from the other arguments.
+    grid
+        The column of the setting: "eta" or "limit".
+    datasets
+        Names or `Dataset` objects.
+    lam
+        A number (sum form, C = 1/lam), or the values among which it is tuned: once per data set and family of
+        methods, without neutrality, on all rows, by cross-validated AUC, as in the paper. Of equals the
+        largest is taken.
+    repetitions, folds, seed, stratify
+        Repetition r splits each data set by a seed that is derived from (seed, data set, r). `stratify` keeps
+        the shares of the four combinations of label and viewpoint in every fold.
+    discretize
+        Learn cut points and pooled values on ``"all rows"``, as the paper did, or on ``"training folds"``.
+    n_jobs
+        Worker processes of joblib; inside ``with joblib.parallel_config(backend="dask")`` those of a dask
+        cluster. The table does not depend on them, except for seconds.
+    results
+        A .csv file that holds every finished fold. Started again with the same settings, a killed experiment
+        resumes; the file of another experiment is refused. The choice of lambda is in ``…-tuning.csv`` beside
+        it. Use a file in one run at a time.
+    progress
+        A bar with the time left; by default on a terminal only.
+    data_home
+        The folder with the data, as for `nerm.datasets.load`.
+
+    Returns
+    -------
+    DataFrame
+    """
+    as_count(repetitions, "repetitions")
+    lams = sorted({as_positive(value, "lam") for value in np.atleast_1d(lam).tolist()})
+    if not lams:
+        raise InvalidInputError("'lam' must not be empty", repr(lam), "Give lam=1.0, for instance")
+    methods = [method for _, method in chosen]
+    data = coded_data(datasets, discretize, {method.coding for method in methods}, data_home)
+    common = {
+        "nerm": nerm.__version__,
+        "datasets": {name: each.digest for name, each in data.items()},
+        "methods": {m.name: m.details for m in methods},
+        "lam": lams,
+        "discretize": discretize,
+        "folds": as_count(folds, "folds", 2),
+        "seed": as_count(seed, "seed", 0),
+        "stratify": bool(stratify),
+    }
+    run = partial(run_jobs, n_jobs=n_jobs, progress=progress)
+    path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
+    tuning = {"experiment": f"{settings['experiment']} tuning", **common}
+    tuned = _tune(methods, data, tuning, partial(run, results=path))
+    jobs = []
+    for (name, rows), (own, method) in product(data.items(), chosen):
+        weight = tuned.get((name, method.tuning), math.nan)
+        facts = {fact: getattr(method, fact) for fact in FACTS}
+        work = partial(_measured, common=common, method=method, grid=grid)
+        for repetition, fold in product(range(repetitions), range(folds)):
+            place = {"dataset": name, **own, "method": method.name, "repetition": repetition, "fold": fold}
+            values = method.etas or (math.nan,)
+            places = tuple({**place, grid: value, "lam": weight, **facts} for value in values)
+            jobs.append(Job(places, work, rows))
+    signs = np.array([1.0, 1.0, -1.0, -1.0])
+    columns = (*jobs[0].places[0], *measures(signs, signs, signs[[0, 2, 1, 3]]), "status", "reason")
+    settings = {"experiment": "", **common, **settings, "repetitions": int(repetitions)}
+    return run(jobs, columns, settings, results=results)
+
+
+def _tune(
+    methods: Sequence[Method], data: Mapping[str, CodedData], settings: Row, run: Callable[..., Any]
+) -> dict[tuple[str, str | None], float]:
+    """Return lambda by data set and family: that of the largest mean AUC, of equals the largest."""
+    plain = [replace(m, fit=m.plain, etas=(0.0,)) for m in methods if m.tuning is not None and m.plain]
+    families = {str(method.tuning): method for method in plain}
+    lams = settings["lam"]
+    if len(lams) == 1 or not families:
+        return {(name, family): lams[0] for name in data for family in families}
+    jobs = []
+    for name, family, lam, fold in product(data, families, lams, range(settings["folds"])):
+        place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
+        jobs.append(Job((place,), partial(_measured, common=settings, method=families[family]), data[name]))
+    table = run(jobs, (*jobs[0].places[0], "auc", "status", "reason"), settings)
+    best: dict[tuple[str, str | None], float] = {}
+    for (name, family), rows in table.groupby(["dataset", "tuning"]):
+        means = rows.groupby("lam")["auc"].mean().dropna()
+        if means.empty:
+            must = f"some lambda must give a fit of {family!r} on {name!r}"
+            got = f"{len(lams)} failures, for instance {rows.reason.iloc[0]!r}"
+            raise InvalidInputError(must, got, "Give lam=1.0, for instance, to leave the tuning out")
+        best[name, family] = float(means.index[means >= means.max()].max())
+    return best
+
+
+def _measured(
+    data: CodedData, places: Sequence[Row], common: Row, method: Method, grid: str = ""
+) -> Iterator[Row]:
+    """Fit a method over the column `grid` of the places on one fold; yield the measures on its test rows."""
+    if grid and method.etas:
+        method = replace(method, etas=tuple(place[grid] for place in places))
+    fold, lam = places[0]["fold"], places[0]["lam"]
+    # Lambda is tuned on folds that the experiment itself does not use: those of no repetition.
+    repetition = places[0].get("repetition", 2**32 - 1)
+    strata = [data.y, data.viewpoint] if common["stratify"] else [np.zeros(len(data.y))]
+    assigned = assign_folds(strata, common["folds"], seed_sequence(common["seed"], data.name, repetition))
+    train, test = np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)
+    seed = int(seed_sequence(common["seed"], data.name, repetition, fold).generate_state(1)[0])
+    for fit in sweep(method, data, train, test, lam, seed):
+        row: Row = {"status": fit.status, "reason": fit.reason, "seconds": fit.seconds}
+        try:
+            if fit.scores is not None:
+                row |= measures(data.y[test], fit.scores, data.viewpoint[test], method.randomised)
+        except Exception as error:  # scores that are not finite, for instance
+            row |= {"status": "failed", "reason": reason_of(error)}
+        yield row
+
+
+def measures(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
+    """Return the measures of `nerm.metrics.report` and the positive rates of the groups.
+
+    The scores of a randomised method are P(yhat = +1) - 1/2: it is measured in expectation over its draws.
+    """
+    report = nerm.metrics.report
+    chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
+    found = report(y, scores, viewpoint).as_dict()
+    if randomised:  # two weighted rows, one per prediction, in the place of each row
+        weights = np.concatenate([chance, 1 - chance])
+        predicted = np.repeat([1.0, -1.0], len(y))
+        expected = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), weights).as_dict()
+        found = expected | {"auc": found["auc"]}
+    rates = {"minus": chance[viewpoint <= 0].mean(), "plus": chance[viewpoint > 0].mean()}
+    return {name: value for name, value in found.items() if name != "n"} | {
+        f"positive_rate_{name}": float(rate) for name, rate in rates.items()
+    }

@@ -1,8 +1,8 @@
 """The paper's two figures, and quality against measured neutrality at target levels.
 
-In panels of levels, coloured circles do not see the group when they predict and grey angular markers do;
-hollow ones draw their predictions at random; along a full line the levels were asked for, along a dashed one
-a grid was searched.
+In panels of levels, circles do not see the group when they predict and squares do; stars have no level;
+hollow markers draw their predictions at random; along a full line the levels were asked for, along a dashed
+one a grid was searched.
 """
 
 from typing import Any
@@ -11,18 +11,12 @@ import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.experiments.convergence import slopes
-from nerm.experiments.methods import LEVEL_METHODS, MEASURES, METHODS
-from nerm.experiments.tradeoff import front, level_means
-from nerm.plots.style import OKABE_ITO, axes_or_new, finish, grid, style
+from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
+from nerm.experiments.methods import METHODS
+from nerm.experiments.tradeoff import front
+from nerm.plots.style import axes_or_new, finish, grid, style
 from nerm.validation import check_known
 
-NAMES = {
-    "german": "German",
-    "adult": "Adult",
-    "bank": "Bank",
-    "dutch": "Dutch census",
-    "diabetes": "Diabetes",
-}
 AXIS = {
     "auc": "AUC",
     "accuracy": "accuracy",
@@ -37,14 +31,10 @@ ERRORS = {
     "zero_one": "error of the 0/1 risk",
     "sign_neutrality": "error of $C_{sgn}$",
 }
-MEASURED = {"neutrality_risk": "$C_{sgn}$ on test rows", "calders_verwer_score": "|parity| on test rows"}
 QUALITIES = ("auc", "accuracy")
 WRONG = (
     "Red cross: in most folds the level was not met on the training rows, or only by a model that collapsed."
 )
-SEEING = (("0.0", "s"), ("0.35", "D"), ("0.55", "v"), ("0.45", "^"), ("0.65", "P"))
-BLIND = tuple((color, "o") for color in OKABE_ITO[:-1])
-PLAIN = (("0.0", "*"), ("0.6", "*"))
 
 
 def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
@@ -179,18 +169,12 @@ def tradeoff_panel(
             ax.plot(others[quality], others[risk], ".", color=color, alpha=0.35, zorder=1)
         if own.empty:
             continue
-        look: dict[str, Any] = {
-            "markersize": 5,
-            "markeredgewidth": 1.0,
-            "zorder": 2,
-            "linewidth": 1.2,
-            "alpha": 0.9,
-        }
+        look: dict[str, Any] = {"markersize": 5, "zorder": 2, "linewidth": 1.2}
         if own["eta"].isna().all():  # a method without weight, a single point: hollow, above the curves
             look |= {"markerfacecolor": "none", "markersize": 8, "markeredgewidth": 1.8, "zorder": 4}
         ax.plot(own[quality], own[risk], **style(k), **look, label=_label(name, own))
     ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk))
-    ax.set_title(NAMES.get(dataset, dataset))
+    ax.set_title(dataset.capitalize())
     ax.margins(0.08)
     finish(ax)
     return ax
@@ -212,14 +196,7 @@ def _label(name: str, rows: Any) -> str:
     return known + "".join(mark for fact, mark in marks.items() if fact in rows and rows[fact].any())
 
 
-def figure_2(
-    table: Any,
-    axes: Any = None,
-    *,
-    quality: str = "auc",
-    risk: str = "neutrality_risk",
-    dominated: bool = False,
-) -> Any:
+def figure_2(table: Any, axes: Any = None, **options: Any) -> Any:
     """Draw figure 2 of the paper, one panel per data set, in the table's order.
 
     Parameters
@@ -228,8 +205,8 @@ def figure_2(
         From `nerm.experiments.tradeoff`.
     axes
         As many Axes as data sets; new ones by default.
-    quality, risk, dominated
-        As for `tradeoff_panel`.
+    options
+        quality, risk and dominated, as for `tradeoff_panel`.
 
     Returns
     -------
@@ -245,28 +222,30 @@ def figure_2(
     datasets = table["dataset"].unique().tolist()
     axes = grid(axes, len(datasets), min(len(datasets), 3), (4.0, 3.4))
     for ax, dataset in zip(axes, datasets, strict=True):
-        tradeoff_panel(table, dataset, ax, quality=quality, risk=risk, dominated=dominated)
+        tradeoff_panel(table, dataset, ax, **options)
     return axes
 
 
 def _looks(means: Any) -> dict[str, dict[str, Any]]:
     """Return the look and the label of each method, the same in every panel of one figure."""
     rows = {row.method: row for row in means.itertuples()}
-    found, turns = {}, dict.fromkeys((SEEING, BLIND, PLAIN), 0)
-    for name in sorted(rows, key=[*LEVEL_METHODS, *rows].index):
-        row = rows[name]
-        looks = PLAIN if row.level == "none" else SEEING if row.sees_group else BLIND
-        color, marker = looks[turns[looks] % len(looks)]
-        turns[looks] += 1
-        facts = ["no level" if row.level == "none" else row.level]
+    order = [*LEVEL_METHODS, *(name for name in rows if name not in LEVEL_METHODS)]
+    found = {}
+    for k, name in enumerate(order):
+        if name not in rows:
+            continue
+        row, color = rows[name], style(k)["color"]
+        plain = row.level == "none"
+        facts = ["no level" if plain else row.level]
         facts += ["sees group"] * bool(row.sees_group) + ["randomised"] * bool(row.randomised)
         label = LEVEL_METHODS[name].label if name in LEVEL_METHODS else name
-        look = {"color": color, "marker": marker, "markersize": 11 if looks is PLAIN else 5.5}
+        look = {"color": color, "markerfacecolor": "none" if row.randomised else color}
         look |= {
-            "markerfacecolor": "none" if row.randomised else color,
-            "label": f"{label}  ({', '.join(facts)})",
+            "marker": "*" if plain else "s" if row.sees_group else "o",
+            "markersize": 11 if plain else 5.5,
         }
-        found[name] = look | {"linestyle": "--" if row.level == "grid" else "-"}
+        look |= {"linestyle": "--" if row.level == "grid" else "-", "label": f"{label}  ({', '.join(facts)})"}
+        found[name] = look
     return found
 
 
@@ -322,12 +301,10 @@ def level_panel(
             ax.plot(points["measured"], points[quality], **look, linewidth=1.1, zorder=3)
     wrong = own[2 * own[["collapsed", "not_reached"]].sum(axis=1) > own["fits"] - own["failed"]]
     ax.plot(wrong["measured"], wrong[quality], "x", color="#D00000", markersize=7, zorder=5)
-    ax.set_xscale("symlog", linthresh=0.005, linscale=0.4)  # a constant has 0
-    ticks = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
-    ax.set(xlim=(-0.0005, 1.15 * own["measured"].max()))
-    ax.set(xlabel=MEASURED[measure], ylabel=f"test {AXIS[quality]}", title=NAMES.get(dataset, dataset))
+    ax.set_xscale("symlog", linthresh=0.01)  # a constant has 0
+    ax.set_xlim(left=0.0)
+    ax.set(xlabel=f"{AXIS[measure]} on test rows", ylabel=f"test {AXIS[quality]}")
+    ax.set_title(dataset.capitalize())
     finish(ax, show_legend=legend)
     return ax
 

@@ -17,8 +17,8 @@ def eta_path(
     """Draw what happens along a path of neutrality weights.
 
     Three panels: the risk, the regularizer and the neutrality term without their weights; the two sides C+
-    and C- of the first neutrality term; and theta, the weight of C+ in the optimum's maximum. eta = 0 is
-    drawn at the left edge of the logarithmic axis.
+    and C- of the first neutrality term; and theta, the weight of C+ in the optimum's maximum. The axis of eta
+    is linear from 0 to the smallest positive weight, and logarithmic from there.
 
     Parameters
     ----------
@@ -114,9 +114,8 @@ def coefficient_path(
         raise InvalidInputError(must, f"{len(labels)}", "Pass feature_names")
     ax = axes_or_new(ax)
     moved = np.argsort(-np.ptp(coefs, axis=0), kind="stable")
-    x = _positions(etas)
     for j in moved[top:]:
-        ax.plot(x, coefs[:, j], color="0.8", linewidth=0.8, zorder=0)
+        ax.plot(etas, coefs[:, j], color="0.8", linewidth=0.8, zorder=0)
     ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
     _curves(ax, etas, [(labels[j], coefs[:, j]) for j in moved[:top]], "coefficient", legend="outside")
     return ax
@@ -132,30 +131,13 @@ def _etas(solutions: Sequence[Any]) -> Floats:
     return np.array([sum(each) for each in weights])
 
 
-def _positions(etas: Floats) -> Floats:
-    """Return where etas stand on a logarithmic axis: 0 half a decade to the left of the smallest other."""
-    positive = etas[etas > 0]
-    return np.where(etas > 0, etas, (positive.min() if len(positive) else 1.0) / 10**0.5)
-
-
 def _curves(
     ax: Any, etas: Floats, curves: Sequence[tuple[str, Any]], label: str, legend: str = "inside"
 ) -> None:
     order = np.argsort(etas, kind="stable")
-    x = _positions(etas)
     for k, (name, values) in enumerate(curves):
         ordered = np.asarray(values, dtype=float)[order]
-        ax.plot(x[order], ordered, **style(k), markersize=3.5, linewidth=1.2, label=name)
-    ax.set(xscale="log", xlabel="neutrality weight η", ylabel=label)
-    if (etas == 0).any():
-        _name_zero(ax, float(x.min()))
+        ax.plot(etas[order], ordered, **style(k), markersize=3.5, linewidth=1.2, label=name)
+    ax.set_xscale("symlog", linthresh=min(etas[etas > 0], default=1.0))
+    ax.set(xlabel="neutrality weight η", ylabel=label)
     finish(ax, legend, show_legend=len(curves) > 1)
-
-
-def _name_zero(ax: Any, place: float) -> None:
-    """Label the place of eta = 0 on the logarithmic axis "0"."""
-    low, high = place * 1.5, ax.get_xlim()[1]
-    decades = [10.0**k for k in range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)]
-    shown = [t for t in decades if low <= t <= high]
-    ax.set_xticks([place, *shown], ["0", *(f"{t:g}" for t in shown)])
-    ax.minorticks_off()

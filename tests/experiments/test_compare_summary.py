@@ -12,7 +12,8 @@ import pytest
 
 from nerm.errors import InvalidInputError
 from nerm.experiments import compare
-from nerm.experiments.compare import claims_no_optimum, claims_success, exponents, figure, profile, summarize
+from nerm.experiments.compare import claims_no_optimum, claims_success, figure, summarize
+from nerm.experiments.compare_summary import exponents, profile
 
 matplotlib.use("Agg")
 NAMES = [

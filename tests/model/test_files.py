@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nerm.files import append_whole, write_atomically
+from nerm.files import write_atomically
 
 
 def test_the_old_file_stands_until_the_new_one_is_whole(tmp_path):
@@ -46,23 +46,3 @@ def test_a_move_that_fails_leaves_nothing(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError), write_atomically(tmp_path / "no" / "a") as file:
         file.write(b"x")
-
-
-def test_what_does_not_fit_is_not_added_by_half(tmp_path, monkeypatch):
-    write, path = os.write, tmp_path / "a.csv"
-    path.write_bytes(b"line 1\n")
-    room = [5]
-
-    def full(number, data):
-        if not room[0]:
-            raise OSError(28, "No space left on device")
-        taken, room[0] = min(room[0], len(data)), max(0, room[0] - len(data))
-        return write(number, data[:taken])
-
-    with open(path, "a+b") as file:
-        monkeypatch.setattr(os, "write", full)
-        with pytest.raises(OSError, match="No space"):
-            append_whole(file, b"line 2\n")
-        room[0] = 100
-        append_whole(file, b"line 3\n")
-    assert path.read_bytes() == b"line 1\nline 3\n"

@@ -1,0 +1,354 @@
+"""Figure 2 of the paper again, at levels of measured neutrality on the training rows.
+
+`LEVEL_METHODS` are the methods that `levels` brings to a level; each offers candidates, of which `Brought`
+takes the best one.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import nerm
+from nerm.errors import InvalidInputError
+from nerm.experiments.harness import FACTS, Fit, Fold, Method
+from nerm.experiments.methods import METHODS, attempt, fit_of, neutral_svm, plain_lr, resolve
+from nerm.experiments.running import reason_of
+from nerm.experiments.tradeoff import check_columns, cross_validate
+from nerm.typing import Floats
+from nerm.validation import as_positive, check_known
+
+#: 0.1, 0.05, 0.02, 0.01: the levels of `levels`.
+LIMITS = tuple(0.1 / part for part in (1, 2, 5, 10))
+#: The measures that are limited, and the weights of a neutrality term for each.
+MEASURES = {"neutrality_risk": "uniform", "calders_verwer_score": "balanced"}
+#: The methods that know one measure only.
+ONLY = dict.fromkeys(("exp-gradient", "fairlearn-thresholds"), "calders_verwer_score")
+
+
+@dataclass(eq=False)
+class Training:
+    """The training rows of a fold and the measure that is limited on them.
+
+    The test rows of `fold` are the training rows followed by those of the experiment's fold, so that the
+    scores of a fit are (n + m,) and the first n decide which fit is taken.
+    """
+
+    fold: Fold
+    lam: float
+    measure: str
+
+    def problem(self, *neutrality: Any) -> Any:
+        """Return logistic regression on these rows, with these neutrality terms."""
+        plain = nerm.Risk(nerm.Logistic()) + self.lam / len(self.fold.y) * nerm.SquaredL2()
+        objective = sum(neutrality, plain)
+        return objective.on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
+
+    def solved(self, solution: Any) -> Fit:
+        """Return the fit of a solution."""
+        return fit_of(solution, self.fold.X_test)
+
+    @property
+    def weights(self) -> str:
+        """The weights of a neutrality term for the measure."""
+        return MEASURES[self.measure]
+
+    @cached_property
+    def plain(self) -> Any:
+        """The solution of plain logistic regression."""
+        return self.problem().solve()
+
+    @property
+    def plain_chances(self) -> Floats:
+        """The predictions of plain logistic regression for the training rows, 0 or 1."""
+        return self.chances(self.solved(self.plain))
+
+    def chances(self, fit: Fit, randomised: bool = False) -> Floats:
+        """Return the probability of a positive prediction for each training row."""
+        assert fit.scores is not None, fit.reason
+        scores = fit.scores[: len(self.fold.y)]
+        return scores + 0.5 if randomised else (scores > 0).astype(float)
+
+    def rates(self, chance: Floats) -> Floats:
+        """Return the positive rates of the groups v = -1 and v = +1."""
+        return np.array([chance[self.fold.viewpoint * side > 0].mean() for side in (-1, 1)])
+
+    def signed(self, chance: Floats) -> float:
+        """Return the expected measure, positive where predictions follow the viewpoint."""
+        if self.weights == "balanced":
+            return float(np.diff(self.rates(chance))[0])
+        return float(((2 * chance - 1) * self.fold.viewpoint).mean())
+
+    def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
+        """Yield the fits of a bisection over weights, from nearly plain (low) to beyond neutral (high)."""
+        toward = np.sign(self.signed(self.plain_chances))
+        yield from (fit(high), fit(low))
+        for _ in range(9):
+            middle = (low + high) / 2
+            yield fit(middle)
+            above = toward * self.signed(self.chances(fit(middle))) > limit
+            low, high = (middle, high) if above else (low, middle)
+
+
+Find = Callable[[float], Iterable[Fit]]
+#: For the training rows of a fold, a function of the limit that returns the fits to choose from.
+Candidates = Callable[[Training], Find]
+
+
+def neutralized(training: Training) -> Find:
+    """Ask `Problem.neutralize` for the level."""
+    problem = training.problem(nerm.Neutrality(nerm.Logistic(), weights=training.weights))
+    return lambda limit: [training.solved(problem.neutralize(limit, training.measure).solution)]
+
+
+def searchfair(training: Training) -> Find:
+    """SearchFair (Lohaus, Perrot, von Luxburg, 2020): a one-sided term whose weight is bisected.
+
+    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f),
+    minus 1: a one-sided term, on the side to which the plain model leans. They search for parity 0, here it
+    is the level.
+    """
+    side = "agreement" if training.signed(training.plain_chances) > 0 else "disagreement"
+    problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=training.weights, side=side))
+    fit = cache(lambda eta: training.solved(problem.with_neutrality(eta).solve()))
+    return lambda limit: training.bisected(limit, fit, 0.0, 2.0)
+
+
+def bisected_eta_lr(training: Training) -> Find:
+    """Fit eta-LR by bisection over 1 / (1 + eta), which is 1 where it is most neutral."""
+    fit_grid, fold, lam = METHODS["eta-lr"].fit, training.fold, training.lam
+    fit = cache(lambda tightness: next(fit_grid(fold, lam, [1 / tightness - 1])))
+    return lambda limit: training.bisected(limit, fit, 0.25, 1.0)
+
+
+def over_grid(method: Method, training: Training) -> Find:
+    """Fit a method over the paper's grid of weights."""
+    fits = list(method.fit(training.fold, training.lam, method.etas))
+    return lambda limit: fits
+
+
+def paper_grid(training: Training) -> Find:
+    """Fit the paper's neutral SVM over the paper's grid of weights."""
+    return over_grid(neutral_svm(training.weights), training)
+
+
+def exponentiated(training: Training) -> Find:
+    """Ask fairlearn's reduction, whose bound is on the distance of a group's rate from the overall one."""
+    favoured = float(np.mean(training.fold.viewpoint > 0))
+    share, model = max(favoured, 1 - favoured), plain_lr(training.lam)
+    reduction = nerm.baselines.FairlearnReduction
+    return lambda limit: [attempt(reduction(model, eps=share * limit), training.fold)]
+
+
+def drawn_thresholds(training: Training) -> Find:
+    """Ask fairlearn's ThresholdOptimizer for the level."""
+    model, drawn = plain_lr(training.lam), nerm.baselines.FairlearnThresholds
+    return lambda limit: [attempt(drawn(model, limit), training.fold)]
+
+
+def thresholds(training: Training) -> Find:
+    """Cut the plain scores by one threshold per group."""
+    cut, measure = nerm.baselines.GroupThresholds, training.measure
+    return lambda limit: [attempt(cut(training.plain, limit, measure), training.fold)]
+
+
+def unprocessed(training: Training) -> Find:
+    """Cut the scores of eta-LR at its most neutral by one threshold per group."""
+    fold, cut = training.fold, nerm.baselines.Unprocessed
+    model = nerm.baselines.EtaNeutralLogisticRegression(eta=0.0, lam=training.lam)
+    model.fit(fold.X, fold.y, viewpoint=fold.viewpoint)
+    return lambda limit: [attempt(cut(model, limit, training.measure), fold)]
+
+
+@dataclass(frozen=True, eq=False)
+class Brought:
+    """The ``fit`` of a method whose grid are limits: the best of its candidates for each limit.
+
+    The best candidate is the most accurate one on the training rows among those within the limit that keep
+    half of plain logistic regression's positive rate in each group. Where none keeps it, the most accurate
+    one within the limit is taken, and the status is "collapsed"; where none is within the limit, the nearest
+    one, and the status is "not reached".
+    """
+
+    candidates: Candidates
+    measure: str = ""
+    randomised: bool = False
+
+    def __call__(self, fold: Fold, lam: float, limits: Sequence[float]) -> Iterator[Fit]:
+        """Yield one fit per limit."""
+        stack = sp.vstack if sp.issparse(fold.X) else np.vstack
+        viewpoints = np.concatenate([fold.viewpoint, fold.viewpoint_test])
+        both = replace(fold, X_test=stack([fold.X, fold.X_test]), viewpoint_test=viewpoints)
+        training = Training(both, lam, self.measure)
+        candidates = cache(self.candidates)
+        for limit in limits:
+            started = time.perf_counter()
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    fit = self._best(training, limit, list(candidates(training)(limit)))
+            except Exception as error:
+                fit = Fit(None, 0.0, reason_of(error), "failed")
+            yield replace(fit, seconds=time.perf_counter() - started)
+
+    def _best(self, training: Training, limit: float, candidates: list[Fit]) -> Fit:
+        y = training.fold.y
+        least = 0.5 * training.rates(training.plain_chances)
+        found = [fit for fit in candidates if fit.scores is not None]
+        if not found:
+            return candidates[0]
+        ranks = []
+        for number, fit in enumerate(found):
+            chance = training.chances(fit, self.randomised)
+            beyond = max(0.0, abs(training.signed(chance)) - limit - 1e-9)
+            sound = bool((training.rates(chance) >= least).all() and np.ptp(chance) > 0)
+            accuracy = 1 - np.abs((y > 0) - chance).mean()
+            ranks.append((-beyond, sound, accuracy, -number))
+        (short, sound, _, number) = max(ranks)
+        status = "not reached" if short < 0 else "ok" if sound else "collapsed"
+        reason = "" if short == 0 else f"{limit - short:.4f} on the training rows is the nearest"
+        scores = found[-number].scores
+        assert scores is not None
+        return Fit(scores[len(y) :], 0.0, reason, status)
+
+
+def at_limits(method: Method, measure: str, limits: tuple[float, ...]) -> Method:
+    """Return the method that is brought to these limits of one measure."""
+    if isinstance(method.fit, Brought):
+        fit = replace(method.fit, measure=measure, randomised=method.randomised)
+        return replace(method, etas=limits, fit=fit)
+    if method.etas:
+        must = "each of 'methods' must be one of LEVEL_METHODS or have no grid"
+        got = f"{method.name!r} with etas {list(method.etas)}"
+        raise InvalidInputError(must, got, "Use tradeoff for a grid")
+    return method
+
+
+def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:
+    return Method(name, label, "one-hot", LIMITS, tuning, Brought(candidates), METHODS[tuning].plain, **facts)
+
+
+_SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
+#: The methods that `levels` brings to a level, by name; some know one measure only (`ONLY`).
+LEVEL_METHODS = {
+    m.name: m
+    for m in (
+        _asked("nerm", "nerm at a limit", neutralized, level="asked"),
+        _asked("neutral-svm", "neutral SVM (paper)", paper_grid, "svm"),
+        _asked("searchfair", "SearchFair's form", searchfair),
+        _asked("eta-lr", "η-LR", bisected_eta_lr),
+        _asked("exp-gradient", "ExponentiatedGradient", exponentiated, randomised=True, level="asked"),
+        _asked("thresholds", "group thresholds", thresholds, **_SEES),
+        _asked("unprocessed", "unprocessed η-LR", unprocessed, **_SEES),
+        _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn_thresholds, **_SEES, randomised=True),
+        _asked("pr", "PR", partial(over_grid, METHODS["pr"]), sees_group=True),
+        METHODS["cv2nb"],
+        METHODS["lr"],
+        METHODS["svm"],
+    )
+}
+
+
+def levels(
+    datasets: Any = ("german", "adult", "bank"),
+    methods: Sequence[str | Method] = tuple(LEVEL_METHODS),
+    *,
+    measures: str | Sequence[str] = tuple(MEASURES),
+    limits: float | Sequence[float] = LIMITS,
+    **options: Any,
+) -> Any:
+    """Bring methods to levels of measured neutrality and measure them on test rows; one row per fit.
+
+    Each method is brought to ``|measure| <= limit`` on its training rows: where it takes a level, that is
+    asked for, else its weight is searched. The folds are those of `tradeoff`.
+
+    Parameters
+    ----------
+    datasets
+        As for `tradeoff`.
+    methods
+        Names (`LEVEL_METHODS`), or methods without a grid as for `tradeoff`: they take no level.
+    measures
+        The limited measure: ``"neutrality_risk"`` (C_sgn), ``"calders_verwer_score"`` (parity), or both.
+    limits
+        The levels.
+    options
+        lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress and data_home, as for
+        `nerm.experiments.cross_validate`.
+
+    Returns
+    -------
+    DataFrame
+        With the columns of `tradeoff`; `measure` is the limited measure, and `limit` (nan for methods
+        without) is in the place of eta. The status "collapsed" says that the limit was met on the training
+        rows only with less than half of the positive rate of plain logistic regression in some group, "not
+        reached" that it was not met (the nearest model is measured), "failed" that there is no model.
+
+    >>> few = {"lam": 1.0, "folds": 2, "repetitions": 1}
+    >>> table = levels("diabetes", ["nerm", "lr"], measures="calders_verwer_score", limits=0.05, **few)
+    >>> table[["method", "limit", "sees_group", "randomised", "level", "status"]]
+      method  limit  sees_group  randomised  level status
+    0   nerm   0.05       False       False  asked     ok
+    1   nerm   0.05       False       False  asked     ok
+    2     lr    NaN       False       False   none     ok
+    3     lr    NaN       False       False   none     ok
+    """
+    wanted = tuple(
+        sorted({as_positive(limit, "limits") for limit in np.atleast_1d(limits).tolist()}, reverse=True)
+    )
+    if not wanted:
+        raise InvalidInputError("'limits' must not be empty", repr(limits), "Give limits=[0.05]")
+    names = [measures] if isinstance(measures, str) else list(measures)
+    for name in names:
+        check_known(name, "'measures'", MEASURES)
+    given = resolve(methods, {}, LEVEL_METHODS)
+    pairs = [(name, method) for name in names for method in given if ONLY.get(method.name, name) == name]
+    if not pairs:
+        must = f"'methods' must name one that knows one of 'measures', {names}"
+        raise InvalidInputError(must, repr(methods), f"Give measures={list(MEASURES)}")
+    chosen = [({"measure": name}, at_limits(method, name, wanted)) for name, method in pairs]
+    settings = {"experiment": "levels", "measures": names, "limits": list(wanted)}
+    return cross_validate(chosen, settings, "limit", datasets=datasets, **options)
+
+
+def level_means(table: Any) -> Any:
+    """Return means of the measures on test rows by method and level.
+
+    Parameters
+    ----------
+    table
+        From `levels`.
+
+    Returns
+    -------
+    DataFrame
+        By dataset, measure, method (with its facts) and limit: the means of `measured` (the absolute value of
+        the measure), auc, accuracy and the positive rates of the groups, the standard errors of auc and
+        accuracy (``…_sem``) and the numbers of folds: all of them (fits), and by status, ok, not_converged,
+        collapsed, not_reached, failed.
+
+    >>> import pandas as pd
+    >>> row = {"dataset": "d", "measure": "neutrality_risk", "method": "nerm", "sees_group": False,
+    ...     "randomised": False, "level": "asked", "limit": 0.1, "neutrality_risk": 0.08, "auc": 0.8,
+    ...     "calders_verwer_score": 0.0, "accuracy": 0.7, "positive_rate_minus": 0.4,
+    ...     "positive_rate_plus": 0.4, "status": "ok"}
+    >>> means = level_means(pd.DataFrame([row, {**row, "neutrality_risk": 0.06, "status": "collapsed"}]))
+    >>> means[["measured", "fits", "ok", "collapsed"]].round(2).to_dict("records")
+    [{'measured': 0.07, 'fits': 2, 'ok': 1, 'collapsed': 1}]
+    """
+    by = ["dataset", "measure", "method", *FACTS, "limit"]
+    shown = ["auc", "accuracy", "positive_rate_minus", "positive_rate_plus"]
+    check_columns(table, {*by, *shown, *MEASURES, "status"}, "levels")
+    statuses = ("ok", "not converged", "collapsed", "not reached", "failed")
+    counts = {status.replace(" ", "_"): table["status"] == status for status in statuses}
+    by_risk = table["measure"] == "neutrality_risk"
+    measured = table["neutrality_risk"].where(by_risk, table["calders_verwer_score"].abs())
+    groups = table.assign(measured=measured, **counts).groupby(by, dropna=False, sort=False)
+    errors = groups[["auc", "accuracy"]].sem().add_suffix("_sem")
+    means = groups[["measured", *shown]].mean().join(errors).assign(fits=groups.size())
+    return means.join(groups[list(counts)].sum()).reset_index()
