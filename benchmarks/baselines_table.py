@@ -1,7 +1,6 @@
 """The baselines on discretised Adult, side by side.
 
     python benchmarks/baselines_table.py --write docs/baselines.md      the table, five interleaved folds
-    python benchmarks/baselines_table.py --solvers                       solvers compared for eta-LR
 
 Needs the UCI file of Adult in NERM_DATA (or a connection). The fold of a row is its index mod 5;
 discretisation is fitted on all rows, as in the paper. A method whose package is missing is reported and left
@@ -77,7 +76,6 @@ def fair_representations() -> Any:
 #: name -> (coding, maker); makers run late, so that a missing package costs its own row only.
 METHODS: dict[str, tuple[str, Callable[[], Any]]] = {
     "logistic regression": ("one-hot", PlainLogistic),
-    "naive Bayes": ("nominal", baselines.NominalNaiveBayes),
     "two naive Bayes": ("nominal", lambda: baselines.CV2NB(max_iter=0)),
     "CV2NB": ("nominal", baselines.CV2NB),
     "PR, eta = 1": ("one-hot", lambda: baselines.PrejudiceRemover(eta=1.0)),
@@ -91,7 +89,6 @@ METHODS: dict[str, tuple[str, Callable[[], Any]]] = {
     "neutral SVM, eta = 1": ("one-hot", lambda: NeutralSVM(1.0, 1.0)),
     "neutral SVM, eta = 10": ("one-hot", lambda: NeutralSVM(1.0, 10.0)),
     "fairlearn, parity": ("one-hot", baselines.FairlearnReduction),
-    "scikit-lego, covariance 0.01": ("one-hot", baselines.SklegoDemographicParity),
 }
 
 
@@ -149,117 +146,13 @@ def write(path: Path, text: str) -> None:
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
-# ---------------------------------------------------------------- which solver for eta-LR
-
-
-def large(n: int = 60000) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return one-hot data of the size of the Dutch census: 12 attributes of 9 values."""
-    import scipy.sparse as sp
-
-    random = np.random.default_rng(0)
-    s = random.random(n) < 0.5
-    blocks = []
-    for j in range(12):
-        values = np.minimum((random.beta(1 + 0.5 * s * (j < 4), 2, size=n) * 9).astype(int), 8)
-        blocks.append(sp.csr_matrix((np.ones(n), (np.arange(n), values)), shape=(n, 9)))
-    X = sp.csr_matrix(sp.hstack(blocks))
-    f = X @ random.normal(size=X.shape[1])
-    return X, f + 0.5 * s - np.median(f) + random.logistic(size=n) > 0, s
-
-
-def jacobian(problem: Any, w: np.ndarray) -> np.ndarray:
-    return problem.jacobian(problem.X @ w, np.ones(len(problem.A), dtype=bool))
-
-
-def slsqp(problem: Any) -> np.ndarray:
-    import scipy.optimize
-
-    side = 1.0 if problem.equality else -1.0
-    rule = {
-        "type": "eq" if problem.equality else "ineq",
-        "fun": lambda w: side * problem.constraints(w),
-        "jac": lambda w: side * jacobian(problem, w),
-    }
-    return scipy.optimize.minimize(
-        lambda w: (problem.objective(w), problem.gradient(w, problem.X @ w, np.zeros(problem.n))),
-        np.zeros(problem.X.shape[1]),
-        jac=True,
-        method="SLSQP",
-        constraints=[rule],
-        options={"maxiter": 1000, "ftol": 1e-12},
-    ).x
-
-
-def lagrangian_lbfgs(problem: Any) -> np.ndarray:
-    import scipy.optimize
-
-    w, mu, rho, last = np.zeros(problem.X.shape[1]), np.zeros(len(problem.offset)), 10.0, np.inf
-
-    def pushed(w: np.ndarray) -> np.ndarray:
-        m = mu + rho * problem.constraints(w)
-        return m if problem.equality else np.maximum(m, 0.0)
-
-    def augmented(w: np.ndarray) -> tuple[float, np.ndarray]:
-        m = pushed(w)
-        value = problem.objective(w) + (m @ m - mu @ mu) / (2 * rho)
-        return value, problem.gradient(w, problem.X @ w, m @ problem.A)
-
-    for _ in range(30):
-        options = {"maxiter": 1000, "gtol": 1e-7, "ftol": 0.0, "maxcor": 30}
-        w = scipy.optimize.minimize(augmented, w, jac=True, method="L-BFGS-B", options=options).x
-        renewed = pushed(w)
-        residual = np.abs(renewed - mu).max() / rho
-        mu = renewed
-        if residual <= 1e-7:
-            break
-        rho *= 10.0 if residual > 0.25 * last else 1.0
-        last = residual
-    return w
-
-
-def solvers() -> str:
-    """Return the markdown table of solvers for eta-LR: seconds, objective and violation."""
-    from nerm.baselines.base import with_ones
-    from nerm.baselines.eta_neutral import NeutralLikelihood, minimise
-
-    adult = load("adult", "one-hot")
-    cases = {"Adult": (adult.X, adult.y > 0, adult.viewpoint > 0), "60,000 × 108": large()}
-    ways = {
-        "augmented Lagrangian, Newton": lambda p: (
-            minimise(p, np.zeros(p.X.shape[1]), 1e-7, 500, False).weights
-        ),
-        "augmented Lagrangian, L-BFGS": lagrangian_lbfgs,
-        "SLSQP": slsqp,
-    }
-    lines = ["| data | eta | solver | seconds | objective | violation |", "|---|---|---|---|---|---|"]
-    for data, (X, y, s) in cases.items():
-        for eta in (0.0, 1e-4, 1e-2, 0.1):
-            problem = NeutralLikelihood(with_ones(X), y, s.astype(float), eta, 1.0)
-            for way, solve in ways.items():
-                started = time.perf_counter()
-                w = solve(problem)
-                seconds = time.perf_counter() - started
-                c = problem.constraints(w)
-                violation = np.abs(c).max() if problem.equality else max(c.max(), 0.0)
-                objective = problem.objective(w) * problem.n
-                lines.append(
-                    f"| {data} | {eta:g} | {way} | {seconds:.2f} | {objective:.4f} | {violation:.0e} |"
-                )
-                print(lines[-1], flush=True)
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--write", type=Path, help="page whose table to replace")
     parser.add_argument("--method", action="append", choices=list(METHODS), help="only this one (repeatable)")
-    parser.add_argument("--solvers", action="store_true", help="compare solvers for eta-LR instead")
     options = parser.parse_args()
-    if options.solvers:
-        solvers()
-        return
     text = table(options.method or list(METHODS))
     if options.write:
         write(options.write, text)

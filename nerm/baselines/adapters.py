@@ -1,19 +1,70 @@
-"""Methods of other packages with the interface of `nerm.baselines`: fairlearn and scikit-lego."""
+"""Methods of fairlearn with the interface of `nerm.baselines`."""
 
-import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm.baselines.base import GroupClassifier, base_classifier, dense, quiet, wants
-from nerm.errors import NotSolvedError
+from nerm.baselines.base import GroupClassifier, base_classifier, dense, quiet
+from nerm.errors import MissingPackageError
 from nerm.typing import Bools, Floats
 from nerm.validation import as_nonnegative, as_positive
 
 
+class FairlearnClassifier(GroupClassifier):
+    """A method of fairlearn whose predictions are drawn: ``decision_function`` is their chance minus 1/2.
+
+    Attributes
+    ----------
+    model_ : object
+        fairlearn's own.
+    objective_ : float
+        The training error of the draws.
+    """
+
+    randomised: ClassVar[bool] = True
+    level: ClassVar[str] = "asked"
+
+    @abstractmethod
+    def _model(self) -> Any:
+        """Return fairlearn's model, unfitted."""
+
+    @abstractmethod
+    def _chance(self, matrix: Any, favoured: Bools) -> Floats:
+        """Return the probability that the desired outcome is drawn."""
+
+    def _module(self, name: str) -> Any:
+        """Import a module of fairlearn; say what to install where that fails."""
+        try:
+            return import_module(f"fairlearn.{name}")
+        except ImportError as error:
+            raise MissingPackageError(
+                f"{type(self).__name__} needs fairlearn, which cannot be imported ({error}). "
+                "Install it with: pip install 'nerm-learn[compare]'."
+            ) from error
+
+    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
+        """Fit fairlearn's model."""
+        self.model_ = self._model()
+        sparse, positive, favoured = self._prepare(X, y, viewpoint)
+        matrix = dense(sparse)
+        with quiet():
+            self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
+        self.objective_ = float(np.abs(positive - self._chance(matrix, favoured)).mean())
+        self.n_iter_, self.converged_ = 1, True
+
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
+        """Return P(the desired outcome is drawn) - 1/2."""
+        matrix = dense(self._known_matrix(X))
+        nobody = np.zeros(len(matrix), dtype=bool)
+        favoured = self._known_groups(viewpoint, len(matrix)) if self.sees_group else nobody
+        return self._chance(matrix, favoured) - 0.5
+
+
 @dataclass(eq=False, repr=False)
-class FairlearnReduction(GroupClassifier):
+class FairlearnReduction(FairlearnClassifier):
     """``fairlearn.reductions.ExponentiatedGradient`` with ``DemographicParity``, a mixture of classifiers.
 
     ``decision_function`` is the probability that the mixture predicts the desired outcome, minus 1/2,
@@ -58,42 +109,28 @@ class FairlearnReduction(GroupClassifier):
     eps: float = 0.01
     max_iter: int = 50
 
-    randomised: ClassVar[bool] = True
-    level: ClassVar[str] = "asked"
+    def _model(self) -> Any:
+        reductions, eps = self._module("reductions"), as_positive(self.eps, "eps")
+        # fairlearn's own eps bounds its multipliers, not the rates.
+        parity = reductions.DemographicParity(difference_bound=eps)
+        base = base_classifier(self.estimator)
+        return reductions.ExponentiatedGradient(base, parity, max_iter=int(self.max_iter))
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Run the exponentiated gradient."""
-        with wants(self, "fairlearn"):
-            from fairlearn.reductions import DemographicParity, ExponentiatedGradient
-        eps = as_positive(self.eps, "eps")
-        sparse, positive, favoured = self._prepare(X, y, viewpoint)
-        matrix = dense(sparse)
-        # fairlearn's own eps bounds its multipliers, not the rates.
-        parity = DemographicParity(difference_bound=eps)
-        base = base_classifier(self.estimator)
-        self.model_ = ExponentiatedGradient(base, parity, max_iter=int(self.max_iter))
-        with quiet():
-            self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
-        self.objective_ = float(np.abs(positive - self._chance(matrix)).mean())
+        super()._fit(X, y, viewpoint)
         self.n_iter_ = int(self.model_.last_iter_) + 1
         gap, most = self.model_.best_gap_, self.model_.nu
         reached = f"fairlearn's gap is {gap:.2g} and was to fall below {most:.2g}"
         self._conclude(gap <= most, reached, "Raise max_iter")
 
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return P(mixture predicts the desired outcome) - 1/2; the viewpoint is not needed."""
-        return self._chance(dense(self._known_matrix(X))) - 0.5
-
-    def _chance(self, matrix: Any) -> Floats:
-        chance = np.zeros(matrix.shape[0])
-        for predictor, weight in zip(self.model_.predictors_, self.model_.weights_, strict=True):
-            if weight > 0:
-                chance += weight * np.asarray(predictor.predict(matrix), dtype=float)
-        return chance
+    def _chance(self, matrix: Any, favoured: Bools) -> Floats:
+        votes = [predictor.predict(matrix) for predictor in self.model_.predictors_]
+        return np.asarray(self.model_.weights_) @ np.asarray(votes, dtype=float)
 
 
 @dataclass(eq=False, repr=False)
-class FairlearnThresholds(GroupClassifier):
+class FairlearnThresholds(FairlearnClassifier):
     """``fairlearn.postprocessing.ThresholdOptimizer`` for parity: two thresholds per group, drawn between.
 
     ``decision_function`` is the probability that the desired outcome is drawn, minus 1/2, (n,); the limit
@@ -135,117 +172,12 @@ class FairlearnThresholds(GroupClassifier):
     limit: float = 0.0
 
     sees_group: ClassVar[bool] = True
-    randomised: ClassVar[bool] = True
-    level: ClassVar[str] = "asked"
 
-    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Fit the classifier and its thresholds."""
-        with wants(self, "fairlearn"):
-            from fairlearn.postprocessing import ThresholdOptimizer
-        limit = as_nonnegative(self.limit, "limit")
-        sparse, positive, favoured = self._prepare(X, y, viewpoint)
-        matrix = dense(sparse)
+    def _model(self) -> Any:
+        processing, limit = self._module("postprocessing"), as_nonnegative(self.limit, "limit")
         allowed = {"tol": limit} if limit else {}
-        self.model_ = ThresholdOptimizer(estimator=base_classifier(self.estimator), **allowed)
-        with quiet():
-            self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
-        self.objective_ = float(np.abs(positive - self._chance(matrix, favoured)).mean())
-        self.n_iter_, self.converged_ = 1, True
-
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return P(the desired outcome is drawn) - 1/2."""
-        matrix = dense(self._known_matrix(X))
-        return self._chance(matrix, self._known_groups(viewpoint, matrix.shape[0])) - 0.5
+        return processing.ThresholdOptimizer(estimator=base_classifier(self.estimator), **allowed)
 
     def _chance(self, matrix: Any, favoured: Bools) -> Floats:
         chances = self.model_._pmf_predict(matrix, sensitive_features=favoured.astype(int))
         return np.asarray(chances, dtype=float)[:, 1]
-
-
-@dataclass(eq=False, repr=False)
-class SklegoDemographicParity(GroupClassifier):
-    """``sklego.linear_model.DemographicParityClassifier``: a bound on the covariance of viewpoint and score.
-
-    ``max  log-likelihood - lam ||w||_2   subject to   |mean((v - mean v) f)| <= covariance_threshold``: lam
-    is scikit-lego's 1 / C, and its "l2" penalty is the norm, not its square. The viewpoint (0/1) rides along
-    as the sensitive column, which scikit-lego uses in the constraint and not as a feature; predictions do
-    not need it. Sparse X is made dense, as scikit-lego asks.
-
-    Parameters
-    ----------
-    covariance_threshold : float
-        The bound on the covariance.
-    lam : float
-        The weight of the norm.
-
-    Attributes
-    ----------
-    model_ : DemographicParityClassifier
-        scikit-lego's own.
-    coef_, intercept_ : array of shape (d,) and float
-        w and b.
-    objective_ : float
-        The negative log-likelihood of the training labels plus lam ||w||.
-    covariance_, n_iter_, converged_ : float, int, bool
-        What was reached, and whether the covariance is within the bound.
-
-    Examples
-    --------
-    Where the package is missing, ``fit`` says what to install:
-
-    >>> import importlib.util
-    >>> model = SklegoDemographicParity(covariance_threshold=0.1)
-    >>> if importlib.util.find_spec("sklego") is None:
-    ...     try:
-    ...         model.fit([[0.0], [1.0], [0.0], [1.0]], [0, 1, 1, 0], viewpoint=[0, 0, 1, 1])
-    ...     except ImportError as error:
-    ...         assert "pip install 'nerm-learn[compare]'" in str(error)
-    >>> model
-    SklegoDemographicParity(covariance_threshold=0.1)
-    """
-
-    covariance_threshold: float = 0.01
-    lam: float = 1.0
-
-    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Solve the convex program through scikit-lego."""
-        with wants(self, "scikit-lego", "cvxpy"):
-            import cvxpy
-            from sklego.linear_model import DemographicParityClassifier
-        threshold = as_nonnegative(self.covariance_threshold, "covariance_threshold")
-        lam = as_positive(self.lam, "lam")
-        sparse, positive, favoured = self._prepare(X, y, viewpoint)
-        matrix = dense(sparse)
-        table = np.column_stack([matrix, favoured.astype(float)])
-        with quiet():
-            # It recommends another package whenever it is built.
-            warnings.filterwarnings("ignore", message="Please consider using fairlearn", category=UserWarning)
-            classifier = DemographicParityClassifier(
-                covariance_threshold=threshold,
-                sensitive_cols=[matrix.shape[1]],
-                C=1.0 / lam,
-                penalty="l2",
-                max_iter=0,  # it has no effect and any other value is answered by a log message saying so
-            )
-            try:
-                self.model_ = classifier.fit(table, positive.astype(int))
-            except (cvxpy.error.SolverError, ValueError) as error:
-                got = f"{type(error).__name__}: {str(error).rstrip('.')}"
-                raise NotSolvedError(
-                    f"scikit-lego's program must be solved by cvxpy's default solver. Got {got}. "
-                    "Use fewer rows or columns, or raise covariance_threshold or lam."
-                ) from error
-        inner = self.model_.estimators_[0]
-        self.coef_ = np.asarray(inner.coef_, dtype=float).ravel()
-        self.intercept_ = float(np.ravel(inner.intercept_)[0])
-        scores = matrix @ self.coef_ + self.intercept_
-        losses = np.logaddexp(0.0, np.where(positive, -scores, scores))
-        self.objective_ = float(losses.sum() + lam * np.linalg.norm(self.coef_))
-        self.covariance_ = float(np.mean((favoured - favoured.mean()) * scores))
-        self.n_iter_ = int(inner.n_iter_ or 0)
-        reached = f"the covariance is {self.covariance_:.2g} and the bound {threshold:.2g}"
-        self._conclude(abs(self.covariance_) <= threshold + 1e-4, reached, "Raise the bound or lam")
-
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome; the viewpoint is not needed."""
-        return self._known_matrix(X) @ self.coef_ + self.intercept_

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.errors import InvalidInputError
 from nerm.estimators.parameters import as_viewpoint
 from nerm.signs import sign
 from nerm.typing import Array, Bools, Floats, Matrix
@@ -138,27 +138,14 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise InvalidInputError(must, f"{groups.tolist()[k]!r} at index {k}", "Code the groups as in fit")
         return favoured
 
-    def _check_columns(self, X: Any) -> None:
-        """Refuse a frame whose columns are not those of fit, in their order."""
-        seen = getattr(self, "feature_names_in_", None)
-        if seen is None or not hasattr(X, "columns") or len(X.columns) != len(seen):
-            return
-        for j, (name, known) in enumerate(zip(map(str, X.columns), seen, strict=True)):
-            if name != known:
-                must = "'X' must have the columns seen in fit, in the same order"
-                got = f"{name!r} where {known!r} was, at position {j}"
-                do = "Reorder the columns with X[list(model.feature_names_in_)]"
-                raise InvalidInputError(must, got, do)
-
     def _known_matrix(self, X: Any) -> Matrix:
-        """Return X at prediction, with as many columns as in fit, of the same names."""
-        check_is_fitted(self)
+        """Return X at prediction; refuse columns of other names or another number than in fit."""
         self._check_columns(X)
-        matrix = as_matrix(X)
-        if matrix.shape[1] != self.n_features_in_:
-            must = f"'X' must have the {self.n_features_in_} columns seen in fit"
-            raise InvalidInputError(must, f"{matrix.shape[1]} columns", "Code the rows as in fit")
-        return matrix
+        return as_matrix(X)
+
+    def _check_columns(self, X: Any) -> None:
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
 
     def _conclude(self, converged: bool, residual: str, do: str) -> None:
         """Keep whether the fit converged; warn where it did not, with its residual and an advice."""
@@ -166,18 +153,6 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not converged:
             said = f"{type(self).__name__} did not converge: {residual}. {do}."
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
-
-
-@contextmanager
-def wants(model: Any, *packages: str) -> Iterator[None]:
-    """Name the packages to install where an import in the block fails."""
-    try:
-        yield
-    except ImportError as error:
-        raise MissingPackageError(
-            f"{type(model).__name__} needs {' and '.join(packages)}, which cannot be imported ({error}). "
-            "Install them with: pip install 'nerm-learn[compare]'."
-        ) from error
 
 
 @contextmanager

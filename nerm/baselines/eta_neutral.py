@@ -1,7 +1,7 @@
 """The maximum likelihood estimator under eta-neutrality constraints of Fukuchi, Sakuma and Kamishima (2013).
 
-`EtaNeutralLogisticRegression` minimises a `NeutralLikelihood` by an augmented Lagrangian with Newton steps,
-which was chosen by measurement over SLSQP and over L-BFGS in the same outer loop (``docs/baselines.md``).
+`EtaNeutralLogisticRegression` minimises a `NeutralLikelihood` by an augmented Lagrangian, each round of it by
+scipy's trust-region Newton method.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy.optimize
 import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.utils.validation import validate_data
 
-from nerm.baselines.base import GroupClassifier, with_ones
+from nerm.baselines.base import GroupClassifier, dense, with_ones
 from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_labels, as_matrix, as_nonnegative, as_positive, as_vector
@@ -37,9 +37,8 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     than two values, or a fitted classifier with ``predict_proba`` (asked on X). Means are then weighted by
     P(v|x_i). Predictions do not need the viewpoint.
 
-    The constraints are curved, so this is a local optimum, reached by an augmented Lagrangian with exact
-    Newton steps from the unconstrained optimum (d of a few thousand at most: a d × d system is solved per
-    step).
+    The constraints are curved, so this is a local optimum, reached by an augmented Lagrangian with Newton
+    steps in a trust region from zero (d of a few thousand at most: a d × d system is solved per step).
 
     Parameters
     ----------
@@ -50,8 +49,6 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         may have at the end.
     max_iter : int
         At most so many Newton steps.
-    verbose : bool
-        Print the rounds.
 
     Attributes
     ----------
@@ -87,7 +84,6 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     lam: float = 1.0
     tol: float = 1e-7
     max_iter: int = 500
-    verbose: bool = False
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Minimise under the constraints."""
@@ -98,7 +94,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         positive = self._fit_labels(y, n)
         belonging = self._belonging(viewpoint, X, n, positive)
         problem = NeutralLikelihood(with_ones(matrix), positive, belonging, eta, lam)
-        found = minimise(problem, np.zeros(d + 1), tol, int(self.max_iter), self.verbose)
+        found = minimise(problem, tol, int(self.max_iter))
         p = expit(problem.X @ found.weights)
         validate_data(self, X, skip_check_array=True)
         self.coef_, self.intercept_ = found.weights[:d].copy(), float(found.weights[d])
@@ -164,37 +160,40 @@ class NeutralLikelihood:
             rows = self.averages - (1.0 + eta) / self.n
             self.A = np.concatenate([-rows, rows])
             self.offset = np.array([-eta, -eta, 0.0, 0.0])
-        self._repeats = np.diff(X.indptr) if sp.issparse(X) else None
 
     def objective(self, w: Floats) -> float:
         """Return F(w)."""
-        return self.objective_at(w, self.X @ w)
-
-    def objective_at(self, w: Floats, scores: Floats) -> float:
-        """Return F(w) when X w is known."""
+        scores = self.X @ w
         losses = np.logaddexp(0.0, np.where(self.y > 0, -scores, scores))
         return float(losses.mean() + 0.5 * (self.ridge @ w**2))
-
-    def gradient(self, w: Floats, scores: Floats, linear: Floats) -> Floats:
-        """Return the gradient of F + m . c when X w and linear = m A are known."""
-        slope = expit(scores) * expit(-scores)
-        return self.X.T @ ((expit(scores) - self.y) / self.n + linear * slope) + self.ridge * w
 
     def constraints(self, w: Floats) -> Floats:
         """Return c(w): to be <= 0, or = 0 at eta = 0."""
         return self.A @ expit(self.X @ w) + self.offset
 
-    def jacobian(self, scores: Floats, chosen: Bools) -> Floats:
-        """Return the gradients of the chosen constraints, one per row, when X w is known."""
-        return (self.X.T @ (self.A[chosen] * (expit(scores) * expit(-scores))).T).T
+    def multipliers(self, w: Floats, mu: Floats, rho: float) -> Floats:
+        """Return mu + rho c(w), without its negative entries where the constraints are inequalities."""
+        m = mu + rho * self.constraints(w)
+        return m if self.equality else np.maximum(m, 0.0)
 
-    def weighted_gram(self, weights: Floats) -> Floats:
-        """Return X' diag(weights) X, dense."""
-        if self._repeats is None:
-            return self.X.T @ (weights[:, None] * self.X)
-        scaled = self.X.copy()
-        scaled.data = scaled.data * np.repeat(weights, self._repeats)
-        return (self.X.T @ scaled).toarray()
+    def gradient(self, w: Floats, m: Floats) -> Floats:
+        """Return the gradient of F + m . c."""
+        p = expit(self.X @ w)
+        return self.X.T @ ((p - self.y) / self.n + (m @ self.A) * p * (1 - p)) + self.ridge * w
+
+    def augmented(self, w: Floats, mu: Floats, rho: float) -> tuple[float, Floats]:
+        """Return the augmented Lagrangian F + sum_k (m_k^2 - mu_k^2) / 2 rho and its gradient."""
+        m = self.multipliers(w, mu, rho)
+        return self.objective(w) + float((m**2 - mu**2).sum()) / (2 * rho), self.gradient(w, m)
+
+    def hessian(self, w: Floats, mu: Floats, rho: float) -> Floats:
+        """Return the matrix of second derivatives of the augmented Lagrangian."""
+        m, p = self.multipliers(w, mu, rho), expit(self.X @ w)
+        slope = p * (1 - p)
+        jacobian = (self.X.T @ (self.A[m != 0] * slope).T).T
+        weights = slope / self.n + (m @ self.A) * slope * (1 - 2 * p)
+        gram = self.X.T @ (sp.diags_array(weights) @ self.X)
+        return dense(gram) + rho * (jacobian.T @ jacobian) + np.diag(self.ridge)
 
     def published_constraints(self, p: Floats) -> Floats:
         """Return q_v(y) - (1 + eta) r(y): rows y = 0, 1; columns v = 0, 1."""
@@ -214,87 +213,28 @@ class Minimum:
     converged: bool
 
 
-def minimise(problem: NeutralLikelihood, start: Floats, tol: float, max_steps: int, verbose: bool) -> Minimum:
+def minimise(problem: NeutralLikelihood, tol: float, max_steps: int) -> Minimum:
     """Minimise F subject to c <= 0 (or = 0), both to the tolerance `tol`.
 
-    The augmented Lagrangian is ``F + sum_k (m_k^2 - mu_k^2) / 2 rho`` with ``m = max(0, mu + rho c)`` (no
-    max for an equality). Each round minimises it to ``tol`` and sets mu = m; rho grows when a round does not
-    shrink the violation to a quarter. At the end of a round grad F + sum_k mu_k grad c_k is the inner
-    gradient, so what remains to check is c itself and complementarity, both of which show in ``max(c, -mu /
-    rho)``.
+    Each round minimises the augmented Lagrangian to ``tol`` and takes its multipliers m = max(0, mu + rho c)
+    (no max for an equality) as the next mu; rho grows when a round does not shrink the violation to a
+    quarter. At the end of a round grad F + sum_k mu_k grad c_k is the inner gradient, so c itself and
+    complementarity remain to be checked, both of which show in ``max(c, -mu / rho)``.
     """
-    w, rho, steps = start, 0.0, 0
-    mu = np.zeros(len(problem.offset))
-    w, mu, norm, steps = _newton(problem, w, mu, rho, tol, max_steps)  # unconstrained, to start from
-    shortfall, rho = np.inf, 10.0
+    w, mu = np.zeros(problem.X.shape[1]), np.zeros(len(problem.offset))
+    rho, shortfall, steps = 10.0, np.inf, 0
     while True:
-        c = problem.constraints(w)
-        residual = np.abs(c) if problem.equality else np.abs(np.maximum(c, -mu / rho))
-        violation = float(residual.max())
-        if verbose:
-            objective = problem.objective(w) * problem.n
-            print(f"eta-LR: {steps} steps, objective {objective:.8g}, residual {violation:.2g}")
-        if (violation <= tol and norm <= tol) or steps >= max_steps:
-            break
+        options = {"gtol": tol, "maxiter": max_steps - steps}
+        given: dict[str, Any] = {"args": (mu, rho), "jac": True, "hess": problem.hessian}
+        found = scipy.optimize.minimize(problem.augmented, w, **given, method="trust-exact", options=options)
+        w, steps = found.x, steps + int(found.nit)
+        mu = problem.multipliers(w, mu, rho)
+        norm, c = float(np.abs(found.jac).max()), problem.constraints(w)
+        violation = float(np.abs(c if problem.equality else np.maximum(c, -mu / rho)).max())
+        converged = violation <= tol and norm <= tol
+        if converged or steps >= max_steps:
+            broken = float(np.abs(c).max() if problem.equality else np.maximum(c, 0.0).max())
+            return Minimum(w, mu, broken, norm, steps, converged)
         if violation > 0.25 * shortfall:
             rho *= 10.0
         shortfall = violation
-        w, mu, norm, used = _newton(problem, w, mu, rho, tol, max_steps - steps)
-        steps += used
-    broken = float(np.abs(c).max() if problem.equality else np.maximum(c, 0.0).max())
-    return Minimum(w, mu, broken, norm, steps, bool(violation <= tol and norm <= tol))
-
-
-def _newton(
-    problem: NeutralLikelihood, w: Floats, mu: Floats, rho: float, tol: float, max_steps: int
-) -> tuple[Floats, Floats, float, int]:
-    """Minimise the augmented Lagrangian; return weights, multipliers, gradient norm and steps."""
-
-    def pushed(p: Floats) -> Floats:
-        m = mu + rho * (problem.A @ p + problem.offset)
-        return m if problem.equality else np.maximum(m, 0.0)
-
-    def value(w: Floats, z: Floats) -> float:
-        penalty = float((pushed(expit(z)) ** 2 - mu**2).sum() / (2 * rho)) if rho > 0 else 0.0
-        return problem.objective_at(w, z) + penalty
-
-    z = problem.X @ w
-    current, steps = value(w, z), 0
-    while True:
-        p, slope = expit(z), expit(z) * expit(-z)
-        m = pushed(p) if rho > 0 else np.zeros_like(mu)
-        linear = m @ problem.A
-        gradient = problem.gradient(w, z, linear)
-        norm = float(np.abs(gradient).max())
-        if norm <= tol or steps >= max_steps:
-            return w, m, norm, steps
-        curvature = slope / problem.n + linear * slope * (1 - 2 * p)
-        direction = -_solve(problem, curvature, rho, problem.jacobian(z, m != 0), gradient)
-        descent, step = float(gradient @ direction), 1.0
-        along = problem.X @ direction
-        while True:
-            trial = value(w + step * direction, z + step * along)
-            # Near the optimum the decrease is below rounding: accept a step that is level up to it.
-            if trial <= current + 1e-4 * step * descent + 1e-15 * abs(current):
-                break
-            step *= 0.5
-            if step < 1e-12:
-                return w, m, norm, steps
-        w, z, current = w + step * direction, z + step * along, trial
-        steps += 1
-
-
-def _solve(
-    problem: NeutralLikelihood, curvature: Floats, rho: float, jacobian: Floats, gradient: Floats
-) -> Floats:
-    """Solve the Newton system; drop negative curvature where the Hessian is not positive definite."""
-    for weights in (curvature, np.maximum(curvature, 0.0)):
-        hessian = problem.weighted_gram(weights) + rho * (jacobian.T @ jacobian)
-        hessian[np.diag_indices_from(hessian)] += problem.ridge
-        # A tiny ridge: one-hot columns that sum to the intercept make it singular at lam = 0.
-        hessian[np.diag_indices_from(hessian)] += 1e-12 * max(1.0, np.trace(hessian) / len(hessian))
-        try:
-            return scipy.linalg.cho_solve(scipy.linalg.cho_factor(hessian), gradient)
-        except scipy.linalg.LinAlgError:
-            continue
-    return gradient

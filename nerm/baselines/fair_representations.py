@@ -16,7 +16,8 @@ from nerm.splitting import as_count
 from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
 
-EDGE = 1e-6
+#: The prediction weights stay so far from 0 and 1, so that the cross-entropy is finite.
+EDGE = np.sqrt(np.finfo(float).eps)
 
 
 class Prototypes:
@@ -63,17 +64,6 @@ class Prototypes:
             M[rows] = softmax(2.0 * (X[rows] @ (a * P).T) - P**2 @ a, axis=1)
         return M
 
-    def terms(self, point: Floats) -> tuple[float, float, float]:
-        """Return the three weighted terms, exactly."""
-        P, w, alpha = self.parts(point)
-        M = self.assign(self.X, self.favoured, P, alpha)
-        A_x, A_y, A_z = self.scales
-        return (
-            A_x * self._reconstruction(M, P, M.T @ self.X),
-            A_y * self._cross_entropy(M @ w),
-            A_z * float(np.abs(self.parity @ M).sum()),
-        )
-
     def renew(self, point: Floats, multipliers: Floats, stiffness: float) -> Floats:
         """Return the multipliers of the next round: clip(multipliers + stiffness z) to [-A_z, A_z]."""
         P, _, alpha = self.parts(point)
@@ -100,7 +90,10 @@ class Prototypes:
         yhat = M @ w
         z = self.parity @ M
         parity, slope = self._parity(z, envelope)
-        value = A_x * self._reconstruction(M, P, MX) + A_y * self._cross_entropy(yhat) + parity
+        # sum_i ||x_i - (M P)_i||^2, expanded so that X stays sparse.
+        reconstruction = self.square - 2.0 * float((MX * P).sum()) + float(((M.T @ M) * (P @ P.T)).sum())
+        entropy = float(-np.log(np.where(self.y > 0, yhat, 1.0 - yhat)).sum())
+        value = A_x * reconstruction + A_y * entropy + parity
 
         to_yhat = (1.0 - self.y) / (1.0 - yhat) - self.y / yhat
         G = 2.0 * A_x * (M @ (P @ P.T) - self.X @ P.T)
@@ -125,17 +118,6 @@ class Prototypes:
         slope = np.clip(shifted, -A_z, A_z)
         return float((slope * shifted - slope**2 / 2 - multipliers**2 / 2).sum() / stiffness), slope
 
-    def _reconstruction(self, M: Floats, P: Floats, MX: Any) -> float:
-        """Return sum_i ||x_i - (M P)_i||^2, expanded so that X stays sparse."""
-        return self.square - 2.0 * float((np.asarray(MX) * P).sum()) + float(((M.T @ M) * (P @ P.T)).sum())
-
-    def _cross_entropy(self, yhat: Floats) -> float:
-        """Return the sum of -log of the probability of the true label."""
-        return float(-np.log(np.where(self.y > 0, yhat, 1.0 - yhat)).sum())
-
-
-ROUNDS = 30
-
 
 @dataclass(eq=False, repr=False)
 class LearningFairRepresentations(GroupClassifier):
@@ -152,7 +134,7 @@ class LearningFairRepresentations(GroupClassifier):
     The absolute values have their kinks where the optimum lies, so L-BFGS alone would stall: the method of
     multipliers replaces `A_z |z_k|` by its Moreau envelope around a multiplier in [-A_z, A_z] and is exact in
     the end. The problem is not convex: it runs from ``n_init`` seeded starts and the best end is kept. w
-    stays within [1e-6, 1 - 1e-6], so that CE is finite.
+    stays a little away from 0 and 1, so that CE is finite.
 
     ``transform`` gives the representation M.
 
@@ -168,8 +150,6 @@ class LearningFairRepresentations(GroupClassifier):
         L-BFGS stops at this projected gradient (divided by n), or after so many steps.
     random_state : int, RandomState or None
         Seeds the starts.
-    verbose : bool
-        Print each start's end.
 
     Attributes
     ----------
@@ -177,8 +157,8 @@ class LearningFairRepresentations(GroupClassifier):
         p and w.
     alpha_ : array of shape (2, d)
         A row for each of ``groups_``.
-    objective_, terms_ : float, dict
-        The objective and its three weighted parts.
+    objective_ : float
+        The objective.
     objectives_ : array
         Of all starts.
     n_iter_, residual_, converged_ : int, float, bool
@@ -204,7 +184,6 @@ class LearningFairRepresentations(GroupClassifier):
     tol: float = 1e-3
     max_iter: int = 1500
     random_state: Any = None
-    verbose: bool = False
 
     sees_group: ClassVar[bool] = True
 
@@ -216,16 +195,11 @@ class LearningFairRepresentations(GroupClassifier):
         starts = as_count(self.n_init, "n_init", do="Use 1 or more")
         problem = Prototypes(*self._prepare(X, y, viewpoint), prototypes, scales)
         random = check_random_state(self.random_state)
-        ends = []
-        for k in range(starts):
-            ends.append(self._descend(problem, problem.start(random), tol))
-            if self.verbose:
-                print(f"LFR: start {k + 1} of {starts}, objective {ends[-1][0]:.8g}, {ends[-1][2]} steps")
-        best = min(range(len(ends)), key=lambda k: ends[k][0])
+        ends = [self._descend(problem, problem.start(random), tol) for _ in range(starts)]
+        best = min(ends, key=lambda end: end[0])
         self.objectives_ = np.array([end[0] for end in ends])
-        self.objective_, found, self.n_iter_, self.residual_ = ends[best]
+        self.objective_, found, self.n_iter_, self.residual_ = best
         self.prototypes_, self.weights_, self.alpha_ = (part.copy() for part in problem.parts(found))
-        self.terms_ = dict(zip(("reconstruction", "prediction", "parity"), problem.terms(found), strict=True))
         reached = f"the residual is {self.residual_:.2g} after {self.n_iter_} steps, tol is {tol:.2g}"
         do = "Raise max_iter, scale the features, or use fewer prototypes"
         self._conclude(self.residual_ <= tol, reached, do)
@@ -236,23 +210,21 @@ class LearningFairRepresentations(GroupClassifier):
         bounds = problem.bounds()
         multipliers = np.zeros(problem.K)
         stiffness, before = max(10.0 * problem.scales[2], 1.0), np.inf
-        for _ in range(ROUNDS):
+        while True:
             smoothed = partial(problem.value_and_gradient, envelope=(multipliers, stiffness))
             left = max(int(self.max_iter) - steps, 1)
             found = lbfgs(smoothed, point, n, tol, left, memory=20, bounds=bounds)
-            point, steps = found.x, steps + int(found.nit)
+            point, steps = found.x, steps + max(int(found.nit), 1)
             inside = np.clip(point - smoothed(point)[1] / n, bounds.lb, bounds.ub)
-            gradient_norm = float(np.abs(point - inside).max())
             renewed = problem.renew(point, multipliers, stiffness)
             unsettled = float(np.abs(renewed - multipliers).max() / stiffness)
+            residual = max(float(np.abs(point - inside).max()), 10 * unsettled)
             multipliers = renewed
-            if (10 * unsettled <= tol and gradient_norm <= tol) or steps >= self.max_iter:
-                break
+            if residual <= tol or steps >= self.max_iter:
+                return problem.value_and_gradient(point)[0], point, steps, residual
             if unsettled > 0.5 * before:
                 stiffness *= 4.0
             before = unsettled
-        residual = max(gradient_norm, 10 * unsettled)  # of the gradient and of the multipliers
-        return problem.value_and_gradient(point)[0], point, steps, residual
 
     def transform(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return M, the weights of each row on the prototypes: (n, K), rows sum to 1."""

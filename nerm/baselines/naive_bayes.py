@@ -1,11 +1,10 @@
-"""Naive Bayes on nominal tables: the plain model, and the two models of Calders and Verwer (CV2NB, 2010)."""
+"""The two naive Bayes models of Calders and Verwer (CV2NB, 2010), on nominal tables."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.baselines.base import GroupClassifier
 from nerm.datasets.coding import Levels, as_frame
@@ -37,9 +36,6 @@ class NominalCodes:
     def codes(self, X: Any) -> Ints:
         """Return the n × d matrix of numbers."""
         columns = _columns(X)
-        if len(columns) != len(self.levels):
-            must = f"'X' must have the {len(self.levels)} columns seen in fit"
-            raise InvalidInputError(must, f"{len(columns)} columns", "Code the rows as in fit")
         pairs = zip(self.levels, columns, strict=True)
         places = np.column_stack([levels.codes(column) for levels, column in pairs])
         missing = np.column_stack([column.isna() for column in columns])
@@ -64,54 +60,6 @@ class NominalCodes:
         odds = log_chances(positive) - log_chances(~positive)
         odds[missing] = 0.0
         return odds
-
-
-class NominalNaiveBayes(GroupClassifier):
-    """Naive Bayes with the smoothing of Calders and Verwer (2010); the viewpoint is accepted and not used.
-
-    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, V_j the number of values of attribute
-    j in the training rows and n_j(y) the rows of class y in which it is not missing. Missing entries (NaN,
-    None) are skipped; a value not seen in fit counts as seen 0 times.
-
-    Attributes
-    ----------
-    counts_ : array of shape (2,)
-        Rows of each class.
-    objective_ : float
-        The negative log-likelihood of the training labels.
-    n_iter_, converged_ : int, bool
-        0 and True: the fit is a count.
-
-    Examples
-    --------
-    >>> model = NominalNaiveBayes().fit([[0], [0], [1], [1]], [-1, -1, 1, -1])
-    >>> model.predict([[0], [1], [float("nan")]])
-    array([-1, -1, -1])
-    """
-
-    level: ClassVar[str] = "none"
-
-    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Count. X is (n, d), nominal; y (n,), two values."""
-        self._nominal = NominalCodes(X)
-        codes = self._nominal.codes(X)
-        positive = self._fit_labels(y, len(codes))
-        validate_data(self, X, skip_check_array=True)
-        self.counts_ = np.array([(~positive).sum(), positive.sum()], dtype=float)
-        self._odds = self._nominal.log_odds(codes, positive)
-        margins = np.where(positive, 1.0, -1.0) * self._scores(codes)
-        self.objective_ = float(np.logaddexp(0.0, -margins).sum())
-        self.n_iter_, self.converged_ = 0, True
-
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the positive class."""
-        check_is_fitted(self)
-        self._check_columns(X)
-        return self._scores(self._nominal.codes(X))
-
-    def _scores(self, codes: Ints) -> Floats:
-        prior = np.log(self.counts_[1] + 0.5) - np.log(self.counts_[0] + 0.5)
-        return self._odds[codes].sum(axis=1) + prior
 
 
 @dataclass(eq=False, repr=False)
@@ -225,7 +173,6 @@ class CV2NB(GroupClassifier):
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome with the final counts."""
-        check_is_fitted(self)
         self._check_columns(X)
         codes = self._nominal.codes(X)
         favoured = self._known_groups(viewpoint, len(codes))

@@ -1,7 +1,6 @@
 """The prejudice remover of Kamishima, Akaho, Asoh and Sakuma (ECML PKDD 2012)."""
 
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,8 +38,6 @@ class PrejudiceRemover(GroupClassifier):
         At most so many steps.
     warm_start : bool
         Start from the last fit instead of from zero.
-    verbose : bool
-        Print the objective every 50 steps.
 
     Attributes
     ----------
@@ -70,7 +67,6 @@ class PrejudiceRemover(GroupClassifier):
     tol: float = 1e-6
     max_iter: int = 5000
     warm_start: bool = False
-    verbose: bool = False
 
     sees_group: ClassVar[bool] = True
 
@@ -88,15 +84,7 @@ class PrejudiceRemover(GroupClassifier):
                 raise InvalidInputError(must, f"{d} columns", "Use warm_start=False for other data")
             start = before
         problem = Prejudice(matrix, positive, favoured, eta, lam)
-        steps = count(1)
-
-        def show(weights: Floats) -> None:
-            if (step := next(steps)) % 50 == 0:
-                value, _ = problem.value_and_gradient(weights)
-                print(f"PrejudiceRemover: step {step}, objective {value:.8g}")
-
-        options: dict[str, Any] = {"memory": 30, "callback": show if self.verbose else None}
-        found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), **options)
+        found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), memory=30)
         value, gradient = problem.value_and_gradient(found.x)
         weights = found.x.reshape(2, d + 1)
         self.coef_, self.intercept_ = weights[:, :d].copy(), weights[:, d].copy()

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from nerm.baselines import CV2NB, NominalNaiveBayes
+from nerm.baselines import CV2NB
 from nerm.baselines.naive_bayes import NominalCodes
 from nerm.errors import InvalidInputError
 
@@ -149,20 +149,6 @@ def test_missing_values_leave_the_chances_of_a_column_summing_to_one():
     assert positive + other == pytest.approx(1.0)
 
 
-def test_naive_bayes_is_the_formula():
-    X, y, _ = nominal_data(8)
-    model = NominalNaiveBayes().fit(X, y)
-    for i in (0, 1, 2):
-        odds = math.log((y == 1).sum() + 0.5) - math.log((y == 0).sum() + 0.5)
-        for j in range(X.shape[1]):
-            if not math.isnan(X[i, j]):
-                v = len(np.unique(X[~np.isnan(X[:, j]), j]))
-                there = [X[(y == c) & ~np.isnan(X[:, j]), j] for c in (0, 1)]
-                p = [((column == X[i, j]).sum() + 1 / v) / (len(column) + 1) for column in there]
-                odds += math.log(p[1] / p[0])
-        assert model.decision_function(X[[i]])[0] == pytest.approx(odds)
-
-
 def test_adult_loses_its_discrimination_and_its_rows_are_read_once(adult, monkeypatch):
     data, passes = adult[0], []
     read = NominalCodes.codes
@@ -210,12 +196,8 @@ def test_tables_that_are_not_nominal(X, message):
 
 def test_other_columns_at_predict():
     model = CV2NB().fit([[0], [1], [0], [1]], [0, 1, 0, 1], viewpoint=[0, 0, 1, 1])
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.raises(ValueError, match="X has 2 features, but CV2NB is expecting 1 features as input"):
         model.predict([[0, 1]], viewpoint=[0])
-    assert (
-        str(caught.value)
-        == "'X' must have the 1 columns seen in fit. Got 2 columns. Code the rows as in fit."
-    )
     with pytest.raises(InvalidInputError) as caught:
         CV2NB(max_iter=-1).fit([[0], [1], [0], [1]], [0, 1, 0, 1], viewpoint=[0, 0, 1, 1])
     assert (

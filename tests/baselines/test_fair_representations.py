@@ -56,7 +56,6 @@ def test_value_and_gradient_agree_with_the_formula_and_its_differences(seed, spa
 
     value, gradient = problem.value_and_gradient(point)
     assert value == pytest.approx(literal(point), rel=1e-10)
-    assert sum(problem.terms(point)) == pytest.approx(value, rel=1e-10)
     for k in range(len(point)):
         step = np.zeros(len(point))
         step[k] = 1e-5
@@ -95,7 +94,6 @@ def test_the_best_of_several_seeded_starts_is_kept():
     assert len(np.unique(model.objectives_)) > 1
     reconstruction, entropy, parity = literal_terms(model.prototypes_, model.weights_, model.alpha_, X, y, s)
     assert model.objective_ == pytest.approx(0.1 * reconstruction + entropy + 20.0 * parity)
-    assert model.terms_["parity"] == pytest.approx(20.0 * parity)
     assert model.converged_
 
 
@@ -121,16 +119,13 @@ def test_a_large_parity_weight_makes_the_groups_use_prototypes_alike():
     assert gaps[1] < 1e-3
 
 
-def test_no_convergence_is_said_with_the_residual_and_progress_on_request(capsys):
+def test_no_convergence_is_said_with_the_residual():
     X, y, s = mixed_data(5)
     with pytest.warns(
         ConvergenceWarning,
         match=r"LearningFairRepresentations did not converge: .* tol is 1e-12\. Raise max_iter",
     ):
-        LearningFairRepresentations(3, tol=1e-12, max_iter=3, n_init=1, verbose=True, random_state=0).fit(
-            X, y, viewpoint=s
-        )
-    assert "LFR: start 1 of 1, objective" in capsys.readouterr().out
+        LearningFairRepresentations(3, tol=1e-12, max_iter=3, n_init=1, random_state=0).fit(X, y, viewpoint=s)
 
 
 @pytest.mark.parametrize("name", ["n_prototypes", "n_init"])
