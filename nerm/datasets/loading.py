@@ -9,8 +9,9 @@ import numpy as np
 from nerm.datasets.coding import Discretize, OneHot, as_frame
 from nerm.datasets.dataset import Dataset
 from nerm.datasets.published_files import PUBLISHED, READERS
-from nerm.datasets.synthetic import synthetic
 from nerm.errors import InvalidInputError
+from nerm.signs import sign
+from nerm.splitting import as_count
 from nerm.typing import Floats
 from nerm.validation import check_known
 
@@ -56,7 +57,7 @@ def load(
         to learn them on training folds only, load ``"raw"`` and put ``Discretize`` and ``OneHot`` in a
         pipeline. ``"news"`` is text and has no other coding than ``"raw"``.
     n, random_state
-        For ``"synthetic"``: how many rows (default 1000), and the seed.
+        For ``"synthetic"``: how many rows (default 1000), and a seed for ``numpy.random.default_rng``.
     path
         For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file, where none of the folders
         below has it.
@@ -135,3 +136,25 @@ def _diabetes() -> Dataset:
     y = np.where(frame["target"] > frame["target"].median(), 1.0, -1.0)
     v = np.where(frame["sex"] == 2, 1.0, -1.0)
     return _dataset("diabetes", frame.drop(columns=["target", "sex"]), y, v, frame=frame)
+
+
+def synthetic(n: int, random_state: Any) -> dict[str, Any]:
+    """Draw the paper's n samples (section 7.1), with the corrected label noise.
+
+    Inputs and two true weight vectors that share their first entry are uniform on [-1, 1]^10; ``y =
+    sign(w_y.x)`` and ``v = sign(w_v.x)``, each flipped with probability ``1 / (1 + exp(+100 |w.x|))``. The
+    print has -100, which flips 99.5 % of the labels instead of 0.45 %. The weights are drawn before the
+    samples and samples one after the other, so with the same integer seed the data of a small n are the first
+    rows of those of a larger n.
+    """
+    as_count(n, "n", do="Give the number of samples to draw")
+    d = 10
+    uniform = np.random.default_rng(random_state).uniform
+    w_y, w_v = uniform(-1.0, 1.0, (2, d))
+    w_v[0] = w_y[0]
+    draws = uniform(-1.0, 1.0, (n, d + 2))
+    X, chance = draws[:, :d], (draws[:, d:] + 1.0) / 2.0
+    margins = X @ np.column_stack([w_y, w_v])
+    decay = np.exp(-100.0 * np.abs(margins))  # decay / (1 + decay) is the probability, and cannot overflow
+    y, viewpoint = (np.where(chance < decay / (1.0 + decay), -1.0, 1.0) * sign(margins)).T
+    return {"X": X, "y": y, "viewpoint": viewpoint, "details": {"w_y": w_y, "w_v": w_v}}

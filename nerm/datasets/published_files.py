@@ -11,7 +11,8 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -40,18 +41,25 @@ def find(name: str, file: str, data_home: str | os.PathLike[str] | None) -> Path
     return next((path for path in candidates if path.is_file()), None)
 
 
+@contextmanager
+def readable(path: Path, kind: str) -> Iterator[None]:
+    """Say that a file is damaged where reading it fails in the block."""
+    try:
+        yield
+    except InvalidInputError:
+        raise
+    except (ValueError, OSError, EOFError, zlib.error, IndexError, StopIteration) as error:
+        must, got = f"{path} must be a whole {kind} file", f"one that cannot be read ({error})"
+        raise InvalidInputError(must, got, "It may be truncated: copy or download it again") from None
+
+
 def read_bytes(path: Path) -> bytes:
     """Return the content, unzipped where the file is gzip'ed."""
     content = path.read_bytes()
     if content[:2] != b"\x1f\x8b":
         return content
-    try:
+    with readable(path, "gzip"):
         return gzip.decompress(content)
-    except (EOFError, OSError, zlib.error) as error:
-        got = f"one that ends early or is damaged ({error})"
-        raise InvalidInputError(
-            f"{path} must be a whole gzip file", got, "Copy or download it again"
-        ) from None
 
 
 def read_verified(path: Path, sha256: str) -> str:
@@ -71,12 +79,8 @@ def digest(frame: Any) -> str:
     for column in frame.columns:
         missing = frame[column].isna().to_numpy()
         text = frame[column].astype(object).to_numpy()
-        check.update(
-            "\n".join(
-                [str(column), *("?" if m else str(v) for v, m in zip(text, missing, strict=True))]
-            ).encode()
-        )
-        check.update(b"\0")
+        cells = ("?" if gap else str(value) for value, gap in zip(text, missing, strict=True))
+        check.update("\n".join([str(column), *cells]).encode() + b"\0")
     return check.hexdigest()
 
 
@@ -147,13 +151,8 @@ def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[A
     if where is None:
         served = fetch_openml_frame(about["name"], about["openml"], about["file"], data_home)
         return _acs_types(about, served, "OpenML"), f"OpenML {about['openml']}"
-    try:
-        read = pd.read_csv(where)
-    except (ValueError, OSError, EOFError) as error:
-        do = "Download it again, or remove it to load from OpenML"
-        got = f"one that cannot be read ({error})"
-        raise InvalidInputError(f"{where} must be a whole CSV file", got, do) from None
-    return _acs_types(about, read, str(where)), f"file {about['file']}"
+    with readable(where, "CSV"):
+        return _acs_types(about, pd.read_csv(where), str(where)), f"file {about['file']}"
 
 
 def _acs_types(about: dict[str, Any], frame: Any, where: str) -> Any:
@@ -161,21 +160,13 @@ def _acs_types(about: dict[str, Any], frame: Any, where: str) -> Any:
     features = about["columns"][:-1]
     must = f"{where} must have the columns of ACSIncome"
     _check_columns(frame, [*features, "PINCP"], must, "Use the names of folktables or fairlearn")
-    found = {}
-    for column in features:
-        numbers = pd.to_numeric(frame[column], errors="coerce")
-        strange = numbers.isna() | (numbers % 1 != 0)
-        if strange.any():
-            row = int(np.flatnonzero(strange.to_numpy())[0])
-            must = f"{column!r} of {where} must hold whole numbers"
-            got = f"{frame[column].iloc[row]!r} in row {row}"
-            raise InvalidInputError(must, got, "Use the published table")
-        codes = numbers.astype("int64")
-        found[column] = codes if column in about["numbers"] else pd.Categorical(codes.astype(str))
-    income = pd.to_numeric(frame["PINCP"], errors="coerce")
-    names = np.where(income > about["income_above"], ">50K", "<=50K")
-    found["income"] = pd.Categorical(names, categories=["<=50K", ">50K"])
-    return pd.DataFrame(found)
+    codes = frame[features].astype("int64")
+    found = {
+        column: codes[column] if column in about["numbers"] else pd.Categorical(codes[column].astype(str))
+        for column in features
+    }
+    names = np.where(frame["PINCP"].astype(float) > about["income_above"], ">50K", "<=50K")
+    return pd.DataFrame(found).assign(income=pd.Categorical(names, categories=["<=50K", ">50K"]))
 
 
 def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
@@ -187,14 +178,8 @@ def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, s
         must = "'path' must name the ARFF file of the Dutch census, which cannot be downloaded"
         do = "Get dutch_census_2001.arff under IPUMS's terms and call load('dutch', path=…)"
         raise DataUnavailableError(must, "no path" if where is None else f"no file at {where}", do)
-    again = "The file may be truncated: copy it again"
-    try:
+    with readable(where, "ARFF"):
         data, _ = arff.loadarff(io.StringIO(read_bytes(where).decode("utf-8")))
-    except (arff.ArffError, ValueError, IndexError, StopIteration, NotImplementedError) as error:
-        got = f"one that cannot be read ({type(error).__name__}: {error})"
-        raise InvalidInputError(f"{where} must be a whole ARFF file", got, again) from error
-    if len(data) == 0:
-        raise InvalidInputError(f"{where} must hold at least one row", "none", again)
     columns = {name: pd.Categorical([_label(value) for value in data[name]]) for name in data.dtype.names}
     frame = pd.DataFrame(columns)
     must = f"{where} must have the {len(about['columns'])} columns of dutch_census_2001.arff"
@@ -222,21 +207,11 @@ def read_news(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, st
         got = missing if where is None else f"no file at {where}"
         do = f"Get {about['file']} from {about['repository']} and call load('news', path=…)"
         raise DataUnavailableError("'path' must name the file of the news sentences", got, do)
-    try:
+    with readable(where, "CSV"):
         text = io.StringIO(read_bytes(where).decode("utf-8-sig"))
         frame = pd.read_csv(text, sep=";", dtype=object, keep_default_na=False, na_values=[""])
-    except ValueError as error:  # neither UTF-8 nor a table
-        got = f"one that cannot be read ({error})"
-        raise InvalidInputError(f"{where} must be a whole CSV file", got, "Download it again") from None
     must = f"{where} must have the {len(about['columns'])} columns of {about['file']}"
     _check_columns(frame, about["columns"], must, "Check that it is that file, with ';' between the columns")
-    strange = sorted(set(frame["type"].dropna()) - {"left", "right", "center"})
-    if strange:
-        must = f"'type' in {where} must be 'left', 'right', 'center' or empty"
-        raise InvalidInputError(must, repr(strange[0]), "Use the published file")
-    if frame["text"].isna().any():
-        got = f"no text in row {int(frame['text'].isna().to_numpy().argmax())}"
-        raise InvalidInputError(f"'text' in {where} must not be empty", got, "Drop this row")
     categories = {column: pd.Categorical(frame[column]) for column in about["categories"]}
     return frame[about["columns"]].assign(**categories), f"file {about['file']}"
 

@@ -130,7 +130,7 @@ def test_categories_and_codes_are_the_same_coding():
         ),
         (
             lambda: Discretize().fit(pd.DataFrame({"a": [1]})).transform(pd.DataFrame({"b": [1]})),
-            "'X' must have the 1 columns seen in fit, in the same order. Got 1 columns, first difference "
+            "'X' must have the 1 columns seen in fit, in the same order. Got 1 columns, for instance "
             "'b'. Select and order the columns as in fit.",
         ),
         (

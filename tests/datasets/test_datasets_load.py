@@ -160,9 +160,7 @@ def test_a_truncated_file_is_refused(real_data, tmp_path):
 
 def test_a_truncated_gzip_file_is_refused(tmp_path):
     (tmp_path / "german.data.gz").write_bytes(gzip.compress(b"A11 6 A34 " * 1000)[:-20])
-    with pytest.raises(
-        InvalidInputError, match=r"must be a whole gzip file\. Got one that ends early or is damaged"
-    ):
+    with pytest.raises(InvalidInputError, match=r"must be a whole gzip file\. Got one that cannot be read"):
         load("german", data_home=tmp_path)
 
 
@@ -207,8 +205,6 @@ def test_synthetic_is_seeded_and_grows_by_appending_rows():
     np.testing.assert_array_equal(small.y, large.y[:50])
     np.testing.assert_array_equal(small.details["w_v"], large.details["w_v"])
     assert not np.array_equal(small.X, load("synthetic", n=50, random_state=8).X)
-    legacy = np.random.RandomState(0)
-    assert load("synthetic", n=5, random_state=legacy).X.shape == (5, 10)
 
 
 def test_diabetes_is_split_at_the_median_and_by_sex():
@@ -270,7 +266,7 @@ def test_dutch_refusals(tmp_path):
     path.write_text(ARFF[:-20])
     with pytest.raises(
         InvalidInputError,
-        match=r"must be a whole ARFF file\. Got one that cannot be read .* The file may be truncated",
+        match=r"must be a whole ARFF file\. Got one that cannot be read .* It may be truncated",
     ):
         load("dutch", path=path)
     path.write_text(ARFF.replace("household_size", "size"))
@@ -279,7 +275,7 @@ def test_dutch_refusals(tmp_path):
     ):
         load("dutch", path=path)
     path.write_text(ARFF.split("@data")[0] + "@data\n")
-    with pytest.raises(InvalidInputError, match=r"must hold at least one row\. Got none\."):
+    with pytest.raises(InvalidInputError, match=r"must hold the two classes .* Got no class\."):
         load("dutch", path=path)
     path.write_text("\n".join(line for line in ARFF.splitlines() if not line.endswith(",2_1")) + "\n")
     with pytest.raises(
@@ -326,7 +322,9 @@ def test_acs_income_that_is_another_table_is_refused(tmp_path):
     ):
         load("acs_income", data_home=tmp_path)
     acs_frame().assign(AGEP="old").to_csv(path, index=False)
-    with pytest.raises(InvalidInputError, match=r"'AGEP' of .* must hold whole numbers. Got 'old' in row 0"):
+    with pytest.raises(
+        InvalidInputError, match=r"must be a whole CSV file. Got one that cannot be read \(.*old"
+    ):
         load("acs_income", data_home=tmp_path)
     path.write_bytes(b"")
     with pytest.raises(InvalidInputError, match="must be a whole CSV file"):
