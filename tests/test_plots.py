@@ -102,7 +102,7 @@ def test_eta_path_shows_the_terms_of_the_solutions(path):
     assert np.isnan(theta[0])
     assert ((theta[1:] >= 0) & (theta[1:] <= 1)).all()
     axes[0].figure.canvas.draw()
-    assert axes[0].get_xticklabels()[0].get_text() == "0"
+    assert axes[0].lines[0].get_xdata().tolist() == [0.0, 0.1, 1.0]
     accuracy = axes[3].lines[0].get_ydata()
     assert accuracy[0] == pytest.approx(np.mean((scores[0] > 0) == (y > 0)))
 
