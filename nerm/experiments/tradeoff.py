@@ -201,6 +201,10 @@ def cross_validate(
     Returns
     -------
     DataFrame
+
+    >>> few = {"datasets": "diabetes", "lam": 1.0, "repetitions": 1, "folds": 2}
+    >>> cross_validate([({}, METHODS["lr"])], {"experiment": "mine"}, "eta", **few).status.tolist()
+    ['ok', 'ok']
     """
     as_count(repetitions, "repetitions")
     lams = sorted({as_positive(value, "lam") for value in np.atleast_1d(lam).tolist()})

@@ -136,14 +136,6 @@ def test_no_convergence_is_said_with_the_residual():
     assert not model.converged_
 
 
-def test_progress_is_printed_on_request(capsys):
-    X, y, s = mixed_data(5, n=300, d=30)
-    PrejudiceRemover(eta=50.0, lam=1e-4, tol=1e-8, verbose=True).fit(
-        X * np.logspace(-2, 0, 30), y, viewpoint=s
-    )
-    assert "PrejudiceRemover: step 50, objective" in capsys.readouterr().out
-
-
 def test_warm_start_on_other_columns():
     X, y, s = mixed_data(6)
     model = PrejudiceRemover(warm_start=True).fit(X, y, viewpoint=s)
@@ -164,21 +156,3 @@ def test_information_falls_with_eta_on_the_other_tables(name, lam, real_data):
         model = PrejudiceRemover(eta=eta, lam=lam).fit(data.X, data.y, viewpoint=data.viewpoint)
         found.append(model.mutual_information_)
     assert (np.diff(found) < 0).all()
-
-
-def test_every_fiftieth_step_is_shown(monkeypatch, capsys):
-    from nerm.baselines import prejudice_remover
-
-    lbfgs = prejudice_remover.lbfgs
-
-    def long_way(function, start, *settings, callback, **more):
-        for _ in range(99):
-            callback(start)
-        return lbfgs(function, start, *settings, callback=None, **more)
-
-    monkeypatch.setattr(prejudice_remover, "lbfgs", long_way)
-    X, y, s = mixed_data()
-    PrejudiceRemover(eta=1.0, lam=1.0, verbose=True).fit(X, y, viewpoint=s)
-    objective = len(y) * math.log(2)  # of no weights at all
-    said = capsys.readouterr().out.splitlines()
-    assert said == [f"PrejudiceRemover: step 50, objective {objective:.8g}"]
