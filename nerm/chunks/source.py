@@ -136,9 +136,9 @@ class Chunks:
             raise InvalidInputError(must, "none", do)
         import dask
 
-        from nerm.tables.chunk_files import FramePart
+        from nerm.tables.chunk_files import TablePiece
 
-        made = dask.delayed(FramePart, pure=True)
+        made = dask.delayed(TablePiece, pure=True)
         return [made(part, *self.roles, f"partition {i}") for i, part in enumerate(frame.to_delayed())]
 
     def _files(self, paths: Sequence[Any]) -> list[Piece]:
@@ -150,9 +150,9 @@ class Chunks:
             must = "files of chunks must all end in .npz, or be tables whose target is named"
             do = "Pass Chunks(paths, target='...', viewpoint='...')"
             raise InvalidInputError(must, repr(tables[0]), do)
-        from nerm.tables.chunk_files import TableFile
+        from nerm.tables.chunk_files import TablePiece
 
-        return [TableFile(path, target, viewpoints, weight, self.limit) for path in tables]
+        return [TablePiece(path, target, viewpoints, weight, repr(path), self.limit) for path in tables]
 
     @cached_property
     def census(self) -> Census:

@@ -63,8 +63,7 @@ def fit(
       nerm fit people.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
       nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
       nerm fit people.csv --target income --viewpoint sex --eta 0.5
-      nerm fit adult.test.gz --columns @adult --skip-lines 1 --target class --viewpoint sex
-      nerm fit german.data.gz --columns @german --target class --positive 1 --viewpoint foreign_worker
+      nerm fit adult.data --columns @names.txt --target class --viewpoint sex
       nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
     """
     check_places(inputs_of(data, options), {"--out": out, "--report": report})
@@ -294,8 +293,6 @@ def _said(fitted: TableFit, promise: Any) -> str | None:
 
 def statements_of(fitted: TableFit) -> list[Any]:
     """Return every bound on a fitted model; of several groups, the hold-out bounds only."""
-    import numpy as np
-
     from nerm import bounds
     from nerm.report.measuring import held_out_bounds
 
@@ -304,7 +301,7 @@ def statements_of(fitted: TableFit) -> list[Any]:
         return list(bounds.guarantee(fitted.model.facts(), delta=settings.delta, holdout=fitted.holdout))
     if fitted.holdout is None:
         return []
-    return held_out_bounds(fitted.scores, held, np.zeros(len(held), dtype=int), settings, 1)
+    return held_out_bounds(held, fitted.scores, settings.delta)
 
 
 def _facts(model: FittedModel, settings: Settings, rows: int) -> dict[str, Any]:

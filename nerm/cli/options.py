@@ -120,14 +120,12 @@ measure_option = option("measure", "What is limited: positive rates, …", type=
 
 table_options = all_of(
     option("separator", "comma, semicolon, tab, space or a character. Default: guessed."),
-    option("columns", "Without a header: names, @FILE with one per line, @adult, @german, @bank."),
+    option("columns", "Without a header: names, or @FILE with one per line."),
     option("no-header", "The first line is data; columns are called c1, c2, …", is_flag=True),
     option("skip-lines", "Lines to leave out at the top.", type=click.IntRange(0), default=0),
-    option("skip-bad-rows", "Leave out rows with a wrong number of fields.", is_flag=True),
     option("encoding", "Of text that is no UTF-8: cp1252 (Windows), latin-1, …", metavar="NAME"),
     option("decimal", "Default: guessed by column.", type=click.Choice(["comma", "point"])),
     option("sheet", "Of an Excel file. Default: the first.", metavar="NAME"),
-    option("memory", "GB that the table may take.", type=click.FloatRange(0, min_open=True), default=2.0),
     option("missing", "A further word for 'missing'. Repeatable.", multiple=True, metavar="TEXT"),
 )
 
@@ -136,7 +134,6 @@ role_options = all_of(
     option("viewpoint", "What not to follow: groups, also sex,race.", required=True, metavar="COLUMN"),
     option("intersect", "Every combination of several viewpoints is a group.", is_flag=True),
     option("positive", "The target's value to predict. Default: yes of yes/no.", metavar="VALUE"),
-    option("favoured", "The group set against the rest. Default: each against the rest.", metavar="VALUE"),
 )
 
 fit_options = all_of(
@@ -171,34 +168,21 @@ study_options = all_of(
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the `table_options` of a command as `nerm.tables.read_table` takes them."""
-    names, layout = _columns(options["columns"])
-    same = ("skip_bad_rows", "encoding", "decimal", "sheet", "memory")
-    return {
-        "separator": options["separator"] or ("space" if layout == "german" else None),
-        "columns": names,
-        "header": not options["no_header"],
-        "skip_lines": options["skip_lines"] + (layout == "bank"),  # this file has a header of its own
-        **{name: options[name] for name in same},
-    }
+    same = ("separator", "skip_lines", "encoding", "decimal", "sheet")
+    names = {"columns": _columns(options["columns"]), "header": not options["no_header"]}
+    return names | {name: options[name] for name in same}
 
 
-def _columns(given: str | None) -> tuple[list[str] | None, str | None]:
-    """Return the column names, and the published layout that they came from."""
+def _columns(given: str | None) -> list[str] | None:
+    """Return the column names, given or in the file that @ names."""
     if given is None or not given.startswith("@"):
-        return (None if given is None else [name.strip() for name in given.split(",")]), None
-    from nerm.datasets.published_files import PUBLISHED
-
-    name = given[1:]
-    known = {layout: about["columns"] for layout, about in PUBLISHED.items() if "csv" in about}
-    if name in known:
-        return known[name], name
+        return None if given is None else [name.strip() for name in given.split(",")]
     try:
-        text = Path(name).read_text(encoding="utf-8-sig")
+        text = Path(given[1:]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        layouts = ", ".join(f"@{layout}" for layout in sorted(known))
-        must = f"--columns @NAME must be a UTF-8 file or one of {layouts}"
-        raise InvalidInputError(must, f"{name!r} ({error})", "Check its name") from None
-    return [line.strip() for line in text.splitlines() if line.strip()], None
+        must = "--columns @NAME must be a UTF-8 file with one name per line"
+        raise InvalidInputError(must, f"{given[1:]!r} ({error})", "Check its name") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def inputs_of(data: str, options: dict[str, Any]) -> dict[str, str | None]:
@@ -214,7 +198,7 @@ def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, .
     from nerm.tables.values import MISSING
 
     missing = (*MISSING, *options["missing"])
-    names = ("target", "positive", "favoured", "intersect", "keep_viewpoint", "leave_out")
+    names = ("target", "positive", "intersect", "keep_viewpoint", "leave_out")
     roles = {name: options[name] for name in names if name in options}
     table = read_table(path, **reading_of(options))
     given = options["viewpoint"]

@@ -182,13 +182,13 @@ def front_svg(study: Study, *, clickable: bool, frame: Frame = WIDE) -> str:
         [point.label for point in study.points] + [""] * len(study.others),
         places,
         [*dict.fromkeys([study.chosen, 0, n - 1, *range(n)])],
-        0 if study.audited else n,
+        n,
         frame,
         y.at(limit) if clickable else -1,
     )
     spans = [_span(p.intervals.get(measure), size) for p, size in zip(study.points, sizes, strict=False)]
     methods = list(dict.fromkeys(other.method for other in study.others))
-    legend = _legend(["a model" if study.audited else "neutral model", *methods], frame)
+    legend = _legend(["neutral model", *methods], frame)
     return render(
         "front.svg.j2",
         study=study,

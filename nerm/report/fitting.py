@@ -93,7 +93,7 @@ class TaskRows:
             values = self.task.table[name].copy()
             values[missing_in(values, self.settings.missing)] = np.nan
             if name not in self.settings.nominal:
-                values = values_of(self.task.table, name, self.task.kinds.get(name, NUMBERS))
+                *_, values = values_of(self.task.table, name, self.task.kinds.get(name, NUMBERS)).values()
             columns[name] = values
         frame = pd.DataFrame(columns)
         coder = Discretize().fit(frame.iloc[train])

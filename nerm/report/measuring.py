@@ -444,7 +444,7 @@ def completed(command: str, model: FittedModel) -> str:
 
 
 def held_out_bounds(
-    scores: Floats, held: TableTask, part: Ints, settings: Settings, models: int
+    task: TableTask, scores: Floats, delta: float, part: Ints | None = None, models: int = 1
 ) -> list[Statement]:
     """Return the hold-out bounds, which hold for all models at once.
 
@@ -453,31 +453,33 @@ def held_out_bounds(
 
     Parameters
     ----------
-    scores, held, part
-        f of each held-out row, the rows, and the part that held each out, (n,).
-    settings
-        Their delta.
+    task, scores
+        Rows that no fit has seen, and f of each, (n,).
+    delta
+        Probability with which a bound may fail.
+    part
+        The part that held each row out, (n,).
     models
         How many models are compared.
     """
+    part = np.zeros(len(task), dtype=int) if part is None else part
     parts = np.unique(part)
-    share = settings.delta / (2 * models * len(parts) * len(held.terms))
+    share = delta / (models * len(parts) * len(task.terms))
     about = "this model" if len(parts) == 1 else f"the mean over the {len(parts)} parts' models"
+    note = f"about {about}" + (", for all models at once" if models > 1 else "; rows not used before")
     statements = []
     for quantity, measure, bound in HELD_OUT:
         try:
-            value = max(
-                float(np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts]))
-                for v in held.terms.values()
-            )
+            means = [
+                np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts])
+                for v in task.terms.values()
+            ]
         except InvalidInputError:  # a part without one of the groups
             continue
-        vacuous = value >= 1
-        note = "no better than the largest possible value, 1"
-        if not vacuous:
-            note = f"about {about}, for all models at once"
-        sample = max(abs(measure(scores, v)) for v in held.terms.values())
-        statements.append(Statement(quantity, "held-out rows", sample, min(value, 1.0), "", vacuous, note))
+        most = float(max(means))
+        sample = max(abs(measure(scores, v)) for v in task.terms.values())
+        said = note if most < 1 else "no better than the largest possible value, 1"
+        statements.append(Statement(quantity, "held-out rows", sample, min(most, 1.0), "", most >= 1, said))
     return statements
 
 

@@ -111,7 +111,7 @@ def _short(study: Study, name: str) -> str:
 
 def _before(study: Study) -> str:
     """Return the words for the first model, with which all are compared."""
-    return "as given" if study.audited else "without neutrality"
+    return "without neutrality"
 
 
 def _group_sentence(group: Group, decision: str) -> str:

@@ -1,4 +1,4 @@
-"""The trade-off on one table, and the audit of given scores: models at several levels, on held-out rows."""
+"""The trade-off on one table, models at several levels, on held-out rows."""
 
 import time
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from nerm.bounds.guarantee import Statement
 from nerm.report.fitting import (
     ADVICE,
     PARTS,
@@ -64,8 +63,6 @@ class Study:
         On missing values and failures; and how long it took.
     fitted
         The coded rows, and the numbers of those that the shown models were fitted on.
-    audited
-        Whether the first point is given scores, and the others are alternatives.
     """
 
     task: TableTask
@@ -79,7 +76,6 @@ class Study:
     notes: tuple[str, ...]
     seconds: float
     fitted: tuple[TaskRows, Ints] | None = None
-    audited: bool = False
 
     @property
     def recommended(self) -> int | None:
@@ -98,8 +94,6 @@ class Study:
 
     def sentence(self) -> str:
         """Return the chosen trade-off in one sentence."""
-        if self.audited:
-            return self._audit_sentence()
         plain, now = self.points[0], self.points[self.chosen]
         measure, auc = self.settings.aim.words, now.measures["auc"]
         before, after = plain.aim(self.settings), now.aim(self.settings)
@@ -129,22 +123,6 @@ class Study:
         value = point.measures[self.settings.aim.name]
         low, high = point.intervals.get(self.settings.aim.name, (value, value))
         return f"{value:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
-
-    def _audit_sentence(self) -> str:
-        """Compare the audited scores with the most accurate of the more neutral alternatives."""
-        given, *rest = self.points
-        text = f"The {self.settings.aim.words} is {self._with_interval(given)}, at an accuracy of "
-        text += f"{given.measures['accuracy']:.3f}."
-        others = [p for p in rest if p.level.limit is not None and p.collapse is None]
-        others = [p for p in others if p.aim(self.settings) < given.aim(self.settings)]
-        if not others:
-            return f"{text} No alternative that was tried is more neutral."
-        best = max(others, key=lambda p: p.measures["accuracy"])
-        return (
-            f"{text} Of the neutral ones that were tried, the most accurate is “{best.label}”: "
-            f"{best.measures[self.settings.aim.name]:+.3f}, at an accuracy of "
-            f"{best.measures['accuracy']:.3f}."
-        )
 
 
 def run_study(
@@ -303,7 +281,7 @@ def _points(
     for model, seen in zip(models, training, strict=True):
         values = scores[model.level][tested]
         collapse = collapse_of(fitted, seen, lambda: training[0]) or collapse_of(held, values, lambda: plain)
-        bounds = held_out_bounds(values, held, part, settings, len(models))
+        bounds = held_out_bounds(held, values, settings.delta, part, len(models))
         facts = {
             "level": model.level,
             "model": model,
@@ -327,78 +305,3 @@ def _choice(points: Sequence[Point], settings: Settings) -> int:
     sound = [k for k in sound if points[0].collapse or aims[k] < aims[0]]
     limits = [point.level.limit for point in points]
     return min(sound, key=lambda k: (aims[k] if limits[k] is None else limits[k]) or 0.0, default=0)
-
-
-def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress = silent) -> Study:
-    """Return a study of given scores, of the same with a threshold per group, and of neutral models.
-
-    All are measured on all rows: neutral models by cross-validation, and thresholds that give every group the
-    positive rate of the scores on the rows that they were set on.
-
-    Parameters
-    ----------
-    task
-        The rows; without inputs there are no neutral models.
-    scores
-        f of each row, (n,); a positive one is a positive decision.
-    settings
-        Of the neutral models.
-    progress
-        Called with a description of each step.
-    """
-    started, notes = time.perf_counter(), list(task.notes)
-    bounds = held_out_bounds(scores, task, np.zeros(len(task), dtype=int), settings, 1)
-
-    def point(values: Floats, level: Level, name: str, statements: Sequence[Statement] = ()) -> Point:
-        facts: dict[str, Any] = {"level": level, "model": None, "training": {}, "command": "", "name": name}
-        facts |= {"statements": tuple(statements), "collapse": collapse_of(task, values)}
-        return point_of(task, values, scores, settings, **facts)
-
-    points = [point(scores, Level(), "as given", bounds)]
-    if len(np.unique(scores)) > 2:
-        points.append(point(by_group(task, scores), Level(0.0), "a threshold for each group"))
-    else:
-        notes.append("decisions without scores cannot be moved by thresholds")
-    how = "all rows, which are taken to be new to the audited model"
-    if task.inputs:
-        rows = TaskRows(task, settings)
-        pairs = folds(task, PARTS if len(task) <= SMALL_TABLE else 2, settings.seed)
-        surrogate = choose_surrogate(rows, np.arange(len(task)), settings.limits, progress)
-        found, unmet = cross_validated(rows, pairs, settings.levels, surrogate, progress)
-        notes += unmet
-        points += [point(values, level, f"nerm, {level.label}") for level, values in found.items()]
-        how += f"; models of nerm by {len(pairs)}-fold cross-validation"
-    return Study(
-        task=task,
-        recipe=None,
-        settings=settings,
-        formula="",
-        how_measured=how,
-        points=tuple(points),
-        others=(),
-        chosen=0,
-        notes=tuple(dict.fromkeys(notes)),
-        seconds=time.perf_counter() - started,
-        audited=True,
-    )
-
-
-def by_group(task: TableTask, scores: Floats) -> Floats:
-    """Return scores minus a threshold per group, so that all groups have the positive rate of the scores.
-
-    With several viewpoints a group is a combination. Rows of one score stay together.
-
-    Parameters
-    ----------
-    task, scores
-        The rows and f of each, (n,).
-    """
-    rate, moved = float((scores > 0).mean()), np.empty(len(scores))
-    cells = np.unique(np.column_stack(list(task.groups.values())), axis=0, return_inverse=True)[1].ravel()
-    for cell in range(cells.max() + 1):
-        own = scores[cells == cell]
-        ranked = np.sort(own)[::-1]
-        accepted = round(rate * len(own))
-        edges = np.concatenate([[ranked[0] + 1.0], ranked, [ranked[-1] - 1.0]])
-        moved[cells == cell] = own - (edges[accepted] + edges[accepted + 1]) / 2
-    return moved

@@ -19,19 +19,3 @@ from nerm.tables.roles import make_task as make_task
 from nerm.tables.roles import survey as survey
 from nerm.tables.table_model import TableModel as TableModel
 from nerm.tables.table_model import load_model as load_model
-
-__all__ = [
-    "Recipe",
-    "Role",
-    "TableModel",
-    "TableTask",
-    "TextTable",
-    "learn_recipe",
-    "load_model",
-    "make_task",
-    "parse_table",
-    "read_parts",
-    "read_table",
-    "survey",
-    "table_of",
-]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,63 +12,49 @@ import pandas as pd
 import scipy.sparse as sp
 
 from nerm.chunks.pieces import Raw
-from nerm.tables.reading import TextTable, read_parts, table_of
+from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.values import missing_in, positive_of
 from nerm.typing import Matrix
 
 
-@dataclass(frozen=True)
-class TableFile:
-    """A table file, read in parts; rows without target or viewpoint are left out.
+@dataclass(frozen=True, eq=False)
+class TablePiece:
+    """A table file, read in parts, or a frame; rows without target or viewpoint are left out.
 
     Attributes
     ----------
-    path : str
+    source : str or DataFrame
+        The path of the file, or the frame.
     target : str
         The column with the labels.
     viewpoints : tuple of str
         Those with the viewpoints; neither these nor the target are features.
     sample_weight : str, optional
         The column with the weights.
+    name : str
+        In errors.
     limit : int
-        Bytes that a part may take.
+        Bytes that a part of a file may take.
 
     """
 
-    path: str
-    target: str
-    viewpoints: tuple[str, ...]
-    sample_weight: str | None
-    limit: int
-
-    @property
-    def name(self) -> str:
-        """Its name in errors."""
-        return repr(self.path)
-
-    def chunks(self) -> Iterator[Raw]:
-        """Yield the parts."""
-        roles = self.target, self.viewpoints, self.sample_weight
-        for number, part in enumerate(read_parts(self.path, memory=self.limit / 1e9)):
-            yield from _known_rows(part, *roles, f"part {number} of {self.name}")
-
-
-@dataclass(frozen=True, eq=False)
-class FramePart:
-    """A frame as a part of a table, whose columns have the same roles as those of a `TableFile`."""
-
-    frame: Any
+    source: Any
     target: str
     viewpoints: tuple[str, ...]
     sample_weight: str | None
     name: str
+    limit: int = 0
 
     def chunks(self) -> Iterator[Raw]:
-        """Yield it, if it has rows."""
-        if len(self.frame):
-            roles = self.target, self.viewpoints, self.sample_weight
-            yield from _known_rows(table_of(self.frame, self.name), *roles, self.name)
+        """Yield the parts that have rows."""
+        roles = self.target, self.viewpoints, self.sample_weight
+        if not isinstance(self.source, str):
+            yield from _known_rows(table_of(self.source, self.name), *roles, self.name)
+            return
+        cells = max(1, min(PART_CELLS, self.limit // sys.getsizeof("")))
+        for number, part in enumerate(read_parts(self.source, cells=cells)):
+            yield from _known_rows(part, *roles, f"part {number} of {self.name}")
 
 
 def _known_rows(
@@ -78,7 +65,7 @@ def _known_rows(
     table = part.rows(~np.any([missing_in(part[role]) for role in roles], axis=0))
     if not len(table):
         return
-    columns = {column: table.columns[column] for column in table.names if column not in roles}
+    columns = {column: table[column] for column in table.names if column not in roles}
     for column in columns.keys() & table.marks.keys():  # a frame does not know how a file writes numbers
         numbers = table.numbers(column)
         written = np.array([repr(x) for x in numbers.tolist()])

@@ -1,13 +1,12 @@
 """Code columns of words as numbers: a recipe, learned on the training rows and saved with the model.
 
 Numbers are centred and scaled; a missing one becomes the median and, where training rows had some, sets a
-column of its own. Nominal values get a column each; missing is a value like the others where training rows
-had it. A recipe is saved as plain strings and floats, never as code.
+column of its own. Dates are year, month and days as such numbers. Nominal values get a column each; missing
+is a value like the others where training rows had it. A recipe is saved as strings and floats, never as code.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -16,18 +15,17 @@ import scipy.sparse as sp
 from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import TextTable
-from nerm.tables.roles import NUMBERS, WORDS, kind_of
-from nerm.tables.values import MISSING, ORDERS, date_parts, days_in, missing_in, quoted
+from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
+from nerm.tables.values import MISSING, missing_in, quoted
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # nominal columns keep this many values and pool the rest
 OTHER, MISSING_LEVEL = "(other)", "(missing)"
-DENSE_ENTRIES = 20_000  # up to which a matrix is dense; a larger one is sparse if most entries are zero
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """A column of numbers: (x - mean) / scale, the median for missing.
+    """Numbers, or one part of dates: (x - mean) / scale, the median for missing.
 
     Attributes
     ----------
@@ -36,7 +34,9 @@ class Numeric:
     mean, scale, median
         Of the numbers of the training rows.
     indicator
-        Whether a second column marks missing numbers.
+        Whether a second column marks missing values.
+    holds, part
+        What the column holds, as `nerm.tables.roles.kind_of` says, and which part of its dates this is.
     """
 
     name: str
@@ -44,94 +44,39 @@ class Numeric:
     scale: float
     median: float
     indicator: bool
+    holds: str = NUMBERS
+    part: str = ""
 
     @classmethod
-    def learn(cls, name: str, numbers: Floats, indicator: bool) -> Self:
+    def learn(cls, name: str, numbers: Floats, indicator: bool, holds: str, part: str) -> Self:
         """Return the coding of a column with these known numbers."""
-        return cls(name, *_statistics(numbers), indicator)
+        unit = float(np.abs(numbers).max()) or 1.0  # against overflow
+        mean, scale = unit * float((numbers / unit).mean()), unit * float((numbers / unit).std())
+        return cls(name, mean, scale or 1.0, float(np.median(numbers)), indicator, holds, part)
 
     @property
     def features(self) -> tuple[str, ...]:
         """The columns that this one becomes."""
-        return (self.name, f"{self.name} {MISSING_LEVEL}") if self.indicator else (self.name,)
+        own = f"{self.name} ({self.part})" if self.part else self.name
+        return (own, f"{self.name} {MISSING_LEVEL}") if self.indicator else (own,)
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
         """Return the (n, features) matrix of a table's column, and how many values were guessed."""
-        parts = [(table.numbers(self.name), self.mean, self.scale, self.median)]
-        return _scaled(parts, self, table, unknown, "numbers")
+        numbers = values_of(table, self.name, self.holds)[self.part]
+        unread = np.flatnonzero(np.isnan(numbers) & ~unknown)
+        if len(unread):
+            what = f"dates ({self.holds})" if self.part else "numbers"
+            must = f"column {self.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
+            got = f"{quoted(table[self.name][unread[0]])} in row {table.places[unread[0]]}"
+            raise InvalidInputError(must, got, "Correct it, or leave the field empty")
+        coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
+        if self.indicator:
+            return np.column_stack([coded, unknown]), 0
+        return coded[:, None], int(unknown.sum())
 
     def said(self, guessed: int) -> str:
         """Return a note on guessed values."""
-        return f"{self.name!r}: {guessed} missing values replaced by {self.median:g}"
-
-
-@dataclass(frozen=True)
-class Dates:
-    """A column of dates: year, month and days as numbers of their own, as far as they vary.
-
-    Attributes
-    ----------
-    name
-        Of the column.
-    order
-        Of day, month and year in the training file; new rows may have another if it is clear.
-    parts
-        (name, mean, scale, median) of each, in training rows.
-    indicator
-        Whether a last column marks missing dates.
-    """
-
-    name: str
-    order: str
-    parts: tuple[tuple[str, float, float, float], ...]
-    indicator: bool
-
-    @classmethod
-    def learn(cls, name: str, words: Array, order: str, indicator: bool) -> Self:
-        """Return the coding of a column with these known words."""
-        parts = date_parts(days_in(words, order)).items()
-        varying = [(part, *_statistics(n)) for part, n in parts if part == "days" or n.std() > 0]
-        return cls(name, order, tuple(varying), indicator)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The columns that this one becomes."""
-        names = [part for part, *_ in self.parts] + ["missing"] * self.indicator
-        return tuple(f"{self.name} ({part})" for part in names)
-
-    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
-        """Return the (n, features) matrix of a table's column, and how many dates were guessed."""
-        words = np.where(unknown, "", table[self.name])
-        read = [days_in(words, order) for order in (self.order, *ORDERS)]
-        numbers = date_parts(min(read, key=lambda days: int(np.isnan(days).sum())))
-        parts = [(numbers[part], *statistics) for part, *statistics in self.parts]
-        return _scaled(parts, self, table, unknown, "dates")
-
-    def said(self, guessed: int) -> str:
-        """Return a note on guessed dates."""
-        return f"{self.name!r}: {guessed} missing dates replaced by a middle one"
-
-
-def _statistics(numbers: Floats) -> tuple[float, float, float]:
-    """Return mean, standard deviation (1 for a constant) and median, without overflow or underflow."""
-    unit = float(np.abs(numbers).max()) or 1.0
-    mean, scale = float((numbers / unit).mean()), float((numbers / unit).std())
-    return unit * mean, unit * scale or 1.0, float(np.median(numbers))
-
-
-def _scaled(
-    parts: Sequence[tuple[Any, ...]], column: Numeric | Dates, table: TextTable, unknown: Bools, what: str
-) -> tuple[Matrix, int]:
-    """Return (x - mean) / scale of each part, medians for missing; words that cannot be read are refused."""
-    unread = np.flatnonzero(np.isnan(parts[0][0]) & ~unknown)
-    if len(unread):
-        must = f"column {column.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
-        got = f"{quoted(table[column.name][unread[0]])} in line {int(table.lines[unread[0]])}"
-        raise InvalidInputError(must, got, "Correct it, or leave the field empty")
-    coded = [(np.where(unknown, median, x) - mean) / scale for x, mean, scale, median in parts]
-    if column.indicator:
-        return np.column_stack([*coded, unknown]), 0
-    return np.column_stack(coded), int(unknown.sum())
+        return f"{self.features[0]!r}: {guessed} missing values replaced by {self.median:g}"
 
 
 @dataclass(frozen=True)
@@ -151,6 +96,9 @@ class Nominal:
     name: str
     levels: tuple[str, ...]
     pooled: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))  # JSON makes lists of tuples
 
     @classmethod
     def learn(cls, name: str, known: Array, indicator: bool) -> Self:
@@ -179,8 +127,7 @@ class Nominal:
         return f"{self.name!r}: {guessed} values not seen in fit, coded as none of the known ones"
 
 
-Coding = Numeric | Nominal | Dates
-KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Numeric, Nominal, Dates)}
+CODINGS: dict[str, Any] = {"Numeric": Numeric, "Nominal": Nominal}
 
 
 @dataclass(frozen=True)
@@ -205,7 +152,7 @@ class Recipe:
     ['age', 'age (missing)', 'job = a', 'job = b', 'job = c']
     >>> recipe.left_out
     {'land': 'the same value in every row'}
-    >>> recipe.transform(table)[0]  # age is centred and scaled, a missing one is the median
+    >>> recipe.transform(table)[0].toarray()  # age is centred and scaled, a missing one is the median
     array([[-1.,  0.,  1.,  0.,  0.],
            [ 0.,  1.,  0.,  1.,  0.],
            [ 1.,  0.,  0.,  0.,  1.]])
@@ -213,7 +160,7 @@ class Recipe:
     True
     """
 
-    columns: tuple[Coding, ...]
+    columns: tuple[Numeric | Nominal, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = MISSING
 
@@ -228,49 +175,41 @@ class Recipe:
         return matrix, self.said(guessed)
 
     def said(self, guessed: Ints) -> tuple[str, ...]:
-        """Return notes on how many values of each column were guessed, (columns,)."""
+        """Return notes on how many values of each coding were guessed, (codings,)."""
         return tuple(c.said(int(count)) for c, count in zip(self.columns, guessed, strict=True) if count)
 
     def coded(self, table: TextTable) -> tuple[Matrix, Ints]:
-        """Return the (n, features) matrix of a table, and how many values of each column were guessed."""
-        absent = [column.name for column in self.columns if column.name not in table.columns]
+        """Return the (n, features) matrix of a table, and how many values of each coding were guessed."""
+        absent = dict.fromkeys(column.name for column in self.columns if column.name not in table.names)
         if absent:
             must = f"{table.source!r} must have the columns that the model was fitted on"
             more = f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else ""
             do = "Use a table like the one given to fit"
-            raise InvalidInputError(must, f"no column {absent[0]!r}{more}", do)
+            raise InvalidInputError(must, f"no column {next(iter(absent))!r}{more}", do)
         coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
-        runs = groupby((block for block, _ in coded), lambda block: isinstance(block, np.ndarray))
-        matrix = sp.hstack(
-            [sp.csr_matrix(np.hstack([*run])) if dense else sp.hstack([*run]) for dense, run in runs]
-        ).tocsr()
-        entries = matrix.shape[0] * matrix.shape[1]
-        sparse = entries > DENSE_ENTRIES and 2 * matrix.nnz < entries
+        matrix = sp.hstack([sp.csr_matrix(block) for block, _ in coded], format="csr")
+        sparse = 2 * matrix.nnz < matrix.shape[0] * matrix.shape[1]
         return (matrix if sparse else matrix.toarray()), np.array([guessed for _, guessed in coded])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, strings and numbers; `from_dict` reads them."""
+        """Return plain data: strings, numbers, lists."""
         columns = [{"kind": type(column).__name__, **asdict(column)} for column in self.columns]
         return {"columns": columns, "left_out": dict(self.left_out), "missing": list(self.missing)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe behind `to_dict`."""
-        columns = [{key: _tupled(value) for key, value in entry.items()} for entry in plain["columns"]]
-        coded = tuple(KINDS[column.pop("kind")](**column) for column in columns)
-        return cls(coded, dict(plain["left_out"]), tuple(plain["missing"]))
+        columns = (
+            {name: value for name, value in each.items() if name != "kind"} for each in plain["columns"]
+        )
+        coded = (
+            CODINGS[each["kind"]](**given) for each, given in zip(plain["columns"], columns, strict=True)
+        )
+        return cls(tuple(coded), dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
-        """Return one line: how many columns of which kind, and how many features they became."""
-        numeric, nominal, dates = (
-            sum(isinstance(c, kind) for c in self.columns) for kind in (Numeric, Nominal, Dates)
-        )
-        more = f" and {dates} of dates" if dates else ""
-        return f"{numeric} numeric and {nominal} nominal columns{more}, {len(self.feature_names)} features"
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(map(_tupled, value)) if isinstance(value, list | tuple) else value
+        """Return one line: how many columns, and how many features they became."""
+        return f"{len({column.name for column in self.columns})} columns, {len(self.feature_names)} features"
 
 
 def learn_recipe(
@@ -304,9 +243,9 @@ def learn_recipe(
     >>> notes
     ("'age': 1 values missing (33 %)",)
     >>> recipe.summary()
-    '1 numeric and 1 nominal columns, 5 features'
+    '2 columns, 5 features'
     """
-    columns: list[Coding] = []
+    columns: list[Numeric | Nominal] = []
     known_kinds = dict(kinds or {}) | dict.fromkeys(nominal, WORDS)
     left_out: dict[str, str] = {}
     notes: list[str] = []
@@ -320,10 +259,11 @@ def learn_recipe(
         if some:
             notes.append(f"{name!r}: {int(unknown.sum())} values missing ({100 * unknown.mean():.2g} %)")
         kind = known_kinds.get(name) or kind_of(name, table, unknown)
-        if kind == NUMBERS:
-            columns.append(Numeric.learn(name, table.numbers(name)[~unknown], some))
-        elif kind in ORDERS:
-            columns.append(Dates.learn(name, known, kind, some))
+        if kind != WORDS:
+            *parts, last = values_of(table.rows(~unknown), name, kind).items()
+            varying = [(part, numbers) for part, numbers in parts if np.ptp(numbers) > 0]
+            columns += [Numeric.learn(name, numbers, False, kind, part) for part, numbers in varying]
+            columns.append(Numeric.learn(name, last[1], some, kind, last[0]))
         elif distinct == len(known) > MOST_LEVELS:
             left_out[name] = "another word in every row, so it names rows"
         else:

@@ -18,7 +18,8 @@ from nerm.tables.values import (
     MISSING,
     ORDERS,
     date_orders,
-    days_in,
+    date_parts,
+    dates_in,
     listed,
     missing_in,
     numbers_in,
@@ -29,9 +30,8 @@ from nerm.typing import Array, Bools, Floats, Ints
 
 MOST_SHOWN = 12  # groups of one viewpoint, and entries of lists
 FEW_ROWS = 30  # below which a rate is marked as uncertain
+NEARLY_ALL = 0.95  # of the rows: distinct values of an identifier, and rows whose target a leak tells
 NUMBERS, WORDS, UNCLEAR = "numbers", "words", "dates of unclear order"
-IDENTIFIER_SHARE = 0.95  # of distinct values, from which on integers are identifiers
-LEAK_ERRORS = 0.05  # of the smaller class, up to which a column repeats the target or the viewpoint
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Role:
 
     def signs(self, values: Array) -> Floats:
         """Return +1 where the value is the positive one, -1 elsewhere, in the shape of the values."""
-        return np.where(values.astype(str) == self.positive, 1.0, -1.0)
+        return np.where(values == self.positive, 1.0, -1.0)
 
     def group(self, sign: int) -> str:
         """Return the name of a group, as in "sex = f"."""
@@ -136,7 +136,6 @@ def make_task(
     viewpoint: str | Sequence[str],
     *,
     positive: str | None = None,
-    favoured: str | None = None,
     intersect: bool = False,
     keep_viewpoint: bool = False,
     leave_out: Sequence[str] = (),
@@ -150,10 +149,9 @@ def make_task(
         As read.
     target, viewpoint
         Names of columns; of the viewpoint there can be several.
-    positive, favoured
-        The value that counts as +1 for the target and for the viewpoint, and with more than two the one to be
-        set against the rest; of two values by default the positive one of a known pair (yes and no), else the
-        last in order. Without it, every group of a viewpoint of more than two is set against the rest.
+    positive
+        The value of the target that counts as +1, and with more than two the one to be set against the rest;
+        of two values by default the positive one of a known pair (yes and no), else the last in order.
     intersect
         Whether every combination of the viewpoints' values is a group, instead of every value.
     keep_viewpoint
@@ -170,8 +168,7 @@ def make_task(
     >>> task = make_task(table, "income", "sex", keep_viewpoint=True)
     >>> task.target, task.inputs, task.notes
     (Role(column='income', positive='high', negative='low'), ('age', 'sex'),
-     ("1 rows without a value of 'income' were left out", 'there are only 3 rows: what is found may be
-     chance'))
+     ("1 rows without a value of 'income' were left out", "fewer than 30 rows have 'income = high', ...))
     """
     views = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
     if target in views:
@@ -180,8 +177,6 @@ def make_task(
     for name in leave_out:
         table[name]  # a name that is not there must be refused
     notes = list(table.notes)
-    if table.skipped:
-        notes.append(f"{table.skipped} rows with a wrong number of fields were left out")
     for name in (target, *views):
         unknown = missing_in(table[name], missing)
         if unknown.all():
@@ -190,11 +185,11 @@ def make_task(
         if unknown.any():
             notes.append(f"{int(unknown.sum())} rows without a value of {name!r} were left out")
             table = table.rows(~unknown)
-    role = _role(target, set(table[target].astype(str).tolist()), positive, "target", "--positive")
+    role = _role(target, set(table[target].tolist()), positive)
     if positive is None and positive_of(role.positive, role.negative) is None:
         takes = f"--positive takes {role.negative!r} instead"
         notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
-    view, groups, terms = _compared(table, views, favoured, intersect)
+    view, groups, terms = _compared(table, views, intersect)
     y, v = role.signs(table[target]), next(iter(terms.values()))
     if any(abs((y * sides).mean()) == 1 for sides in terms.values()):
         must = "the target must not be the viewpoint in other words"
@@ -205,69 +200,62 @@ def make_task(
     if not inputs:
         must = "the table must have a column besides target and viewpoint"
         raise InvalidInputError(must, "no other", "Add the columns to learn from")
-    counts = {role.group(side): int((y == side).sum()) for side in (1, -1)}
-    counts |= {name: int(among.sum()) for name, among in groups.items()}
-    if len(y) < FEW_ROWS:
-        counts = {}
-        notes.append(f"there are only {len(y)} rows: what is found may be chance")
-    few = {name: n for name, n in counts.items() if 0 < n < FEW_ROWS}
-    notes += [f"{name} in only {n} rows: what is said of it may be chance" for name, n in few.items()]
+    every = {role.group(1): y > 0, role.group(-1): y < 0, **groups}
+    if few := [name for name, among in every.items() if 0 < among.sum() < FEW_ROWS]:
+        notes.append(f"fewer than {FEW_ROWS} rows have {listed(few)}: what is said of them may be chance")
     return TableTask(table, role, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
 
 
 def _compared(
-    table: TextTable, views: Sequence[str], favoured: str | None, intersect: bool
+    table: TextTable, views: Sequence[str], intersect: bool
 ) -> tuple[Role, dict[str, Bools], dict[str, Floats]]:
     """Return the viewpoint's role, its groups, and each group against the rest.
 
     Groups of few rows get no term of their own: nothing can be said about them, and they count among the
     rest.
     """
-    if favoured is not None and len(views) > 1:
-        do = "Leave --favoured out: every group is set against the rest"
-        raise InvalidInputError("--favoured must come with one viewpoint", f"{len(views)} of them", do)
-    column, named = " and ".join(views), {name: table[name].astype(str) for name in views}
+    column, named = " and ".join(views), {name: table[name] for name in views}
     if intersect:
-        rows = zip(*named.values(), strict=True)
-        named = {column: np.array([", ".join(row) for row in rows], dtype=object).astype(str)}
+        named = {column: table.frame[list(views)].agg(", ".join, axis=1).to_numpy()}
     roles, groups, terms = [], dict[str, Bools](), dict[str, Floats]()
     for name, words in named.items():
-        values, counts = np.unique(words, return_counts=True)
-        if len(values) > MOST_SHOWN and favoured is None:
+        counts = pd.Series(words).value_counts()
+        values = sorted(counts.index)
+        if len(values) < 2:
+            must, got = "the viewpoint must have two values", f"{quoted(values[0])} in every row of {name!r}"
+            raise InvalidInputError(must, got, "Use another column as viewpoint")
+        if len(values) > MOST_SHOWN:
             must = f"a viewpoint must have at most {MOST_SHOWN} groups"
-            do = "Use a column with fewer values, or name one with --favoured to set it against the rest"
-            raise InvalidInputError(must, f"{len(values)} different values of {name!r}", do)
-        if len(values) <= 2 or favoured is not None:
-            role = _role(name, values.tolist(), favoured, "viewpoint", "--favoured")
+            got = f"{len(values)} different values of {name!r}"
+            raise InvalidInputError(must, got, "Use a column with fewer values")
+        if len(values) == 2:
+            role = _role(name, values)
             terms[role.group(1)] = signs = role.signs(words)
             groups |= {role.group(side): signs == side for side in (1, -1)}
         else:
-            largest = str(values[counts.argmax()])
-            role = Role(name, largest, "the rest")
+            role = Role(name, counts.index[0], "the rest")
             groups |= {f"{name} = {value}": words == value for value in values}
-            several = sorted(
-                values[counts >= FEW_ROWS].tolist() or [largest], key=lambda value: value != largest
-            )
+            several = [role.positive, *(v for v in values if v != role.positive and counts[v] >= FEW_ROWS)]
             terms |= {f"{name} = {value}": np.where(words == value, 1.0, -1.0) for value in several}
         roles.append(role)
     return replace(roles[0], column=column), groups, terms
 
 
-def _role(name: str, seen: Collection[str], positive: str | None, role: str, option: str) -> Role:
+def _role(name: str, seen: Collection[str], positive: str | None = None) -> Role:
+    """Return the role of a column: the given value, or of two the positive one, against the others."""
     values = sorted(seen, key=_order)
     shown = ", ".join(map(quoted, values[:5])) + (", …" if len(values) > 5 else "")
     if len(values) == 1:
-        must = f"the {role} must have two values"
-        raise InvalidInputError(must, f"{shown} in every row of {name!r}", f"Use another column as {role}")
+        must = "the target must have two values"
+        raise InvalidInputError(must, f"{shown} in every row of {name!r}", "Use another column as target")
     if positive is not None and positive not in values:
-        raise InvalidInputError(
-            f"{option} must be a value of {name!r} ({shown})", repr(positive), "Use one of these"
-        )
+        must = f"--positive must be a value of {name!r} ({shown})"
+        raise InvalidInputError(must, repr(positive), "Use one of these")
     if positive is None and len(values) > 2:
-        do = f"Name one of them with {option} to set it against the rest"
+        do = "Name one of them with --positive to set it against the rest"
         if len(values) > MOST_SHOWN and not np.isnan(numbers_in(values)).any():
             do = "Make a column of two values of it, such as whether it is above some number"
-        raise InvalidInputError(f"the {role} must have two values", f"{len(values)} in {name!r}: {shown}", do)
+        raise InvalidInputError("the target must have two values", f"{len(values)} in {name!r}: {shown}", do)
     chosen = positive if positive is not None else positive_of(*values[:2]) or values[-1]
     others = [value for value in values if value != chosen]
     return Role(name, chosen, others[0] if len(others) == 1 else f"not {chosen}")
@@ -339,26 +327,23 @@ def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
     unknown
         Where it is missing, (n,).
     """
-    known, numbers = table[name][~unknown], table.numbers(name)[~unknown]
-    strange = np.isnan(numbers)
-    what = NUMBERS
-    if not strange.any():
-        return NUMBERS
+    known = table[name][~unknown]
+    kind, what, strange = NUMBERS, "numbers", np.isnan(table.numbers(name)[~unknown])
     if strange.mean() > 0.5:
         orders = date_orders(dict.fromkeys(known.tolist()))
         if not orders:
             return WORDS
-        strange = np.isnan(days_in(known, orders[0]))
-        what = "dates"
-        if not strange.any():
-            return orders[0] if len(orders) == 1 else UNCLEAR
-        if strange.mean() > 0.5:
-            return WORDS
+        kind, what = orders[0] if len(orders) == 1 else UNCLEAR, "dates"
+        strange = dates_in(known, orders[0]).isna()
+    if strange.mean() > 0.5:
+        return WORDS
+    if not strange.any():
+        return kind
     first, count = int(np.flatnonzero(strange)[0]), int(strange.sum())
-    line = int(table.lines[~unknown][first])
+    place = table.places[~unknown][first]
     raise InvalidInputError(
         f"column {name!r} must hold {what} only, or words",
-        f"{len(known) - count} {what} and {count} other values, first {quoted(known[first])} in line {line}",
+        f"{len(known) - count} {what} and {count} other values, first {quoted(known[first])} in row {place}",
         f"Correct them, declare them missing with --missing {quoted(known[first])}, or take the column as "
         f"words with --nominal {name!r}",
     )
@@ -389,7 +374,7 @@ def survey(
     >>> rows = [f"{i},{i % 7},{i % 3 % 2},{i % 2},{days[i]},{'ab'[i % 3 % 2]}" for i in range(90)]
     >>> task = survey(make_task(parse_table("\n".join(["id,x,y,v,day,copy", *rows]), "t"), "y", "v"))
     >>> task.inputs, dict(task.kinds)
-    (('x', 'day', 'copy'), {'x': 'numbers', 'day': 'dmy', 'copy': 'words'})
+    (('x', 'day', 'copy'), {'x': 'numbers', 'day': 'day.month.year', 'copy': 'words'})
     >>> print("\n".join(task.notes))
     'copy' nearly repeats the target 'y': if that is not known when decisions are made, leave it out with
     --leave-out 'id' left out: another value in nearly every row, so it names rows; --numeric keeps integers,
@@ -405,37 +390,34 @@ def survey(
         unknown = missing_in(table[name], missing)
         kind = WORDS if name in nominal else kind_of(name, table, unknown)
         if name in numeric and kind != NUMBERS:
-            raise InvalidInputError(
-                f"--numeric {name!r} must hold numbers", kind, "Correct it, or use --nominal"
-            )
+            must = f"--numeric {name!r} must hold numbers"
+            raise InvalidInputError(must, kind, "Correct it, or use --nominal")
         if name not in (*nominal, *numeric) and _is_identifier(table, name, kind, unknown, task.y):
             identifiers.append(name)
         else:
             kinds[name] = kind
     unclear = [name for name, kind in kinds.items() if kind == UNCLEAR]
-    inputs = tuple(name for name in kinds if name not in unclear)
-    notes = _leak_notes(task, inputs, kinds, missing)
+    kinds = {name: kind for name, kind in kinds.items() if kind != UNCLEAR}
+    notes = _leak_notes(task, kinds, missing)
     if identifiers:
         why = "another value in nearly every row, so it names rows; --numeric keeps integers, --nominal words"
         notes.append(f"{listed(identifiers)} left out: {why}")
     if unclear:
         why = "dates whose day and month cannot be told apart; write them as 2024-12-31"
         notes.append(f"{listed(unclear)} left out: {why}")
-    for order, shown in ORDERS.items():
-        if found := [name for name in inputs if kinds[name] == order]:
+    for order in ORDERS:
+        if found := [name for name, kind in kinds.items() if kind == order]:
             coded = "coded as year, month and days; --nominal takes them as words"
-            notes.append(f"{listed(found)} read as dates ({shown}), {coded}")
-    if not inputs:
+            notes.append(f"{listed(found)} read as dates ({order}), {coded}")
+    if not kinds:
         must = "the table must have a column to learn from"
         raise InvalidInputError(must, "; ".join(notes), "Keep one of them, or add others")
-    return replace(
-        task, inputs=inputs, kinds={name: kinds[name] for name in inputs}, notes=(*notes, *task.notes)
-    )
+    return replace(task, inputs=tuple(kinds), kinds=kinds, notes=(*notes, *task.notes))
 
 
-def values_of(table: TextTable, name: str, kind: str) -> Floats:
-    """Return the numbers, or the days, of a column, (n,)."""
-    return days_in(table[name], kind) if kind in ORDERS else table.numbers(name)
+def values_of(table: TextTable, name: str, kind: str) -> dict[str, Floats]:
+    """Return the numbers of a column by "", or the parts of its dates by their names, (n,) each."""
+    return date_parts(dates_in(table[name], kind)) if kind in ORDERS else {"": table.numbers(name)}
 
 
 def _is_identifier(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats) -> bool:
@@ -443,28 +425,23 @@ def _is_identifier(table: TextTable, name: str, kind: str, unknown: Bools, y: Fl
 
     Integers that are ordered with y (a salary) stay, unless they count the rows of a file sorted by y.
     """
-    known = table[name][~unknown]
+    known, positive = table[name][~unknown], y[~unknown] > 0
     distinct = len(set(known.tolist()))
     if len(known) < FEW_ROWS or kind not in (WORDS, NUMBERS):
         return False
     if kind == WORDS:
         return distinct > max(FEW_ROWS, len(known) / 2)
     numbers = table.numbers(name)[~unknown]
-    if distinct < IDENTIFIER_SHARE * len(known) or not (numbers == np.round(numbers)).all():
+    if distinct < NEARLY_ALL * len(known) or not (numbers == np.round(numbers)).all():
         return False
-    if (np.diff(numbers) == 1).mean() >= IDENTIFIER_SHARE:
+    if (np.diff(numbers) == 1).mean() >= NEARLY_ALL or positive.all() or not positive.any():
         return True
     from scipy.stats import mannwhitneyu
 
-    positive = y[~unknown] > 0
-    if positive.all() or not positive.any():
-        return True
     return bool(mannwhitneyu(numbers[positive], numbers[~positive]).pvalue > 1 / len(known))
 
 
-def _leak_notes(
-    task: TableTask, inputs: Sequence[str], kinds: Mapping[str, str], missing: Sequence[str]
-) -> list[str]:
+def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str]) -> list[str]:
     """Return notes on columns that are the target, or the viewpoint, in other words."""
     advice = {
         "target": "if that is not known when decisions are made, leave it out with --leave-out",
@@ -472,14 +449,12 @@ def _leak_notes(
     }
     notes = []
     views = {term.partition(" = ")[0] for term in (task.viewpoint.column, *task.terms)}  # may be inputs too
-    others = [name for name in inputs if name not in views]
     for role, sides in (("target", [task.y]), ("viewpoint", list(task.terms.values()))):
-        column = getattr(task, role).column
-        leaks = [
-            n for n in others if any(_repeats(task.table, n, kinds[n], missing, signs) for signs in sides)
-        ]
+        others = [name for name in kinds if name not in views]
+        leaks = [n for n in others if any(_repeats(task.table, n, kinds[n], missing, s) for s in sides)]
         if leaks:
             verb = "repeats" if len(leaks) == 1 else "repeat"
+            column = getattr(task, role).column
             notes.append(f"{listed(leaks)} nearly {verb} the {role} {column!r}: {advice[role]}")
     return notes
 
@@ -487,17 +462,16 @@ def _leak_notes(
 def _repeats(table: TextTable, name: str, kind: str, missing: Sequence[str], signs: Floats) -> bool:
     """Whether a column's values, or one threshold on its numbers, tell -1 from +1 in nearly every row."""
     words, positive = table[name], signs > 0
-    allowed = LEAK_ERRORS * min(positive.sum(), (~positive).sum())
-    codes, values = pd.factorize(words)
-    if len(words) < FEW_ROWS or len(values) < 2 or positive.all() or not positive.any():
+    allowed = (1 - NEARLY_ALL) * min(positive.sum(), (~positive).sum())
+    counts = pd.crosstab(words, positive)
+    if len(words) < FEW_ROWS or min(counts.shape) < 2:
         return False
-    if len(values) <= len(words) / 5:
-        among, ups = np.bincount(codes), np.bincount(codes, weights=positive)
-        return bool(np.minimum(ups, among - ups).sum() <= allowed)
+    if len(counts) <= len(words) / 2:
+        return bool(counts.min(axis=1).sum() <= allowed)
     known = ~missing_in(words, missing)
     if kind == WORDS or known.mean() < 0.5:
         return False
-    above = positive[known][np.argsort(values_of(table, name, kind)[known], kind="stable")]
-    left = np.cumsum(above)  # positive rows below each threshold
-    errors = left + (~above).sum() - (np.arange(len(above)) + 1 - left)
+    *_, numbers = values_of(table, name, kind).values()
+    above = positive[known][np.argsort(numbers[known], kind="stable")]
+    errors = np.cumsum(np.where(above, 1, -1)) + (~above).sum()  # of "positive above" at each threshold
     return bool(min(errors.min(), (len(above) - errors).min()) <= allowed)

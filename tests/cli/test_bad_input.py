@@ -58,7 +58,7 @@ def test_only_a_header(nerm, tmp_path):
 
 def test_not_utf8(nerm, tmp_path):
     text = as_csv(people()).replace("nurse", "infirmière").encode("latin-1")
-    refused(nerm("fit", write(tmp_path, text), *ROLES), "must be UTF-8", "0xe8 in line", "iconv")
+    refused(nerm("fit", write(tmp_path, text), *ROLES), "must be UTF-8", "0xe8 in line", "--encoding")
 
 
 def test_not_text(nerm, tmp_path):
@@ -90,9 +90,7 @@ def test_a_target_of_three_values(nerm, tmp_path):
 
 
 def test_a_viewpoint_of_many_values(nerm, data):
-    refused(
-        nerm("fit", data, "--target", "income", "--viewpoint", "hours"), "at most 12 groups", "--favoured"
-    )
+    refused(nerm("fit", data, "--target", "income", "--viewpoint", "hours"), "at most 12 groups")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -133,10 +131,7 @@ def test_garbage_rows(nerm, tmp_path):
     for i in range(5, len(lines), 10):
         lines[i] = "#### broken ####"
     path = write(tmp_path, "\n".join(lines))
-    refused(nerm("fit", path, *ROLES), "24 of 240 rows (10 %)", "first 1 in line 6", "--skip-bad-rows")
-    ran = nerm("fit", path, *ROLES, "--eta", 0.5, "--skip-bad-rows")
-    assert ran.code == 0
-    assert "24 rows with a wrong number of fields were left out" in ran.err
+    refused(nerm("fit", path, *ROLES), "24 of 240 rows (10 %)", "first 1 in line 6", "--columns")
 
 
 def test_garbage_values(nerm, tmp_path):
@@ -144,7 +139,7 @@ def test_garbage_values(nerm, tmp_path):
     for row in rows[3::10]:
         row["hours"] = "x#!"
     path = write(tmp_path, as_csv(rows))
-    refused(nerm("fit", path, *ROLES), "'hours' must hold numbers only", "24 other values", "'x#!' in line 5")
+    refused(nerm("fit", path, *ROLES), "'hours' must hold numbers only", "24 other values", "'x#!' in row 4")
     ran = nerm("fit", path, *ROLES, "--missing", "x#!", "--test", 0, "--eta", 0.5)
     assert ran.code == 0
     assert "'hours': 24 values missing (10 %)" in ran.err
@@ -165,7 +160,7 @@ def test_model_and_data_with_different_columns(nerm, data, tmp_path):
     other = [{k: v for k, v in row.items() if k not in ("hours", "job")} for row in people()]
     refused(nerm("predict", model, write(tmp_path, as_csv(other))), "no column 'hours' (and 1 more missing)")
     wrong = [{**row, "hours": "many"} for row in people()]
-    refused(nerm("predict", model, write(tmp_path, as_csv(wrong))), "'hours'", "'many' in line 2")
+    refused(nerm("predict", model, write(tmp_path, as_csv(wrong))), "'hours'", "'many' in row 1")
     refused(nerm("predict", model, data, "--keep", "wealth"), "'wealth'")
 
 
@@ -261,9 +256,9 @@ def test_options_that_mean_nothing(nerm, data, arguments, words):
 def test_options_of_tradeoff_and_audit(nerm, data):
     refused(nerm("tradeoff", data, *ROLES, "--etas", "0,x"), "--etas", "'x'")
     refused(nerm("tradeoff", data, *ROLES, "--figure", "front.png"), ".svg")
-    refused(nerm("audit", data, *ROLES), "one of --score, --prediction and --model")
-    refused(nerm("audit", data, *ROLES, "--score", "job"), "'job' must be a number", "line 2")
-    refused(nerm("audit", data, *ROLES, "--prediction", "job"), "value of 'income'", "line 2")
+    refused(nerm("audit", data, *ROLES), "one of --score and --prediction")
+    refused(nerm("audit", data, *ROLES, "--score", "job"), "'job' must be a number", "row 1")
+    refused(nerm("audit", data, *ROLES, "--prediction", "job"), "value of 'income'", "row 1")
     refused(nerm("nonsense"), "No such command")
     refused(nerm("fit"), "Missing argument")
 

@@ -21,9 +21,9 @@ from tests.cli.test_bad_input import refused
 #: What stands for the value of an option in its help: files and folders, and what is none.
 FILES = ("FILE", "MODEL.nerm", "FOLDER")
 NO_FILES = {
-    None, "COLUMN", "VALUE", "TEXT", "NAMES", "NAME", "NUMBERS", "TYPE", "WHERE", "ADDRESS", "GB"
+    None, "COLUMN", "VALUE", "TEXT", "NAMES", "NAME", "NUMBERS", "WHERE", "ADDRESS"
 }  # fmt: skip
-INPUTS = {("audit", "--model"), ("reproduce", "--data-home")}  # files and folders that are only read
+INPUTS = {("reproduce", "--data-home")}  # files and folders that are only read
 
 CONVERGENCE = ("reproduce", "convergence", "--n", "40", "--repetitions", 1, "--folds", 2, "--jobs", 1)
 COMPARISON = ("solvers", "--compare", "--quick")

@@ -10,7 +10,7 @@ import pytest
 from nerm.report.chart import axis, figure_svg, place_labels
 from nerm.report.page import render_page
 from nerm.report.settings import Settings
-from nerm.report.study import audit_study, run_study
+from nerm.report.study import run_study
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people
 
@@ -160,24 +160,6 @@ def test_three_groups_intervals_and_probabilities(three_groups):
         assert "the largest between two groups" in part
         cells = re.findall(r"<td>\d+ → \d+ %", part)
         assert len(cells) == sum(1 + len(group.bins) for group in point.calibration) > len(point.calibration)
-
-
-def test_an_audit_has_no_choice_and_no_front(three_groups):
-    study = audit_study(three_groups, three_groups.y * 0.5, Settings(surrogate="logistic"))
-    html = render_page(study)
-    whole(html)
-    assert "Do decisions about income follow sex?" in html
-    assert "This is the model as given." in html
-    for words in (
-        "without neutrality",
-        "The choice was made",
-        "neutral model",
-        'class="path"',
-        "Certificate",
-    ):
-        assert words not in html
-    keys = re.findall(r'data-key="([^"]+)"', html.split('class="front narrow"')[0])
-    assert len(keys) == len(set(keys)) == len(study.points)
 
 
 def whole(html):

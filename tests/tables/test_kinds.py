@@ -10,8 +10,8 @@ import pytest
 
 from nerm.errors import InvalidInputError
 from nerm.tables import Recipe, learn_recipe, make_task, parse_table, survey, table_of
-from nerm.tables.values import days_in, quoted
-from tests.tables.habits import csv_of, frame
+from nerm.tables.values import dates_in, quoted
+from tests.tables.habits import csv_of, dense, frame
 
 
 def surveyed(options=None, **columns):
@@ -106,7 +106,7 @@ def test_dates_by_hand():
     table = parse_table(text.replace("\n", ",1\n").replace("day,1", "day,x"), "t")
     recipe, notes = learn_recipe(table, ["day"])
     assert recipe.feature_names == ["day (year)", "day (month)", "day (days)", "day (missing)"]
-    X = recipe.transform(table)[0]
+    X = dense(recipe.transform(table)[0])
     days = np.array([0, 60, 397])  # 2024 is a leap year
     assert X[[0, 1, 3], 2] == pytest.approx((days - days.mean()) / days.std())
     assert X[:, 3].tolist() == [0, 0, 1, 0]
@@ -115,10 +115,8 @@ def test_dates_by_hand():
     assert X[2, 1] == pytest.approx(0)  # the median, which is the mean here
     assert notes == ("'day': 1 values missing (25 %)",)
     assert Recipe.from_dict(recipe.to_dict()) == recipe
-    assert recipe.summary() == "0 numeric and 0 nominal columns and 1 of dates, 4 features"
-    other = parse_table("day,x\n1.3.2024,1\n01.01.2024,1\n", "new")  # another habit, as clear
-    np.testing.assert_allclose(recipe.transform(other)[0], X[[1, 0]])
-    with pytest.raises(InvalidInputError, match=r"'day' of 'new' must hold dates.*Got 'soon' in line 2"):
+    assert recipe.summary() == "1 columns, 4 features"
+    with pytest.raises(InvalidInputError, match=r"'day' of 'new' must hold dates.*Got 'soon' in row 1"):
         recipe.transform(parse_table("day,x\nsoon,1\n", "new"))
 
 
@@ -126,7 +124,7 @@ def test_dates_in_a_task():
     days = pd.Timestamp("2015-01-01") + pd.to_timedelta(np.arange(N) * 37 % 3000, unit="D")
     same = days - pd.to_timedelta(days.day - 1 - np.arange(N) % 12, unit="D")
     task = surveyed(good=days.strftime("%m/%d/%Y"), unclear=same.strftime("%d/%m/%Y"))
-    assert task.kinds["good"] == "mdy"
+    assert task.kinds["good"] == "month/day/year"
     assert "'good' read as dates (month/day/year)" in " ".join(task.notes)
     assert "unclear" not in task.inputs
     assert "'unclear' left out: dates whose day and month cannot be told apart" in " ".join(task.notes)
@@ -145,14 +143,14 @@ FEW_DAYS = [datetime.date(1999, 1, 31), datetime.date(2014, 5, 13), datetime.dat
 @pytest.mark.parametrize(
     ("form", "kind"),
     [
-        ("%Y-%m-%d", "ymd"),
-        ("%d.%m.%y", "dmy"),
-        ("%m/%d/%Y %I:%M %p", "mdy"),
-        ("%d %b %Y", "named"),
-        ("%d-%b-%y", "named"),
-        ("%B %d, %Y", "named"),
-        ("%Y-%m", "ym"),
-        ("%m/%Y", "my"),
+        ("%Y-%m-%d", "year-month-day"),
+        ("%d.%m.%y", "day.month.year"),
+        ("%m/%d/%Y %I:%M %p", "month/day/year"),
+        ("%d %b %Y", "months by name"),
+        ("%d-%b-%y", "months by name"),
+        ("%B %d, %Y", "months by name"),
+        ("%Y-%m", "year-month"),
+        ("%m/%Y", "year-month"),
     ],
 )
 def test_date_formats(form, kind):
@@ -162,7 +160,7 @@ def test_date_formats(form, kind):
     assert task.kinds["day"] == kind
     assert any("'day' read as dates" in note for note in task.notes)
     expected = [d if "%d" in form else d.replace(day=1) for d in FEW_DAYS]
-    assert days_in(words[:3], kind).tolist() == [(d - datetime.date(1970, 1, 1)).days for d in expected]
+    assert [day.date() for day in dates_in(words[:3], kind)] == expected
 
 
 @pytest.mark.parametrize(
@@ -202,10 +200,8 @@ def test_many_numbers_are_no_target():
 def test_few_rows_are_pointed_out():
     rows = [f"{i % 5},{int(i < 4)},{'c' if i % 50 == 9 else 'ab'[i % 2]}\n" for i in range(200)]
     task = make_task(parse_table("x,y,v\n" + "".join(rows), "t"), "y", "v")
-    assert [note for note in task.notes if "may be chance" in note] == [
-        "y = 1 in only 4 rows: what is said of it may be chance",
-        "v = c in only 4 rows: what is said of it may be chance",
-    ]
+    (note,) = (note for note in task.notes if "may be chance" in note)
+    assert note == "fewer than 30 rows have 'y = 1', 'v = c': what is said of them may be chance"
 
 
 def test_more_features_than_the_rows_can_tell():

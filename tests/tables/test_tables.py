@@ -9,12 +9,9 @@ from nerm.errors import InvalidInputError
 from nerm.tables import Recipe, learn_recipe, load_model, make_task, parse_table
 from nerm.tables.roles import folds, split
 from tests.cli.conftest import as_csv, people
+from tests.tables.habits import dense
 
 TEXT = "x,job,y,v\n1,a,0,m\n3,b,1,f\n?,a,1,m\n5,,0,f\n"
-
-
-def dense(matrix):
-    return matrix.toarray() if hasattr(matrix, "toarray") else matrix
 
 
 def test_a_recipe_by_hand():
@@ -77,11 +74,6 @@ def test_reading(text, options, names, rows):
     table = parse_table(text, "t", **options)
     assert table.names == names
     assert [[table[name][i] for name in names] for i in range(len(table))] == rows
-
-
-def test_lines_are_those_of_the_file():
-    table = parse_table('note\na,b\n"x\ny",2\n\n3,4\n', "t", skip_lines=1)
-    assert table.lines.tolist() == [3, 6]
 
 
 @pytest.fixture
