@@ -54,13 +54,13 @@ def test_the_changelog_has_the_version_below_what_is_unreleased():
 def test_what_only_some_people_need_is_an_extra():
     core = {requirement(one)[0] for one in PROJECT["project"]["dependencies"]}
     extras = PROJECT["project"]["optional-dependencies"]
-    for extra in ("plots", "tables", "skops", "dask", "solvers", "compare"):
+    for extra in ("plots", "tables", "dask", "solvers", "compare"):
         assert core.isdisjoint({requirement(one)[0] for one in extras[extra]})
     assert all(requirement(one)[1].startswith(">=") for one in PROJECT["project"]["dependencies"])
 
 
 def test_the_command_does_not_import_what_an_extra_brings():
-    heavy = "{'matplotlib', 'pyarrow', 'openpyxl', 'dask', 'skops', 'polars', 'numpy', 'sklearn'}"
+    heavy = "{'matplotlib', 'pyarrow', 'openpyxl', 'dask', 'polars', 'numpy', 'sklearn'}"
     code = f"import sys, nerm.cli; print(sorted({heavy} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -22,24 +22,12 @@ import click
 
 from nerm import __version__
 from nerm.cli.audit import audit
-from nerm.cli.console import ended
+from nerm.cli.console import WIDTH, ended
 from nerm.cli.experiments import reproduce, solvers
 from nerm.cli.fit import bound, demo, fit, tradeoff
 from nerm.cli.predict import predict
 
-
-@click.command(epilog='\b\nExamples:\n  eval "$(nerm completion bash)"\n  eval "$(nerm completion zsh)"')
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print a completion script for your shell."""
-    from click.shell_completion import get_completion_class
-
-    maker = get_completion_class(shell)
-    assert maker is not None
-    click.echo(maker(cli, {}, "nerm", "_NERM_COMPLETE").source())
-
-
-COMMANDS = (demo, fit, predict, audit, tradeoff, bound, solvers, reproduce, completion)
+COMMANDS = (demo, fit, predict, audit, tradeoff, bound, solvers, reproduce)
 
 
 class _InOrder(click.Group):
@@ -55,7 +43,7 @@ class _InOrder(click.Group):
     epilog="\b\n" + __doc__.partition("\n\n")[2].replace("\n\n", "\n\n\b\n"),
     context_settings={
         "help_option_names": ["-h", "--help"],
-        "max_content_width": 100,
+        "max_content_width": WIDTH,
         "show_default": True,
     },
 )
@@ -65,8 +53,8 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit with its code; letters that the terminal cannot show become question marks."""
+    """Run the command and exit with its code; letters that the terminal cannot show are escaped."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(ended(cli, arguments))

@@ -38,20 +38,19 @@ def audit(console: Console, data: str, score: str | None, prediction: str | None
     """
     if (score is None) == (prediction is None):
         raise click.UsageError("Give one of --score and --prediction.")
-    from nerm.cli.rendering import measured, statements_json, statements_table
-    from nerm.report.fitting import collapse_of
-    from nerm.report.measuring import held_out_bounds
+    from nerm.cli.rendering import measured_json, measured_tables, statements_json, statements_table
+    from nerm.report.measuring import held_out_bounds, point_of
 
     task, _ = task_of(data, options)
     scores = _decisions(task, prediction) if prediction else _numbers(task, str(score)) - options["threshold"]
     console.notes(task.notes)
-    plain, tables = measured(task, scores, f"{len(task):,} rows")
+    point = point_of("audited", task, scores)
     statements = held_out_bounds(task, scores, options["delta"])
-    plain |= {"rows": len(task), "warning": collapse_of(task, scores), "notes": list(task.notes)}
+    plain = {"rows": len(task), **measured_json(point), "warning": point.collapse, "notes": list(task.notes)}
     plain["bounds"] = statements_json(statements)
-    first = filter(None, [plain["warning"]])
-    console.result(plain, *first, *tables, statements_table(statements, options["delta"]))
-    return console.code({}, collapsed=plain["warning"] is not None)
+    tables = [*measured_tables(point, f"{len(task):,} rows"), statements_table(statements, options["delta"])]
+    console.result(plain, *filter(None, [point.collapse]), *tables)
+    return console.code({}, collapsed=point.collapse is not None)
 
 
 def _numbers(task: TableTask, column: str) -> Floats:

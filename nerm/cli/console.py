@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
 import re
-import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,10 +23,18 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BAD_INPUT, NOT_CERTIFIED, COLLAPSED, NOT_NEUTRAL, INTERRUPTED = 2, 3, 4, 5, 130
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a quota, or what a process may write
 HINTS = {"report": " (open it in a browser and click a point)"}
-WIDTH = 110  # of tables that go to a file or a pipe
+WIDTH = 110  # of help, and of tables that go to a file or a pipe
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but tabs and line ends
+#: By parameter of the library, the option of the command; other parameters have none.
+OPTIONS = {
+    "limit": "--limit",
+    "lam": "--lam",
+    "surrogate": "--surrogate",
+    "class_weight": "--class-weight",
+    "confidence": "--confidence",
+    "rows": "rows",
+}
 
 
 def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
@@ -42,18 +48,18 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
         except click.exceptions.NoArgsIsHelpError as error:
             print(error.format_message(), file=sys.stderr)
             return BAD_INPUT
-        except (click.ClickException, NermError) as error:
-            said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        except click.ClickException as error:
             ctx = getattr(error, "ctx", None)  # of an option or argument that cannot be used
-            if isinstance(error, NotNeutralError):
-                failed, closest, _ = error.parts
-                said = in_words(f"{failed}. {closest}. {advice_sentence(error.advice, OPTIONS)}.")
-            _say(
-                " ".join(said.split())
-                + (f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else "")
-            )
-            codes = {NotNeutralError: NOT_NEUTRAL, NotSolvedError: NOT_CERTIFIED}
-            return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
+            more = f" Try 'nerm {ctx.info_name} --help'." if ctx and ctx.parent else ""
+            _say(" ".join(error.format_message().split()) + more)
+            return BAD_INPUT
+        except NotNeutralError as error:
+            failed, closest, _ = error.parts
+            _say(in_words(f"{failed}. {closest}. {advice_sentence(error.advice, OPTIONS)}."))
+            return NOT_NEUTRAL
+        except NermError as error:
+            _say(" ".join(str(error).split()))
+            return NOT_CERTIFIED if isinstance(error, NotSolvedError) else BAD_INPUT
         except (click.Abort, KeyboardInterrupt):
             _say("Interrupted.")
             return INTERRUPTED
@@ -61,10 +67,8 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
             _leave_stdout()
             return 0
         except OSError as error:
-            if error.errno not in FULL:
-                raise
-            where = f" for {error.filename!r}" if error.filename else ""
-            _say(f"the disk must have space. Got {error.strerror}{where}. Free some, or write elsewhere.")
+            where = f"{error.filename!r}" if error.filename else "the output"
+            _say(f"{where} must be a file that can be written. Got {error.strerror}. Choose another place.")
             _leave_stdout()
             return BAD_INPUT
 
@@ -73,17 +77,6 @@ def _leave_stdout() -> None:
     """Send nowhere what is still on its way to standard output: Python would try again when it ends."""
     with suppress(OSError, ValueError):  # a test's standard output has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-#: By parameter of the library, the option of the command; other parameters have none.
-OPTIONS = {
-    "limit": "--limit",
-    "lam": "--lam",
-    "surrogate": "--surrogate",
-    "class_weight": "--class-weight",
-    "confidence": "--confidence",
-    "rows": "rows",
-}
 
 
 def in_words(text: str) -> str:
@@ -127,10 +120,13 @@ class Console:
 
     def notes(self, texts: Sequence[str], most: int = 12) -> None:
         """Say several things, and how many more there would be."""
-        for text in texts[:most]:
+        more = (
+            [f"and {len(texts) - most} more such notes (all of them with --json)"]
+            if len(texts) > most
+            else []
+        )
+        for text in (*texts[:most], *more):
             self.note(text)
-        if len(texts) > most:
-            self.note(f"and {len(texts) - most} more such notes (all of them with --json)")
 
     def result(
         self, plain: Mapping[str, Any], *shown: Table | str, files: Mapping[str, str | None] | None = None
@@ -147,15 +143,10 @@ class Console:
         if files is not None:
             written = {kind: path for kind, path in files.items() if path is not None}
             plain = {**plain, "files": written}
-            shown = (
-                *shown,
-                *(f"{kind.capitalize()}: {path}{HINTS.get(kind, '')}" for kind, path in written.items()),
-            )
+            told = (f"{kind.capitalize()}: {path}{HINTS.get(kind, '')}" for kind, path in written.items())
+            shown = (*shown, *told)
         if self.as_json:
-            narrow = (
-                not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-            )  # would lose letters: \u escapes
-            print(escaped(json.dumps(jsonable(plain), ensure_ascii=narrow, indent=2, allow_nan=False)))
+            print(escaped(json.dumps(jsonable(plain), indent=2)))
             return
         from rich.console import Console as Rich
 
@@ -170,15 +161,7 @@ class Console:
 
     def text(self, text: str) -> None:
         """Write a part of a result that is a file of text: as it is, but for what would steer a terminal."""
-        if sys.stdout.isatty():
-            text = escaped(text)
-        try:
-            text.encode(sys.stdout.encoding or "utf-8")
-        except UnicodeEncodeError:
-            self.note(
-                "standard output has no way to write some letters, so they are '?'; --out writes them all"
-            )
-        click.echo(text, nl=False)
+        click.echo(escaped(text) if sys.stdout.isatty() else text, nl=False)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Callable[[str], None]]:
@@ -202,11 +185,7 @@ class Console:
         collapsed
             Whether the answer is a model that is nearly constant, or whose positive rate collapsed.
         """
-        bad = [
-            f"{name} ({status})"
-            for name, status in statuses.items()
-            if status not in ("optimal", "stationary")
-        ]
+        bad = [f"{name} ({s})" for name, s in statuses.items() if s not in ("optimal", "stationary")]
         if bad:
             self.note(f"not certified: {', '.join(bad)}")
         return NOT_CERTIFIED if bad else COLLAPSED if collapsed else 0
@@ -218,15 +197,8 @@ def jsonable(thing: Any) -> Any:
     >>> jsonable({"a": float("nan"), "b": (1, 2.5)})
     {'a': None, 'b': [1, 2.5]}
     """
-    if isinstance(thing, Mapping):
-        return {str(key): jsonable(value) for key, value in thing.items()}
-    if isinstance(thing, list | tuple):
-        return [jsonable(value) for value in thing]
-    if hasattr(thing, "item") and getattr(thing, "ndim", 1) == 0:
-        thing = thing.item()
-    if isinstance(thing, float):
-        return thing if math.isfinite(thing) else None
-    return thing
+    text = json.dumps(thing, default=lambda scalar: scalar.item())  # of numpy
+    return json.loads(text, parse_constant=lambda _: None)
 
 
 def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
@@ -236,9 +208,8 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.text import Text
 
     # Text, never str: rich would read [markup] in the names of people's columns
-    table = Table(
-        title=Text(escaped(title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    heading = Text(escaped(title), style="bold")
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for j, column in enumerate(columns):
         table.add_column(Text(escaped(column)), justify="left" if j < left else "right", overflow="fold")
     for row in rows:
@@ -251,55 +222,30 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}" if math.isfinite(value) else "–"
 
 
-def check_writable(path: str | os.PathLike[str] | None, option: str) -> None:
-    """Refuse a place that cannot be written, before any work is done for it."""
-    if path is None:
-        return
-    target = Path(path)
-    if target.is_dir():
-        raise InvalidInputError(
-            f"{option} must name a file", f"the folder {str(path)!r}", "Add a file name to it"
-        )
-    folder = target.parent
-    if not folder.is_dir():
-        must = f"{option} must be in a folder that exists"
-        raise InvalidInputError(must, f"no folder {str(folder)!r}", "Make it, or choose another")
-    probe = folder / f".nerm-{secrets.token_hex(6)}.tmp"
-    with refusing_unwritable(path, option):
-        probe.touch(exist_ok=False)
-        probe.unlink()
-
-
 def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
-    """Refuse outputs that cannot be written, or that are an input or another output."""
+    """Refuse outputs that cannot be written, or that are an input or another output, before any work."""
     taken = {os.path.realpath(path): name for name, path in inputs.items() if path is not None}
     for option, path in outputs.items():
-        check_writable(path, option)
         if path is None:
             continue
-        place = os.path.realpath(path)
+        place, folder = os.path.realpath(path), Path(path).parent
         if place in taken:
             must = f"{option} must be another file than {taken[place]}"
             raise InvalidInputError(must, f"{path!r} for both", "Choose another place")
+        if Path(path).is_dir():
+            raise InvalidInputError(
+                f"{option} must name a file", f"the folder {path!r}", "Add a file name to it"
+            )
+        if not folder.is_dir():
+            must = f"{option} must be in a folder that exists"
+            raise InvalidInputError(must, f"no folder {str(folder)!r}", "Make it, or choose another")
+        if not os.access(folder, os.W_OK):
+            must = f"{option} must be in a folder that can be written"
+            raise InvalidInputError(must, f"the folder {str(folder)!r}", "Choose another place")
         taken[place] = option
 
 
-def write_text(path: str | os.PathLike[str], text: str, option: str = "--out") -> None:
+def write_text(path: str, text: str) -> None:
     """Write a text file, all of it or nothing."""
-    with (
-        refusing_unwritable(path, option),
-        write_atomically(path, "w", encoding="utf-8", newline="") as stream,
-    ):
+    with write_atomically(path, "w", encoding="utf-8", newline="") as stream:
         stream.write(text)
-
-
-@contextmanager
-def refusing_unwritable(path: str | os.PathLike[str], option: str) -> Iterator[None]:
-    """Say in one sentence that a place, named by an option, cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        must = f"{option} must be a file that can be written"
-        raise InvalidInputError(
-            must, f"{error.strerror or error} for {str(path)!r}", "Choose another place"
-        ) from None

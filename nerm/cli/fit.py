@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import resources
 from math import isfinite
@@ -11,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.cli.console import Console, check_places, check_writable, in_words, refusing_unwritable, write_text
+from nerm.cli.console import Console, check_places, in_words, write_text
 from nerm.cli.options import (
     all_of,
     command,
     common,
     fit_options,
-    inputs_of,
     level_of,
     measure_option,
     numbers_option,
@@ -29,15 +29,12 @@ from nerm.cli.options import (
     study_options,
 )
 from nerm.defaults import ETAS, LIMITS
-from nerm.errors import InvalidInputError, NermError
+from nerm.errors import NermError
 
 if TYPE_CHECKING:
-    from nerm.report.fitting import FittedModel, TableFit
-    from nerm.report.settings import Settings
+    from nerm.report.fitting import Level
     from nerm.report.study import Study
-    from nerm.tables import Recipe, TableTask
 
-DEMO_LIMITS = (0.05, 0.03, 0.02, 0.01)  # the plain model has 0.08
 SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
 table_argument = click.argument("data", metavar="DATA.csv")
 
@@ -63,47 +60,37 @@ def fit(
       nerm fit people.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
       nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
       nerm fit people.csv --target income --viewpoint sex --eta 0.5
-      nerm fit adult.data --columns @names.txt --target class --viewpoint sex
+      nerm fit pets.csv --columns age,kind,place,adopted --target adopted --viewpoint kind
       nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
     """
-    check_places(inputs_of(data, options), {"--out": out, "--report": report})
-    from nerm.cli.rendering import measured, statements_json, statements_table, statuses_of
+    check_places({"the data": data}, {"--out": out, "--report": report})
+    study = _study(console, data, options, report is not None)
+    from nerm.cli import rendering
+    from nerm.report.page import render_page
 
-    level = level_of(options)
-    if level.eta is not None:
-        options["etas"] = ETAS
-    task, settings, fitted = _fitted(console, data, options)
-    found = fit_json(fitted)
-    statuses = {found["solver"]: found["status"]}
+    point, found = study.points[study.chosen], _fit_json(study)
     if out is not None:
-        _save(fitted.recipe, fitted.model, task, settings, len(fitted.train), out, "--out")
+        _save(study, out)
     if report is not None:
-        from nerm.report.page import render_page
-        from nerm.report.study import run_study
-
-        with console.progress("Trade-off") as progress:
-            study = run_study(task, settings, fit=fitted, progress=progress, command=fit_command(data))
-        write_text(report, render_page(study, f"{fit_command(data)} {level.option}"), "--report")
-        statuses |= statuses_of(study)
-    plain, tables = measured(fitted.measured, fitted.scores, found["measured_on"])
-    found |= {**plain, "task_notes": list(task.notes), "bounds": []}
+        write_text(report, render_page(study, point.command))
+    found |= {**rendering.measured_json(point), "task_notes": list(study.task.notes), "bounds": []}
     shown: list[Any] = [
         *filter(None, [found["warning"]]),
         f"{found['objective']}\n{found['status']} by {found['solver']} in {found['seconds']:.2f} s on "
         f"{found['rows']:,} rows; {found['certified']}\n{found['recipe']}",
         *filter(None, [found["said"]]),
-        *tables,
+        *rendering.measured_tables(point, study.how_measured),
     ]
     if bounds:
         try:
-            statements = statements_of(fitted)
-            found["bounds"] = statements_json(statements)
-            shown.append(statements_table(statements, settings.delta))
+            statements = _statements(study)
+            found["bounds"] = rendering.statements_json(statements)
+            shown.append(rendering.statements_table(statements, study.settings.delta))
         except NermError as error:  # the fit stands without bounds
             found["no_bounds"] = str(error)
             shown.append(f"No bounds: {error}")
     console.result(found, *shown, files={"model": out, "report": report})
-    return console.code(statuses, collapsed=fitted.collapse is not None)
+    return console.code(rendering.statuses_of(study), collapsed=point.collapse is not None)
 
 
 @command
@@ -119,18 +106,15 @@ def bound(console: Console, data: str, **options: Any) -> int:
       nerm bound people.csv --target income --viewpoint sex
       nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none
     """
-    from nerm.cli.rendering import statements_json, statements_table
+    study = _study(console, data, options)
+    from nerm.cli.rendering import statements_json, statements_table, statuses_of
 
-    _, settings, fitted = _fitted(console, data, options)
-    found = fit_json(fitted)
-    statements = statements_of(fitted)
+    found, statements, delta = _fit_json(study), _statements(study), study.settings.delta
     names = ("asked", "objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
-    plain: dict[str, Any] = {name: found[name] for name in names}
-    stated = zip(statements_json(statements), statements, strict=True)
-    plain |= {"delta": settings.delta, "bounds": [{**line, "holds": s.holds} for line, s in stated]}
+    plain = {name: found[name] for name in names} | {"delta": delta, "bounds": statements_json(statements)}
     first = filter(None, [found["warning"]])
-    console.result(plain, *first, found["objective"], statements_table(statements, settings.delta))
-    return console.code({found["solver"]: found["status"]}, collapsed=fitted.collapse is not None)
+    console.result(plain, *first, found["objective"], statements_table(statements, delta))
+    return console.code(statuses_of(study), collapsed=found["warning"] is not None)
 
 
 @command
@@ -139,7 +123,6 @@ def bound(console: Console, data: str, **options: Any) -> int:
 @measure_option
 @numbers_option("etas", "In place of limits: neutrality weights, separated by commas.")
 @option("budget", "AUC the choice may cost.", type=click.FloatRange(0), default=0.03)
-@option("methods", "all: with every published method.", type=click.Choice(["few", "all"]), default="few")
 @option("figure", "Write the figure here.", metavar="FILE.svg")
 @option("save", "Write the recommended model here.", metavar="MODEL.nerm")
 @all_of(report_option, study_options)
@@ -158,24 +141,24 @@ def tradeoff(
       nerm tradeoff people.csv --target income --viewpoint sex --limits 0.1,0.02 --save model.nerm
       nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
     """
-    check_places(inputs_of(data, options), {"--figure": figure, "--save": save, "--report": report})
+    check_places({"the data": data}, {"--figure": figure, "--save": save, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
-        do = "Rename it; browsers and editors open SVG"
-        raise InvalidInputError("--figure must end in .svg", repr(figure), do)
+        raise click.UsageError(f"--figure must end in .svg, not {figure!r}.")
     if options["etas"] is not None and options["limits"] is not None:
-        do = "Give --limits for levels, or --etas for weights"
-        raise InvalidInputError("--limits and --etas must not both be given", "both", do)
+        raise click.UsageError("--limits and --etas must not both be given.")
     task, settings = request_of(data, options)
     from nerm.cli.rendering import show_study
     from nerm.report.study import run_study
 
-    every = options["methods"] == "all"
     with console.progress("Trade-off") as progress:
-        study = run_study(task, settings, progress=progress, every_method=every, command=fit_command(data))
+        study = run_study(task, settings, progress=progress, command=fit_command(data))
     console.notes(study.notes)
-    if save is not None:
-        _save_recommended(console, study, save)
-    files = {"figure": figure, "report": report, "model": save if study.recommended is not None else None}
+    if save is not None and study.recommended is not None:
+        _save(study, save)
+    elif save is not None:
+        console.note("no model is recommended, so none is saved")
+        save = None
+    files = {"figure": figure, "report": report, "model": save}
     return show_study(console, study, f"nerm tradeoff {data} …", files)
 
 
@@ -195,21 +178,20 @@ def demo(console: Console, folder: str, seed: int) -> int:
       nerm demo --folder /tmp --json
     """
     files = {kind: str(Path(folder) / f"nerm-demo.{suffix}") for kind, suffix in SUFFIXES.items()}
-    for path in files.values():
-        check_writable(path, "--folder")
+    check_places({}, {f"the {kind} in --folder": path for kind, path in files.items()})
     from nerm.cli.rendering import show_study
-    from nerm.report.settings import Settings
+    from nerm.report.fitting import Settings
     from nerm.report.study import run_study
     from nerm.tables import make_task, parse_table
 
     text = resources.files("nerm.cli").joinpath("demo.csv").read_text(encoding="utf-8")
     task = make_task(parse_table(text, "National Longitudinal Survey, 1988"), "wage", "race")
-    settings = Settings(limits=DEMO_LIMITS, surrogate="logistic", seed=seed)
+    settings = Settings(limits=LIMITS[1:], surrogate="logistic", seed=seed)
     again = f"nerm fit {shlex.quote(files['table'])} --target wage --viewpoint race"
     with console.progress("Fitting") as progress:
         study = run_study(task, settings, progress=progress, command=again)
-    write_text(files["table"], text, "--folder")
-    return show_study(console, study, "nerm demo" + (f" --seed {seed}" if seed else ""), files, "--folder")
+    write_text(files["table"], text)
+    return show_study(console, study, f"nerm demo --seed {seed}", files)
 
 
 def fit_command(data: str) -> str:
@@ -234,80 +216,28 @@ def fit_command(data: str) -> str:
     return shlex.join(words)
 
 
-def _fitted(console: Console, data: str, options: dict[str, Any]) -> tuple[TableTask, Settings, TableFit]:
-    """Read a table, fit it, and print notes."""
+def _study(console: Console, data: str, options: dict[str, Any], several: bool = False) -> Study:
+    """Read a table, fit the level that was asked for (and others beside it), and print notes."""
     level = level_of(options)
+    if level.eta is not None:
+        options["etas"] = ETAS
     task, settings = request_of(data, options)
-    from nerm.report.fitting import fit_table
+    from nerm.report.study import run_study
 
+    levels: Sequence[Level] = [*settings.levels, level] if several else [level]
     with console.progress("Fitting") as progress:
-        fitted = fit_table(task, settings, level, options["test"], progress)
-    console.notes([*task.notes, *fitted.notes])
-    return task, settings, fitted
+        more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
+        study = run_study(task, settings, levels, needed=level, share=options["test"], **more)
+    console.notes(study.notes)
+    return study
 
 
-def fit_json(fitted: TableFit) -> dict[str, Any]:
-    """Return a fit without its measures as plain data."""
-    from nerm.report.fitting import ADVICE
-
-    model, settings, rows = fitted.model, fitted.rows.settings, len(fitted.train)
-    stats, gap, promise = (
-        model.solution.stats,
-        model.relative_gap,
-        getattr(model.classifier, "promise_", None),
-    )
-    certified = (
-        f"certified relative gap {gap:.1e}" if isfinite(gap) else "a stationary point, each step certified"
-    )
-    held_out = f"{len(fitted.test):,} held-out rows"
+def _facts(study: Study) -> dict[str, Any]:
+    """Return the facts of the chosen model that are saved with it."""
+    settings, model = study.settings, study.points[study.chosen].model
+    assert model is not None
     return {
-        **_facts(model, settings, rows),
-        "reached": getattr(model.classifier, "neutrality_", None),
-        "promise": None if promise is None else asdict(promise),
-        "said": _said(fitted, promise),
-        "certified": certified,
-        "recipe": fitted.recipe.summary(),
-        "status": model.solution.status.value,
-        "iterations": stats.iterations or 1,
-        "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
-        "measured_on": f"the {rows:,} training rows" if fitted.holdout is None else held_out,
-        "warning": None if fitted.collapse is None else f"{fitted.collapse} Not recommended: {ADVICE}.",
-        "notes": list(fitted.notes),
-    }
-
-
-def _said(fitted: TableFit, promise: Any) -> str | None:
-    """Return what came of a limit, in a sentence."""
-    from nerm.estimators.parameters import atom_name
-
-    model, limit = fitted.model, fitted.model.level.limit
-    if limit is None:
-        return None
-    how = "already without neutrality"
-    if model.surrogate is not None:
-        how = f"by a neutrality term of weight {model.eta:.3g} ({atom_name(model.surrogate)})"
-    text = f"Asked for: {fitted.rows.settings.aim.words} of at most {limit:g}. Reached: "
-    text += f"{model.classifier.neutrality_:+.4f} on the training rows, {how}."
-    return in_words(text if promise is None else f"{text} For new rows: {promise}.")
-
-
-def statements_of(fitted: TableFit) -> list[Any]:
-    """Return every bound on a fitted model; of several groups, the hold-out bounds only."""
-    from nerm import bounds
-    from nerm.report.measuring import held_out_bounds
-
-    settings, held = fitted.rows.settings, fitted.measured
-    if len(held.terms) == 1:
-        return list(bounds.guarantee(fitted.model.facts(), delta=settings.delta, holdout=fitted.holdout))
-    if fitted.holdout is None:
-        return []
-    return held_out_bounds(held, fitted.scores, settings.delta)
-
-
-def _facts(model: FittedModel, settings: Settings, rows: int) -> dict[str, Any]:
-    """Return the facts of a fit that are saved with the model."""
-    return {
-        "asked": {"limit": model.level.limit, "eta": model.level.eta},
+        "asked": asdict(model.level),
         "measure": None if model.level.limit is None else settings.measure,
         "eta": model.eta,
         "lam": settings.lam,
@@ -315,33 +245,69 @@ def _facts(model: FittedModel, settings: Settings, rows: int) -> dict[str, Any]:
         "weights": settings.weights,
         "class_weight": settings.class_weight,
         "objective": str(model.solution.problem.objective),
-        "rows": rows,
+        "rows": len(study.train),
         "seed": settings.seed,
         "relative_gap": model.relative_gap,
         "solver": model.solution.stats.solver,
     }
 
 
-def _save(
-    recipe: Recipe, model: FittedModel, task: TableTask, settings: Settings, rows: int, path: str, option: str
-) -> None:
-    """Write a model with the coding of its columns to the file that an option names."""
+def _fit_json(study: Study) -> dict[str, Any]:
+    """Return the chosen model without its measures as plain data."""
+    from nerm.report.fitting import ADVICE
+
+    point = study.points[study.chosen]
+    model: Any = point.model
+    stats, gap, promise = (
+        model.solution.stats,
+        model.relative_gap,
+        getattr(model.classifier, "promise_", None),
+    )
+    stationary = "a stationary point, each step certified"
+    return {
+        **_facts(study),
+        "reached": getattr(model.classifier, "neutrality_", None),
+        "promise": None if promise is None else asdict(promise),
+        "said": None if model.level.limit is None else _said(study, model, promise),
+        "certified": f"certified relative gap {gap:.1e}" if isfinite(gap) else stationary,
+        "recipe": study.recipe.summary(),
+        "status": model.solution.status.value,
+        "iterations": stats.iterations or 1,
+        "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
+        "measured_on": study.how_measured,
+        "warning": None if point.collapse is None else f"{point.collapse} Not recommended: {ADVICE}.",
+        "notes": list(study.notes),
+    }
+
+
+def _said(study: Study, model: Any, promise: Any) -> str:
+    """Return what came of a limit, in a sentence."""
+    from nerm.estimators.parameters import atom_name
+
+    how = "already without neutrality"
+    if model.surrogate is not None:
+        how = f"by a neutrality term of weight {model.eta:.3g} ({atom_name(model.surrogate)})"
+    text = f"Asked for: {study.settings.aim.words} of at most {model.level.limit:g}. Reached: "
+    text += f"{model.classifier.neutrality_:+.4f} on the training rows, {how}."
+    return in_words(text if promise is None else f"{text} For new rows: {promise}.")
+
+
+def _statements(study: Study) -> list[Any]:
+    """Return every bound on the chosen model; of several groups, the hold-out bounds only."""
+    from nerm import bounds
+    from nerm.report.measuring import held_out_bounds
+
+    point, delta = study.points[study.chosen], study.settings.delta
+    if len(point.task.terms) == 1 and point.model is not None:
+        holdout = (point.scores, point.task.v) if study.held_out else None
+        return list(bounds.guarantee(point.model.facts(), delta=delta, holdout=holdout))
+    return held_out_bounds(point.task, point.scores, delta) if study.held_out else []
+
+
+def _save(study: Study, path: str) -> None:
+    """Write the chosen model with the coding of its columns."""
     from nerm.tables import TableModel
 
-    facts = _facts(model, settings, rows)
-    with refusing_unwritable(path, option):
-        TableModel(recipe, model.classifier, task.target, task.viewpoint, facts).save(path)
-
-
-def _save_recommended(console: Console, study: Study, path: str) -> None:
-    """Write the recommended model of a study, if there is one."""
-    from nerm.report.fitting import fit_level
-
-    if study.recommended is None or study.fitted is None or study.recipe is None:
-        console.note("no model is recommended, so none is saved")
-        return
-    model, (rows, train) = study.points[study.recommended].model, study.fitted
-    if model is not None and model.classifier is None:  # a point of a path
-        model = fit_level(rows, train, model.level)
-    assert model is not None
-    _save(study.recipe, model, study.task, study.settings, len(train), path, "--save")
+    model: Any = study.points[study.chosen].model
+    task = study.task
+    TableModel(study.recipe, model.classifier, task.target, task.viewpoint, _facts(study)).save(path)

@@ -7,17 +7,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from nerm.cli.console import Console
 from nerm.defaults import COMMAND_LINE
-from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from nerm.report.settings import Level, Settings
+    from nerm.report.fitting import Level, Settings
     from nerm.tables import TableTask
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,23 +87,20 @@ def option(name: str, text: str, **more: Any) -> Callable[[F], F]:
     return click.option(f"--{name}", help=text, **more)
 
 
-def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float, **more: Any) -> Callable[[F], F]:
+def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> Callable[[F], F]:
     """Return an option of values separated by commas; numbers must be at least 0."""
 
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[Any, ...] | None:
-        found = []
-        for word in [] if value is None else value.split(","):
-            try:
-                found.append(kind(word.strip()))
-                if kind is not str and not found[-1] >= 0:
-                    raise ValueError
-            except ValueError:
-                must = f"--{name} must be numbers of at least 0, separated by commas"
-                raise InvalidInputError(must, repr(word), "Write 0,0.1,1 for instance") from None
-        return None if value is None else tuple(found)
+    def values(given: str) -> tuple[Any, ...]:
+        try:
+            found = tuple(kind(word.strip()) for word in given.split(","))
+            if kind is str or all(value >= 0 for value in found):
+                return found
+        except ValueError:
+            pass
+        raise click.BadParameter(f"{given!r} must be numbers of at least 0, separated by commas.")
 
     metavar = "NAMES" if kind is str else "NUMBERS"
-    return click.option(f"--{name}", metavar=metavar, callback=read, help=text, **more)
+    return option(name, text, type=values, metavar=metavar, default=None)
 
 
 LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]"
@@ -120,7 +115,7 @@ measure_option = option("measure", "What is limited: positive rates, …", type=
 
 table_options = all_of(
     option("separator", "comma, semicolon, tab, space or a character. Default: guessed."),
-    option("columns", "Without a header: names, or @FILE with one per line."),
+    option("columns", "Without a header: names, separated by commas.", metavar="NAMES"),
     option("no-header", "The first line is data; columns are called c1, c2, …", is_flag=True),
     option("skip-lines", "Lines to leave out at the top.", type=click.IntRange(0), default=0),
     option("encoding", "Of text that is no UTF-8: cp1252 (Windows), latin-1, …", metavar="NAME"),
@@ -147,7 +142,7 @@ fit_options = all_of(
 )
 
 study_options = all_of(
-    option("lam", "Weight of the regularizer (mean form)."),
+    option("lam", "Weight of the regularizer (mean form).", type=click.FloatRange(0)),
     option("loss", "Loss; also logistic, squared-hinge, …"),
     option("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
     option("regularizer", "Also l1, elastic-net, …"),
@@ -155,7 +150,7 @@ study_options = all_of(
     option("weights", "Of the neutrality term, with --eta.", type=Registered(_weight_names)),
     option("class-weight", "balanced: classes count the same; root: its square roots.", type=CLASS_WEIGHTS),
     option("solver", "See: nerm solvers."),
-    option("tol", "Relative duality gap to certify."),
+    option("tol", "Relative duality gap to certify.", type=click.FloatRange(0, min_open=True)),
     option("keep-viewpoint", "Use the viewpoint column as an input too.", is_flag=True),
     leave_out_option,
     option("nominal", "Take numbers as words (codes). Repeatable.", multiple=True, metavar="COLUMN"),
@@ -168,28 +163,9 @@ study_options = all_of(
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the `table_options` of a command as `nerm.tables.read_table` takes them."""
-    same = ("separator", "skip_lines", "encoding", "decimal", "sheet")
-    names = {"columns": _columns(options["columns"]), "header": not options["no_header"]}
-    return names | {name: options[name] for name in same}
-
-
-def _columns(given: str | None) -> list[str] | None:
-    """Return the column names, given or in the file that @ names."""
-    if given is None or not given.startswith("@"):
-        return None if given is None else [name.strip() for name in given.split(",")]
-    try:
-        text = Path(given[1:]).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        must = "--columns @NAME must be a UTF-8 file with one name per line"
-        raise InvalidInputError(must, f"{given[1:]!r} ({error})", "Check its name") from None
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def inputs_of(data: str, options: dict[str, Any]) -> dict[str, str | None]:
-    """Return the files that a command reads, which it must not overwrite."""
-    columns = options["columns"] or ""
-    names = columns[1:] if columns.startswith("@") and Path(columns[1:]).is_file() else None
-    return {"the data": data, "the file of --columns": names}
+    columns = options["columns"] and [name.strip() for name in options["columns"].split(",")]
+    same = {name: options[name] for name in ("separator", "skip_lines", "encoding", "decimal", "sheet")}
+    return {"columns": columns, "header": not options["no_header"], **same}
 
 
 def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, ...]]:
@@ -208,30 +184,24 @@ def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, .
 
 def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]:
     """Return the task and the settings of a study that the options describe."""
-    from nerm.report.settings import Settings
+    from nerm.report.fitting import Settings
     from nerm.tables import survey
-    from nerm.validation import as_nonnegative, as_positive
 
     task, missing = task_of(path, options)
     task = survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
-    nominal = tuple(name for name, kind in task.kinds.items() if kind == "words")
     given = {f.name: options[f.name] for f in fields(Settings) if options.get(f.name) is not None}
-    given |= {"nominal": nominal, "missing": missing, "measure": measure_options()[options["measure"]]}
-    settings = Settings(**given)
-    as_nonnegative(settings.lam, "--lam")
-    as_positive(settings.tol, "--tol")
-    return task, settings
+    given |= {"missing": missing, "measure": measure_options()[options["measure"]]}
+    return task, Settings(**given)
 
 
 def level_of(options: dict[str, Any]) -> Level:
     """Return the target of a fit; a limit and a weight exclude each other."""
-    from nerm.report.settings import Level
+    from nerm.report.fitting import Level
 
     limit, eta = options["limit"], options["eta"]
     if eta is None:
         return Level(COMMAND_LINE.limit if limit is None else limit)
     for name in ("limit", "confidence"):
         if options[name] is not None:
-            do = "Give --limit for a level, or --eta for a weight"
-            raise InvalidInputError(f"--{name} and --eta must not both be given", "both", do)
+            raise click.UsageError(f"--{name} and --eta must not both be given.")
     return Level(eta=eta)

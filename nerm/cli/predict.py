@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nerm.cli.console import Console, check_places, refusing_unwritable
-from nerm.cli.options import command, common, inputs_of, option, reading_of, table_options
+from nerm.cli.console import Console, check_places
+from nerm.cli.options import command, common, option, reading_of, table_options
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
@@ -48,7 +48,7 @@ def predict(
       nerm predict model.nerm new.csv --keep income,sex --out scored.csv
       zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv
     """
-    check_places({"the model": model, **inputs_of(data, options)}, {"--out": out})
+    check_places({"the model": model, "the data": data}, {"--out": out})
     from nerm.tables import load_model, read_parts
 
     fitted = load_model(model)  # it keeps its own words for missing
@@ -59,10 +59,9 @@ def predict(
     with console.progress("Scoring") as progress, ExitStack() as stack:
         write: Callable[[str], Any] = console.text
         if out is not None:
-            stack.enter_context(refusing_unwritable(out, "--out"))
             write = stack.enter_context(write_atomically(out, "w", encoding="utf-8", newline="")).write
         for table in read_parts(data, progress=lambda share: progress(f"{share:.0%}"), **reading_of(options)):
-            scores, more = fitted.scored(table)
+            scores, more = fitted.scores(table)
             part = _part(table, _kept(table, keep), scores, fitted.labels(scores), safe_cells)
             if console.as_json and out is None:
                 rows += part.to_dict("records")

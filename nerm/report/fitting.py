@@ -1,32 +1,146 @@
-"""Fit a table: one model, or one per level. Nothing here needs `nerm.experiments`."""
+"""Fit a table: the settings of a fit, and one model per level."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from nerm.bounds import FitFacts
 from nerm.certify.solution import Solution
+from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS
 from nerm.errors import NotNeutralError
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.limits import held_out
-from nerm.metrics import as_metric
-from nerm.model.expressions import Neutrality
+from nerm.metrics import Metric, as_metric, moved_by
+from nerm.model.expressions import Neutrality, Risk
 from nerm.neutralize import best_surrogate
 from nerm.neutralize.collapse import collapse
-from nerm.report.settings import Level, Settings
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
-from nerm.tables.roles import NUMBERS, TableTask, split, values_of
-from nerm.tables.values import missing_in
-from nerm.typing import Floats, Ints, Matrix
+from nerm.tables.roles import TableTask
+from nerm.tables.values import MISSING
+from nerm.typing import Array, Floats, Ints, Matrix
 
-PARTS = 5  # of a cross-validation, and of the rows of a calibration
+PARTS = 5  # of a cross-validation
 SMALL_TABLE = 4000  # rows up to which tables are cross-validated, and on which surrogates are compared
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
 Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Level:
+    """The target of a fit: a limit on the measure, a weight of neutrality, or neither (the plain model).
+
+    >>> Level(limit=0.02).label, Level(eta=0.5).option, Level().label
+    ('limit 0.02', '--eta 0.5', 'no limit')
+    """
+
+    limit: float | None = None
+    eta: float | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether neutrality counts nothing."""
+        return self.limit is None and not self.eta
+
+    @property
+    def label(self) -> str:
+        """Its name in tables."""
+        if self.limit is not None:
+            return f"limit {self.limit:g}"
+        return "no limit" if self.eta is None else f"η = {self.eta:g}"
+
+    @property
+    def option(self) -> str:
+        """The option of `nerm fit`."""
+        return f"--limit {self.limit:g}" if self.limit is not None else f"--eta {self.eta or 0:g}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The model and its measurement; lam and eta in mean form. The defaults are those of `nerm.defaults`.
+
+    Attributes
+    ----------
+    limits
+        The limits of a trade-off; the model without any is always there.
+    etas
+        If there are any: the neutrality weights of a trade-off, in place of limits.
+    measure, confidence
+        The measure that is limited, a name in `nerm.metrics.METRICS`, and the probability with which the
+        limit is to hold on new rows.
+    lam, loss, surrogate, regularizer, kernel, weights, solver, tol
+        As in `nerm.NERMClassifier`.
+    class_weight
+        "balanced": both classes count the same; "root": the square roots of these weights, so that a rare
+        class counts more; None: every row the same.
+    seed
+        Of every split.
+    delta
+        Probability with which a bound may fail.
+    budget
+        How much AUC neutrality may cost on held-out rows.
+    missing
+        The words for "missing".
+    """
+
+    limits: tuple[float, ...] = LIMITS
+    etas: tuple[float, ...] = ()
+    measure: str = COMMAND_LINE.measure
+    confidence: float | None = None
+    lam: float = COMMAND_LINE.lam
+    loss: str = COMMAND_LINE.loss
+    surrogate: str = COMMAND_LINE.surrogate
+    regularizer: str = COMMAND_LINE.regularizer
+    kernel: str = COMMAND_LINE.kernel
+    weights: str = COMMAND_LINE.weights
+    class_weight: str | None = COMMAND_LINE.class_weight
+    solver: str = COMMAND_LINE.solver
+    tol: float = COMMAND_LINE.tol
+    seed: int = 0
+    delta: float = COMMAND_LINE.delta
+    budget: float = 0.03
+    missing: tuple[str, ...] = MISSING
+
+    @property
+    def aim(self) -> Metric:
+        """The measure that is limited, or the one that the weights of the neutrality term move."""
+        return moved_by(self.weights) if self.etas else as_metric(self.measure)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What a trade-off asks for, from the plain model on."""
+        if self.etas:
+            return tuple(Level(eta=eta) for eta in sorted({0.0, *self.etas}))
+        return (Level(), *(Level(limit) for limit in sorted(set(self.limits), reverse=True)))
+
+    def class_weights(self, y: Array) -> dict[float, float] | None:
+        """Return the weights of the two classes, None where they are the same."""
+        if self.class_weight in (None, "none"):
+            return None
+        power = {"balanced": 1.0, "root": 0.5}[str(self.class_weight)]
+        return {side: float((0.5 / np.mean(y == side)) ** power) for side in (-1.0, 1.0)}
+
+    def objective(self, terms: Sequence[str] = ()) -> Any:
+        """Return the objective with neutrality weight 1 for each term."""
+        from nerm.estimators.parameters import as_atom
+
+        surrogate = as_atom(DEFAULTS.surrogate if self.surrogate == "auto" else self.surrogate, "surrogate")
+        regularizer = self.lam * as_atom(self.regularizer, "regularizer")
+        neutral = [Neutrality(surrogate, to, self.weights) for to in (terms if len(terms) > 1 else (None,))]
+        return reduce(add, neutral, Risk(as_atom(self.loss, "loss")) + regularizer)
+
+    def problem(self, X: Matrix, y: Floats, terms: Mapping[str, Floats]) -> Any:
+        """Return the objective on coded rows, neutral to all terms."""
+        weights = self.class_weights(y)
+        weight = None if weights is None else np.where(y > 0, weights[1.0], weights[-1.0])
+        viewpoint = dict(terms) if len(terms) > 1 else next(iter(terms.values()))
+        kernel = None if self.kernel == "linear" else self.kernel
+        return self.objective(tuple(terms)).on(X, y, viewpoint=viewpoint, kernel=kernel, sample_weight=weight)
 
 
 def silent(_: str) -> None:
@@ -35,7 +149,7 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TaskRows:
-    """The rows of a table in the coding of a method, learned on training rows.
+    """The rows of a table, in a coding that is learned on training rows.
 
     Attributes
     ----------
@@ -47,16 +161,6 @@ class TaskRows:
     settings: Settings
     _coded: dict[bytes, tuple[Recipe, Matrix, tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
-    @property
-    def y(self) -> Floats:
-        """Labels, (n,)."""
-        return self.task.y
-
-    @property
-    def viewpoint(self) -> Floats:
-        """Viewpoints, (n,)."""
-        return self.task.v
-
     def terms(self, rows: Ints) -> dict[str, Floats]:
         """Return each group against the rest on these rows."""
         return {name: v[rows] for name, v in self.task.terms.items()}
@@ -67,56 +171,30 @@ class TaskRows:
         if key not in self._coded:
             table, settings = self.task.table.rows(train), self.settings
             learned = table if settings.confidence is None else table.rows(~self.promised(train))
-            options: dict[str, Any] = {"nominal": settings.nominal, "kinds": self.task.kinds}
-            recipe, notes = learn_recipe(learned, self.task.inputs, missing=settings.missing, **options)
+            given: dict[str, Any] = {"missing": settings.missing, "kinds": self.task.kinds}
+            recipe, notes = learn_recipe(learned, self.task.inputs, **given)
             self._coded[key] = recipe, recipe.transform(table)[0], notes
         return self._coded[key]
 
     def promised(self, train: Ints) -> Any:
         """Return the rows that the classifier holds out for its promise: the coding must not see them."""
         ones = np.ones(len(train))
-        codes = (self.y[train] > 0).astype(int)
+        codes = (self.task.y[train] > 0).astype(int)
         given = TrainingRows(np.empty((len(train), 0)), codes, self.terms(train), ones, ones)
         return held_out(given, as_metric(self.settings.measure))
-
-    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
-        """Return training and test rows, by the recipe or ("nominal") by the paper's discretization."""
-        if coding != "nominal":
-            recipe, X, _ = self.coded(train)
-            return X, recipe.transform(self.task.table.rows(test))[0]
-        import pandas as pd
-
-        from nerm.datasets import Discretize
-
-        columns = {}
-        for name in self.task.inputs:
-            values = self.task.table[name].copy()
-            values[missing_in(values, self.settings.missing)] = np.nan
-            if name not in self.settings.nominal:
-                *_, values = values_of(self.task.table, name, self.task.kinds.get(name, NUMBERS)).values()
-            columns[name] = values
-        frame = pd.DataFrame(columns)
-        coder = Discretize().fit(frame.iloc[train])
-        return coder.transform(frame.iloc[train]), coder.transform(frame.iloc[test])
 
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A model at one level.
-
-    Attributes
-    ----------
-    level
-        The target.
-    solution
-        With its certificate.
-    classifier
-        Scores rows, where it kept the solution without its rows.
-    """
+    """A model at one level: the fitted classifier of coded rows."""
 
     level: Level
-    solution: Solution
-    classifier: Any = None
+    classifier: Any
+
+    @property
+    def solution(self) -> Solution:
+        """With its certificate."""
+        return self.classifier.solutions_[0]
 
     @property
     def _neutrality(self) -> list[Any]:
@@ -142,57 +220,14 @@ class FittedModel:
         """As certified."""
         return float(self.solution.certificate.relative_gap)
 
-    @property
-    def _fitted(self) -> Any:
-        return self.solution if self.classifier is None else self.classifier
-
     def score(self, X: Matrix) -> Floats:
         """Return f of coded rows (n, d), (n,)."""
-        return np.asarray(self._fitted.decision_function(X))
+        return np.asarray(self.classifier.decision_function(X))
 
     def facts(self) -> FitFacts:
         """Return the facts that the bounds need."""
-        facts: FitFacts = self._fitted.fit_facts()
+        facts: FitFacts = self.classifier.fit_facts()
         return replace(facts, learned=(*facts.learned, "the coding of the columns"))
-
-
-@dataclass(frozen=True, eq=False)
-class TableFit:
-    """One model on the rows of a table.
-
-    Attributes
-    ----------
-    rows, train, test
-        The rows, those that were fitted on, and those that measure: all rows for both where none were held
-        out.
-    recipe, model
-        The coding, and the model of coded rows.
-    scores
-        Of the test rows, (m,).
-    collapse
-        A sentence if the model is nearly constant or its positive rate collapsed on the training rows.
-    notes
-        On values that were missing or guessed, and columns that were left out.
-    """
-
-    rows: TaskRows
-    train: Ints
-    test: Ints
-    recipe: Recipe
-    model: FittedModel
-    scores: Floats
-    collapse: str | None
-    notes: tuple[str, ...]
-
-    @property
-    def measured(self) -> TableTask:
-        """The rows that measure."""
-        return self.rows.task.rows(self.test)
-
-    @property
-    def holdout(self) -> tuple[Floats, Floats] | None:
-        """Scores and viewpoints of rows that the fit has not seen, None where there are none."""
-        return None if self.test is self.train else (self.scores, self.measured.v)
 
 
 def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats] | None = None) -> str | None:
@@ -207,41 +242,6 @@ def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats] | N
     """
     classes = [f"“{task.target.group(sign)}”" for sign in (-1, 1)]
     return collapse(scores, (task.y > 0).astype(int), classes, task.groups, plain=plain)
-
-
-def fit_table(
-    task: TableTask, settings: Settings, level: Level, share: float, progress: Progress = silent
-) -> TableFit:
-    """Fit on the training rows and score the others.
-
-    Parameters
-    ----------
-    task, settings
-        The table and the model.
-    level
-        The target.
-    share
-        Of the rows to hold out; with 0 the model is measured on its own rows.
-    progress
-        Called with a description of each step.
-    """
-    everything = np.arange(len(task))
-    train, test = split(task, share, settings.seed) if share > 0 else (everything, everything)
-    rows = TaskRows(task, settings)
-    recipe, X, notes = rows.coded(train)
-    surrogate = settings.surrogate
-    if level.limit is not None and settings.confidence is None:
-        surrogate = choose_surrogate(rows, train, [level.limit], progress)
-    progress(f"{level.label} on {len(train):,} rows")
-    model = fit_level(rows, train, level, surrogate)
-    X_test, more = recipe.transform(task.table.rows(test))
-    collapsed = None
-    if model.classifier.collapse_ is not None:  # once more in the words of the table
-        plain = Level(eta=0.0)
-        collapsed = collapse_of(
-            task.rows(train), model.score(X), lambda: fit_level(rows, train, plain).score(X)
-        )
-    return TableFit(rows, train, test, recipe, model, model.score(X_test), collapsed, (*notes, *more))
 
 
 def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto") -> FittedModel:
@@ -259,7 +259,7 @@ def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto"
     from nerm.estimators import NERMClassifier
 
     settings, (_, X, _) = rows.settings, rows.coded(train)
-    y = rows.y[train]
+    y = rows.task.y[train]
     names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
     target: dict[str, Any] = {"eta": level.eta or 0.0}
     counted = y
@@ -276,7 +276,7 @@ def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto"
         if surrogate in (settings.surrogate, "auto"):
             raise
         return fit_level(rows, train, level, settings.surrogate)
-    return FittedModel(level, classifier.solutions_[0], classifier)
+    return FittedModel(level, classifier)
 
 
 def choose_surrogate(
@@ -303,18 +303,21 @@ def choose_surrogate(
     progress(f"comparing surrogates on {len(few):,} rows")
     _, X, _ = rows.coded(train)
     name, v = next(iter(rows.terms(few).items()))  # of several groups, the largest is enough
-    problem = settings.problem(X[np.searchsorted(train, few)], rows.y[few], {name: v})
+    problem = settings.problem(X[np.searchsorted(train, few)], rows.task.y[few], {name: v})
     tol = settings.tol ** (2 / 3)  # coarser: the solves are only compared
     found = (best_surrogate(problem, limit, settings.measure, tol=tol) for limit in sorted(limits))
     return next((surrogate for surrogate in found if surrogate is not None), "auto")
 
 
 def fit_levels(
-    rows: TaskRows, train: Ints, levels: Sequence[Level], surrogate: Any = "auto", progress: Progress = silent
+    rows: TaskRows,
+    train: Ints,
+    levels: Sequence[Level],
+    surrogate: Any,
+    needed: Level | None = None,
+    progress: Progress = silent,
 ) -> tuple[dict[Level, FittedModel], list[str]]:
     """Fit on some rows at every level that can be reached, and return notes on the others.
-
-    Weights are one path; limits are searched one by one.
 
     Parameters
     ----------
@@ -324,16 +327,11 @@ def fit_levels(
         The targets.
     surrogate
         Of the limits.
+    needed
+        The level that must be reached: NotNeutralError where it cannot.
     progress
         Called with a description of each step.
     """
-    if all(level.limit is None for level in levels):
-        _, X, _ = rows.coded(train)
-        problem = rows.settings.problem(X, rows.y[train], rows.terms(train))
-        # The weight of a path is the sum over the terms; here each term has the given weight.
-        totals = [(level.eta or 0.0) * len(rows.task.terms) for level in levels]
-        solutions = problem.path(totals, solver=rows.settings.solver, tol=rows.settings.tol)
-        return {s[0]: FittedModel(*s) for s in zip(levels, solutions, strict=True)}, []
     models: dict[Level, FittedModel] = {}
     notes = []
     for level in levels:
@@ -341,5 +339,7 @@ def fit_levels(
         try:
             models[level] = fit_level(rows, train, level, surrogate)
         except NotNeutralError as error:
+            if level == needed:
+                raise
             notes.append(f"{level.label} is left out: {error.parts[1]}")
     return models, notes

@@ -1,7 +1,6 @@
-"""Measure decisions: rates by group, differences, measures with intervals, calibration, and bounds."""
+"""Measure decisions: rates by group, differences, measures with intervals, and bounds."""
 
 import math
-import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,7 @@ from nerm import bounds, metrics
 from nerm.bounds.guarantee import Statement
 from nerm.bounds.theorems import HELD_OUT
 from nerm.errors import InvalidInputError, NermError
-from nerm.estimators.parameters import atom_name
-from nerm.report.fitting import PARTS, FittedModel
-from nerm.report.settings import Level, Settings
+from nerm.report.fitting import FittedModel, collapse_of
 from nerm.tables.roles import FEW_ROWS, TableTask
 from nerm.typing import Bools, Floats, Ints
 
@@ -23,36 +20,21 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Group:
-    """One group: how many rows, and rates in [0, 1]; nan where no row can show the rate.
+    """One group, as in "sex = f": its rows, its rates (nan where no row can show one) and their intervals.
 
-    Attributes
-    ----------
-    name, rows
-        As in "sex = f", and how many of them.
-    base_rate, positive_rate, true_positive_rate, false_positive_rate, accuracy
-        The rates.
-    intervals
-        The 95 % interval (Wilson) of each rate, by its name.
+    The rates are base_rate, positive_rate, true_positive_rate, false_positive_rate and accuracy; the 95 %
+    intervals are Wilson's.
     """
 
     name: str
     rows: int
-    base_rate: float
-    positive_rate: float
-    true_positive_rate: float
-    false_positive_rate: float
-    accuracy: float
+    rates: dict[str, float]
     intervals: dict[str, Interval]
 
     @property
     def few(self) -> bool:
         """Whether there are too few rows to say much."""
         return self.rows < FEW_ROWS
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """The rates by name."""
-        return {name: getattr(self, name) for name in self.intervals}
 
 
 @dataclass(frozen=True)
@@ -66,130 +48,48 @@ class Difference:
     few: bool
 
 
-@dataclass(frozen=True)
-class Measures:
-    """The measures of scores; of several groups against the rest, the largest in size counts.
-
-    Attributes
-    ----------
-    values
-        Those of `nerm.metrics.report`, by name.
-    intervals
-        The 95 % intervals of those that are rates or differences of rates.
-    undefined
-        Why a measure is not defined.
-    """
-
-    values: dict[str, float]
-    intervals: dict[str, Interval]
-    undefined: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """Counts per 1,000 individuals (of all groups together), compared with the model without neutrality."""
-
-    correct: float
-    positive: float
-    to_positive: float
-    to_negative: float
-    wrongly_negative: float
-    wrongly_positive: float
-
-    @property
-    def changed(self) -> float:
-        """Decisions that differ from those without neutrality."""
-        return self.to_positive + self.to_negative
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Rows with similar probabilities: their mean, and the rate of positives with its 95 % interval."""
-
-    rows: int
-    said: float
-    came_true: float
-    interval: Interval
-
-
-@dataclass(frozen=True)
-class Calibration(Bin):
-    """All rows of one group, and the same in bins of equally many rows."""
-
-    group: str
-    bins: tuple[Bin, ...]
-
-
-@dataclass(frozen=True)
-class OtherMethod:
-    """Another method at one weight (or without one), measured on the same held-out rows."""
-
-    method: str
-    eta: float | None
-    measures: dict[str, float]
-    intervals: dict[str, Interval]
-
-    @property
-    def name(self) -> str:
-        """The method with its weight."""
-        return self.method if self.eta is None else f"{self.method}, η = {self.eta:g}"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Point:
-    """One model of a study: its level, and its measures on held-out rows.
+    """Scores of some rows with all their measures: a model of a study, or an audited predictor.
 
     Attributes
     ----------
-    level
-        What was asked for: a limit, a weight, or (the plain model) neither.
-    model
-        The shown model: its weight, certificate and coefficients. None for given scores.
-    measures, training
-        The measures of `nerm.metrics.report` on held-out rows, and on the training rows.
-    intervals
-        The 95 % intervals of measures, by name. AUC and mutual information have none.
+    label
+        Its name.
+    task, scores
+        The rows that measure, and f of each, (n,).
+    measures, intervals, undefined
+        By name: the measures of `nerm.metrics.report`, of several groups the largest in size; the 95 %
+        intervals of those that are rates or differences of rates; why a measure is not defined.
     groups
         Every group with its rates.
     differences
         In positive rates: each group against the rest and, with several, the largest between any two groups.
-    calibration
-        Of probabilities in each group; empty where the loss is not logistic.
     decisions
-        Per 1,000 individuals.
-    statements
-        The bounds.
+        Counts per 1,000 rows, compared with the model without neutrality.
     collapse
-        A sentence if the model is nearly constant or its positive rate collapsed.
+        A sentence if the scores are nearly constant or their positive rate collapsed.
+    model
+        Of a study: the shown model, with its level, weight, certificate and coefficients.
+    training
+        Of a study: the measures on the training rows.
     command
         The `nerm fit` command that makes this model; empty where there is none.
-    name
-        Of given scores.
     """
 
-    level: Level
-    model: FittedModel | None
+    label: str
+    task: TableTask
+    scores: Floats
     measures: dict[str, float]
     intervals: dict[str, Interval]
-    training: dict[str, float]
+    undefined: dict[str, str]
     groups: tuple[Group, ...]
     differences: tuple[Difference, ...]
-    calibration: tuple[Calibration, ...]
-    decisions: Decisions
-    statements: tuple[Statement, ...]
+    decisions: dict[str, float]
     collapse: str | None
-    command: str
-    name: str = ""
-
-    @property
-    def label(self) -> str:
-        """Its name: "limit 0.02", "no limit", "η = 0.5", or the name of given scores."""
-        return self.name or self.level.label
-
-    @property
-    def eta(self) -> float:
-        """The neutrality weight."""
-        return 0.0 if self.model is None else self.model.eta
+    model: FittedModel | None = None
+    training: dict[str, float] | None = None
+    command: str = ""
 
     @property
     def certified(self) -> str:
@@ -199,9 +99,42 @@ class Point:
         status = self.model.solution.status.value
         return status if status == "stationary" else f"{self.model.relative_gap:.0e}"
 
-    def aim(self, settings: Settings) -> float:
-        """Return the size of the measure that is limited, on held-out rows."""
-        return abs(self.measures[settings.aim.name])
+
+def point_of(
+    label: str,
+    task: TableTask,
+    scores: Floats,
+    plain: Floats | None = None,
+    collapse: str | None = None,
+    **more: Any,
+) -> Point:
+    """Return the measures of scores.
+
+    Parameters
+    ----------
+    label, task, scores
+        The name, the rows, and f of each, (n,).
+    plain
+        The scores of the model without neutrality, (n,), with which decisions are compared.
+    collapse
+        The sentence about the training rows, if it is known.
+    more
+        The other fields of a `Point`.
+    """
+    measures, intervals, undefined = measures_of(task, scores)
+    return Point(
+        label,
+        task,
+        scores,
+        measures,
+        intervals,
+        undefined,
+        groups_of(task, scores),
+        differences_of(task, scores),
+        decisions_of(task, scores, scores if plain is None else plain),
+        collapse or collapse_of(task, scores, None if plain is None else lambda: plain),
+        **more,
+    )
 
 
 def rate_interval(count: int, n: int) -> Interval:
@@ -266,7 +199,7 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
         }
         rates = {rate: k / n if n else math.nan for rate, (k, n) in counts.items()}
         intervals = {rate: rate_interval(k, n) for rate, (k, n) in counts.items()}
-        groups.append(Group(name, int(among.sum()), **rates, intervals=intervals))
+        groups.append(Group(name, int(among.sum()), rates, intervals))
     return tuple(groups)
 
 
@@ -284,12 +217,10 @@ def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
         rest = next((other for other, among in groups.items() if (among == (signs < 0)).all()), "the rest")
         found.append(_difference(decided, name, rest, signs > 0, signs < 0))
     if len(found) > 1:
-        enough = [g for g, among in groups.items() if among.sum() >= FEW_ROWS]
-        enough = enough or [g for g, among in groups.items() if among.any()]
-        rate = {g: float(decided[groups[g]].mean()) for g in enough}
-        pairs = [(a, b) for a in rate for b in rate if a.partition(" = ")[0] == b.partition(" = ")[0]]
-        high, low = max(pairs, key=lambda pair: rate[pair[0]] - rate[pair[1]])
-        found.append(_difference(decided, high, low, groups[high], groups[low]))
+        enough = [g for g, among in groups.items() if among.sum() >= FEW_ROWS] or list(task.terms)
+        pairs = [(a, b) for a in enough for b in enough if a.partition(" = ")[0] == b.partition(" = ")[0]]
+        every = [_difference(decided, a, b, groups[a], groups[b]) for a, b in pairs]
+        found.append(max(every, key=lambda difference: np.nan_to_num(difference.value, nan=-1.0)))
     return tuple(found)
 
 
@@ -299,8 +230,10 @@ def _difference(decided: Bools, one: str, other: str, these: Bools, those: Bools
     return Difference(one, other, value, difference_interval((k, n), (k2, n2)), min(n, n2) < FEW_ROWS)
 
 
-def measures_of(task: TableTask, scores: Floats) -> Measures:
-    """Return the measures of scores.
+def measures_of(
+    task: TableTask, scores: Floats
+) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
+    """Return measures, their intervals, and why some are not defined, as `Point` has them.
 
     Parameters
     ----------
@@ -308,15 +241,17 @@ def measures_of(task: TableTask, scores: Floats) -> Measures:
         As for `groups_of`.
     """
     reports = [(metrics.report(task.y, scores, v), v) for v in task.terms.values()]
-    found = Measures({}, {}, {})
+    values: dict[str, float] = {}
+    intervals: dict[str, Interval] = {}
+    undefined: dict[str, str] = {}
     for name in reports[0][0].as_dict():
         report, v = max(reports, key=lambda pair: np.nan_to_num(abs(pair[0].as_dict()[name]), nan=-1.0))
-        found.values[name] = report.as_dict()[name]
+        values[name] = report.as_dict()[name]
         if name in report.undefined:
-            found.undefined[name] = report.undefined[name]
+            undefined[name] = report.undefined[name]
         elif interval := _measure_interval(name, scores > 0, task.y > 0, v > 0):
-            found.intervals[name] = interval
-    return found
+            intervals[name] = interval
+    return values, intervals, undefined
 
 
 def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools) -> Interval | None:
@@ -347,8 +282,8 @@ def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools)
     return max(low for low, _ in sizes), max(high for _, high in sizes)
 
 
-def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> Decisions:
-    """Return decisions per 1,000 individuals.
+def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> dict[str, float]:
+    """Return decisions per 1,000 rows: how many are right, positive, wrong, or differ from the plain model's.
 
     Parameters
     ----------
@@ -363,84 +298,11 @@ def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> Decisions:
         "positive": decided,
         "to_positive": decided & ~before,
         "to_negative": ~decided & before,
+        "changed": decided != before,
         "wrongly_negative": ~decided & wanted,
         "wrongly_positive": decided & ~wanted,
     }
-    return Decisions(**{name: float(1000 * rows.mean()) for name, rows in counted.items()})
-
-
-def calibration_of(task: TableTask, probability: Floats) -> tuple[Calibration, ...]:
-    """Compare probabilities with the rates of positives, in each group.
-
-    Parameters
-    ----------
-    task
-        The rows.
-    probability
-        Of the positive class, (n,).
-    """
-    found = []
-    for name, among in task.groups.items():
-        rows = np.flatnonzero(among)
-        if len(rows):
-            rows = rows[np.argsort(probability[rows], kind="stable")]
-            parts = np.array_split(rows, min(PARTS, len(rows)))
-            bins = tuple(Bin(*_calibrated(task, probability, part)) for part in parts)
-            found.append(Calibration(*_calibrated(task, probability, rows), name, bins))
-    return tuple(found)
-
-
-def _calibrated(task: TableTask, probability: Floats, rows: Ints) -> tuple[int, float, float, Interval]:
-    k, n = int((task.y[rows] > 0).sum()), len(rows)
-    return n, float(probability[rows].mean()), k / n, rate_interval(k, n)
-
-
-def other_of(task: TableTask, method: str, eta: float | None, scores: Floats) -> OtherMethod:
-    """Return another method, measured on these rows."""
-    measured = measures_of(task, scores)
-    return OtherMethod(method, eta, measured.values, measured.intervals)
-
-
-def point_of(held: TableTask, scores: Floats, plain: Floats, settings: Settings, **more: Any) -> Point:
-    """Return the point of scores on held-out rows.
-
-    Parameters
-    ----------
-    held, scores, plain
-        The rows, f of each, and f without neutrality, (n,).
-    settings
-        Of the study.
-    more
-        The other fields of a `Point`.
-    """
-    measured, probability = measures_of(held, scores), settings.probability(scores, held.y)
-    return Point(
-        measures=measured.values,
-        intervals=measured.intervals,
-        groups=groups_of(held, scores),
-        differences=differences_of(held, scores),
-        calibration=() if probability is None else calibration_of(held, probability),
-        decisions=decisions_of(held, scores, plain),
-        **more,
-    )
-
-
-def completed(command: str, model: FittedModel) -> str:
-    """Return the command that fits this model again.
-
-    Parameters
-    ----------
-    command
-        Without the level; empty for none.
-    model
-        To fit.
-    """
-    if not command:
-        return ""
-    surrogate = ""
-    if model.level.limit is not None and model.surrogate is not None and "--surrogate" not in command:
-        surrogate = f" --surrogate {shlex.quote(atom_name(model.surrogate))}"
-    return f"{command} {model.level.option}{surrogate} --out model.nerm"
+    return {name: float(1000 * rows.mean()) for name, rows in counted.items()}
 
 
 def held_out_bounds(

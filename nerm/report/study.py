@@ -1,47 +1,37 @@
-"""The trade-off on one table, models at several levels, on held-out rows."""
+"""The study of one table: models at several levels, measured on held-out rows."""
 
+import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from nerm.bounds.guarantee import Statement
+from nerm.errors import InvalidInputError
+from nerm.estimators.parameters import atom_name
 from nerm.report.fitting import (
     ADVICE,
     PARTS,
     SMALL_TABLE,
     FittedModel,
+    Level,
     Progress,
-    TableFit,
+    Settings,
     TaskRows,
     choose_surrogate,
     collapse_of,
+    fit_level,
     fit_levels,
     silent,
 )
-from nerm.report.measuring import (
-    OtherMethod,
-    Point,
-    completed,
-    held_out_bounds,
-    measures_of,
-    other_of,
-    point_of,
-    theorems,
-)
-from nerm.report.settings import Level, Settings
+from nerm.report.measuring import Point, held_out_bounds, measures_of, point_of, theorems
+from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
-from nerm.tables.roles import TableTask, folds, split
-from nerm.typing import Floats, Ints
+from nerm.tables.roles import TableTask
+from nerm.typing import Bools, Floats, Ints
 
-TEST_SHARE = 0.25  # held out of tables that are not cross-validated
-#: Weights of the published neutral methods, a few of the paper's.
-PUBLISHED: dict[str, tuple[float, ...]] = {
-    "cv2nb": (),
-    "pr": (0.0, 1.0, 5.0, 10.0, 50.0),
-    "eta-lr": (0.0, 0.01, 0.1, 0.5),
-}
 Pairs = Sequence[tuple[Ints, Ints]]
 
 
@@ -51,36 +41,63 @@ class Study:
 
     Attributes
     ----------
-    task, recipe, settings, formula
-        The rows, their coding, and the model; no recipe and no formula in an audit of given scores.
-    how_measured
-        On which rows, in words.
+    task, settings, recipe
+        The rows, the model, and the coding of the shown models.
+    pairs, train
+        Training and held-out rows of each part, and the rows that the shown models were fitted on.
     points, others
-        From the plain model (the first) to the most neutral, and other methods.
+        From the plain model (the first) to the most neutral, and logistic regression.
     chosen
         The point that is shown first; it is recommended unless it collapsed.
     notes, seconds
         On missing values and failures; and how long it took.
-    fitted
-        The coded rows, and the numbers of those that the shown models were fitted on.
     """
 
     task: TableTask
-    recipe: Recipe | None
     settings: Settings
-    formula: str
-    how_measured: str
+    recipe: Recipe
+    pairs: Pairs
+    train: Ints
     points: tuple[Point, ...]
-    others: tuple[OtherMethod, ...]
+    others: tuple[Point, ...]
     chosen: int
     notes: tuple[str, ...]
     seconds: float
-    fitted: tuple[TaskRows, Ints] | None = None
 
     @property
-    def recommended(self) -> int | None:
-        """The number of the recommended point: the chosen one, None where it collapsed."""
-        return self.chosen if self.points[self.chosen].collapse is None else None
+    def recommended(self) -> Point | None:
+        """The chosen point, None where it collapsed."""
+        return self.points[self.chosen] if self.points[self.chosen].collapse is None else None
+
+    @property
+    def held_out(self) -> bool:
+        """Whether the rows that measure were not seen in fitting."""
+        return self.pairs[0][0] is not self.pairs[0][1]
+
+    @property
+    def formula(self) -> str:
+        """The objective with its weight η."""
+        return str(self.settings.objective(tuple(self.task.terms))).replace("+ max(", "+ η max(")
+
+    @property
+    def how_measured(self) -> str:
+        """On which rows the measures are taken, in words."""
+        rows, parts = len(self.pairs[0][1]), len(self.pairs)
+        if parts > 1:
+            return f"{parts}-fold cross-validation: every row was scored by a model that had not seen it"
+        return f"{rows:,} held-out rows" if self.held_out else f"the {rows:,} training rows"
+
+    def aim(self, point: Point) -> float:
+        """Return the size of the measure that is limited."""
+        return abs(point.measures[self.settings.aim.name])
+
+    def statements(self, point: Point) -> list[Statement]:
+        """Return the bounds on a point; those by held-out rows hold for all points at once."""
+        part = np.repeat(np.arange(len(self.pairs)), [len(test) for _, test in self.pairs])
+        delta, found = self.settings.delta, []
+        if self.held_out:
+            found = held_out_bounds(point.task, point.scores, delta, part, len(self.points))
+        return found + ([] if point.model is None else theorems(point.model, delta))
 
     def warning(self) -> str | None:
         """Return which models are nearly constant or had their positive rate collapse, None if none did."""
@@ -95,42 +112,31 @@ class Study:
     def sentence(self) -> str:
         """Return the chosen trade-off in one sentence."""
         plain, now = self.points[0], self.points[self.chosen]
-        measure, auc = self.settings.aim.words, now.measures["auc"]
-        before, after = plain.aim(self.settings), now.aim(self.settings)
+        name, words = self.settings.aim.name, self.settings.aim.words
+        value, auc = now.measures[name], now.measures["auc"]
         if all(point.collapse for point in self.points):
             return "No model is recommended: each one is nearly constant, or its positive rate collapsed."
         if now.collapse:
             return f"{now.label} is not recommended; look at another model."
-        if plain.collapse:
-            least = f"{now.label} has the smallest {measure} of the models that are no constants, {after:.3f}"
-            return f"{least}, with an AUC of {auc:.3f}."
         if now is plain:
-            sound = " that can be recommended" if self.warning() else ""
-            return (
-                f"No model{sound} made the {measure} on held-out rows smaller at a price of at most "
-                f"{self.settings.budget:g} AUC, so {plain.label} stands."
-            )
-        more = now.decisions.correct - plain.decisions.correct
+            return f"No other model has a smaller {words} within the budget of AUC, so {plain.label} stands."
+        more = now.decisions["correct"] - plain.decisions["correct"]
+        low, high = now.intervals.get(name, (value, value))
         return (
-            f"With {now.label} the {measure} is {self._with_interval(now)} instead of "
-            f"{plain.measures[self.settings.aim.name]:+.3f}, for an AUC of {auc:.3f} instead of "
-            f"{plain.measures['auc']:.3f}: per 1,000 people, {now.decisions.changed:.0f} get another "
-            f"decision and {abs(more):.0f} {'fewer' if more <= 0 else 'more'} decisions are right."
-            + ("" if after < before else " On held-out rows it is no more neutral than without.")
+            f"With {now.label} the {words} is {value:+.3f} (95 %: {low:+.3f} to {high:+.3f}) instead of "
+            f"{plain.measures[name]:+.3f}, for an AUC of {auc:.3f} instead of {plain.measures['auc']:.3f}: "
+            f"per 1,000 people, {now.decisions['changed']:.0f} get another decision and {abs(more):.0f} "
+            f"{'fewer' if more <= 0 else 'more'} decisions are right."
         )
-
-    def _with_interval(self, point: Point) -> str:
-        value = point.measures[self.settings.aim.name]
-        low, high = point.intervals.get(self.settings.aim.name, (value, value))
-        return f"{value:+.3f} (95 %: {low:+.3f} to {high:+.3f})"
 
 
 def run_study(
     task: TableTask,
     settings: Settings,
+    levels: Sequence[Level] | None = None,
     *,
-    fit: TableFit | None = None,
-    every_method: bool = False,
+    needed: Level | None = None,
+    share: float | None = None,
     progress: Progress = silent,
     command: str = "",
 ) -> Study:
@@ -140,57 +146,59 @@ def run_study(
     ----------
     task, settings
         The rows and the model.
-    fit
-        A model that was fitted already: it is the chosen point, and its held-out rows measure all points. By
-        default the choice is, among the models that did not collapse and whose AUC on held-out rows is within
-        `settings.budget` of the plain model's, the tightest limit (of weights, the most neutral).
-    every_method
-        Whether to run the published neutral methods too, and not only logistic regression.
+    levels
+        The targets, by default those of the settings. Several are compared with logistic regression.
+    needed
+        The level to choose; NotNeutralError where it cannot be reached. By default the choice is, among the
+        models that did not collapse and whose AUC on held-out rows is within `settings.budget` of the plain
+        model's, the tightest limit (of weights, the most neutral).
+    share
+        Of the rows to hold out; 0 measures on the training rows. By default a small table is cross-validated,
+        and of a large one the first part is held out.
     progress
         Called with a description of each step.
     command
         The `nerm fit` command without a level; each point completes it.
     """
     started = time.perf_counter()
-    known = {} if fit is None else {fit.model.level: fit.model}
-    levels = sorted({*settings.levels, *known}, key=_order)
-    rows = TaskRows(task, settings) if fit is None else fit.rows
-    pairs, shown = _parts(task, settings, fit)
-    limits = [level.limit for level in levels if level.limit is not None]
-    surrogate = None if fit is None else fit.model.surrogate
-    if limits and surrogate is None:
-        surrogate = choose_surrogate(rows, shown, limits, progress)
-    models, failed = fit_levels(rows, shown, [one for one in levels if one not in known], surrogate, progress)
-    models |= known
-    levels = [level for level in levels if level in models]
-    others, more = _other_methods(rows, pairs, every_method, progress)
-    unmet: list[str] = []
-    if len(pairs) > 1:  # the shown models have seen the rows of every part
-        scores, unmet = cross_validated(rows, pairs, levels, surrogate, progress)
-    else:
-        X_test = rows.parts("one-hot", *pairs[0])[1]
-        scores = {level: np.full(len(task), np.nan) for level in levels}
-        for level in levels:
-            scores[level][pairs[0][1]] = models[level].score(X_test)
-    shown_models = [models[level] for level in levels if level in scores]
+    rows, levels = TaskRows(task, settings), sorted({*(levels or settings.levels)}, key=_order)
+    pairs = _pairs(task, settings, share)
+    train = pairs[0][0] if len(pairs) == 1 else np.arange(len(task))
+    surrogate: Any = settings.surrogate
+    if settings.confidence is None and (
+        limits := [level.limit for level in levels if level.limit is not None]
+    ):
+        surrogate = choose_surrogate(rows, train, limits, progress)
+    models, notes = fit_levels(rows, train, levels, surrogate, needed, progress)
+    scores = {level: np.full(len(task), np.nan) for level in models}
+    reference = np.full(len(task), np.nan)
+    for k, (part, test) in enumerate(pairs):
+        found = models
+        if len(pairs) > 1:  # the shown models have seen the rows of every part
+            progress(f"part {k + 1} of {len(pairs)}")
+            found, _ = fit_levels(rows, part, list(scores), surrogate)
+            notes += [
+                f"{level.label} is left out: no usable model meets it in every part"
+                for level in scores.keys() - found
+            ]
+            scores = {level: scores[level] for level in found}
+        X_test = rows.coded(part)[0].transform(task.table.rows(test))[0]
+        for level, model in found.items():
+            scores[level][test] = model.score(X_test)
+        if len(levels) > 1:
+            reference[test] = _logistic_regression(rows, part, X_test)
+    shown = [models[level] for level in scores]
     whole = f"{command} --test 0" if command and len(pairs) > 1 else command
-    points = _points(rows, shown, pairs, shown_models, scores, whole)
-    recipe, _, notes = rows.coded(shown)
     tested = np.concatenate([test for _, test in pairs])
-    measured = task.rows(tested)
-    return Study(
-        task=task,
-        recipe=recipe,
-        settings=settings,
-        formula=str(settings.objective(tuple(task.terms))).replace("+ max(", "+ η max("),
-        how_measured=_how_measured(task, pairs),
-        points=points,
-        others=tuple(other_of(measured, *key, values[tested]) for key, values in others.items()),
-        chosen=_choice(points, settings) if fit is None else shown_models.index(fit.model),
-        notes=(*task.notes, *notes, *dict.fromkeys([*failed, *unmet, *more])),
-        seconds=time.perf_counter() - started,
-        fitted=(rows, shown),
+    points = _points(rows, train, shown, [scores[model.level][tested] for model in shown], tested, whole)
+    others = (
+        [point_of("logistic regression", task.rows(tested), reference[tested])] if len(levels) > 1 else []
     )
+    recipe, _, guessed = rows.coded(train)
+    chosen = _choice(points, settings) if needed is None else list(scores).index(needed)
+    said = (*task.notes, *guessed, *dict.fromkeys(notes))
+    seconds = time.perf_counter() - started
+    return Study(task, settings, recipe, pairs, train, points, tuple(others), chosen, said, seconds)
 
 
 def _order(level: Level) -> tuple[float, float]:
@@ -198,100 +206,104 @@ def _order(level: Level) -> tuple[float, float]:
     return level.eta or 0.0, np.inf if level.limit == 0 else 1 / (level.limit or np.inf)
 
 
-def _parts(task: TableTask, settings: Settings, fit: TableFit | None) -> tuple[Pairs, Ints]:
-    """Return pairs of training and held-out rows, and the rows that the shown models are fitted on.
-
-    In a small table every row is held out once, and the shown models see them all.
-    """
-    if fit is not None and fit.holdout is not None:
-        return [(fit.train, fit.test)], fit.train
-    if len(task) > SMALL_TABLE and fit is None:
-        train, test = split(task, TEST_SHARE, settings.seed)
-        return [(train, test)], train
-    return folds(task, PARTS, settings.seed), np.arange(len(task))
-
-
-def cross_validated(
-    rows: TaskRows, pairs: Pairs, levels: Sequence[Level], surrogate: Any, progress: Progress
-) -> tuple[dict[Level, Floats], list[str]]:
-    """Return scores of every row by a model that has not seen it, for the levels met in every part.
+def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
+    """Return (training rows, held-out rows): this share of every combination of target and viewpoint.
 
     Parameters
     ----------
-    rows, pairs
-        All rows, and the training and held-out rows of each part.
-    levels, surrogate
-        The targets, and the surrogate of the neutrality terms.
-    progress
-        Called with a description of each step.
+    task
+        The rows.
+    share
+        Between 0 and 1.
+    seed
+        Of the draw.
     """
-    found = {level: np.full(len(rows.y), np.nan) for level in levels}
-    for k, (train, test) in enumerate(pairs):
-        progress(f"part {k + 1} of {len(pairs)}")
-        models, _ = fit_levels(rows, train, levels, surrogate)
-        levels = list(models)  # a level that one part cannot meet is left out
-        X_test = rows.parts("one-hot", train, test)[1]
-        for level, model in models.items():
-            found[level][test] = model.score(X_test)
-    left_out = [level.label for level in found if level not in levels]
-    notes = [f"{label} is left out: no usable model meets it in every part" for label in left_out]
-    return {level: found[level] for level in levels}, notes
+    return _checked(task, hold_out(task.strata, share, seed), ("training", "held-out"))
 
 
-def _other_methods(
-    rows: TaskRows, pairs: Pairs, every: bool, progress: Progress
-) -> tuple[dict[tuple[str, float | None], Floats], list[str]]:
-    """Return the scores of held-out rows by method and weight, (n,) each, and notes on failures."""
-    from nerm.experiments import METHODS
-    from nerm.experiments.harness import held_out_scores
+def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+    """Return (training rows, held-out rows) of each fold, stratified by target and viewpoint.
 
-    methods = [replace(METHODS["lr"], label="logistic regression")]
-    if every:
-        methods += [replace(METHODS[name], etas=weights) for name, weights in PUBLISHED.items()]
+    Parameters
+    ----------
+    task
+        The rows.
+    count
+        How many folds; no more than there are rows.
+    seed
+        Of the draw.
+    """
+    fold = assign_folds(task.strata, min(count, len(task)), seed)
+    return [_checked(task, fold == k, ("training",)) for k in range(fold.max() + 1)]
+
+
+def _checked(task: TableTask, held: Bools, names: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return (training rows, held-out rows); refuse a split whose named rows lack a class or a group."""
+    rows = np.flatnonzero(~held), np.flatnonzero(held)
+    for name, part in zip(names, rows, strict=False):
+        for value, signs in {task.target.group(1): task.y, **task.terms}.items():
+            if len(set(signs[part].tolist())) < 2:
+                must = f"the {name} rows must hold both values of {value.partition(' = ')[0]!r}"
+                got = f"{len(task)} rows, of them {int((signs > 0).sum())} with {value!r}"
+                raise InvalidInputError(must, got, "Use more rows, or another share with --test")
+    return rows
+
+
+def _pairs(task: TableTask, settings: Settings, share: float | None) -> Pairs:
+    """Return pairs of training and held-out rows."""
+    if share is None:
+        return folds(task, PARTS, settings.seed)[: PARTS if len(task) <= SMALL_TABLE else 1]
+    everything = np.arange(len(task))
+    return [split(task, share, settings.seed) if share > 0 else (everything, everything)]
+
+
+def _logistic_regression(rows: TaskRows, train: Ints, X_test: Any) -> Floats:
+    """Return the scores of test rows by plain logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
     lam = max(rows.settings.lam, rows.settings.tol)  # C = 1 / lam must be finite
-    return held_out_scores(methods, rows, pairs, lam, rows.settings.seed, progress)
-
-
-def _how_measured(task: TableTask, pairs: Pairs) -> str:
-    """Return in words on which rows the measures are taken."""
-    if len(pairs) > 1:
-        return f"{len(pairs)}-fold cross-validation: every row was scored by a model that had not seen it"
-    held = len(pairs[0][1])
-    what = "a held-out quarter" if abs(held / len(task) - TEST_SHARE) < 0.01 else "held-out rows"
-    return f"{what}: {held:,} of {len(task):,} rows, not seen in fitting"
+    model = LogisticRegression(C=1 / (lam * len(train)), solver="newton-cholesky")
+    return np.asarray(model.fit(rows.coded(train)[1], rows.task.y[train]).decision_function(X_test))
 
 
 def _points(
     rows: TaskRows,
-    shown: Ints,
-    pairs: Pairs,
+    train: Ints,
     models: Sequence[FittedModel],
-    scores: dict[Level, Floats],
+    scores: Sequence[Floats],
+    tested: Ints,
     command: str,
 ) -> tuple[Point, ...]:
-    """Return one point per model: fitted on the rows `shown`, measured by the scores of held-out rows."""
-    _, X, _ = rows.coded(shown)
-    settings = rows.settings
-    tested = np.concatenate([test for _, test in pairs])
-    part = np.repeat(np.arange(len(pairs)), [len(test) for _, test in pairs])
-    fitted, held = rows.task.rows(shown), rows.task.rows(tested)
+    """Return one point per model, measured by the scores of the rows `tested`."""
+    _, X, _ = rows.coded(train)
+    fitted, held = rows.task.rows(train), rows.task.rows(tested)
     training = [model.score(X) for model in models]
-    plain = scores[models[0].level][tested]
+
+    def plain() -> Floats:
+        if models[0].level.is_plain:
+            return training[0]
+        return fit_level(rows, train, Level(eta=0.0)).score(X)
+
     points = []
-    for model, seen in zip(models, training, strict=True):
-        values = scores[model.level][tested]
-        collapse = collapse_of(fitted, seen, lambda: training[0]) or collapse_of(held, values, lambda: plain)
-        bounds = held_out_bounds(held, values, settings.delta, part, len(models))
-        facts = {
-            "level": model.level,
+    for model, seen, values in zip(models, training, scores, strict=True):
+        collapse = collapse_of(fitted, seen, plain)
+        more = {
             "model": model,
-            "training": measures_of(fitted, seen).values,
-            "statements": (*bounds, *theorems(model, settings.delta)),
-            "collapse": collapse,
-            "command": completed(command, model),
+            "training": measures_of(fitted, seen)[0],
+            "command": _completed(command, model),
         }
-        points.append(point_of(held, values, plain, settings, **facts))
+        points.append(point_of(model.level.label, held, values, scores[0], collapse, **more))
     return tuple(points)
+
+
+def _completed(command: str, model: FittedModel) -> str:
+    """Return the command that fits this model again; empty for none."""
+    if not command:
+        return ""
+    surrogate = ""
+    if model.level.limit is not None and model.surrogate is not None and "--surrogate" not in command:
+        surrogate = f" --surrogate {shlex.quote(atom_name(model.surrogate))}"
+    return f"{command} {model.level.option}{surrogate} --out model.nerm"
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:
@@ -300,8 +312,9 @@ def _choice(points: Sequence[Point], settings: Settings) -> int:
     A point that collapsed is not chosen, nor one that is less neutral than the plain model; 0 if no other can
     be.
     """
-    least, aims = points[0].measures["auc"] - settings.budget, [point.aim(settings) for point in points]
+    least = points[0].measures["auc"] - settings.budget
+    aims = [abs(point.measures[settings.aim.name]) for point in points]
     sound = [k for k, p in enumerate(points) if p.collapse is None and p.measures["auc"] >= least]
     sound = [k for k in sound if points[0].collapse or aims[k] < aims[0]]
-    limits = [point.level.limit for point in points]
+    limits = [None if point.model is None else point.model.level.limit for point in points]
     return min(sound, key=lambda k: (aims[k] if limits[k] is None else limits[k]) or 0.0, default=0)

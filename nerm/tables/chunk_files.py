@@ -85,7 +85,7 @@ class TableFeatures:
 
     def __call__(self, frame: Any) -> Matrix:
         """Return the features of some rows."""
-        return sp.csr_matrix(self.recipe.coded(table_of(frame))[0])
+        return sp.csr_matrix(self.recipe.transform(table_of(frame))[0])
 
 
 def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableFeatures:

@@ -11,8 +11,8 @@ import lzma
 import re
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -42,12 +42,35 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A file that is being read: its name in messages, its encoding, and the sheet of a workbook."""
+class Layout:
+    """How a file is to be read.
+
+    Parameters
+    ----------
+    name
+        Of the file, in messages.
+    encoding
+        Of text; UTF-8 by default, and UTF-16 where the file has its byte order mark.
+    sheet
+        Of a workbook, by default the first.
+    separator
+        One character or a name in `SEPARATORS`; None takes the one that splits the first two lines alike.
+    columns, header
+        Names for a file without a header line; `header=False` alone names them c1, c2, ….
+    skip_lines
+        Lines to leave out at the top, such as a comment.
+    decimal
+        "comma" or "point"; None finds out, column by column.
+    """
 
     name: str
     encoding: str | None = None
     sheet: str | None = None
+    separator: str | None = None
+    columns: Sequence[str] | None = None
+    header: bool = True
+    skip_lines: int = 0
+    decimal: str | None = None
 
     def refuse(self, must: str, got: str, do: str) -> InvalidInputError:
         """Return an error about this file."""
@@ -55,7 +78,7 @@ class Source:
 
 
 @contextmanager
-def opened(path: Any, source: Source) -> Iterator[tuple[Content, Callable[[], float]]]:
+def opened(path: Any, layout: Layout) -> Iterator[tuple[Content, Callable[[], float]]]:
     """Open a file, or standard input for "-"; yield it with a function that returns the share read so far."""
     standard = str(path) == "-"
     try:
@@ -66,37 +89,37 @@ def opened(path: Any, source: Source) -> Iterator[tuple[Content, Callable[[], fl
         raise InvalidInputError("the table must be a file that can be read", got, "Check its name") from None
     size = 0 if standard else Path(path).stat().st_size
     try:
-        yield _content(stream, source), lambda: stream.tell() / size if size else 0.0
+        yield _content(stream, layout), lambda: stream.tell() / size if size else 0.0
     except NermError:
         raise
     except ImportError:
-        text = f"{source.name!r} needs a package that is not installed. Install it, for instance with: "
+        text = f"{layout.name!r} needs a package that is not installed. Install it, for instance with: "
         raise MissingPackageError(text + "pip install 'nerm-learn[tables]'.") from None
     except Exception as error:  # a damaged file can make its reader raise anything
         got = f"one that ends early or is damaged ({type(error).__name__}: {str(error)[:80]})"
-        raise source.refuse("be a whole file", got, "Copy, download or write it again") from error
+        raise layout.refuse("be a whole file", got, "Copy, download or write it again") from error
     finally:
         if not standard:
             stream.close()
 
 
-def _content(stream: Any, source: Source) -> Content:
+def _content(stream: Any, layout: Layout) -> Content:
     """Return the content of a stream by its first bytes."""
     head = stream.peek(16)
     for magic, unpack in _COMPRESSED.items():
         if head.startswith(magic):
-            return _content(unpack(stream), source)
+            return _content(unpack(stream), layout)
     if head.startswith((b"PK\3\4", b"PAR1", b"ARROW1", b"FEA1")):
         stream = stream if stream.seekable() else io.BytesIO(stream.read())
-        return _zipped(stream, source) if head.startswith(b"PK") else _columnar(stream, head[:4] == b"PAR1")
-    lines = _lines(stream, source)
-    return _json("".join(lines), source) if _JSON.match(head) else Content(lines)
+        return _zipped(stream, layout) if head.startswith(b"PK") else _columnar(stream, head[:4] == b"PAR1")
+    lines = _lines(stream, layout)
+    return _json("".join(lines), layout) if _JSON.match(head) else Content(lines)
 
 
-def _lines(stream: Any, source: Source) -> Iterator[str]:
+def _lines(stream: Any, layout: Layout) -> Iterator[str]:
     """Yield the lines of a text; bytes that cannot be decoded are refused by their line."""
     wide = stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
-    encoding = source.encoding or ("utf-16" if wide else "utf-8-sig")
+    encoding = layout.encoding or ("utf-16" if wide else "utf-8-sig")
     try:
         text = io.TextIOWrapper(stream, encoding, newline="")
     except LookupError:
@@ -108,24 +131,25 @@ def _lines(stream: Any, source: Source) -> Iterator[str]:
     try:
         for number, line in enumerate(text, start=1):
             if "\0" in line:
-                raise source.refuse("be a text file", f"a NUL byte in line {number}", do)
+                raise layout.refuse("be a text file", f"a NUL byte in line {number}", do)
             yield line
     except UnicodeDecodeError as error:
         at = number + 1 + error.object[: error.start].count(b"\n")
         got = f"byte 0x{error.object[error.start]:02x} in line {at}"
-        raise source.refuse(f"be {source.encoding or 'UTF-8'} text", got, do) from None
+        raise layout.refuse(f"be {layout.encoding or 'UTF-8'} text", got, do) from None
     finally:
-        text.detach()  # its owner closes the stream
+        with suppress(ValueError):  # closed already
+            text.detach()  # its owner closes the stream
 
 
-def _json(text: str, source: Source) -> Content:
+def _json(text: str, layout: Layout) -> Content:
     """Return the rows of JSON lines, or of one list of objects."""
     try:
         lined = [line for line in text.split("\n") if line.strip()]
         rows = [json.loads(line) for line in lined] if lined[0].lstrip()[0] == "{" else json.loads(text)
     except (ValueError, RecursionError) as error:
         must = "be JSON lines, one object per line, or a list of objects"
-        raise source.refuse(must, str(error), "Correct it") from None
+        raise layout.refuse(must, str(error), "Correct it") from None
     frame = pd.DataFrame(rows, dtype=object)
     return Content(records=_records(chain([map(str, frame.columns)], frame.itertuples(index=False))))
 
@@ -138,29 +162,29 @@ def _records(rows: Iterable[Iterable[Any]]) -> Iterator[Record]:
             yield number, words
 
 
-def _zipped(stream: Any, source: Source) -> Content:
+def _zipped(stream: Any, layout: Layout) -> Content:
     """Return the sheet of a workbook, or the one file of an archive."""
     archive = zipfile.ZipFile(stream)
     members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX")]
     names = sorted(member.filename for member in members)
     if "xl/workbook.xml" in names:
-        return _excel(stream, source)
+        return _excel(stream, layout)
     if len(members) != 1:
         got = f"{len(members)}: {', '.join(names[:3])}"
-        raise source.refuse("be an Excel file or an archive of one file", got, "Unpack it and name the table")
-    return _content(archive.open(members[0]), source)
+        raise layout.refuse("be an Excel file or an archive of one file", got, "Unpack it and name the table")
+    return _content(archive.open(members[0]), layout)
 
 
-def _excel(stream: Any, source: Source) -> Content:
+def _excel(stream: Any, layout: Layout) -> Content:
     """Return a sheet, by default the first."""
     book = pd.ExcelFile(stream)
     sheets = list(map(str, book.sheet_names))
-    if source.sheet is not None and source.sheet not in sheets:
+    if layout.sheet is not None and layout.sheet not in sheets:
         must = f"--sheet must be one of {', '.join(map(repr, sheets))}"
-        raise InvalidInputError(must, repr(source.sheet), "Name one of these")
-    frame = pd.read_excel(book, source.sheet or sheets[0], header=None, dtype=object, na_filter=False)
+        raise InvalidInputError(must, repr(layout.sheet), "Name one of these")
+    frame = pd.read_excel(book, layout.sheet or sheets[0], header=None, dtype=object, na_filter=False)
     notes = (f"the sheet {sheets[0]!r} was read, the first of {len(sheets)}; --sheet takes another",)
-    guessed = len(sheets) > 1 and source.sheet is None
+    guessed = len(sheets) > 1 and layout.sheet is None
     return Content(records=_records(frame.itertuples(index=False)), notes=notes if guessed else ())
 
 

@@ -12,36 +12,13 @@ import numpy as np
 import pandas as pd
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.tables.formats import Content, Record, Source, opened
+from nerm.tables.formats import Content, Layout, Record, opened
 from nerm.tables.values import MARKS, decimal_marks, listed, numbers_in, usual_mark, word_of
 from nerm.typing import Array, Bools, Floats, Ints
 from nerm.validation import as_pandas, check_known
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 PART_CELLS = 1_000_000  # of a table that is read in parts
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a table is to be read.
-
-    Parameters
-    ----------
-    separator
-        One character or a name in `SEPARATORS`; None takes the one that splits the first two lines alike.
-    columns, header
-        Names for a file without a header line; `header=False` alone names them c1, c2, ….
-    skip_lines
-        Lines to leave out at the top, such as a comment.
-    decimal
-        "comma" or "point"; None finds out, column by column.
-    """
-
-    separator: str | None = None
-    columns: Sequence[str] | None = None
-    header: bool = True
-    skip_lines: int = 0
-    decimal: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +113,7 @@ def read_table(path: Any, **options: Any) -> TextTable:
 
 
 def read_parts(
-    path: Any,
-    *,
-    encoding: str | None = None,
-    sheet: str | None = None,
-    cells: int | None = None,
-    progress: Callable[[float], None] = lambda _: None,
-    **options: Any,
+    path: Any, *, cells: int | None = None, progress: Callable[[float], None] = lambda _: None, **options: Any
 ) -> Iterator[TextTable]:
     r"""Read a table in parts, so that a long text or Parquet file needs no more memory than a short one.
 
@@ -150,16 +121,12 @@ def read_parts(
     ----------
     path
         Of the file; "-" is standard input.
-    encoding
-        Of text; UTF-8 by default, and UTF-16 where the file has its byte order mark.
-    sheet
-        Of a workbook, by default the first.
     cells
         The most cells of a part; None is a million, 0 reads the whole table.
     progress
         Called with the share of the file that was read.
     options
-        As for `Layout`.
+        As for `nerm.tables.formats.Layout`.
 
     Examples
     --------
@@ -172,9 +139,9 @@ def read_parts(
     [3, 2]
     """
     name = "standard input" if str(path) == "-" else str(path).replace("\\", "/").rpartition("/")[2]
-    source = Source(name, encoding, sheet)
-    with opened(path, source) as (content, share):
-        for table in _tables(content, source, Layout(**options), PART_CELLS if cells is None else cells):
+    layout = Layout(name, **options)
+    with opened(path, layout) as (content, share):
+        for table in _tables(content, layout, PART_CELLS if cells is None else cells):
             progress(share())
             yield table
 
@@ -187,7 +154,7 @@ def parse_table(text: str, source: str, **options: Any) -> TextTable:
     text, source
         The text, and its name in messages.
     options
-        As for `Layout`.
+        As for `nerm.tables.formats.Layout`.
 
     Examples
     --------
@@ -200,7 +167,7 @@ def parse_table(text: str, source: str, **options: Any) -> TextTable:
     ...
     """
     lines = io.StringIO(text, newline="")
-    return next(_tables(Content(lines), Source(source), Layout(**options), 0))
+    return next(_tables(Content(lines), Layout(source, **options), 0))
 
 
 def table_of(frame: Any, source: str = "the table") -> TextTable:
@@ -218,54 +185,51 @@ def table_of(frame: Any, source: str = "the table") -> TextTable:
     return TextTable(source, pd.DataFrame(columns, index=range(1, len(frame) + 1), dtype=object))
 
 
-def _tables(content: Content, source: Source, layout: Layout, cells: int) -> Iterator[TextTable]:
+def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]:
     """Yield the parts of an open table."""
     decimal = None if layout.decimal is None else MARKS.get(layout.decimal, layout.decimal)
     if decimal not in (None, *MARKS.values()):
         raise UnknownNameError("'decimal'", layout.decimal, MARKS)
     separator, records = None, content.records
     if records is None:
-        separator, records = _text_records(content.lines, layout, source)
+        separator, records = _text_records(content.lines, layout)
     else:
         records = (record for record in records if record[0] > layout.skip_lines)
-    names, records = _header(records, layout, source)
+    names, records = _header(records, layout)
     per_part = max(1, cells // len(names)) if cells else None
     rows = list(islice(records, per_part))
-    notes: tuple[str, ...] = ()
-    if layout.header and layout.columns is None:
-        names, notes = _completed(names, rows, source)
+    names, notes = _completed(names, rows, layout)
     if not rows:
-        raise source.refuse("hold at least one row", "only a header", "Check how it was written")
+        raise layout.refuse("hold at least one row", "only a header", "Check how it was written")
     marks: Mapping[str, str] = {}
     start = 0
     while rows:
-        frame = _frame(names, rows, start, source)
+        frame = _frame(names, rows, start, layout)
         if not start:
             marks = decimal_marks(frame, decimal, separator)
             notes = (*content.notes, *notes, *_decimal_notes(marks))
-        yield TextTable(source.name, frame, marks, () if start else notes)
+        yield TextTable(layout.name, frame, marks, () if start else notes)
         start += len(rows)
         rows = list(islice(records, per_part))
 
 
-def _text_records(lines: Iterable[str], layout: Layout, source: Source) -> tuple[str, Iterator[Record]]:
+def _text_records(lines: Iterable[str], layout: Layout) -> tuple[str, Iterator[Record]]:
     """Return the separator of a text and its records, each with the line in which it starts."""
-    skipped = layout.skip_lines
-    lines = islice(lines, skipped, None)
+    lines = islice(lines, layout.skip_lines, None)
     sample: list[str] = []
     while len([line for line in sample if line.strip()]) < 2 and (line := next(lines, "")):
         sample.append(line)
-    mark = _separator(layout.separator, [line for line in sample if line.strip()], source.name)
-    return mark, _fields(chain(sample, lines), mark, source, skipped)
+    mark = _separator(layout, [line for line in sample if line.strip()])
+    return mark, _fields(chain(sample, lines), mark, layout)
 
 
-def _separator(given: str | None, sample: Sequence[str], name: str) -> str:
+def _separator(layout: Layout, sample: Sequence[str]) -> str:
     """Return the separator: the given one, or the one that splits the first two lines alike."""
-    if given is not None:
-        mark = SEPARATORS.get(given, given)
+    if layout.separator is not None:
+        mark = SEPARATORS.get(layout.separator, layout.separator)
         if len(mark) != 1:
             do = "Use one of these names, or one character"
-            raise UnknownNameError("'separator'", given, SEPARATORS, do)
+            raise UnknownNameError("'separator'", layout.separator, SEPARATORS, do)
         return mark
     if not sample:
         return ","
@@ -276,78 +240,67 @@ def _separator(given: str | None, sample: Sequence[str], name: str) -> str:
     found = [mark for mark in (*alike, *often) if counts[mark][0]]
     if not found:
         do = "Separate columns by commas, or name the separator with --separator"
-        raise InvalidInputError(f"{name!r} must have at least two columns", f"{first[:40]!r}", do)
+        raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
     return found[0]
 
 
-def _fields(lines: Iterator[str], mark: str, source: Source, skipped: int) -> Iterator[Record]:
+def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]:
     """Yield the fields of each line that is not blank, with its number; runs of spaces separate once."""
     if mark == " ":
         lines = (line.strip() + "\n" for line in lines)
     reader = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
-    start = 1 + skipped
+    start = 1 + layout.skip_lines
     try:
         for record in reader:
             if record and (len(record) > 1 or record[0].strip()):
                 yield start, [field.strip() for field in record]
-            start = reader.line_num + 1 + skipped
+            start = reader.line_num + 1 + layout.skip_lines
     except csv.Error as error:
-        raise source.refuse("be well-formed CSV", f"line {start}: {error}", "Correct its quotes") from None
+        raise layout.refuse("be well-formed CSV", f"line {start}: {error}", "Correct its quotes") from None
 
 
-def _header(records: Iterator[Record], layout: Layout, source: Source) -> tuple[list[str], Iterator[Record]]:
+def _header(records: Iterator[Record], layout: Layout) -> tuple[list[str], Iterator[Record]]:
     """Return the names of the columns as given, and the records below the header."""
     first = next(records, None)
     if first is None:
-        raise source.refuse("hold a header and rows", "an empty file", "Check how it was written")
+        raise layout.refuse("hold a header and rows", "an empty file", "Check how it was written")
     if layout.columns is not None:
-        _check_names(list(layout.columns), "--columns")
         return list(layout.columns), chain([first], records)
     if layout.header:
         return first[1], records
     return [f"c{j + 1}" for j in range(len(first[1]))], chain([first], records)
 
 
-def _completed(names: list[str], rows: Sequence[Record], source: Source) -> tuple[list[str], tuple[str, ...]]:
+def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tuple[list[str], tuple[str, ...]]:
     """Return a name for every column, and notes on names that were made up.
 
     A column of row names often has none: pandas writes an empty name for it, R leaves its field out.
     """
-    if rows and all(len(row) == len(names) + 1 for _, row in rows):
+    if layout.columns is None and rows and all(len(row) == len(names) + 1 for _, row in rows):
         names = ["", *names] if any(row[-1] for _, row in rows) else [*names, ""]
     blank = [j for j, name in enumerate(names) if not name]
     if len(blank) > len(names) / 2:
         do = "Leave out lines above it with --skip-lines, or use --no-header if the first line is data"
         got = f"no name for {len(blank)} of {len(names)}"
-        raise source.refuse("name its columns in the header", got, do)
+        raise layout.refuse("name its columns in the header", got, do)
     for j in blank:
         name = f"c{j + 1}"
         while name in names:
             name += "_"
         names[j] = name
-    _check_names(names, f"the header of {source.name!r}")
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise layout.refuse("name every column once", f"{name!r} {times} times", "Rename one")
+    if len(names) < 2:
+        raise layout.refuse("have at least two columns", "one", "Name the separator with --separator")
     return names, tuple(f"column {j + 1} has no name in the header and is called {names[j]!r}" for j in blank)
 
 
-def _check_names(names: list[str], where: str) -> None:
-    """Refuse tables of one column, and columns without a name or with the same one."""
-    name, times = Counter(names).most_common(1)[0]
-    if len(names) < 2:
-        must = f"{where} must name at least two columns"
-        raise InvalidInputError(must, "one column", "Name the separator with --separator")
-    if "" in names:
-        must = f"{where} must name every column"
-        raise InvalidInputError(must, f"no name for column {names.index('') + 1}", "Add it")
-    if times > 1:
-        must = f"{where} must name every column once"
-        raise InvalidInputError(must, f"{name!r} {times} times", "Rename one")
-
-
-def _frame(names: list[str], rows: Sequence[Record], start: int, source: Source) -> pd.DataFrame:
+def _frame(names: list[str], rows: Sequence[Record], start: int, layout: Layout) -> pd.DataFrame:
     """Return rows as columns of words; refuse rows without one field per column."""
     if bad := [(line, len(words)) for line, words in rows if len(words) != len(names)]:
         share = f"{len(bad)} of {len(rows)} rows ({100 * len(bad) / len(rows):.3g} %)"
-        must = f"every row of {source.name!r} must have {len(names)} fields, one per column"
+        must = f"every row of {layout.name!r} must have {len(names)} fields, one per column"
         got = f"{share} with another number, first {bad[0][1]} in line {bad[0][0]}"
         raise InvalidInputError(must, got, "Correct them, or name the columns with --columns")
     places = range(start + 1, start + len(rows) + 1)

@@ -169,17 +169,12 @@ class Recipe:
         """The names of the matrix's columns."""
         return [feature for column in self.columns for feature in column.features]
 
-    def transform(self, table: TextTable) -> tuple[Matrix, tuple[str, ...]]:
-        """Return the (n, features) matrix of a table (dense, or CSR if mostly zeros) and notes on guesses."""
-        matrix, guessed = self.coded(table)
-        return matrix, self.said(guessed)
-
     def said(self, guessed: Ints) -> tuple[str, ...]:
         """Return notes on how many values of each coding were guessed, (codings,)."""
         return tuple(c.said(int(count)) for c, count in zip(self.columns, guessed, strict=True) if count)
 
-    def coded(self, table: TextTable) -> tuple[Matrix, Ints]:
-        """Return the (n, features) matrix of a table, and how many values of each coding were guessed."""
+    def transform(self, table: TextTable) -> tuple[Matrix, Ints]:
+        """Return the (n, features) matrix, CSR if mostly zeros, and how many values each coding guessed."""
         absent = dict.fromkeys(column.name for column in self.columns if column.name not in table.names)
         if absent:
             must = f"{table.source!r} must have the columns that the model was fitted on"
@@ -216,7 +211,6 @@ def learn_recipe(
     table: TextTable,
     inputs: Sequence[str],
     *,
-    nominal: Sequence[str] = (),
     missing: Sequence[str] = MISSING,
     kinds: Mapping[str, str] | None = None,
 ) -> tuple[Recipe, tuple[str, ...]]:
@@ -228,25 +222,23 @@ def learn_recipe(
         The training rows.
     inputs
         The columns to learn from.
-    nominal
-        Columns to take as nominal although they look like numbers (codes, postal areas).
     missing
         The words for "missing".
     kinds
-        What the columns hold, as `survey` found on more rows than these; the table tells where it does not.
+        What columns hold, as `survey` found on more rows than these, or "words" for codes that look like
+        numbers; the table tells where it does not.
 
     Examples
     --------
     >>> from nerm.tables import parse_table
     >>> table = parse_table("age,area\n20,1011\n?,1012\n40,1013\n", "people.csv")
-    >>> recipe, notes = learn_recipe(table, ["age", "area"], nominal=["area"])
+    >>> recipe, notes = learn_recipe(table, ["age", "area"], kinds={"area": "words"})
     >>> notes
     ("'age': 1 values missing (33 %)",)
     >>> recipe.summary()
     '2 columns, 5 features'
     """
     columns: list[Numeric | Nominal] = []
-    known_kinds = dict(kinds or {}) | dict.fromkeys(nominal, WORDS)
     left_out: dict[str, str] = {}
     notes: list[str] = []
     for name in inputs:
@@ -258,7 +250,7 @@ def learn_recipe(
             continue
         if some:
             notes.append(f"{name!r}: {int(unknown.sum())} values missing ({100 * unknown.mean():.2g} %)")
-        kind = known_kinds.get(name) or kind_of(name, table, unknown)
+        kind = (kinds or {}).get(name) or kind_of(name, table, unknown)
         if kind != WORDS:
             *parts, last = values_of(table.rows(~unknown), name, kind).items()
             varying = [(part, numbers) for part, numbers in parts if np.ptp(numbers) > 0]

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from nerm.errors import InvalidInputError
-from nerm.splitting import assign_folds, hold_out
 from nerm.tables.reading import TextTable
 from nerm.tables.values import (
     MISSING,
@@ -265,54 +264,6 @@ def _order(value: str) -> tuple[bool, float, str]:
     """Sort numbers as numbers, before words."""
     number = float(numbers_in([value])[0])
     return (True, 0.0, value) if np.isnan(number) else (False, number, value)
-
-
-def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Return (training rows, held-out rows): this share of every combination of target and viewpoint.
-
-    Parameters
-    ----------
-    task
-        The rows.
-    share
-        Between 0 and 1.
-    seed
-        Of the draw.
-    """
-    held = hold_out(task.strata, share, seed)
-    train, test = np.flatnonzero(~held), np.flatnonzero(held)
-    _check_both_values(task, train, "training")
-    _check_both_values(task, test, "held-out")
-    return train, test
-
-
-def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Return (training rows, held-out rows) of each fold, stratified by target and viewpoint.
-
-    Parameters
-    ----------
-    task
-        The rows.
-    count
-        How many folds; no more than there are rows.
-    seed
-        Of the draw.
-    """
-    count = min(count, len(task))
-    fold = assign_folds(task.strata, count, seed)
-    pairs = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(count)]
-    for train, _ in pairs:
-        _check_both_values(task, train, "training")
-    return pairs
-
-
-def _check_both_values(task: TableTask, rows: Ints, name: str) -> None:
-    """Refuse a split without one of the classes or groups."""
-    for value, signs in {task.target.group(1): task.y, **task.terms}.items():
-        if len(set(signs[rows].tolist())) < 2:
-            must = f"the {name} rows must hold both values of {value.partition(' = ')[0]!r}"
-            got = f"{len(task)} rows, of them {int((signs > 0).sum())} with {value!r}"
-            raise InvalidInputError(must, got, "Use more rows, or another share with --test")
 
 
 def kind_of(name: str, table: TextTable, unknown: Bools) -> str:

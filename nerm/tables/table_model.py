@@ -43,8 +43,8 @@ class TableModel:
     >>> recipe, _ = learn_recipe(task.table, task.inputs)
     >>> svc = nerm.NeutralSVC(lam=0.1).fit(recipe.transform(task.table)[0], task.y)
     >>> model = TableModel(recipe, svc, task.target, task.viewpoint)
-    >>> scores, notes = model.scores(parse_table("name,age\nAnn,19\nBob,\nCy,60\n", "new.csv"))
-    >>> model.labels(scores).tolist(), notes
+    >>> scores, guessed = model.scores(parse_table("name,age\nAnn,19\nBob,\nCy,60\n", "new.csv"))
+    >>> model.labels(scores).tolist(), recipe.said(guessed)
     (['low', 'high', 'high'], ("'age': 1 missing values replaced by 50",))
     >>> import pandas as pd
     >>> model.predict(pd.DataFrame({"age": [19, 60]})).tolist()
@@ -59,8 +59,8 @@ class TableModel:
 
     def decision_function(self, X: Any) -> Floats:
         """Return f(x) of each row of a DataFrame, (n,); a warning says what had to be guessed."""
-        scores, notes = self.scores(X if isinstance(X, TextTable) else table_of(X))
-        if notes:
+        scores, guessed = self.scores(X if isinstance(X, TextTable) else table_of(X))
+        if notes := self.recipe.said(guessed):
             warnings.warn("; ".join(notes), UserWarning, stacklevel=2)
         return scores
 
@@ -76,16 +76,11 @@ class TableModel:
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each of `classes_`, (n, 2), where the loss gives one."""
-        return np.asarray(self.estimator.predict_proba(self.recipe.coded(table_of(X))[0]))
+        return np.asarray(self.estimator.predict_proba(self.recipe.transform(table_of(X))[0]))
 
-    def scores(self, table: TextTable) -> tuple[Floats, tuple[str, ...]]:
-        """Return f(x) of each row, (n,), and notes on what had to be guessed."""
-        scores, guessed = self.scored(table)
-        return scores, self.recipe.said(guessed)
-
-    def scored(self, table: TextTable) -> tuple[Floats, Ints]:
-        """Return f(x) of each row, (n,), and how many values of each column had to be guessed."""
-        matrix, guessed = self.recipe.coded(table)
+    def scores(self, table: TextTable) -> tuple[Floats, Ints]:
+        """Return f(x) of each row, (n,), and how many values of each coding had to be guessed."""
+        matrix, guessed = self.recipe.transform(table)
         step = 1 + PART_CELLS // max(1, len(getattr(self.estimator, "support_", ())))
         parts = [self.estimator.decision_function(matrix[i : i + step]) for i in range(0, len(table), step)]
         return np.concatenate(parts), guessed

@@ -36,7 +36,6 @@ QUICK = {
     "bound": ("bound", "TABLE", *ROLES),
     "solvers": ("solvers",),
     "reproduce": CONVERGENCE,
-    "completion": ("completion", "bash"),
     "demo": ("demo",),
 }
 ENDINGS = {
@@ -80,7 +79,7 @@ def small_comparison(monkeypatch):
     smo = solvers.known()["smo"]
     monkeypatch.setitem(compare.SETS, "quick", lambda: [compare.Case("tiny", "size", n=20, d=2)])
     monkeypatch.setattr("nerm.solvers.available", lambda: {"smo": smo})
-    monkeypatch.setattr(import_module("nerm.cli.fit"), "DEMO_LIMITS", (0.05,))
+    monkeypatch.setattr(import_module("nerm.cli.fit"), "LIMITS", (0.1, 0.05))
 
 
 @pytest.fixture
@@ -130,7 +129,7 @@ def test_an_output_without_room(nerm, arguments, tmp_path, monkeypatch, command,
 @pytest.mark.usefixtures("small_comparison")
 @pytest.mark.parametrize(
     ("command", "more"),
-    [marked(command, ()) for command in sorted(set(QUICK) - {"completion"})]
+    [marked(command, ()) for command in sorted(QUICK)]
     + [marked(command, ("--json",)) for command in ("fit", "audit", "tradeoff", "solvers")],
 )
 def test_standard_output_without_room(arguments, tmp_path, monkeypatch, capsys, command, more):
@@ -177,27 +176,10 @@ def test_the_same_in_a_process_that_may_write_a_hundred_bytes(arguments, tmp_pat
 
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-@pytest.mark.parametrize("words", [("solvers",), ("completion", "bash"), ("--help",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("solvers",), ("--help",)], ids=" ".join)
 def test_a_process_whose_standard_output_has_no_room(words):
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
             [sys.executable, "-m", "nerm", *words], stdout=full, stderr=subprocess.PIPE, check=False
         )
     short_of_room(ran.returncode, ran.stderr.decode())
-
-
-@pytest.mark.long
-@pytest.mark.skipif(os.name != "posix", reason="how a full disk is feigned here")
-def test_a_figure_without_room_is_one_sentence(tmp_path):
-    code = (
-        "import resource, sys; import matplotlib.pyplot as plt; from nerm.cli.experiments import _save_figure as save_figure; "
-        "axes = [plt.subplots()[1]]; resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY)); "
-        "save_figure(lambda: axes, sys.argv[1])"
-    )
-    for name in ("one.png", "one.svg", "one.pdf"):
-        ran = subprocess.run([sys.executable, "-c", code, tmp_path / name], capture_output=True, check=False)
-        assert (
-            b"InvalidInputError: --figure must be a file that can be written. Got File too large"
-            in ran.stderr
-        )
-        assert list(tmp_path.iterdir()) == []

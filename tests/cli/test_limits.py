@@ -145,7 +145,7 @@ INTERRUPTED = {
     "predict": "nerm.tables.reading.opened",
     "audit": "nerm.tables.reading.opened",
     "tradeoff": "nerm.report.study.run_study",
-    "bound": "nerm.report.fitting.fit_table",
+    "bound": "nerm.report.study.run_study",
     "demo": "nerm.report.study.run_study",
     "solvers": "nerm.solvers.known",
 }

@@ -128,7 +128,7 @@ def test_one_line_and_code_2(nerm):
         "'methods' must be one of ",
     )
     refused(nerm("reproduce", "tradeoff", *FEW, "--jobs", 0), "'n_jobs' must be")
-    refused(nerm("reproduce", "convergence", "--n", "40,x"), "--n must be numbers", "'x'")
+    refused(nerm("reproduce", "convergence", "--n", "40,x"), "--n", "must be numbers", "40,x")
     refused(nerm("reproduce", "convergence", "--datasets", "german"), "--datasets belongs to tradeoff")
     refused(nerm("reproduce", "tradeoff", "--redraw"), "--redraw belongs to convergence")
     refused(nerm("reproduce", "tradeoff", "--n", "40"), "--n belongs to convergence")

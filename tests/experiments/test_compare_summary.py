@@ -129,5 +129,5 @@ def test_command(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main(arguments)  # nothing is left to run
     out = capsys.readouterr().out
-    assert "Certified relative gap 0.001" in out
-    assert "100% of 1" in out
+    assert "smo" in out
+    assert "0.001" in out

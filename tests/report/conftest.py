@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nerm.report.settings import Settings
+from nerm.report.fitting import Settings
 from nerm.report.study import run_study
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people

@@ -1,4 +1,4 @@
-"""Rates, differences, measures and calibration of a table's groups, against plain counts."""
+"""Rates, differences and measures of a table's groups, against plain counts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nerm import metrics
-from nerm.report.measuring import calibration_of, differences_of, groups_of, measures_of
-from nerm.report.settings import Level, Settings
+from nerm.report.fitting import Level, Settings
+from nerm.report.measuring import differences_of, groups_of, measures_of
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people
 
@@ -31,42 +31,28 @@ def test_groups_and_terms_of_two_columns(task):
 
 
 def test_the_largest_measure_of_all_terms_counts(task, scores):
-    found = measures_of(task, scores)
+    values, intervals, _ = measures_of(task, scores)
     reports = [metrics.report(task.y, scores, v).as_dict() for v in task.terms.values()]
     for name in metrics.report(task.y, scores, task.v).as_dict():
-        assert abs(found.values[name]) == pytest.approx(max(abs(report[name]) for report in reports))
-    for name, (low, high) in found.intervals.items():
-        assert low <= found.values[name] <= high
+        assert abs(values[name]) == pytest.approx(max(abs(report[name]) for report in reports))
+    for name, (low, high) in intervals.items():
+        assert low <= values[name] <= high
 
 
 def test_intervals_stand_around_their_rates(task, scores):
     for group in groups_of(task, scores):
         among = task.groups[group.name]
         assert group.rows == among.sum()
-        assert group.positive_rate == pytest.approx((scores[among] > 0).mean())
+        assert group.rates["positive_rate"] == pytest.approx((scores[among] > 0).mean())
         for name, (low, high) in group.intervals.items():
             assert 0 <= low <= group.rates[name] <= high <= 1
     *against, largest = differences_of(task, scores)
     assert [d.one for d in against] == list(task.terms)
     assert against[0].other == "sex = female"
-    rates = {g.name: g.positive_rate for g in groups_of(task, scores)}
+    rates = {g.name: g.rates["positive_rate"] for g in groups_of(task, scores)}
     spreads = [[rate for name, rate in rates.items() if name.startswith(column)] for column in ("sex", "job")]
     assert largest.value == pytest.approx(max(max(of) - min(of) for of in spreads))
     assert all(d.interval[0] < d.value < d.interval[1] for d in (*against, largest))
-
-
-def test_calibration_counts_what_came_true(task):
-    probability = np.random.default_rng(0).random(len(task))
-    for found in calibration_of(task, probability):
-        among = task.groups[found.group]
-        assert found.said == pytest.approx(probability[among].mean())
-        assert found.came_true == pytest.approx((task.y[among] > 0).mean())
-        assert len(found.bins) == 5
-        assert sum(part.rows for part in found.bins) == among.sum()
-        assert sum(part.rows * part.came_true for part in found.bins) == pytest.approx(
-            (task.y[among] > 0).sum()
-        )
-        assert sorted(part.said for part in found.bins) == [part.said for part in found.bins]
 
 
 @pytest.mark.parametrize(("name", "power"), [("balanced", 1.0), ("root", 0.5)])
@@ -77,23 +63,13 @@ def test_class_weights_are_powers_of_balanced_ones(name, power):
     assert Settings(class_weight="none").class_weights(y) is None
 
 
-def test_the_shift_of_class_weights_is_taken_back():
-    """A weighted logistic model without inputs says the weighted odds; what is reported is the share itself."""
-    y = np.repeat([-1.0, 1.0], [90, 10])
-    settings = Settings(loss="logistic", class_weight="balanced")
-    weights = settings.class_weights(y)
-    score = np.log(weights[1.0] * 10 / (weights[-1.0] * 90))
-    assert settings.probability(np.array([score]), y) == pytest.approx(0.1)
-    assert Settings(loss="hinge").probability(np.array([score]), y) is None
-
-
 def test_levels_go_from_plain_to_tight():
     assert [level.label for level in Settings(limits=(0.01, 0.1)).levels] == [
         "no limit",
         "limit 0.1",
         "limit 0.01",
     ]
-    assert [level.key for level in Settings(etas=(2.0,)).levels] == ["eta=0", "eta=2"]
+    assert [level.label for level in Settings(etas=(2.0,)).levels] == ["η = 0", "η = 2"]
     assert (Level(0.02).option, Level().option, Level(eta=0.5).option) == (
         "--limit 0.02",
         "--eta 0",

@@ -9,8 +9,8 @@ from itertools import combinations
 
 import pytest
 
+from nerm.report.fitting import Settings
 from nerm.report.page import render_page
-from nerm.report.settings import Settings
 from nerm.report.study import run_study
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, people
@@ -84,8 +84,7 @@ def test_on_paper_the_chart_is_on_the_first_page_and_tables_are_whole(page):
         assert set(page.execute_script(split)) == {"avoid"}
         closed = "return document.querySelectorAll('details:not([open])').length"
         assert page.execute_script(closed) == 0
-        assert not page.find_element("css selector", "svg.front.narrow").is_displayed()
-        assert not page.find_element("css selector", "svg.front.wide .limit").is_displayed()
+        assert not page.find_element("css selector", "svg.front .limit").is_displayed()
         page.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert page.execute_script(closed) > 0
 
@@ -106,7 +105,7 @@ def test_axe_finds_nothing(page, study, width, scheme):
 
 @pytest.fixture(scope="module")
 def crowded():
-    """Return a study of seven groups whose column and values have long names, with probabilities."""
+    """Return a study of seven groups whose column and values have long names."""
     names = [
         "Facharbeiterinnen und Facharbeiter",
         "Öffentlicher Dienst",
@@ -120,7 +119,7 @@ def crowded():
     for k, row in enumerate(rows):
         row[column] = names[k % 7]
     task = make_task(parse_table(as_csv(rows), "people.csv"), "income", column)
-    return run_study(task, Settings(etas=(0.0, 0.5), loss="logistic"))
+    return run_study(task, Settings(etas=(0.0, 0.5)))
 
 
 INSIDE = """

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nerm.errors import InvalidInputError
+from nerm.report.study import folds, split
 from nerm.tables import Recipe, learn_recipe, load_model, make_task, parse_table
-from nerm.tables.roles import folds, split
 from tests.cli.conftest import as_csv, people
 from tests.tables.habits import dense
 
@@ -15,7 +15,7 @@ TEXT = "x,job,y,v\n1,a,0,m\n3,b,1,f\n?,a,1,m\n5,,0,f\n"
 
 
 def test_a_recipe_by_hand():
-    recipe, notes = learn_recipe(parse_table(TEXT, "t"), ["x", "job"], nominal=["job"])
+    recipe, notes = learn_recipe(parse_table(TEXT, "t"), ["x", "job"], kinds={"job": "words"})
     assert recipe.feature_names == ["x", "x (missing)", "job = a", "job = b", "job = (missing)"]
     X, _ = recipe.transform(parse_table(TEXT, "t"))
     scale = np.sqrt(8 / 3)  # of 1, 3, 5
@@ -32,17 +32,17 @@ def test_a_recipe_by_hand():
 
 def test_new_values_are_none_of_the_known_ones():
     recipe, _ = learn_recipe(parse_table("x,job,two\n1,a,l\n2,b,r\n3,c,l\n", "t"), ["x", "job", "two"])
-    X, notes = recipe.transform(parse_table("two,job,x\nmiddle,d,\n", "new"))
+    X, guessed = recipe.transform(parse_table("two,job,x\nmiddle,d,\n", "new"))
     assert recipe.feature_names == ["x", "job = a", "job = b", "job = c", "two = r"]
     assert dense(X).tolist() == [[0, 0, 0, 0, 0.5]]
-    assert len(notes) == 3
+    assert len(recipe.said(guessed)) == 3
 
 
 def test_rare_values_are_pooled_and_row_names_left_out():
     n = 400
     lines = [f"{i % 120},id{i},{i % 2}" for i in range(n)]
     table = parse_table("code,name,same\n" + "\n".join(lines), "t")
-    recipe, notes = learn_recipe(table, ["code", "name", "same"], nominal=["code", "name"])
+    recipe, notes = learn_recipe(table, ["code", "name", "same"], kinds={"code": "words", "name": "words"})
     assert recipe.left_out == {"name": "another word in every row, so it names rows"}
     assert recipe.columns[0].levels[-1] == "(other)"
     assert len(recipe.columns[0].levels) == 100
