@@ -25,6 +25,8 @@ class SquaredL2(Regularizer):
     """
 
     name: ClassVar[str] = "squared-l2"
+    text: ClassVar[str] = "½‖w‖²"
+    tex: ClassVar[str] = r"\tfrac12\|w\|_2^2"
 
     def value(self, w: Floats) -> float:
         """Return 1/2 ||w||^2."""
@@ -46,14 +48,6 @@ class SquaredL2(Regularizer):
         """Return sum_squares(w) / 2."""
         return cp.sum_squares(w) / 2
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
-        return "½‖w‖²"
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
-        return r"\tfrac12\|w\|_2^2"
-
 
 @dataclass(frozen=True)
 class L1(Norm):
@@ -66,6 +60,8 @@ class L1(Norm):
     """
 
     name: ClassVar[str] = "l1"
+    text: ClassVar[str] = "‖w‖₁"
+    tex: ClassVar[str] = r"\|w\|_1"
 
     def value(self, w: Floats) -> float:
         """Return sum `|w_j|`."""
@@ -91,14 +87,6 @@ class L1(Norm):
         """Return norm1(w)."""
         return cp.norm1(w)
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
-        return "‖w‖₁"
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
-        return r"\|w\|_1"
-
 
 @dataclass(frozen=True)
 class LInf(Norm):
@@ -111,6 +99,8 @@ class LInf(Norm):
     """
 
     name: ClassVar[str] = "l-inf"
+    text: ClassVar[str] = "‖w‖_∞"
+    tex: ClassVar[str] = r"\|w\|_\infty"
 
     def value(self, w: Floats) -> float:
         """Return max `|w_j|`."""
@@ -143,14 +133,6 @@ class LInf(Norm):
     def expression(self, w: Any) -> Any:
         """Return norm_inf(w)."""
         return cp.norm_inf(w)
-
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
-        return "‖w‖_∞"
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
-        return r"\|w\|_\infty"
 
 
 def project_l1_ball(w: Floats, radius: float) -> Floats:
@@ -249,6 +231,8 @@ class GroupL2(Norm):
     """
 
     name: ClassVar[str] = "group-l2"
+    text: ClassVar[str] = "Σ_g ‖w_g‖₂"
+    tex: ClassVar[str] = r"\textstyle\sum_g \|w_g\|_2"
     groups: Sequence[Any] | None = None
     weights: Sequence[float] | None = None
 
@@ -320,33 +304,15 @@ class GroupL2(Norm):
         columns = [np.flatnonzero(group == g) for g in range(len(weights))]
         return cp.sum([weight * cp.norm2(w[g]) for weight, g in zip(weights, columns, strict=True)])
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
-        return "Σ_g ‖w_g‖₂"
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
-        return r"\textstyle\sum_g \|w_g\|_2"
-
 
 def _as_labels(groups: Any) -> tuple[Any, ...]:
     """Return one label per column, as they are or from lists of columns."""
-    if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray):
-        must = "'groups' must be labels or lists of columns"
-        raise InvalidInputError(must, repr(groups), "Pass [0, 0, 1] or [[0, 1], [2]]")
-    nested = [isinstance(g, Sequence | np.ndarray) and not isinstance(g, str) for g in groups]
-    if not any(nested):
-        if len({isinstance(g, str) for g in groups}) > 1:
-            must = "'groups' must be labels of one kind"
-            raise InvalidInputError(must, repr(groups), "Use all numbers or all text")
-        return tuple(np.asarray(groups).tolist())
-    if not all(nested) or not all(isinstance(j, int | np.integer) for g in groups for j in g):
-        must = "'groups' must be lists of whole column numbers, or one label per column"
-        raise InvalidInputError(must, repr(groups), "Do not mix the two")
-    label = {int(j): number for number, g in enumerate(groups) for j in g}
-    count = sum(map(len, groups))
-    if sorted(label) != list(range(count)):
-        must = "'groups' must contain each column exactly once, the columns counted from 0"
-        do = "List every column in one group (a group of its own if need be)"
-        raise InvalidInputError(must, repr(groups), do)
-    return tuple(label[j] for j in range(count))
+    if isinstance(groups, Sequence | np.ndarray) and not isinstance(groups, str):
+        if all(np.ndim(g) == 1 for g in groups):
+            label = {j: number for number, g in enumerate(groups) for j in g}
+            if set(label) == set(range(sum(map(len, groups)))):
+                return tuple(label[j] for j in range(len(label)))
+        elif len({(np.ndim(g), isinstance(g, str)) for g in groups}) == 1:
+            return tuple(np.asarray(groups).tolist())
+    must = "'groups' must be one label per column, or lists that hold the number of each column once"
+    raise InvalidInputError(must, repr(groups), "Pass [0, 0, 1] or [[0, 1], [2]], for instance")

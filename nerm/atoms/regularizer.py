@@ -50,6 +50,8 @@ class Regularizer(Term):
 
     name: ClassVar[str] = ""
     kind: ClassVar[str] = "regularizer"
+    text: ClassVar[str] = "Omega(w)"
+    tex: ClassVar[str] = r"\Omega(w)"
     numeric: bool = False  # whether conjugate or prox are derived by computation and carry its error
 
     @abstractmethod
@@ -75,6 +77,14 @@ class Regularizer(Term):
     @abstractmethod
     def expression(self, w: Any) -> Any:
         """Return Omega of a cvxpy vector of length d: a convex scalar expression."""
+
+    def formula(self, mean: str = "mean") -> str:
+        """Return the term as text; by default `text`."""
+        return self.text
+
+    def latex_formula(self) -> str:
+        """Return the term as LaTeX; by default `tex`."""
+        return self.tex
 
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
         """Return Omega as a weighted sum of simpler regularizers; by default itself."""

@@ -150,19 +150,15 @@ def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> 
     z = cp.Variable(len(q))
     copies = [cp.Variable(len(q)) for _ in parts]
     ties = [copy == z for copy in copies]
-    omega = cp.sum(
-        [weight * atom.expression(copy) for (weight, atom), copy in zip(parts, copies, strict=True)]
-    )
+    terms = zip(parts, copies, strict=True)
+    omega = cp.sum([weight * atom.expression(copy) for (weight, atom), copy in terms])
     if mu is None:
         problem = cp.Problem(cp.Minimize(-q @ z), [*ties, omega <= 1])
     else:
         problem = cp.Problem(cp.Minimize(mu / 2 * cp.sum_squares(z) - q @ z + omega), ties)
     _solution(problem, z)
-    zero = np.zeros_like(q)
-    return [
-        zero if tie.dual_value is None else np.nan_to_num(-np.asarray(tie.dual_value, dtype=float))
-        for tie in ties
-    ]
+    duals = [np.zeros_like(q) if tie.dual_value is None else tie.dual_value for tie in ties]
+    return [np.nan_to_num(-np.asarray(dual, dtype=float)) for dual in duals]
 
 
 def _solution(problem: cp.Problem, z: cp.Variable) -> Floats:

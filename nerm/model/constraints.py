@@ -198,10 +198,9 @@ class Polyhedron:
             return self._clipped(w)
         for _ in range(3):  # the second and third time only rounding is left
             G, h = -self.matrix / self.size[:, None], (self.matrix @ w - self.bound) / self.size
-            G, h = np.vstack([G, -G[self.equal]]), np.concatenate([h, -h[self.equal]])
             unit = max(float(np.abs(h).max()), 1e-300)
             system, target = np.vstack([G.T, h / unit]), np.append(np.zeros(len(w)), 1.0)
-            rest = system @ nonnegative_least_squares(system, target) - target
+            rest = system @ nonnegative_least_squares(system, target, self.equal) - target
             if not abs(rest[-1]) > 0:
                 break
             w = w - unit * rest[:-1] / rest[-1]
@@ -238,22 +237,21 @@ class Polyhedron:
 
     def multipliers(self, w: Floats, rest: Floats) -> Floats:
         """Return z, of the right signs and 0 on rows that are not tight at w, with A'z near `rest`."""
-        tight = np.flatnonzero(self._tight(w))
-        both = tight[self.equal[tight]]
-        system = np.hstack([self.matrix[tight].T, -self.matrix[both].T])
-        z = np.zeros(len(self.bound))
-        if system.size:
-            found = nonnegative_least_squares(system, rest)
-            z[tight] = found[: len(tight)]
-            z[both] -= found[len(tight) :]
+        tight, z = self._tight(w), np.zeros(len(self.bound))
+        if tight.any():
+            z[tight] = nonnegative_least_squares(self.matrix[tight].T, rest, self.equal[tight])
         return z
 
 
-def nonnegative_least_squares(system: Floats, target: Floats) -> Floats:
-    """Return the z >= 0 with the least ||system z - target||."""
+def nonnegative_least_squares(system: Floats, target: Floats, free: Bools | None = None) -> Floats:
+    """Return the z with the least ||system z - target||, z >= 0 but where it is free."""
     from scipy.optimize import nnls
 
-    return np.asarray(nnls(system, target, maxiter=30 * system.shape[1])[0])
+    count = system.shape[1]
+    either = np.flatnonzero(np.zeros(count) if free is None else free)
+    z = np.asarray(nnls(np.hstack([system, -system[:, either]]), target, maxiter=30 * count)[0])
+    z[either] -= z[count:]
+    return z[:count]
 
 
 def polyhedron(constraints: Sequence[LinearConstraint], d: int, columns: Any) -> Polyhedron:

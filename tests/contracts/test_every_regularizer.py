@@ -43,7 +43,7 @@ def test_prox_is_what_cvxpy_finds(atom):
         (lambda: GroupL2([0, 0, 1]).check(4), "must have one label for each of the 4 columns. Got 3 labels."),
         (
             lambda: GroupL2([[0, 1], [1, 2]]).check(3),
-            "must contain each column exactly once, the columns counted from 0. Got [[0, 1], [1, 2]].",
+            "or lists that hold the number of each column once. Got [[0, 1], [1, 2]].",
         ),
         (
             lambda: GroupL2([0, 1], weights=[1.0]).check(2),

@@ -230,19 +230,9 @@ CASES = [
         lambda: on(objective=0 * Risk(Hinge()) + SquaredL2()).solve("smo"),
         "Got a problem with no risk of positive weight.",
     ),
-    (lambda: nerm.GroupL2(3), "'groups' must be labels or lists of columns. Got 3."),
-    (
-        lambda: nerm.GroupL2([[0.5, 1], [2]]),
-        "'groups' must be lists of whole column numbers, or one label per column.",
-    ),
-    (
-        lambda: nerm.GroupL2([[0, 1], 2]),
-        "'groups' must be lists of whole column numbers, or one label per column.",
-    ),
-    (lambda: nerm.GroupL2([0, "a", 1]), "'groups' must be labels of one kind."),
-    (
-        lambda: nerm.GroupL2([[0, 1], [-1]]),
-        "must contain each column exactly once, the columns counted from 0.",
+    *(
+        (lambda g=groups: nerm.GroupL2(g), f"that hold the number of each column once. Got {groups!r}.")
+        for groups in (3, "ab", [[0.5, 1], [2]], [[0, 1], 2], [0, "a", 1], [[0, 1], [-1]], [["a", 0]])
     ),
     (lambda: nerm.ElasticNet("a"), "'l1_ratio' must be a finite number, at least 0."),
     (lambda: nerm.SmoothHinge("1"), "'width' must be a finite positive number. Got str '1'."),
