@@ -30,12 +30,12 @@ from .atoms.hinges import SmoothHinge as SmoothHinge
 from .atoms.hinges import Squared as Squared
 from .atoms.hinges import SquaredHinge as SquaredHinge
 from .atoms.margin import MarginFunction as MarginFunction
-from .atoms.penalties import L1 as L1
-from .atoms.penalties import ElasticNet as ElasticNet
-from .atoms.penalties import GroupL2 as GroupL2
-from .atoms.penalties import LInf as LInf
-from .atoms.penalties import SquaredL2 as SquaredL2
+from .atoms.regularizer import L1 as L1
+from .atoms.regularizer import ElasticNet as ElasticNet
+from .atoms.regularizer import GroupL2 as GroupL2
+from .atoms.regularizer import LInf as LInf
 from .atoms.regularizer import Regularizer as Regularizer
+from .atoms.regularizer import SquaredL2 as SquaredL2
 from .atoms.smooth import Exponential as Exponential
 from .atoms.smooth import Logistic as Logistic
 from .certify.certificate import Certificate as Certificate

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
 from nerm.model import weights as neutrality_weights

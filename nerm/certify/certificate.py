@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.conjugates import NEGLIGIBLE, conjugate_of_sum, parts_of
 from nerm.certify.feasibility import (
     LOST,

@@ -10,10 +10,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from nerm.atoms.penalties import SquaredL2
-from nerm.atoms.regularizer import Norm, Regularizer, along_axes
+from nerm.atoms.regularizer import Norm, Regularizer, SquaredL2, along_axes
 from nerm.certify.multipliers import MOST_STEPS
-from nerm.model.kernels import EPS
+from nerm.model.blocks import EPS
 from nerm.typing import Floats
 
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights

@@ -14,9 +14,8 @@ import numpy as np
 
 from nerm.certify.conjugates import free_directions, parts_of
 from nerm.certify.multipliers import MOST_STEPS, Multipliers
-from nerm.model.blocks import limit_values, scaled_weights, shares, weigh, weighted_duals
+from nerm.model.blocks import EPS, limit_values, scaled_weights, shares, weigh, weighted_duals
 from nerm.model.hypothesis import LinearHypothesis
-from nerm.model.kernels import EPS
 from nerm.typing import Bools, Floats
 
 if TYPE_CHECKING:

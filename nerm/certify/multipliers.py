@@ -15,9 +15,8 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from nerm.atoms import numeric
-from nerm.model.blocks import Block, limit_values, shares, term_weights, two_sided, weighted_duals
+from nerm.model.blocks import EPS, Block, limit_values, shares, term_weights, two_sided, weighted_duals
 from nerm.model.constraints import nonnegative_least_squares
-from nerm.model.kernels import EPS
 from nerm.model.problem import relaxed_problem
 from nerm.typing import Floats
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from nerm.atoms import numeric
 from nerm.atoms.custom import expressed
-from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.conjugates import parts_of
 from nerm.certify.multipliers import Multipliers
-from nerm.model.blocks import Block, scaled_weights, term_weights, weigh
-from nerm.model.kernels import EPS, sum_error
+from nerm.model.blocks import EPS, Block, scaled_weights, sum_error, term_weights, weigh
 from nerm.model.problem import relaxed_problem
 from nerm.typing import Floats
 

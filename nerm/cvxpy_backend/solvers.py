@@ -16,7 +16,7 @@ import numpy as np
 from nerm.certify.feasibility import runs_away
 from nerm.certify.solution import Answer
 from nerm.errors import InvalidInputError, UnsupportedProblemError
-from nerm.model.kernels import EPS
+from nerm.model.blocks import EPS
 from nerm.model.problem import Problem, constraints_only
 from nerm.solvers import auto, clock
 from nerm.solvers.base import Session, Solver

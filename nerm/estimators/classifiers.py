@@ -9,8 +9,7 @@ from sklearn.utils.metaestimators import available_if
 
 from nerm.atoms.hinges import Hinge
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.penalties import SquaredL2
-from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.atoms.smooth import Logistic
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier

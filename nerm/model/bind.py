@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.penalties import SquaredL2
-from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.errors import InvalidInputError
 from nerm.model import hypothesis as hypotheses
 from nerm.model import kernels

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.model import kernels
-from nerm.model.kernels import EPS, sum_error
+from nerm.model.blocks import EPS, sum_error
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
 

@@ -14,22 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
+from nerm.model.blocks import EPS, sum_error
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
-EPS = float(np.finfo(float).eps)
 CALLED_TILE = 1000  # rows and columns of K per call of a kernel within a product
-
-
-def sum_error(k: int) -> float:
-    """Bound the rounding error of a sum of k products, relative to the sum of their sizes.
-
-    Errors of either sign add up like sqrt(k), with a probability close to 1 (Higham and Mary 2019).
-
-    >>> sum_error(0) < sum_error(100) < 1e-14
-    True
-    """
-    return EPS * (2.0 + k**0.5)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.penalties import SquaredL2
-from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import Block, ObjectiveValue, limit_values, make_blocks, objective_value
 from nerm.model.constraints import ROUNDING, Polyhedron

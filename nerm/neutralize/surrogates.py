@@ -12,8 +12,7 @@ import pandas as pd
 from nerm.atoms.difference import DCFunction, Ramp
 from nerm.atoms.hinges import Hinge, Identity
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.penalties import SquaredL2
-from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.atoms.smooth import Logistic
 from nerm.errors import InvalidInputError
 from nerm.model.expressions import Risk, WeightedTerm

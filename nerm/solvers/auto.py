@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.conjugates import parts_of
 from nerm.model.blocks import term_weights
 from nerm.model.hypothesis import KernelHypothesis

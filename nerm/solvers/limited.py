@@ -16,8 +16,7 @@ import numpy as np
 from nerm.certify.certificate import dual_point
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
-from nerm.model.blocks import limit_values, shares, term_weights, value_at_zero
-from nerm.model.kernels import EPS
+from nerm.model.blocks import EPS, limit_values, shares, term_weights, value_at_zero
 from nerm.model.problem import Problem, relaxed_problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, Solver, limit

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nerm.atoms.hinges import Hinge
-from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.blocks import one_sided, term_weights

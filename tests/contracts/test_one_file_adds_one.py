@@ -108,7 +108,7 @@ REGULARIZER = '''
 """Twice the l1 norm."""
 from dataclasses import dataclass
 from typing import ClassVar
-from nerm.atoms.penalties import L1
+from nerm.atoms.regularizer import L1
 
 @dataclass(frozen=True)
 class DoubleL1(L1):

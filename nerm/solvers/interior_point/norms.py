@@ -26,8 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nerm.atoms.penalties import project_l1_ball
-from nerm.atoms.regularizer import Norms
+from nerm.atoms.regularizer import Norms, project_l1_ball
 from nerm.solvers.interior_point.passes import TINY
 from nerm.typing import Floats, Ints
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.penalties import SquaredL2
-from nerm.atoms.regularizer import Norms, Regularizer
+from nerm.atoms.regularizer import Norms, Regularizer, SquaredL2
 from nerm.certify.conjugates import parts_of
 from nerm.certify.solution import Answer
 from nerm.errors import UnknownNameError

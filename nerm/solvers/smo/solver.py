@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nerm.atoms.penalties import SquaredL2
+from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer, Solution
 from nerm.errors import InvalidInputError
