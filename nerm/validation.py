@@ -136,8 +136,8 @@ def flat(values: Any, n: int, name: str, what: str) -> Array:
 
 
 def check_present(values: Array, name: str) -> None:
-    """Refuse missing entries (None, nan, NA) among objects."""
-    if values.dtype.kind == "O":
+    """Refuse missing entries (None, nan, NA, NaT) among objects and dates."""
+    if values.dtype.kind in "OM":
         from pandas import isna
 
         missing = np.asarray(isna(values))
@@ -216,9 +216,7 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
         raise InvalidInputError(must, str(labels[0]), "Use its real part")
     if labels.dtype.kind == "f":
         check_finite(labels, name)
-    if labels.dtype.kind == "M" and np.isnat(labels).any():
-        got = f"NaT{_where(np.argwhere(np.isnat(labels)))}"
-        raise InvalidInputError(f"{name!r} must be finite", got, "Drop or impute these rows")
+    check_present(labels, name)
     classes = distinct(labels, name, "labels")
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")

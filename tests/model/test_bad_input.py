@@ -53,7 +53,12 @@ CASES = [
     (lambda: on(y=np.ones(20)), "'y' must hold exactly two classes. Got a single class: 1.0."),
     (lambda: on(y=np.arange(20) % 3), "'y' must hold exactly two classes. Got 3 classes: 0, 1, 2."),
     (lambda: on(y=spoiled(Y, 4, np.nan)), "'y' must be finite. Got nan at index 4."),
-    (lambda: on(y=np.array([None, "a"] * 10, dtype=object)), "'y' must hold labels of one type."),
+    (lambda: on(y=np.array([1, "a"] * 10, dtype=object)), "'y' must hold labels of one type."),
+    (lambda: on(y=np.array([None, "a"] * 10, dtype=object)), "'y' must not be missing. Got None at index 0"),
+    (
+        lambda: on(y=np.array(["NaT", "2020-01-01"] * 10, "M8[D]")),
+        "'y' must not be missing. Got NaT at index 0",
+    ),
     (
         lambda: on(viewpoint=V[:-1]),
         "'viewpoint' must have one entry for each of the 20 rows. Got shape (19,).",
