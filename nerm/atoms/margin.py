@@ -89,6 +89,8 @@ class MarginFunction(ABC):
     ----------
     name : str
         The name that users type.
+    built_in : bool
+        Whether it is one of nerm's; the certificate compares any other with its cvxpy expression.
     facts : Facts
         What is known of this function.
 
@@ -104,11 +106,10 @@ class MarginFunction(ABC):
     """
 
     name: ClassVar[str] = ""
+    built_in: ClassVar[bool]
 
-    @property
-    def built_in(self) -> bool:
-        """Whether it is one of nerm's; the certificate compares any other with its cvxpy expression."""
-        return type(self).__module__.startswith("nerm.atoms.")
+    def __init_subclass__(cls) -> None:
+        cls.built_in = vars(cls).get("built_in", cls.__module__.startswith("nerm.atoms."))
 
     @property
     @abstractmethod

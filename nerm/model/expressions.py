@@ -117,7 +117,8 @@ class Algebra(ABC):
         y
             (n,), two values, the larger counts as +1.
         viewpoint
-            (n,) real numbers v_i = g(x_i); or a dict of such arrays; or a callable g; or a fitted estimator.
+            (n,) real numbers v_i = g(x_i); or a table or a dict of such columns; or a callable g; or a fitted
+            estimator.
         kernel
             None for the linear hypothesis f = X w + b; a name, a callable or a `nerm.kernels.Kernel` for f =
             K c + b.

@@ -157,12 +157,8 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
 
 
 def _signs(viewpoint: Any) -> Floats:
-    """Return the signs of a finite, nonempty viewpoint."""
-    n = np.size(viewpoint)
-    if n == 0:
-        must = "'viewpoint' must have at least one entry"
-        raise InvalidInputError(must, "none", "Check how the data were loaded or filtered")
-    return sign(as_vector(viewpoint, n, "viewpoint"))
+    """Return the signs of a finite viewpoint."""
+    return sign(as_vector(viewpoint, np.size(viewpoint), "viewpoint"))
 
 
 def _labels(y: Any, n: int) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
@@ -220,3 +221,19 @@ def test_blocks_come_as_multipliers_are_read():
     multipliers = problem.solve().multipliers
     assert ((multipliers.alpha >= 0) & (multipliers.alpha <= 1)).all()
     assert multipliers.betas.shape == multipliers.betas_plus.shape == (1, 20)
+
+
+def test_a_table_has_one_viewpoint_per_column():
+    X, y, v = make_data(0)
+    table = np.column_stack([v, -v, X[:, 0]])
+    objective = Risk(Hinge()) + Neutrality(Hinge(), to="viewpoint 1")
+    assert list(objective.on(X, y, viewpoint=table).viewpoints) == [
+        "viewpoint 0",
+        "viewpoint 1",
+        "viewpoint 2",
+    ]
+    frame = pd.DataFrame(table, columns=["sex", "age", "score"])
+    named = (Risk(Hinge()) + Neutrality(Hinge(), to="age")).on(X, y, viewpoint=frame)
+    np.testing.assert_array_equal(named.viewpoints["age"], -v)
+    with pytest.raises(nerm.InvalidInputError, match="a neutrality term must name its viewpoint"):
+        (Risk(Hinge()) + Neutrality(Hinge())).on(X, y, viewpoint=frame)

@@ -72,7 +72,7 @@ def test_bad_input_is_named():
         resolve("parity", None, [1, -1])
     with pytest.raises(InvalidInputError, match=r"'viewpoint' must be finite. Got nan at index 1"):
         balanced_weights([1, np.nan])
-    with pytest.raises(InvalidInputError, match=r"'viewpoint' must have at least one entry"):
+    with pytest.raises(InvalidInputError, match=r"some row must have viewpoint -1. Got none among 0 rows"):
         balanced_weights([])
     with pytest.raises(InvalidInputError, match=r"'y' must hold -1 and \+1 only. Got 0 at index 1"):
         equal_opportunity_weights([1, 0], [1, -1])
