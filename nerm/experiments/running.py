@@ -1,7 +1,7 @@
 """Run independent jobs in parallel, and keep their rows in a CSV file from which a killed run resumes.
 
-`run_jobs` skips the jobs whose rows are in the file already, runs the others with joblib, replaces the file
-by a longer one as each finishes, and returns one table.
+`run_jobs` skips the jobs whose rows are in the file already, runs the others with joblib, appends the rows of
+each as it finishes, and returns one table.
 """
 
 import io
@@ -122,20 +122,27 @@ def run_jobs(
     todo.sort(key=lambda job: [job.places[0].get(name, 0) for name in ("repetition", "fold")])
     keys = [_key(place, names) for job in jobs for place in job.places]
 
-    def text() -> str:
+    def in_order() -> str:
         order = [key for key in dict.fromkeys([*keys, *rows]) if key in rows]
         return _as_csv([rows[key] for key in order], [*columns, "seconds"])
 
+    def save() -> None:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with write_atomically(path, "w", encoding="utf-8", newline="") as file:
+                file.write(f"{MARK}{json.dumps({'settings': settings})}\n{in_order()}")
+
+    save()
     shown = sys.stderr.isatty() if progress is None else progress
     finished = _results(todo, n_jobs)
     console = Console(stderr=True)
     for found in track(finished, settings["experiment"], len(todo), console=console, disable=not shown):
         rows |= {_key(row, names): row for row in found}
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with write_atomically(path, "w", encoding="utf-8", newline="") as file:
-                file.write(f"{MARK}{json.dumps({'settings': settings})}\n{text()}")
-    return _parsed(io.StringIO(text()))
+            with open(path, "a", encoding="utf-8", newline="") as file:
+                file.write(_as_csv(found, [*columns, "seconds"], header=False))
+    save()
+    return _parsed(in_order())
 
 
 def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
@@ -192,7 +199,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
             must = f"the file '{where}' must be a results file of nerm"
             got = f"a first line that begins with {first.strip()[:30]!r}"
             raise InvalidInputError(must, got, "Give another file name: this one is left as it is") from None
-        return _parsed(file), settings
+        return _parsed(file.read()), settings
 
 
 def _resumed(path: Path, settings: Mapping[str, Any], names: Sequence[str]) -> dict[tuple[str, ...], Row]:
@@ -213,16 +220,18 @@ def _key(row: Row, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in names)
 
 
-def _as_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+def _as_csv(rows: Sequence[Row], columns: Sequence[str], header: bool = True) -> str:
     import pandas as pd
 
-    return str(pd.DataFrame(rows, columns=list(columns)).to_csv(index=False, lineterminator="\n"))
+    table = pd.DataFrame(rows, columns=list(columns))
+    return str(table.to_csv(index=False, header=header, lineterminator="\n"))
 
 
-def _parsed(file: Any) -> Any:
-    """Return the table of a CSV file, in which no text is missing."""
+def _parsed(text: str) -> Any:
+    """Return the table of a CSV text, in which no text is missing; drop a last line that a kill cut short."""
     import pandas as pd
 
+    whole = io.StringIO(text[: text.rfind("\n") + 1])
     texts = dict.fromkeys(TEXT, str)
-    table = pd.read_csv(file, dtype=texts, keep_default_na=False, na_values=[""])
+    table = pd.read_csv(whole, dtype=texts, keep_default_na=False, na_values=[""])
     return table.fillna({column: "" for column in TEXT if column in table})

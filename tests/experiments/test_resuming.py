@@ -43,6 +43,13 @@ def test_a_file_with_some_of_the_rows_is_completed(small, finished, tmp_path, co
     assert same(read(part)[0], whole)
 
 
+def test_a_last_line_that_a_kill_cut_short_is_computed_again(small, finished, tmp_path):
+    whole, part = read(finished)[0], tmp_path / "part.csv"
+    part.write_bytes(finished.read_bytes()[:-30])
+    assert len(read(part)[0]) == len(whole) - 1
+    assert same(tradeoff(**small, results=part), whole)
+
+
 def test_a_missing_row_within_a_fold_is_computed_for_its_own_weight(small, finished, tmp_path):
     whole = read(finished)[0]
     table = tradeoff(**small, results=first_lines(finished, 1, tmp_path / "part.csv"))
