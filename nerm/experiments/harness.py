@@ -1,4 +1,4 @@
-"""The one harness: split rows, fit methods over grids of settings, measure on test rows, return tidy rows.
+"""Methods, the rows that they are fitted on, and sweeps over their grids of settings.
 
 - `Method` describes a method: ``method.fit(fold, lam, grid)`` yields one `Fit` per setting of its grid.
 - `sweep` fits one method over its grid on one pair of training and test rows.

@@ -22,8 +22,6 @@ AXIS = {
     "accuracy": "accuracy",
     "neutrality_risk": "$C_{sgn}$",
     "calders_verwer_score": "|Calders-Verwer score|",
-    "normalized_prejudice_index": "normalised prejudice index",
-    "equal_opportunity_difference": "|equal-opportunity difference|",
 }
 ERRORS = {
     "risk": "error of the risk",
