@@ -2,13 +2,10 @@
 
 - `Method` describes a method: ``method.fit(fold, lam, grid)`` yields one `Fit` per setting of its grid.
 - `sweep` fits one method over its grid on one pair of training and test rows.
-- `held_out_scores` sweeps several methods over several such pairs and returns one score per held-out row.
-
-`nerm.experiments.cross_validate` sweeps over data sets, repetitions and folds.
+- `nerm.experiments.cross_validate` sweeps over data sets, repetitions and folds.
 
 The rows may be any object with ``y`` and ``viewpoint``, (n,) in -1/+1, and ``parts(coding, train, test)``,
-which returns training and test rows in a coding that is learned on the training rows: `CodedData` here, or
-the rows of a user's table.
+which returns training and test rows in a coding that is learned on the training rows, such as `CodedData`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -259,52 +256,3 @@ def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: 
     X, X_test = rows.parts(method.coding, train, test)
     fold = Fold(X, rows.y[train], rows.viewpoint[train], X_test, rows.viewpoint[test], seed)
     return method.fit(fold, lam, method.etas)
-
-
-def held_out_scores(
-    methods: Sequence[Method],
-    rows: Any,
-    pairs: Sequence[tuple[Ints, Ints]],
-    lam: float,
-    seed: int = 0,
-    progress: Callable[[str], None] = lambda text: None,
-) -> tuple[dict[tuple[str, float | None], Floats], list[str]]:
-    """Score held-out rows with every method at every setting, each row by a model that did not see it.
-
-    Parameters
-    ----------
-    methods, rows, seed
-        As for `sweep`.
-    pairs
-        Numbers of the training and of the held-out rows, for each part.
-    lam
-        The regularization weight in mean form.
-    progress
-        Called with the name of each method before it is fitted.
-
-    Returns
-    -------
-    dict, list of str
-        The scores, (n,), by label and setting (None without a grid), nan for rows that no part holds out; a
-        setting that failed in one part is left out. And the reasons of failures.
-
-    >>> from nerm.experiments import METHODS
-    >>> data = coded_data("diabetes", "all rows", {"one-hot"}, None)["diabetes"]
-    >>> part = np.arange(300), np.arange(300, 442)
-    >>> scores, reasons = held_out_scores([METHODS["lr"]], data, [part], lam=0.01)
-    >>> {key: int(np.isfinite(values).sum()) for key, values in scores.items()}, reasons
-    ({('plain LR', None): 142}, [])
-    """
-    found: dict[tuple[str, float | None], Floats] = {}
-    failed: dict[tuple[str, float | None], str] = {}
-    for k, (train, test) in enumerate(pairs):
-        for method in methods:
-            progress(f"part {k + 1} of {len(pairs)}, {method.label}")
-            fits = sweep(method, rows, train, test, lam * len(train), seed)
-            for setting, fit in zip(method.etas or (None,), fits, strict=True):
-                key = method.label, setting
-                if fit.scores is None or not np.isfinite(fit.scores).all():
-                    failed.setdefault(key, f"{method.label} failed: {fit.reason}")
-                else:
-                    found.setdefault(key, np.full(len(rows.y), np.nan))[test] = fit.scores
-    return {key: scores for key, scores in found.items() if key not in failed}, list(failed.values())
