@@ -21,11 +21,10 @@ from collections.abc import Sequence
 import click
 
 from nerm import __version__
-from nerm.cli.audit import audit
 from nerm.cli.console import WIDTH, ended
 from nerm.cli.experiments import reproduce, solvers
 from nerm.cli.fit import bound, demo, fit, tradeoff
-from nerm.cli.predict import predict
+from nerm.cli.predictions import audit, predict
 
 COMMANDS = (demo, fit, predict, audit, tradeoff, bound, solvers, reproduce)
 

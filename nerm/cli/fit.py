@@ -232,31 +232,11 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
     return study
 
 
-def _facts(study: Study) -> dict[str, Any]:
-    """Return the facts of the chosen model that are saved with it."""
-    settings, model = study.settings, study.points[study.chosen].model
-    assert model is not None
-    return {
-        "asked": asdict(model.level),
-        "measure": None if model.level.limit is None else settings.measure,
-        "eta": model.eta,
-        "lam": settings.lam,
-        "lam_form": "mean",
-        "weights": settings.weights,
-        "class_weight": settings.class_weight,
-        "objective": str(model.solution.problem.objective),
-        "rows": len(study.train),
-        "seed": settings.seed,
-        "relative_gap": model.relative_gap,
-        "solver": model.solution.stats.solver,
-    }
-
-
 def _fit_json(study: Study) -> dict[str, Any]:
-    """Return the chosen model without its measures as plain data."""
+    """Return the chosen model without its measures as plain data; they are saved with the model too."""
     from nerm.report.fitting import ADVICE
 
-    point = study.points[study.chosen]
+    settings, point = study.settings, study.points[study.chosen]
     model: Any = point.model
     stats, gap, promise = (
         model.solution.stats,
@@ -265,13 +245,24 @@ def _fit_json(study: Study) -> dict[str, Any]:
     )
     stationary = "a stationary point, each step certified"
     return {
-        **_facts(study),
+        "asked": asdict(model.level),
+        "measure": None if model.level.limit is None else settings.measure,
         "reached": getattr(model.classifier, "neutrality_", None),
         "promise": None if promise is None else asdict(promise),
         "said": None if model.level.limit is None else _said(study, model, promise),
-        "certified": f"certified relative gap {gap:.1e}" if isfinite(gap) else stationary,
+        "eta": model.eta,
+        "lam": settings.lam,
+        "lam_form": "mean",
+        "weights": settings.weights,
+        "class_weight": settings.class_weight,
+        "objective": str(model.solution.problem.objective),
         "recipe": study.recipe.summary(),
+        "rows": len(study.train),
+        "seed": settings.seed,
+        "solver": stats.solver,
         "status": model.solution.status.value,
+        "relative_gap": gap,
+        "certified": f"certified relative gap {gap:.1e}" if isfinite(gap) else stationary,
         "iterations": stats.iterations or 1,
         "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
         "measured_on": study.how_measured,
@@ -310,4 +301,4 @@ def _save(study: Study, path: str) -> None:
 
     model: Any = study.points[study.chosen].model
     task = study.task
-    TableModel(study.recipe, model.classifier, task.target, task.viewpoint, _facts(study)).save(path)
+    TableModel(study.recipe, model.classifier, task.target, task.viewpoint, _fit_json(study)).save(path)

@@ -97,9 +97,6 @@ class Nominal:
     levels: tuple[str, ...]
     pooled: bool
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", tuple(self.levels))  # JSON makes lists of tuples
-
     @classmethod
     def learn(cls, name: str, known: Array, indicator: bool) -> Self:
         """Return the coding of a column with these known words."""
@@ -194,13 +191,9 @@ class Recipe:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe behind `to_dict`."""
-        columns = (
-            {name: value for name, value in each.items() if name != "kind"} for each in plain["columns"]
-        )
-        coded = (
-            CODINGS[each["kind"]](**given) for each, given in zip(plain["columns"], columns, strict=True)
-        )
-        return cls(tuple(coded), dict(plain["left_out"]), tuple(plain["missing"]))
+        columns = [dict(column) for column in plain["columns"]]
+        coded = tuple(CODINGS[column.pop("kind")](**column) for column in columns)
+        return cls(coded, dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
         """Return one line: how many columns, and how many features they became."""
