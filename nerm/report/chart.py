@@ -67,7 +67,7 @@ def front_svg(study: Study, *, clickable: bool) -> str:
     from markupsafe import Markup
 
     name, shown = study.settings.aim.name, [*study.points, *study.others]
-    x = axis([point.measures["auc"] for point in shown], 84, 654)
+    x = axis([point.measures["auc"] for point in shown], 84, 640)
     y = axis([0.0, *map(study.aim, shown)], 366, 48)
     places = [(x.at(point.measures["auc"]), y.at(study.aim(point))) for point in shown]
     spans = [
