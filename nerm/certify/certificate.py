@@ -216,7 +216,7 @@ def best_certificate(
     best = replace(best, slack=best.slack + custom_atom_error(problem, (coef, intercept), behind))
     if best.relative_gap <= (tol or 0.0):
         reason = ""
-    elif not problem.objective.constraints and runs_away(problem, coef, intercept):
+    elif not problem.objective.constraints and runs_away(problem, coef, intercept, value.total):
         reason = NOT_ATTAINED
     else:
         reason = best.reason if tol is None else _reason(problem, best, tol)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm.certify.conjugates import free_directions, parts_of
 from nerm.certify.multipliers import MOST_STEPS, Multipliers
@@ -124,27 +125,25 @@ class Conditions:
     w_j|` / n.
     """
 
-    features: Any  # F, (m, k), dense or sparse
-    sizes: Any  # |X| |N|
+    features: Any  # F, (n, k), dense or sparse, and a column of ones where the intercept is free
+    sizes: Any  # |X| |N|, likewise
     intercept: bool
 
     @classmethod
     def of(cls, problem: Problem, directions: Floats) -> Conditions:
         """Return the conditions of a problem in these directions, (d, k), of w; none of a kernel problem."""
+        ones = np.ones((problem.hypothesis.n, int(problem.intercept)))
         if not isinstance(problem.hypothesis, LinearHypothesis) or not directions.shape[1]:
-            none = np.zeros((problem.hypothesis.n, 0))
-            return cls(none, none, problem.intercept)
+            return cls(ones, ones, problem.intercept)
         X = problem.hypothesis.features(balanced=problem.intercept)
         axes = np.flatnonzero(directions.any(axis=1))
         if np.array_equal(directions[axes], np.eye(directions.shape[1])):  # axes, in their order
-            F = X if len(axes) == X.shape[1] else X[:, axes]
-            return cls(F, abs(F), problem.intercept)
-        return cls(X @ directions, abs(X) @ np.abs(directions), problem.intercept)
-
-    def add_up(self, features: Any, c: Floats) -> Floats:
-        """Return sum_i c_i F_i, and sum c after it where the intercept is free."""
-        sums = np.asarray(features.T @ c).ravel()
-        return np.append(sums, c.sum()) if self.intercept else sums
+            F = X[:, axes]
+            sizes = abs(F)
+        else:
+            F, sizes = X @ directions, abs(X) @ np.abs(directions)
+        stack = sp.hstack if sp.issparse(F) else np.hstack
+        return cls(stack([F, ones]), stack([sizes, ones]), problem.intercept)
 
     def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
         """Shift multipliers inside their domains, in place; return which conditions still fail.
@@ -153,7 +152,7 @@ class Conditions:
         both ends of their domain, where a shift costs nothing to first order, then all that can move.
         """
         weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
-        target = np.append(target, 0.0) if self.intercept else target
+        target = np.append(target, np.zeros(self.features.shape[1] - len(target)))
         missing, size = self._missing(weighted_targets, multipliers.rows, target)
         best, least = multipliers.rows.copy(), _worst(missing, size)
         for at_ends in (False, True):
@@ -171,8 +170,11 @@ class Conditions:
     def _missing(self, weighted_targets: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
         """Return what the sums lack of their targets, and the sizes of their summands."""
         moments = weighted_targets * rows
-        missing = target - self.add_up(self.features, moments.sum(axis=0))
-        return missing, self.add_up(self.sizes, _sizes(moments)) + np.abs(target)
+        c = moments.sum(axis=0)
+        sums = self.features.T @ c
+        if self.intercept:
+            sums[-1] = c.sum()  # more exact than the product
+        return target - sums, self.sizes.T @ _sizes(moments) + np.abs(target)
 
     def _step(
         self, domains: Floats, weighted_targets: Floats, rows: Floats, missing: Floats, at_ends: bool
@@ -201,22 +203,12 @@ class Conditions:
     def _shift(self, weighted_targets: Floats, distance: Floats, missing: Floats) -> Floats:
         """Return the shift that adds `missing` to the sums, the shortest in units of these distances."""
         gains = ((weighted_targets * distance) ** 2).sum(axis=0)
-        F = self.features
-        weighted = F.multiply(gains[:, None]).tocsr() if hasattr(F, "multiply") else F * gains[:, None]
-        M = F.T @ weighted
-        M = np.asarray(M.toarray() if hasattr(M, "toarray") else M)
-        if self.intercept:
-            edge = self.add_up(F, gains)
-            M = np.block([[M, edge[:-1, None]], [edge[None, :]]])
+        M = self.features.T @ (sp.diags_array(gains) @ self.features)
+        M = M.toarray() if sp.issparse(M) else M
         scale = np.sqrt(np.diag(M))
         scale[scale == 0] = 1.0
-        values, vectors = np.linalg.eigh(M / scale[:, None] / scale)
-        kept = values > 1e-14 * max(values[-1], 1e-300)
-        inverse = vectors[:, kept] @ ((vectors[:, kept].T @ (missing / scale)) / values[kept]) / scale
-        k = F.shape[1]
-        along = np.asarray(F @ inverse[:k]).ravel() + inverse[k:].sum()
-        shift: Floats = weighted_targets * distance**2 * along
-        return shift
+        along = np.linalg.lstsq(M / scale[:, None] / scale, missing / scale, rcond=1e-14)[0] / scale
+        return np.asarray(weighted_targets * distance**2 * (self.features @ along))
 
 
 def _sizes(moments: Floats) -> Floats:
@@ -248,8 +240,8 @@ def unpunished(problem: Problem) -> Floats:
     return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
-def runs_away(problem: Problem, coef: Floats, intercept: float) -> bool:
-    """Whether the objective falls for ever along what no regularizer punishes of a hypothesis.
+def runs_away(problem: Problem, coef: Floats, intercept: float, value: float) -> bool:
+    """Whether the objective falls for ever along what no regularizer punishes of a hypothesis of this value.
 
     Then no hypothesis attains the optimum: an atom such as the logistic comes ever nearer to its infimum.
     """
@@ -257,7 +249,7 @@ def runs_away(problem: Problem, coef: Floats, intercept: float) -> bool:
     falling = [b for b in problem.blocks if b.atom.value(far_margins).min() > b.atom.facts.minimum]
     free, far = unpunished(problem), EPS**-0.5
     there = coef + far * (free @ (free.T @ coef)), (1 + far) * intercept
-    return bool(falling) and problem.evaluate(*there).total < problem.evaluate(coef, intercept).total
+    return bool(falling) and problem.evaluate(*there).total < value
 
 
 def restored(

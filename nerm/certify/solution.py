@@ -294,9 +294,9 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     if problem.objective.constraints:
         coef, intercept = restored(problem, coef, intercept, answer.inside)
     value, certificate, multipliers = best_certificate(problem, coef, intercept, given, tol, early_exit=early)
-    zero, proved = np.zeros_like(coef), certificate.relative_gap <= tol
-    worse = value.total + certificate.slack * (not proved) > certificate.scale  # or rounding hides that it is
-    if worse and not problem.violation(zero, 0.0):
+    zero = np.zeros_like(coef)
+    unknown = certificate.slack > certificate.scale and certificate.relative_gap > tol
+    if (value.total > certificate.scale or unknown) and not problem.violation(zero, 0.0):
         reasons = WORSE_THAN_ZERO, certificate.reason
         coef, intercept, given = zero, 0.0, multipliers or given
         value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol, early_exit=early)

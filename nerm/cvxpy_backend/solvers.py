@@ -279,9 +279,9 @@ class _CvxpySession(Session):
         # cvxpy's own figure: what it spent on compiling for this solve, the first time included
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
-        size = 0.0  # an optimum that nobody attains is not scaled: smaller would only be farther out
-        if found is not None and (problem.objective.constraints or not runs_away(problem, *found)):
-            size = abs(float(problem.evaluate(*found).total))
+        size = 0.0 if found is None else abs(problem.evaluate(*found).total)
+        if found and not problem.objective.constraints and runs_away(problem, *found, size):
+            size = 0.0  # nobody attains the optimum: smaller would only be farther out
         self.last = _LastSolve(problem, accuracy, size, scale)
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:
