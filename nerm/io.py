@@ -41,8 +41,7 @@ FORMAT = "nerm"
 VERSION = 3  # 2: problems were saved with equal rows merged
 HEADER = "header.json"
 UNPACKED_BYTES = 100_000_000  # to which any file may unpack
-UNPACKED_RATIO = 20  # of unpacked to packed bytes that any file may have
-HEADER_SHARE = 0.05  # of the unpacked bytes, since parsed JSON takes many times its size
+UNPACKED_RATIO = 20  # of unpacked to packed bytes that any file may have, and of all bytes to the header
 
 
 class UnreadableFileError(InvalidInputError):
@@ -110,9 +109,7 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
             raise
         except zipfile.BadZipFile:
             raise _unreadable(path, "a file that is truncated, damaged or no nerm file") from None
-        except (
-            Exception
-        ) as error:  # one flipped bit can make zipfile, zlib, json or numpy raise anything, OSError too
+        except Exception as error:  # one flipped bit can make zipfile, zlib, json or numpy raise anything
             raise _unreadable(path, f"a file without valid nerm content ({type(error).__name__})") from None
     if isinstance(found, dict) and found.get("kind") == "table model":
         from nerm.tables.table_model import model_of
@@ -126,12 +123,11 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
 def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
     """Refuse a file that would unpack to more; no member unpacks to more than its stated size."""
     sizes = {member.filename: member.file_size for member in archive.infolist()}
-    if sum(sizes.values()) > limit or sizes.get(HEADER, 0) > HEADER_SHARE * limit:
-        must = (
-            f"{str(path)!r} must unpack to at most {limit:,} bytes, its header to {HEADER_SHARE * limit:,.0f}"
-        )
-        got = f"{sum(sizes.values()):,} and {sizes.get(HEADER, 0):,}"
-        raise UnreadableFileError(must, got, "If you trust it, pass a larger nerm.load(path, max_bytes=...)")
+    total, header, most = sum(sizes.values()), sizes.get(HEADER, 0), limit // UNPACKED_RATIO
+    if total > limit or header > most:
+        must = f"{str(path)!r} must unpack to at most {limit:,} bytes, its header to {most:,}"
+        do = "If you trust it, pass a larger nerm.load(path, max_bytes=...)"
+        raise UnreadableFileError(must, f"{total:,} and {header:,}", do)
 
 
 def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Any:
