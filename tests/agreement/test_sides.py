@@ -135,8 +135,3 @@ def test_text_and_bad_input():
         UnknownNameError, match="'side' of a neutrality term must be one of 'agreement', 'both'"
     ):
         nerm.Neutrality(nerm.Hinge(), side="left")
-    X, y, v = data()
-    term = nerm.Neutrality(nerm.Hinge(), side="agreement")
-    problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2() + term).on(X, y, viewpoint=v)
-    with pytest.raises(nerm.UnsupportedProblemError, match="a neutrality term of one side"):
-        problem.solve("dual-qp")

@@ -224,10 +224,6 @@ CASES = [
         "every option must be one of osqp's own. Got ['no_such_option']",
     ),
     (
-        lambda: on().solve("primal-qp", no_such_option=1),
-        "every option must be one of clarabel's own. Got ['no_such_option']",
-    ),
-    (
         lambda: on().solve("interior-point", max_iterations="a"),
         "'max_iterations' must be a finite positive number.",
     ),

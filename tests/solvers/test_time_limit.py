@@ -260,6 +260,9 @@ def test_where_nothing_can_be_forked_what_does_not_pickle_is_named(monkeypatch):
 @pytest.mark.long
 def test_a_process_that_is_not_forked_solves_as_well(monkeypatch):
     monkeypatch.setattr(process, "START_METHOD", "spawn")
-    solution = bound().solve("dual-qp", time_limit=600, tol=1e-5)
+    untimed = [name for name, solver in nerm.solvers.available().items() if not solver.keeps_time]
+    if not untimed:
+        pytest.skip("every installed solver has a clock")
+    solution = bound().solve(untimed[0], time_limit=600, tol=1e-5)
     assert solution.status is nerm.Status.OPTIMAL
     check(solution)
