@@ -21,7 +21,6 @@ from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
 
 FAR = 100.0  # standard deviations from 0 beyond which a column is centred
-BLOCK = 1_000_000  # entries of X that are scaled at once
 GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB)
 
 
@@ -100,9 +99,7 @@ class LinearHypothesis:
             shares = near.data * inverse[near.indices]
             squares = sp.csr_array((shares * shares, near.indices, near.indptr), shape=near.shape)
             return np.sqrt(squares @ np.ones(self.size))
-        step = max(1, BLOCK // max(1, self.size))  # without a second X
-        blocks = (near[i : i + step] * inverse for i in range(0, self.n, step))
-        return np.sqrt(np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks]))
+        return np.sqrt(np.einsum("ij,j,ij,j->i", near, inverse, near, inverse))
 
     @cached_property
     def _sizes(self) -> Floats:

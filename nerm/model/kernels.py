@@ -18,6 +18,7 @@ from nerm.model.blocks import EPS, sum_error
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
+LARGEST_EXPONENT = EPS ** (-1 / 6)  # of gamma ||x||^2: the error of a product of rows is about eps^(5/6)
 CALLED_TILE = 1000  # rows and columns of K per call of a kernel within a product
 
 
@@ -47,10 +48,6 @@ class Kernel(ABC):
     def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
         """Return this kernel with every data-dependent parameter fixed on the weighted rows X, (n, d)."""
         return self
-
-    def single(self, X: Any, Z: Any) -> Any:
-        """Return the matrix of k(x_i, z_j) in single precision, for solvers that need no more digits."""
-        return self(X, Z).astype(np.float32)
 
     def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
         """Return K weights for weights of shape (m, k), computed tile by tile; by symmetry where Z *is* X."""
@@ -163,19 +160,12 @@ class RBF(_WithGamma):
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
         gamma = self.parameters()["gamma"]
-        values = _gaussian_from_products(X, Z, gamma, np.float64)
+        values = _gaussian_from_products(X, Z, gamma)
         if values is None:
             from scipy.spatial.distance import cdist
 
             values = np.exp(-gamma * cdist(X, Z, "sqeuclidean"))
-        return np.asarray(values)
-
-    def single(self, X: Any, Z: Any) -> Any:
-        """Return the matrix in single precision, computed in single precision where that is exact enough."""
-        if sp.issparse(X) or sp.issparse(Z):
-            return super().single(X, Z)
-        values = _gaussian_from_products(X, Z, self.parameters()["gamma"], np.float32)
-        return super().single(X, Z) if values is None else values
+        return values
 
     def diagonal(self, X: Any) -> Floats:
         """Return ones."""
@@ -185,7 +175,7 @@ class RBF(_WithGamma):
         """Return the error of squared distances from products of rows, or from differences."""
         rows = X if sp.issparse(X) else X - X.mean(axis=0)
         largest = self.parameters()["gamma"] * float(_row_squares(rows).max(initial=0.0))
-        if not sp.issparse(X) and not largest <= _largest_exponent(np.float64):
+        if not sp.issparse(X) and not largest <= LARGEST_EXPONENT:
             largest = 0.0
         return sum_error(X.shape[1]) * (2 + 4 * largest)
 
@@ -411,7 +401,7 @@ def _variance(X: Matrix, sample_weight: Floats | None) -> float:
     return variance if variance > 1e-14 * mean**2 else 0.0  # cancellation, where the data are constant
 
 
-def _gaussian_from_products(X: Floats, Z: Floats, gamma: float, precision: Any) -> Any:
+def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None:
     """Return exp(-gamma ||x_i - z_j||^2) from one matrix product, or None where that would cancel.
 
     ::
@@ -427,21 +417,16 @@ def _gaussian_from_products(X: Floats, Z: Floats, gamma: float, precision: Any) 
         x_squares = gamma * _row_squares(x)
         z_squares = gamma * _row_squares(z)
     largest = max(x_squares.max(initial=0.0), z_squares.max(initial=0.0))
-    if not largest <= _largest_exponent(precision):
+    if not largest <= LARGEST_EXPONENT:
         return None
-    left = np.column_stack([2 * gamma * x, -x_squares, np.ones(len(x))]).astype(precision)
-    right = np.column_stack([z, np.ones(len(z)), -z_squares]).astype(precision)
+    left = np.column_stack([2 * gamma * x, -x_squares, np.ones(len(x))])
+    right = np.column_stack([z, np.ones(len(z)), -z_squares])
     values = left @ right.T
     np.minimum(values, 0.0, out=values)
     np.exp(values, out=values)
     if X is Z:
         np.fill_diagonal(values, 1.0)
     return values
-
-
-def _largest_exponent(precision: Any) -> float:
-    """Return the bound on gamma ||x||^2 up to which the error of a product of rows is about eps^(5/6)."""
-    return float(np.finfo(precision).eps) ** (-1 / 6)
 
 
 def _row_squares(X: Any) -> Floats:
