@@ -1,8 +1,8 @@
 """The automatic choice of a solver: a table of costs in seconds, from counts of operations.
 
 Each solver's `cost` is one of the functions below. The cheapest solver that takes the problem is asked; if
-its answer is not certified, a solver that takes every atom gives a second opinion. The unit of all rates is a
-nanosecond on one core: the multiplication of one entry of X by one of a vector.
+its answer is not certified, a solver that takes every atom gives a second opinion. Rates are seconds on one
+core.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ import scipy.sparse as sp
 
 from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.conjugates import parts_of
-from nerm.model.blocks import term_weights
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem, relaxed_problem
 
 if TYPE_CHECKING:
     from nerm.solvers.base import Solver
 
-NANOSECOND = 1e-9
-DENSE = 0.1  # per multiplication in a product of dense matrices
-ROW = 300  # per row in a pass over the rows
-KERNEL_VALUE = 30  # per value of a kernel
+ENTRY = 1e-9  # per multiplication of an entry of X, or of K, by one of a vector
+DENSE = 1e-10  # per multiplication in a product of dense matrices
+ROW = 3e-7  # per row in a pass over the rows
 NEWTON_STEPS = 20  # of an interior-point method
-PASSES = 10  # over the rows, by the root of the condition number, of the augmented Lagrangian
+PASSES = 10  # over X, by the root of the condition number, of conjugate gradients; over K, of pair steps
 SECOND_OPINION = 60.0  # seconds that a solver may take to check another one's answer
 
 
@@ -47,12 +45,10 @@ class Shape:
         The sum over rows of squared counts of nonzeros: the work of forming X'DX.
     condition : float
         An estimate of the largest eigenvalue of X'X, divided by the weight n mu of the squared l2 norm.
-    kernel, in_memory : bool
-        Whether there is a kernel, and whether its Gram matrix fits into memory.
+    kernel : bool
+        Whether there is a kernel.
     sparse : bool
         Whether X is a sparse matrix.
-    several : bool
-        Whether problems along a path follow.
 
     """
 
@@ -62,27 +58,24 @@ class Shape:
     squares: float
     condition: float
     kernel: bool
-    in_memory: bool
     sparse: bool
-    several: bool
 
     @classmethod
-    def of(cls, problem: Problem, *, several: bool = False) -> Shape:
-        """Return the shape of a problem; `several` if it is the first one of a path."""
+    def of(cls, problem: Problem) -> Shape:
+        """Return the shape of a problem."""
         hypothesis = problem.hypothesis
         n, d, X = hypothesis.n, hypothesis.size, hypothesis.X
         weights = (w for w, atom in parts_of(problem.regularizers) if isinstance(atom, SquaredL2))
         ridge = float(problem.divisor * sum(weights)) or float(np.finfo(float).tiny)
         if isinstance(hypothesis, KernelHypothesis):
-            largest = float(n)
-            return cls(n, d, n * n, n**3, largest / ridge, True, hypothesis.keeps_gram, False, several)
+            return cls(n, d, n * n, n**3, n / ridge, True, False)
         sparse = sp.issparse(X)
         nonzeros = float(X.nnz if sparse else X.size)
         squares = float(np.square(np.diff(X.indptr), dtype=float).sum()) if sparse else float(n) * d**2
         entries = X.data if sparse else np.ravel(X)
         mean = np.asarray(X.mean(axis=0)).ravel()
         largest = n * float(mean @ mean) + float(entries @ entries) / max(min(n, d), 1)
-        return cls(n, d, nonzeros, squares, largest / ridge, False, True, sparse, several)
+        return cls(n, d, nonzeros, squares, largest / ridge, False, sparse)
 
 
 def interior_point(shape: Shape) -> float:
@@ -93,50 +86,36 @@ def interior_point(shape: Shape) -> float:
     is near a kink and enters the system.
     """
     k = min(shape.rows, shape.columns)
-    formed = shape.squares if shape.sparse and k == shape.columns else DENSE * shape.rows * k**2
-    passes = 2 * shape.nonzeros + ROW * shape.rows
-    return NANOSECOND * NEWTON_STEPS * (formed / 4 + DENSE * k**3 / 3 + passes)
+    sparse = shape.sparse and k == shape.columns
+    formed = ENTRY * shape.squares if sparse else DENSE * shape.rows * k**2
+    return NEWTON_STEPS * (formed / 4 + DENSE * k**3 / 3 + one_pass(shape))
 
 
 def augmented_lagrangian(shape: Shape) -> float:
-    """Return the cost of passes of conjugate gradients over the entries of X.
-
-    On kernels the Newton systems of the rows at kinks are factored, which takes a few passes over the Gram
-    matrix.
-    """
-    if shape.kernel:
-        return NANOSECOND * (2.5 * KERNEL_VALUE * shape.nonzeros + 100 * ROW * shape.rows)
-    return NANOSECOND * PASSES * sqrt(shape.condition) * (2 * shape.nonzeros + ROW * shape.rows)
+    """Return the cost of passes of conjugate gradients over X, or of Newton steps over a Gram matrix."""
+    return (NEWTON_STEPS if shape.kernel else PASSES * sqrt(shape.condition)) * one_pass(shape)
 
 
 def pair_steps(shape: Shape) -> float:
-    """Return the cost of two-variable steps: rows of the Gram matrix, and steps for each problem of a path.
+    """Return the cost of two-variable steps on the Gram matrix.
 
-    Gram rows beyond memory are computed many times; on linear data steps are as many as conjugate gradients.
+    On linear data it has to be computed, and the steps are as many as those of conjugate gradients.
     """
-    if not shape.kernel:
-        products = 2 * shape.nonzeros * shape.rows
-        return NANOSECOND * PASSES * sqrt(shape.condition) * (products + ROW * shape.rows)
-    repeats = (3 if shape.several else 2) * (1 if shape.in_memory else 10)
-    return NANOSECOND * repeats * KERNEL_VALUE * shape.nonzeros
+    if shape.kernel:
+        return PASSES * one_pass(shape)
+    return PASSES * sqrt(shape.condition) * shape.rows * one_pass(shape)
 
 
 def cone_program(shape: Shape) -> float:
     """Return the cost of sparse Newton systems of all rows and columns, with fill-in."""
     k = min(shape.rows, shape.columns)
     formed = shape.squares if shape.sparse else shape.rows * float(k) ** 2
-    return NANOSECOND * NEWTON_STEPS * (formed + k**3 / 3 + 10 * ROW * shape.rows)
+    return NEWTON_STEPS * (ENTRY * (formed + k**3 / 3) + one_pass(shape))
 
 
-def kind(problem: Problem, *, several: bool) -> tuple[object, ...]:
-    """Return the facts of a problem on which the choice depends; `several` if it is the first of a path."""
-    atoms = (
-        (type(block.atom) if block.atom.built_in else block.atom, block.side, factor > 0)
-        for block, factor in zip(problem.blocks, term_weights(problem), strict=True)
-    )
-    penalties = ((repr(omega), weight > 0) for weight, omega in problem.regularizers)
-    constraints = (problem.intercept, len(problem.limits), problem.region is None)
-    return (Shape.of(problem, several=several), *atoms, *penalties, *constraints)
+def one_pass(shape: Shape) -> float:
+    """Return the cost of a product with X or K, and with its transpose."""
+    return 2 * ENTRY * shape.nonzeros + ROW * shape.rows
 
 
 class Choice(NamedTuple):
@@ -162,28 +141,20 @@ def why_unsupported(solver: Solver, problem: Problem) -> str | None:
     return solver.why_unsupported(relaxed_problem(problem, [1.0]))
 
 
-def plan(problem: Problem, solvers: Iterable[Solver], *, several: bool = False) -> list[Choice]:
+def plan(problem: Problem, solvers: Iterable[Solver]) -> list[Choice]:
     """Return the solvers to ask, in order, and why.
 
-    The cheapest solver comes first. If it can stop early, the next cheapest follows; then the cheapest one
-    that takes every atom, if its cost allows it. Where only these take the problem, two of them are asked.
+    The cheapest of nerm's own solvers comes first, or of those that take every atom if no other takes the
+    problem. The cheapest other one that takes every atom follows, if its cost allows it.
     """
-    shape = Shape.of(problem, several=several)
+    shape = Shape.of(problem)
     costs = {solver: solver.cost(shape) for solver in solvers}
-    ranked = sorted((solver for solver, cost in costs.items() if cost < inf), key=costs.__getitem__)
-    general = [solver for solver in ranked if solver.takes_every_atom]
-    unsupported = {s: why_unsupported(s, problem) for s in ranked if not s.takes_every_atom}
-    own = [solver for solver, part in unsupported.items() if part is None]
-    if not own:
-        part = next(iter(unsupported.values()), "it")
-        first, *others = general
-        reason = f"takes every atom; nerm's own solvers do not take {part}"
-        second = [Choice(other, f"takes every atom too; {first.name} was not certified") for other in others]
-        return [Choice(first, reason), *(c for c in second[:1] if costs[c.solver] <= SECOND_OPINION)]
-    first, *others = own
-    asked = first.early_exit(costs[others[0]]) if others else first
-    following = others[:1] if asked is not first else []
-    following += [solver for solver in general[:1] if costs[solver] <= SECOND_OPINION]
+    ranked = sorted((s for s in costs if costs[s] < inf), key=lambda s: (s.takes_every_atom, costs[s]))
+    unsupported = {s: None if s.takes_every_atom else why_unsupported(s, problem) for s in ranked}
+    first, *others = (s for s in ranked if unsupported[s] is None)
     reason = "the lowest estimated cost of nerm's own solvers that take this problem"
+    if first.takes_every_atom:
+        reason = f"takes every atom; nerm's own solvers do not take {unsupported[ranked[0]]}"
+    second = [s for s in others if s.takes_every_atom and costs[s] <= SECOND_OPINION][:1]
     second_opinion = f"a second opinion: {first.name} was not certified"
-    return [Choice(asked, reason), *(Choice(solver, second_opinion) for solver in following)]
+    return [Choice(first, reason), *(Choice(s, second_opinion) for s in second)]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -122,10 +121,6 @@ class Solver(ABC):
         """Return about how many seconds a solve takes (`nerm.solvers.auto`); inf: asked by name only."""
         return inf
 
-    def early_exit(self, seconds: float) -> Solver:
-        """Return a variant that stops where another solver, which takes about so many seconds, is better."""
-        return self
-
     @abstractmethod
     def open(self, problem: Problem) -> Session:
         """Start a session on a problem; others with the same rows may follow in it."""
@@ -156,7 +151,7 @@ class OwnSolver(NermSolver, Session):
     """A solver that keeps nothing between solves and is its own session.
 
     >>> import nerm
-    >>> isinstance(nerm.solvers.known()["dual-qp"], OwnSolver)
+    >>> issubclass(OwnSolver, nerm.solvers.Solver) and issubclass(OwnSolver, nerm.solvers.Session)
     True
     """
 
@@ -184,11 +179,8 @@ def limit(deadline: float) -> dict[str, Any]:
     return {} if deadline == clock.NEVER else {"deadline": deadline}
 
 
-def check_options(
-    solver: str, options: dict[str, Any], function: Callable[..., Any], taken: set[str]
-) -> None:
-    """Refuse an option that is no parameter of the function behind a solver, or is taken already."""
-    known = set(inspect.signature(function).parameters) - taken
+def check_options(solver: str, options: dict[str, Any], known: Sequence[str]) -> None:
+    """Raise an `UnknownNameError` for an option that the solver does not have."""
     for name in options:
         if name not in known:
-            raise UnknownNameError(f"an option of {solver!r}", name, known)
+            raise UnknownNameError(f"an option of {solver!r}", name, known or ("no options",))

@@ -77,15 +77,15 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
     return solver
 
 
-def choose(problem: Problem, *, several: bool = False) -> list[Choice]:
-    """Return the solvers that ``solver="auto"`` asks, in order, and why; `several` for a path of problems.
+def choose(problem: Problem) -> list[Choice]:
+    """Return the solvers that ``solver="auto"`` asks, in order, and why.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
     >>> [choice.solver.name for choice in choose(problem)]
     ['interior-point', 'clarabel']
     """
-    return auto.plan(problem, available().values(), several=several)
+    return auto.plan(problem, available().values())
 
 
 def solve(
@@ -180,7 +180,7 @@ def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
 
 
 class SolverPool:
-    """Solves problems on the same rows one after the other, with the same sessions and the same choice.
+    """Solves problems on the same rows one after the other, in the same sessions.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -191,7 +191,6 @@ class SolverPool:
     def __init__(self, solver: str | Solver = "auto") -> None:
         self.solver = solver
         self._sessions: dict[str, Session] = {}
-        self._plan: tuple[tuple[object, ...], list[Choice]] | None = None
 
     def solve(self, problem: Problem, tol: float, **options: Any) -> Solution:
         """Solve one problem, from the solutions of the last ones."""
@@ -224,14 +223,11 @@ class SolverPool:
         return solutions
 
     def _choices(self, problems: list[Problem], options: dict[str, Any]) -> list[Choice]:
-        """Return the solvers to ask, in order; the automatic choice is made once per kind of problem."""
+        """Return the solvers to ask, in order."""
         if self.solver != "auto":
             return [Choice(get(self.solver, problems[0]), "asked for")]
-        several = len(problems) > 1
-        kind = auto.kind(problems[0], several=several)
-        if self._plan is None or self._plan[0] != kind:
-            self._plan = kind, choose(problems[0], several=several)
-        return self._plan[1][:1] if options else self._plan[1]  # options belong to one solver
+        choices = choose(problems[0])
+        return choices[:1] if options else choices  # options belong to one solver
 
     def _solve_convex(
         self, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float

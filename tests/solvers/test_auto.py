@@ -7,8 +7,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
-from nerm.solvers import auto
-from nerm.solvers.registry import SolverPool, choose
+from nerm.solvers.registry import choose
 from tests.conftest import make_data
 
 INTERIOR, ALM = "interior-point", "augmented-lagrangian"
@@ -41,13 +40,13 @@ def dense(n, d, offset=0.0):
     return np.random.default_rng(0).normal(size=(n, d)) + offset
 
 
-def first(X, kernel=None, loss=None, several=False):
+def first(X, kernel=None, loss=None):
     loss = loss or Hinge()
     rng = np.random.default_rng(1)
     n = X.shape[0]
     objective = Risk(loss) + 1 / n * SquaredL2() + Neutrality(loss)
     problem = objective.on(X, signs(rng, n), viewpoint=signs(rng, n), kernel=kernel)
-    return choose(problem, several=several)[0].solver.name
+    return choose(problem)[0].solver.name
 
 
 @pytest.mark.parametrize(
@@ -82,21 +81,6 @@ def test_auto_asks_a_general_solver_for_other_atoms():
     assert solution.status == "optimal"
     assert solution.stats.solver == "clarabel"
     assert solution.stats.reason.startswith("takes every atom; nerm's own solvers do not take ")
-
-
-def test_auto_chooses_once_for_problems_of_a_kind(monkeypatch):
-    X, y, v = make_data(3)
-    planned = []
-    monkeypatch.setattr(
-        auto, "plan", lambda *args, plan=auto.plan, **how: planned.append(1) or plan(*args, **how)
-    )
-    problem = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v)
-    pool = SolverPool()
-    for eta in (0.5, 1.0, 2.0):
-        assert pool.solve(problem.with_neutrality(eta), 1e-6).status == "optimal"
-    assert len(planned) == 1
-    pool.solve((Risk(Logistic()) + 0.1 * SquaredL2()).on(X, y), 1e-6)
-    assert len(planned) == 2
 
 
 @pytest.mark.parametrize("loss", [Hinge(), Logistic(), nerm.SmoothHinge()], ids=repr)

@@ -16,8 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from nerm.certify.multipliers import Multipliers
-from nerm.certify.solution import Answer, Solution
+from nerm.certify.solution import Answer
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import Hypothesis, KernelHypothesis, LinearHypothesis
 from nerm.model.problem import Problem
@@ -75,15 +74,6 @@ class DistinctRows:
         m = None if m is None else replace(m, rows=m.rows.take(self.index, axis=1))
         return replace(answer, coef=coef, inside=inside, multipliers=m)
 
-    def multipliers(self, multipliers: Multipliers, blocks: Sequence[Block]) -> Multipliers:
-        """Return weighted means of the multipliers of equal rows; by Jensen's inequality no bound falls."""
-        tiny = np.finfo(float).tiny  # rows of weight 0 have a mean too
-        weights = [block.weights + tiny for block in blocks]
-        means = [
-            self.add_up(w * row) / self.add_up(w) for w, row in zip(weights, multipliers.rows, strict=True)
-        ]
-        return replace(multipliers, rows=np.stack(means))
-
 
 class MergedSession(Session):
     """A session of a solver that is given the distinct rows only.
@@ -98,24 +88,20 @@ class MergedSession(Session):
     """
 
     def __init__(self, open_session: Any, problem: Problem) -> None:
-        self._given: Problem | None = None
-        self._blocks: tuple[tuple[Block, ...], tuple[Block, ...]] = ((), ())
         self._rows = distinct_rows(problem)
+        self._blocks: tuple[tuple[Block, ...], tuple[Block, ...]] = ((), ())
         self._session: Session = open_session(self._merged(problem))
 
     def renewed(self, problem: Problem) -> bool:
         """Take a problem with other terms on the same rows, if equal rows are still equal."""
-        rows = distinct_rows(problem)
-        return rows is self._rows and self._session.renewed(self._merged(problem))
+        return distinct_rows(problem) is self._rows and self._session.renewed(self._merged(problem))
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Solve on the distinct rows."""
-        found = self._session.answer(
-            self._merged(problem), accuracy, self._options(problem, options), **limit(deadline)
-        )
-        return found if self._rows is None else self._rows.answer(found)
+        found = self._session.answer(self._merged(problem), accuracy, options, **limit(deadline))
+        return self._rows.answer(found)
 
     def answers(
         self,
@@ -126,19 +112,11 @@ class MergedSession(Session):
     ) -> Iterator[Answer]:
         """Solve problems along a path on the distinct rows."""
         merged = [self._merged(problem) for problem in problems]
-        options = self._options(problems[0], options)
-        for found in self._session.answers(merged, accuracy, options, **limit(deadline)):
-            yield found if self._rows is None else self._rows.answer(found)
+        return map(self._rows.answer, self._session.answers(merged, accuracy, options, **limit(deadline)))
 
     def _merged(self, problem: Problem) -> Problem:
         """Return the problem on the distinct rows; problems along a path share their blocks."""
-        if self._rows is None:
-            return problem
-        if self._given is not problem:
-            self._given, self._last = problem, self._merge(self._rows, problem)
-        return self._last
-
-    def _merge(self, rows: DistinctRows, problem: Problem) -> Problem:
+        rows = self._rows
         if self._blocks[0] is not problem.blocks:
             self._blocks = problem.blocks, tuple(map(rows.block, problem.blocks))
         return replace(
@@ -150,50 +128,33 @@ class MergedSession(Session):
             blocks=self._blocks[1],
         )
 
-    def _options(self, problem: Problem, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options, among them solutions to start from, on the distinct rows."""
-        return {
-            name: self._solution(problem, value) if isinstance(value, Solution) else value
-            for name, value in options.items()
-        }
 
-    def _solution(self, problem: Problem, solution: Solution) -> Solution:
-        rows, found = self._rows, solution.multipliers
-        if rows is None or solution.problem.n != problem.n or found is None:
-            return solution
-        if len(found.rows) != len(problem.blocks):
-            return solution
-        coef = rows.add_up(solution.coef) if problem.is_kernel else solution.coef
-        means = rows.multipliers(found, problem.blocks)
-        return replace(solution, problem=self._merged(problem), coef=coef, multipliers=means)
+_KNOWN: WeakKeyDictionary[Hypothesis, DistinctRows] = WeakKeyDictionary()
 
 
-_KNOWN: WeakKeyDictionary[Hypothesis, DistinctRows | None] = WeakKeyDictionary()
-
-
-def distinct_rows(problem: Problem) -> DistinctRows | None:
-    """Return the distinct rows of a problem; None for a kernel whose rows are all distinct.
-
-    They are found once for all problems with the same hypothesis. Where a later problem has other targets,
-    they are divided further.
-    """
+def distinct_rows(problem: Problem) -> DistinctRows:
+    """Return the distinct rows of a problem: the last ones found for its hypothesis, if they fit."""
     hypothesis = problem.hypothesis
-    if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
-        return None
     known = _KNOWN.get(hypothesis)
-    if hypothesis in _KNOWN and (known is None or known.fits(problem.blocks)):
-        return known
-    targets = [block.targets for block in problem.blocks]
-    rows = hash_matrix(hypothesis.X) if known is None else _mixed(known.index.astype(np.uint64))
-    _KNOWN[hypothesis] = found = _distinct(hypothesis, hash_vectors(rows, targets))
-    return found
+    if known is None or not known.fits(problem.blocks):
+        _KNOWN[hypothesis] = known = _distinct_rows(hypothesis, [block.targets for block in problem.blocks])
+    return known
 
 
-def _distinct(hypothesis: Hypothesis, hashes: Words) -> DistinctRows | None:
+def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> DistinctRows:
+    """Find the distinct rows; all rows of a kernel, in order, if they are distinct or its rows are not X."""
+    every = np.arange(hypothesis.n)
+    if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
+        return DistinctRows(every, every, hypothesis)
+    hashes = hash_matrix(hypothesis.X)
+    for vector in targets:
+        hashes = _mixed(hashes) + _mixed(_bits(vector))
     _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
     if isinstance(hypothesis, LinearHypothesis):
         return DistinctRows(first, index, LinearHypothesis(hypothesis.X[first]))
-    return DistinctRows(first, index, hypothesis.some(first)) if len(first) < len(index) else None
+    if len(first) == hypothesis.n:
+        return DistinctRows(every, every, hypothesis)
+    return DistinctRows(first, index, hypothesis.some(first))
 
 
 def hash_matrix(X: Matrix) -> Words:
@@ -210,13 +171,6 @@ def hash_matrix(X: Matrix) -> Words:
         return np.asarray(ends[X.indptr[1:]] - ends[X.indptr[:-1]])
     step = max(1, 100_000 // d)  # what fits into a processor's cache
     return np.concatenate([_mixed(_bits(X[i : i + step])) @ factors for i in range(0, n, step)])
-
-
-def hash_vectors(hashes: Words, vectors: Sequence[Floats]) -> Words:
-    """Return the hashes of rows with one more entry from each vector."""
-    for vector in vectors:
-        hashes = _mixed(hashes) + _mixed(_bits(vector))
-    return hashes
 
 
 def _bits(values: Floats) -> Words:

@@ -14,21 +14,17 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.solvers.linalg.conjugate_gradients import conjugate_gradients
-from nerm.solvers.linalg.gram_cache import MEGABYTES, GramCache, row_sums
+from nerm.solvers.linalg.gram_rows import GramRows
 from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
 from nerm.typing import Floats, Ints
 
 DIRECT = 2000  # rows of a Newton system that is factored instead of solved by conjugate gradients
 RANK = 5  # of the preconditioner, times sqrt(n)
 RESIDUAL = 1e-3  # of the preconditioner and of the conjugate gradients
-SIMILAR = 0.1  # relative change of curvatures up to which the last Newton system is used again
 
 
 class KernelRows:
     """The functions (k(x_i, .), 1) in the place of the rows (x_i, 1); see `LinearRows` for the attributes."""
-
-    max_work = np.inf
-    work = 0.0
 
     def __init__(self, hypothesis: KernelHypothesis, *, intercept: bool) -> None:
         n = hypothesis.n
@@ -36,27 +32,17 @@ class KernelRows:
         self.intercept = intercept
         self.shape = (n, 2 * n + 1)
         self.norms = hypothesis.squared_row_norms()
-        self.cache = GramCache(hypothesis)
+        self.gram = GramRows(hypothesis)
         self._parts = np.zeros((0, n))
         self._products = np.zeros((0, n))  # K times each of the parts
         self._system: KernelSystem | None = None
-        self.reset_work()
-
-    def reset_work(self) -> None:
-        """Count the work from 0."""
-        self.passes = 0.0
-
-    def _product(self, rows: Ints, weights: Floats) -> Floats:
-        """Return K[:, rows] weights, (n, k)."""
-        self.passes += len(rows) / self.shape[0]
-        return self.cache.product(rows, weights)
 
     def expansion(self, rows: Ints, c: Floats, b: float) -> Floats:
         """Return h of the coefficients c on some rows."""
         n = self.shape[0]
         h = np.zeros(2 * n + 1)
         h[rows] = c
-        h[n : 2 * n] = self._product(rows, c[:, None])[:, 0]
+        h[n : 2 * n] = self.gram.product(rows, c[:, None])[:, 0]
         h[-1] = b
         return h
 
@@ -92,16 +78,16 @@ class KernelRows:
         change = parts - self._parts
         rows = np.flatnonzero(change.any(axis=0))
         if len(rows):
-            self._products = self._products + self._product(rows, change[:, rows].T).T
+            self._products = self._products + self.gram.product(rows, change[:, rows].T).T
             self._parts = parts
         c = scales @ parts
         return np.concatenate([c, scales @ self._products, [c.sum() * self.intercept]])
 
-    def system(self, density: Floats, ridge: Floats) -> KernelSystem:
-        """Return H for rows with these curvatures; the last one where they hardly changed."""
+    def system(self, density: Floats, ridge: Floats, tol: float) -> KernelSystem:
+        """Return H for rows with these curvatures; the last one where they changed by a share below `tol`."""
         rows = np.flatnonzero(density > 0)
         lam = float(ridge[0])
-        if self._system is None or not self._system.is_similar(rows, density[rows], lam):
+        if self._system is None or not self._system.is_similar(rows, density[rows], lam, tol):
             self._system = KernelSystem(self, rows, density[rows], lam, float(ridge[-1]))
         return self._system
 
@@ -144,17 +130,17 @@ class KernelSystem:
         self.products = 0
         self._apply = self._factored() if len(rows) <= DIRECT else self._iterated()
 
-    def is_similar(self, rows: Ints, density: Floats, lam: float) -> bool:
+    def is_similar(self, rows: Ints, density: Floats, lam: float, tol: float) -> bool:
         """Tell whether this is nearly the system of these rows and curvatures."""
         if lam != self._lam or not np.array_equal(rows, self._rows):
             return False
-        return bool(np.all(np.abs(density - self._density) <= SIMILAR * self._density))
+        return bool(np.all(np.abs(density - self._density) <= tol * self._density))
 
     def _factored(self) -> Callable[[Floats], Floats]:
         """Return B -> S^-1 B by a Cholesky factor; a singular S gets a small diagonal in addition."""
         if not len(self._rows):
             return lambda B: B
-        S = self._owner.cache.square(self._rows) / self._lam
+        S = self._owner.gram.square(self._rows) / self._lam
         diagonal = np.diag(S) + 1.0 / self._density
         shift = np.finfo(float).eps * len(S) * diagonal.max()
         extra = 0.0
@@ -173,15 +159,11 @@ class KernelSystem:
         lam = self._lam
         every = np.arange(len(rows))
         inverse = (1.0 / self._density)[:, None]
-        if 8 * len(rows) ** 2 <= MEGABYTES * 2**20:
-            K = self._owner.cache.square(rows)
-        else:
-            K = None
-            some = self._owner.hypothesis.some(rows)
+        some = self._owner.hypothesis.some(rows)
+        K = self._owner.gram.square(rows) if some.keeps_gram else None
 
         def product(q: Floats) -> Floats:
-            self._owner.passes += (len(rows) / self._owner.shape[0]) ** 2
-            Kq = some.product(every, q) if K is None else row_sums(K, every, q)
+            Kq = some.product(every, q) if K is None else K @ q
             return Kq / lam + inverse * q
 
         Z, rest = (part[rows] for part in self._owner.preconditioner)
@@ -201,8 +183,8 @@ class KernelSystem:
 
         return solve
 
-    def solve(self, right: Floats, lines: Floats, widths: Floats, tol: float) -> Floats:
-        """Return H^-1 right, at least as accurate as `tol`."""
+    def solve(self, right: Floats, lines: Floats, widths: Floats) -> Floats:
+        """Return H^-1 right."""
         p, b, s = self._reduced(right, lines, widths)
         x = right - s @ lines if len(lines) else right.copy()
         x -= self._owner.expansion(self._rows, p, 0.0)
@@ -210,7 +192,7 @@ class KernelSystem:
         x[-1] = b
         return np.asarray(x)
 
-    def quadratic_form(self, e: Floats, tol: float) -> float:
+    def quadratic_form(self, e: Floats) -> float:
         """Return e'H^-1 e = (<e, e> - e(J)'p) / lam + e_b b, H without the part of E."""
         n = self._owner.shape[0]
         p, b, _ = self._reduced(e, np.zeros((0, len(e))), np.zeros(0))

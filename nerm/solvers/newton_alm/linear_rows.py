@@ -12,7 +12,6 @@ from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.solvers.linalg.conjugate_gradients import conjugate_gradients
 from nerm.typing import Floats, Ints, Matrix
 
-CALL = 100_000  # entries that could be multiplied during the fixed cost of one product
 MAX_PRODUCTS = 300  # of one Newton system
 
 
@@ -25,32 +24,13 @@ class LinearRows:
         (n, d + 1).
     norms
         `|x_i|^2` of every row.
-    passes
-        How often rows were multiplied, in units of all rows.
-    work
-        How many entries were multiplied, each product counted as `CALL` more.
-    max_work
-        The work after which the method stops.
     """
 
-    def __init__(self, X: Matrix, workers: RowThreads, *, intercept: bool, max_work: float = np.inf) -> None:
+    def __init__(self, X: Matrix, workers: RowThreads, *, intercept: bool) -> None:
         self.features = Features(X, workers)
         self.intercept = intercept
-        self.max_work = max_work
         self.shape = (X.shape[0], X.shape[1] + 1)
         self.norms = Linear().diagonal(X)
-        self._entries = X.nnz if self.features.sparse else X.size
-        self.reset_work()
-
-    def reset_work(self) -> None:
-        """Count the work from 0."""
-        self.passes = 0.0
-        self.work = 0.0
-
-    def _count(self, share: float) -> None:
-        """Count a product with this share of the rows."""
-        self.passes += share
-        self.work += share * self._entries + CALL
 
     def coef(self, h: Floats) -> Floats:
         """Return w."""
@@ -58,12 +38,10 @@ class LinearRows:
 
     def scores(self, h: Floats) -> Floats:
         """Return X w + b."""
-        self._count(1.0)
         return self.features.times(h[:-1]) + h[-1]
 
     def weighted_sum(self, parts: Floats, scales: Floats) -> Floats:
         """Return sum_j scales_j sum_i parts_ji (x_i, 1)."""
-        self._count(1.0)
         c = scales @ parts
         return np.append(self.features.columns(c[None, :])[:, 0], c.sum() * self.intercept)
 
@@ -75,24 +53,21 @@ class LinearRows:
         """Return `||w||^2`."""
         return float(h[:-1] @ h[:-1])
 
-    def system(self, density: Floats, ridge: Floats) -> LinearSystem:
-        """Return H for rows with these curvatures."""
-        return LinearSystem(self, density, ridge)
+    def system(self, density: Floats, ridge: Floats, tol: float) -> LinearSystem:
+        """Return H for rows with these curvatures, solved to this relative accuracy."""
+        return LinearSystem(self, density, ridge, tol)
 
     def curvature(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
         """Return q -> sum_i D_i (x_i, 1) (x_i, 1)'q over these rows, and the diagonal of this matrix."""
-        share = len(rows) / self.shape[0]
         threads = self.features.workers.fewer(len(rows))
         X: Matrix = self.features.X
         if self.features.sparse:
             arrays = X.indptr, X.indices, X.data, rows, density
-            diagonal = threads.add_up(lambda *part: _diagonal(*arrays, self.shape[1], *part))
-        else:
-            X = X[rows]
-            diagonal = np.append(density @ X**2, density.sum())
+        X = X[rows]
+        squares = X.multiply(X) if self.features.sparse else X**2
+        diagonal = np.append(density @ squares, density.sum())
 
         def product(q: Floats) -> Floats:
-            self._count(share)
             if self.features.sparse:
                 out = threads.add_up(lambda *part: _curvature(*arrays, q, *part))
             else:
@@ -115,14 +90,15 @@ class LinearSystem:
         How many products with H were taken.
     """
 
-    def __init__(self, rows: LinearRows, density: Floats, ridge: Floats) -> None:
+    def __init__(self, rows: LinearRows, density: Floats, ridge: Floats, tol: float) -> None:
         active = np.flatnonzero(density > 0)
         self._curvature, diagonal = rows.curvature(active, density[active])
         self._ridge = ridge
+        self._tol = tol
         self._diagonal = ridge + diagonal
         self.products = 0
 
-    def solve(self, right: Floats, lines: Floats, widths: Floats, tol: float) -> Floats:
+    def solve(self, right: Floats, lines: Floats, widths: Floats) -> Floats:
         """Return an approximate H^-1 right, E = `lines` and R = `widths`."""
         diagonal = (self._diagonal + (lines**2 / widths[:, None]).sum(axis=0))[:, None]
 
@@ -134,14 +110,14 @@ class LinearSystem:
             return out[:, None]
 
         found, products = conjugate_gradients(
-            product, lambda r: r / diagonal, right[:, None], tol, MAX_PRODUCTS
+            product, lambda r: r / diagonal, right[:, None], self._tol, MAX_PRODUCTS
         )
         self.products += products
         return found[:, 0]
 
-    def quadratic_form(self, e: Floats, tol: float) -> float:
+    def quadratic_form(self, e: Floats) -> float:
         """Return about e'H^-1 e, H without the part of E."""
-        return float(e @ self.solve(e, np.zeros((0, len(e))), np.zeros(0), tol))
+        return float(e @ self.solve(e, np.zeros((0, len(e))), np.zeros(0)))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -158,14 +134,4 @@ def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: i
         out[last] += total
         for p in range(first, end):
             out[indices[p]] += data[p] * total
-    return out
-
-
-@numba.njit(cache=True, nogil=True)
-def _diagonal(indptr, indices, data, rows, density, size, start, stop):  # type: ignore[no-untyped-def]
-    out = np.zeros(size)
-    for k in range(start, stop):
-        out[size - 1] += density[k]
-        for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
-            out[indices[p]] += density[k] * data[p] * data[p]
     return out

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.model.blocks import Block, shares
+from nerm.model.blocks import EPS, Block, shares
 from nerm.solvers import clock
 from nerm.solvers.newton_alm.kernel_rows import KernelRows, KernelSystem
 from nerm.solvers.newton_alm.linear_rows import LinearRows, LinearSystem
@@ -40,15 +40,11 @@ from nerm.solvers.newton_alm.smoothing import Blocks, Smoothed, multipliers
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
-COLD_TAU = 3.0  # tau at a start from 0, in units of a margin
-WARM_TAU = 0.1  # tau at a start from the solution of an adjacent problem
 SHRINK = 0.25  # factor of tau from centre to centre
-SLOW = 0.7  # a centre that leaves more of the gap is slow: tau shrinks below its floor
-PROXIMAL = 0.1  # floor of tau and R_k, relative to how far a multiplier or theta moves its own term
-INTERCEPT_RIDGE = 1e-3  # r relative to lam, or to the mean weight of a row where that is less
+PROXIMAL = 0.1  # floor of tau, R_k and r, relative to how far a multiplier, theta or b moves its own term
 INNER = 0.1  # accuracy of inner problems, Newton systems and line searches, relative to what they serve
 MAX_ITERATIONS = 60  # of the outer loop, of each inner loop, of each line search
-PATIENCE = 15  # slow centres in a row after which the method stops
+WARM_TAU = SHRINK**2  # tau at a start from the solution of an adjacent problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +96,8 @@ class AugmentedLagrangian:
         curvature = (factors[:, None] * self.blocks.slopes * self.blocks.targets).mean(axis=0)
         # A unit of its multiplier moves the margin of row i by about B t^2 |x_i|^2 / lam.
         moved = float(curvature @ rows.norms) / (lam * len(curvature)) or 1.0
-        self.floor = min(PROXIMAL * moved, COLD_TAU)
-        ridge = INTERCEPT_RIDGE * min(lam, float(curvature.mean() * len(blocks)) or lam)
+        self.floor = min(PROXIMAL * moved, 1.0)
+        ridge = PROXIMAL * min(lam, float(curvature.mean() * len(blocks)) or lam)
         self.ridge = np.append(np.full(rows.shape[1] - 1, lam), ridge)
 
     def cold(self) -> Iterate:
@@ -124,21 +120,15 @@ class AugmentedLagrangian:
         centre = start
         best = replace(start, primal=np.inf, dual=-np.inf, converged=False)
         smallest = np.inf
-        slow_centres = 0
         for _ in range(MAX_ITERATIONS):
             centre, best = self._inner(centre, best, tau, tol, deadline)
             best = replace(best, centres=best.centres + 1)
-            slow = best.gap > SLOW * smallest
-            slow_centres = slow_centres + 1 if slow else 0
+            halved = best.gap <= smallest / 2
             smallest = min(smallest, best.gap)
-            if best.converged or slow_centres >= PATIENCE or self._must_stop(deadline):
+            if best.converged or tau <= EPS or clock.is_up(deadline):
                 break
-            floor = 0.0 if slow else min(tau, self.floor)
-            tau = max(SHRINK * tau, floor)
+            tau = max(SHRINK * tau, min(tau, self.floor) if halved else 0.0)
         return best, tau
-
-    def _must_stop(self, deadline: float) -> bool:
-        return clock.is_up(deadline) or self.rows.work > self.rows.max_work
 
     def _inner(
         self, centre: Iterate, best: Iterate, tau: float, tol: float, deadline: float
@@ -154,7 +144,7 @@ class AugmentedLagrangian:
             best = self._better(best, h, scores, point, tol)
             left = self.rows.dot(point.gradient, point.gradient / self.ridge) / 2
             enough = step > 0 and left <= INNER * max(best.gap, tol * abs(best.primal))
-            if best.converged or enough or self._must_stop(deadline):
+            if best.converged or enough or clock.is_up(deadline):
                 break
             move, products = self._direction(point, h, scores, centre, tau, widths, extend and step == 0)
             moved = self.rows.scores(move)
@@ -218,13 +208,13 @@ class AugmentedLagrangian:
             return np.ones(len(self.eta))
         at = self.blocks.smoothed(scores, centre.u, tau, extend=extend)
         system = self._system(at, centre.thetas)
-        responses = [system.quadratic_form(e, INNER) for e in self._lines(at.extended)]
+        responses = [system.quadratic_form(e) for e in self._lines(at.extended)]
         width = PROXIMAL * min(1.0, tau / self.floor)
         return np.maximum(width * np.array(responses), 1e-9 * self.eta.max() ** 2)
 
     def _system(self, at: Smoothed, thetas: Floats) -> LinearSystem | KernelSystem:
         curvature = self.blocks.slopes * self.blocks.targets * at.curvature
-        return self.rows.system(self._scales(thetas) @ curvature, self.ridge)
+        return self.rows.system(self._scales(thetas) @ curvature, self.ridge, INNER)
 
     def _direction(
         self,
@@ -248,7 +238,7 @@ class AugmentedLagrangian:
         system = self._system(at, point.thetas)
         between = (point.thetas > 0) & (point.thetas < 1) & (self.eta > 0)
         lines = self._lines(at.extended)[between]
-        move = system.solve(-gradient, lines, widths[between], INNER)
+        move = system.solve(-gradient, lines, widths[between])
         if extend and self.rows.dot(move, point.gradient) >= 0:
             return self._direction(point, h, scores, centre, tau, widths, False)
         return move, system.products

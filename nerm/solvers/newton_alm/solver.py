@@ -10,12 +10,11 @@ import numpy as np
 
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
-from nerm.errors import UnknownNameError
 from nerm.model.blocks import Block, term_weights
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
-from nerm.solvers.base import NermSolver, Session
+from nerm.solvers.base import NermSolver, Session, check_options
 from nerm.solvers.interior_point.solver import ATOMS, squared_norm, unsupported_term
 from nerm.typing import Floats
 
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from nerm.solvers.newton_alm.linear_rows import LinearRows
     from nerm.solvers.newton_alm.method import AugmentedLagrangian, Iterate
 
-COARSE_ROWS = 500  # the fewest rows of a start from a part of a kernel problem
-COARSE_SHARE = 4  # one row in so many is part of it
-COARSE_ACCURACY = 1e-2
+COARSE_SHARE = 4  # one row in so many is part of the start of a kernel problem
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,6 @@ class AugmentedLagrangianSolver(NermSolver):
     """The semismooth Newton augmented Lagrangian method (`nerm.solvers.newton_alm.method`)."""
 
     name: str = "augmented-lagrangian"
-    seconds: float = np.inf
     keeps_time = True
     merges_rows: ClassVar[bool] = True
 
@@ -50,16 +46,9 @@ class AugmentedLagrangianSolver(NermSolver):
         """Return about how many seconds a solve takes."""
         return auto.augmented_lagrangian(shape)
 
-    def early_exit(self, seconds: float) -> AugmentedLagrangianSolver:
-        """Return a variant that stops, on linear data, after the work that takes another solver so long.
-
-        Both together take at most about twice as long as the better of them.
-        """
-        return replace(self, seconds=seconds)
-
     def open(self, problem: Problem) -> Session:
         """Start a session."""
-        return AugmentedLagrangianSession(problem, seconds=self.seconds)
+        return AugmentedLagrangianSession(problem)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return a second accuracy as well, since the method's own bound is an estimate."""
@@ -69,7 +58,7 @@ class AugmentedLagrangianSolver(NermSolver):
 class AugmentedLagrangianSession(Session):
     """One problem and others along a path, each started from the solution of the last one."""
 
-    def __init__(self, problem: Problem, *, seconds: float = np.inf) -> None:
+    def __init__(self, problem: Problem) -> None:
         from nerm.solvers.interior_point.matrices import RowThreads
         from nerm.solvers.newton_alm.kernel_rows import KernelRows
         from nerm.solvers.newton_alm.linear_rows import LinearRows
@@ -82,12 +71,7 @@ class AugmentedLagrangianSession(Session):
                 self._rows = KernelRows(hypothesis, intercept=problem.intercept)
         else:
             self._workers = RowThreads(hypothesis.n, 0)
-            self._rows = LinearRows(
-                hypothesis.X,
-                self._workers,
-                intercept=problem.intercept,
-                max_work=seconds / auto.NANOSECOND,
-            )
+            self._rows = LinearRows(hypothesis.X, self._workers, intercept=problem.intercept)
         self._blocks: tuple[Block, ...] = ()
         self._weights = np.zeros(0)  # factors of the last problem, and lam
         self._last: Iterate | None = None
@@ -103,12 +87,10 @@ class AugmentedLagrangianSession(Session):
         """Solve one problem from the end of the last one."""
         from nerm.solvers.newton_alm.method import AugmentedLagrangian
 
-        for name in options:
-            raise UnknownNameError("an option of 'augmented-lagrangian'", name, ("no options",))
+        check_options("augmented-lagrangian", options, ())
         started = time.perf_counter()
         factors = term_weights(problem)
         lam = squared_norm(problem) * problem.divisor
-        self._rows.reset_work()
         with self._workers:
             method = AugmentedLagrangian(problem.blocks, factors, self._rows, lam)
             start, tau = self._start(problem, method, deadline)
@@ -116,8 +98,6 @@ class AugmentedLagrangianSession(Session):
         self._last = found
         self._blocks = problem.blocks
         self._weights = np.append(factors, lam)
-        if self._rows.work > self._rows.max_work:
-            self._rows.max_work = 0.0  # too hard for conjugate gradients, and so are adjacent problems
         late = clock.is_up(deadline) and not found.converged
         return Answer(
             coef=self._rows.coef(found.h),
@@ -126,22 +106,18 @@ class AugmentedLagrangianSession(Session):
             claim="converged" if found.converged else "stopped: time is up" if late else "stopped early",
             iterations=found.steps - start.steps,
             solve_seconds=time.perf_counter() - started,
-            details={
-                "centres": found.centres - start.centres,
-                "products": found.products - start.products,
-                "passes": self._rows.passes,
-            },
+            details={"centres": found.centres - start.centres, "products": found.products - start.products},
             timed_out=late,
         )
 
     def _start(self, problem: Problem, method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
-        """Return where to start, and tau there."""
-        from nerm.solvers.newton_alm.method import COLD_TAU, WARM_TAU
+        """Return where to start, and tau there: at a cold start one unit of a margin."""
+        from nerm.solvers.newton_alm.method import WARM_TAU
         from nerm.solvers.newton_alm.smoothing import multipliers
 
         last = self._last
         if last is None:
-            return coarse_start(method, deadline) if problem.is_kernel else (method.cold(), COLD_TAU)
+            return coarse_start(method, deadline) if problem.is_kernel else (method.cold(), 1.0)
         if self._blocks != problem.blocks:
             return method.at(last.h), WARM_TAU
         if np.array_equal(self._weights, np.append(method.factors, method.lam)):
@@ -158,24 +134,24 @@ def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate,
     Far from the optimum all rows are near a kink, and a Newton system is as large as the problem. Most rows
     have left the kinks at the solution of a smaller problem, which is found in the same way.
     """
-    from nerm.solvers.newton_alm.kernel_rows import KernelRows
-    from nerm.solvers.newton_alm.method import COLD_TAU, WARM_TAU, AugmentedLagrangian
+    from nerm.solvers.newton_alm.kernel_rows import DIRECT, KernelRows
+    from nerm.solvers.newton_alm.method import INNER, WARM_TAU, AugmentedLagrangian
 
     rows = method.rows
     assert isinstance(rows, KernelRows)
     n = rows.shape[0]
     blocks = method.blocks.blocks
-    part = np.sort(np.random.default_rng(0).permutation(n)[: max(COARSE_ROWS, n // COARSE_SHARE)])
+    part = np.sort(np.random.default_rng(0).permutation(n)[: n // COARSE_SHARE])
     totals = [(block.weights.sum(), block.weights[part].sum()) for block in blocks]
-    if n < 2 * COARSE_ROWS or not all(some > 0 for _, some in totals):
-        return method.cold(), COLD_TAU
+    if n <= DIRECT or not all(some > 0 for _, some in totals):
+        return method.cold(), 1.0
     smaller = [
         replace(block, weights=block.weights[part] * (total / some), targets=block.targets[part])
         for block, (total, some) in zip(blocks, totals, strict=True)
     ]
     few = KernelRows(rows.hypothesis.some(part), intercept=rows.intercept)
     coarse = AugmentedLagrangian(smaller, method.factors, few, method.lam)
-    found, _ = coarse.run(*coarse_start(coarse, deadline), COARSE_ACCURACY, deadline)
+    found, _ = coarse.run(*coarse_start(coarse, deadline), INNER, deadline)
     start = method.at(rows.expansion(part, few.coef(found.h), float(found.h[-1])))
     return replace(start, thetas=found.thetas), WARM_TAU
 

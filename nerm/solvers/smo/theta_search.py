@@ -3,197 +3,125 @@
 D(theta), the best dual value at fixed theta, is concave with derivative eta (C+ - C-): its maximum is
 bracketed and the bracket is cut by interpolation. Between two solved points the levels a and the scores are
 interpolated as well: a(theta) is piecewise linear (a parametric quadratic programme), so the warm start is
-exact until the active set changes, and it costs no kernel value at all.
+exact until the active set changes, and it costs no kernel value.
 
-Pair steps go on only while they own a fair share of the true gap; the rest belongs to theta. A point solved
-up to an inner gap e still says D(theta') <= D(theta) + e + slope (theta' - theta), so its word "further to
-the right" can be wrong by at most `e / |slope|`. That is its doubt. When the bracket keeps closing on one end
-and is no wider than that end's doubt, the end is dropped and the search looks beyond it.
+Pair steps stop when their part e of the true gap is small; the rest belongs to theta. Then a point still says
+D(theta') <= D(theta) + e + slope (theta' - theta), so its side can be wrong by at most `e / |slope|`, its
+doubt. If the bracket is no wider than the doubt of one end, pair steps go on at that end.
 """
 
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.certify.solution import Answer
-from nerm.model.blocks import two_sided, weighted_duals
+from nerm.model.blocks import EPS, two_sided, weighted_duals
 from nerm.model.problem import Problem
 from nerm.solvers import clock
-from nerm.solvers.linalg.gram_cache import GramCache
 from nerm.solvers.rootfind import Bracket
 from nerm.solvers.smo.fixed_theta import FixedTheta, Standing
-from nerm.solvers.smo.segments import Segments, best_intercept, theta_range
+from nerm.solvers.smo.segments import Segments, theta_range
 from nerm.typing import Floats
 
-MAX_OUTER = 200
-INNER_SHARE = (
-    0.1  # pair steps stop once their share of the true gap is below this (less, once that misled the search)
-)
-STALE = 2  # an end of the bracket is looked at with suspicion after this many steps on the other side
+INNER_SHARE = 0.1  # of the true gap and of the tolerance, at which pair steps stop
 
-OPTIMAL = "optimal: the duality gap is within the tolerance"
-STOPPED = "stopped: the callback asked for it"
 TIME_IS_UP = "stopped: time is up"
-STUCK = "not converged: no further progress in floating point"
 
 
 class _End(NamedTuple):
-    """An end of the bracket: a solved point, and by how much its theta may be on the wrong side."""
+    """An end of the bracket, and by how much its theta may be on the wrong side."""
 
     state: FixedTheta
     doubt: float
 
 
 class ThetaSearch:
-    """The search and its bookkeeping: a bracket (two ends or fewer), counters, history.
+    """The search, with the counts of pair steps (`iterations`) and of thetas (`outer`)."""
 
-    Attributes
-    ----------
-    iterations, outer : int
-        Pair steps, and thetas.
-    history : list of dict
-        iterations, outer_iterations, primal, dual, gap and violation now and then, in mean form.
-
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        cache: GramCache,
-        tol: float,
-        max_iter: int,
-        callback: Callable[..., Any] | None = None,
-        deadline: float = clock.NEVER,
-    ) -> None:
+    def __init__(self, problem: Problem, gram: Floats, tol: float, max_iter: int, deadline: float) -> None:
         self.problem = problem
-        self.cache = cache
+        self.gram = gram
         self.tol = tol
         self.max_iter = max_iter
-        self.callback = callback
         self.deadline = deadline
-        self.first, self.last = theta_range(problem)
-        self.iterations = self.outer = 0
-        self.history: list[dict[str, float]] = []
-        self.stopped = False
-        self.bracket = Bracket()  # the dual rises at its low end and falls at its high end
-        self.ends: dict[int, _End] = {}  # the low end by 1, the high end by -1
-        self.last_side = 0
-        self.repeats = 0
-        self.stride = 0.1
         self.share = INNER_SHARE
+        self.iterations = self.outer = 0
 
     def run(self, start: Multipliers, scores: Floats) -> tuple[FixedTheta, str]:
-        """Run the whole search from multipliers and scores; return a state and a sentence about it."""
-        state = self._at(float(start.thetas[0]) if len(start.thetas) else 0.5, start, scores)
-        best_gap = np.inf
-        best_state = state
+        """Search from multipliers and scores; return the best state and a sentence about it."""
+        first, last = theta_range(self.problem)
+        theta = float(start.thetas[0]) if len(start.thetas) else 0.5
+        state = self._moved(min(max(theta, first), last), start, scores)
+        bracket = Bracket()  # the dual rises at its low end and falls at its high end
+        ends = dict[int, _End]()  # the low end by 1, the high end by -1
+        best, smallest = state, np.inf
         while True:
             self.outer += 1
-            standing, exhausted = self._inner(state)
+            standing = self._solve(state)
+            if standing.gap < smallest:
+                best, smallest = state, standing.gap
             if standing.gap <= self.tol * abs(standing.primal):
-                return state, OPTIMAL
-            if self.stopped:
-                return state, STOPPED
+                return state, "optimal: the duality gap is within the tolerance"
             if clock.is_up(self.deadline):
-                return (state if standing.gap <= best_gap else best_state), TIME_IS_UP
+                return best, TIME_IS_UP
             if self.iterations >= self.max_iter:
-                return state, f"not converged: the limit of {self.max_iter} pair steps was reached"
-            if self.outer >= MAX_OUTER:
-                return state, f"not converged: the limit of {MAX_OUTER} values of theta was reached"
-            # At an end with the slope pointing outward only pair steps are left.
-            at_end = state.theta >= self.last if standing.slope > 0 else state.theta <= self.first
-            if at_end and not exhausted:
-                continue
-            moved = None if at_end or standing.slope == 0.0 else self._next(state, standing)
-            if moved is None:
-                return state, STUCK
-            if standing.gap < best_gap:
-                best_gap = standing.gap
-                best_state = state
-            state = moved
+                return best, f"not converged: the limit of {self.max_iter} pair steps was reached"
+            side = 1 if standing.slope > 0 else -1
+            bracket.add(state.theta, standing.slope)
+            exact = standing.inner_gap <= INNER_SHARE * self.tol * abs(standing.primal)
+            ends[side] = _End(state, 0.0 if exact else standing.inner_gap / abs(standing.slope or 1.0))
+            end = last if side > 0 else first
+            width = bracket.high - bracket.low
+            if state.theta == end or width <= 2 * EPS or self.share < EPS:
+                return best, "not converged: no further progress in floating point"
+            doubtful = [k for k in ends if bracket.is_closed and ends[k].doubt >= width]
+            if doubtful:
+                self.share *= INNER_SHARE
+                bracket.open(doubtful[0])
+                state = ends.pop(doubtful[0]).state
+            elif bracket.is_closed:
+                state = self._between(ends[1].state, ends[-1].state, bracket.share())
+            else:
+                scores = state.at.G
+                state = self._moved(end, state.segments.multipliers(state.at.a, scores), scores)
 
-    def _next(self, state: FixedTheta, standing: Standing) -> FixedTheta | None:
-        """Enter the solved point into the bracket and return the next; None if nothing is left to cut."""
-        theta = state.theta
-        side = 1 if standing.slope > 0 else -1
-        self.bracket.add(theta, standing.slope)
-        self.ends[side] = _End(state, max(0.0, standing.inner_gap) / abs(standing.slope))
-        self.repeats = self.repeats + 1 if side == self.last_side else 0
-        self.last_side = side
-        other = self.ends.get(-side)
-        if other is not None and self.repeats >= STALE and abs(other.state.theta - theta) <= other.doubt:
-            # The far end was probably on the wrong side: look beyond it as far as its doubt reaches, with
-            # more accurate pair steps from now on.
-            self.stride = max(2.0 * abs(other.state.theta - theta), other.doubt)
-            self.share = max(1e-4, 0.2 * self.share)
-            self.bracket.open(-side)
-            del self.ends[-side]
-            other = None
-        if other is None:
-            theta += side * self.stride
-            self.stride *= 2.5
-            return self._at(theta, state.segments.multipliers(state.at.a, state.at.G), state.at.G)
-        if self.bracket.high - self.bracket.low <= 2 * np.finfo(float).eps:
-            return None
-        share = self.bracket.share()
-        low = self.ends[1].state
-        high = self.ends[-1].state
+    def _solve(self, state: FixedTheta) -> Standing:
+        """Take pair steps until their gap is a small share of the tolerance, or no violation is left."""
+        while True:
+            standing = state.standing()
+            scale = self.tol * abs(standing.primal)
+            if standing.gap <= scale or standing.inner_gap <= max(
+                self.share * standing.gap, INNER_SHARE * scale
+            ):
+                return standing
+            done = state.advance(self.max_iter - self.iterations)
+            self.iterations += done
+            if done == 0 or clock.is_up(self.deadline):
+                return state.standing()
+
+    def _moved(self, theta: float, multipliers: Multipliers, scores: Floats) -> FixedTheta:
+        """Return the state at another theta with these multipliers."""
+        a = weighted_duals(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
+        a = Segments(self.problem, theta).balanced(a, scores)
+        return FixedTheta(self.problem, theta, self.gram, a)
+
+    def _between(self, low: FixedTheta, high: FixedTheta, share: float) -> FixedTheta:
+        """Return the state on the line between two."""
         theta = (1 - share) * low.theta + share * high.theta
         a = (1 - share) * low.at.a + share * high.at.a
         G = (1 - share) * low.at.G + share * high.at.G
-        return FixedTheta(self.problem, theta, self.cache, a, G)
-
-    def _inner(self, state: FixedTheta) -> tuple[Standing, bool]:
-        """Take pair steps until they no longer own the gap; return the standing and whether none are left."""
-        chunk, exhausted = 100, False
-        while True:
-            standing = state.standing()
-            target = self.tol * abs(standing.primal)
-            if exhausted or standing.inner_gap <= max(target, self.share * standing.gap):
-                standing = state.standing(best=True)
-            self._report(standing)
-            fair = standing.inner_gap <= self.share * standing.gap
-            stop = self.stopped or self.iterations >= self.max_iter or clock.is_up(self.deadline)
-            if exhausted or fair or stop or standing.gap <= target:
-                return standing, exhausted
-            done, exhausted = state.advance(min(chunk, self.max_iter - self.iterations), self.deadline)
-            self.iterations += done
-            chunk = min(2 * chunk, 1000)
-
-    def _at(self, theta: float, multipliers: Multipliers, scores: Floats) -> FixedTheta:
-        """Carry multipliers over to another theta: they stay what fraction of their domain they are."""
-        theta = float(np.clip(theta, self.first, self.last))
-        a: Floats = weighted_duals(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
-        a = Segments(self.problem, theta).balanced(a, scores)
-        return FixedTheta(self.problem, theta, self.cache, a)
-
-    def _report(self, standing: Standing) -> None:
-        n = self.problem.divisor
-        self.history.append(
-            {
-                "iterations": self.iterations,
-                "outer_iterations": self.outer,
-                "primal": standing.primal / n,
-                "dual": standing.dual / n,
-                "gap": standing.gap / n,
-                "violation": standing.violation,
-            }
-        )
-        if self.callback is not None and self.callback(dict(self.history[-1])) is False:
-            self.stopped = True
+        return FixedTheta(self.problem, theta, self.gram, a, G)
 
 
 def solve(
     problem: Problem,
-    cache: GramCache,
+    gram: Floats,
     tol: float,
     *,
     start: tuple[Multipliers, Floats] | None = None,
     max_iter: int | None = None,
-    callback: Callable[[dict[str, float]], object] | None = None,
     deadline: float = clock.NEVER,
 ) -> Answer:
     """Solve the dual by pair steps until the true relative gap is at most `tol`.
@@ -202,53 +130,38 @@ def solve(
     ----------
     problem : Problem
         With squared l2, a free intercept, at most one two-sided term, and atoms that have `facts.bend`.
-    cache : GramCache
-        The rows of K; it can be used again for relatives of the problem.
+    gram : (n, n) array
+        K.
     tol : float
         The relative duality gap.
     start : (Multipliers, array), optional
-        Those of a relative, on the distinct rows, and its scores.
+        Those of an adjacent problem, and its scores.
     max_iter : int, optional
         The limit of pair steps.
-    callback : callable, optional
-        Gets a dict (see `ThetaSearch.history`) now and then; returning False stops the search.
     deadline : float
         When to stop (`nerm.solvers.clock`).
-
-    Returns
-    -------
-    Answer
-        details: outer_iterations, history, and intercept_interval, all intercepts that are optimal for these
-        scores.
 
     """
     started = time.perf_counter()
     n = problem.hypothesis.n
     most = max(1_000_000, 200 * n) if max_iter is None else max_iter
-    search = ThetaSearch(problem, cache, tol, most, callback, deadline)
+    search = ThetaSearch(problem, gram, tol, most, deadline)
     state, claim = search.run(*(start or (_cold(problem), np.zeros(n))))
-    c = state.at.a / state.lam
-    coef = problem.hypothesis.adjoint(c)
-    G = problem.hypothesis.scores(coef)
-    b, *interval = best_intercept(problem, G)
+    b = state.standing().intercept
     return Answer(
-        coef=coef,
+        coef=problem.hypothesis.adjoint(state.at.a / state.lam),
         intercept=b,
-        multipliers=state.segments.multipliers(state.at.a, G + b),
+        multipliers=state.segments.multipliers(state.at.a, state.at.G + b),
         claim=claim,
         iterations=search.iterations,
         solve_seconds=time.perf_counter() - started,
-        details={
-            "outer_iterations": search.outer,
-            "history": tuple(search.history),
-            "intercept_interval": tuple(interval),
-        },
+        details={"outer_iterations": search.outer},
         timed_out=claim == TIME_IS_UP,
     )
 
 
 def _cold(problem: Problem) -> Multipliers:
-    """Return the multipliers of the score 0 at theta = 1/2, the risks' at 0: they pull nowhere."""
+    """Return the multipliers of the score 0 at theta = 1/2, and 0 for the risks."""
     rows = multipliers_at(problem.blocks, np.zeros(problem.hypothesis.n))
     for row, block in zip(rows, problem.blocks, strict=True):
         if block.side == 0:

@@ -7,7 +7,6 @@ import pytest
 
 import nerm
 from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
-from nerm.solvers.linalg.gram_cache import GramCache
 from nerm.solvers.newton_alm import kernel_rows
 from tests.conftest import make_data
 
@@ -38,12 +37,10 @@ def test_agrees_with_clarabel(loss, surrogate, kernel):
 
 @pytest.fixture
 def without_gram(monkeypatch):
-    """Keep no Gram matrix beyond 9 rows, hold 30 rows of one at most, and start from a part of 50 rows."""
-    monkeypatch.setattr("nerm.model.hypothesis.GRAM_LIMIT", 9)
+    """Keep no Gram matrix beyond 70 rows, hold 30 rows of 160 at most, and start from a part of 40 rows."""
+    monkeypatch.setattr("nerm.model.hypothesis.GRAM_LIMIT", 70)
     monkeypatch.setattr("nerm.model.kernels.CALLED_TILE", 13)
-    table = 8 * 160 * 30 / 2**20
-    monkeypatch.setattr(kernel_rows, "GramCache", lambda hypothesis: GramCache(hypothesis, table))
-    monkeypatch.setattr("nerm.solvers.newton_alm.solver.COARSE_ROWS", 25)
+    monkeypatch.setattr(kernel_rows, "DIRECT", 50)
 
 
 @pytest.mark.parametrize(("loss", "surrogate"), ATOMS[:3], ids=repr)
@@ -89,11 +86,10 @@ def neutral_svm(n=160):
     return (Risk(Hinge()) + 0.01 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v, kernel="rbf")
 
 
-@pytest.mark.parametrize("direct", [2000, 5])
+@pytest.mark.parametrize("direct", [2000, 50, 5])
 def test_path_agrees_with_smo(monkeypatch, direct):
     """Newton systems are factored, or solved by conjugate gradients."""
     monkeypatch.setattr(kernel_rows, "DIRECT", direct)
-    monkeypatch.setattr("nerm.solvers.newton_alm.solver.COARSE_ROWS", 25)
     problem = neutral_svm()
     for eta, solution in zip(ETAS, problem.path(ETAS, NAME, tol=1e-5), strict=True):
         assert solution.status == "optimal"

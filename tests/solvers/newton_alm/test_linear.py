@@ -86,9 +86,9 @@ def test_path_agrees_with_interior_point():
 
 
 def test_problems_with_other_terms_in_one_session():
-    relatives = SolverPool(NAME)
+    pool = SolverPool(NAME)
     for objective in (neutral(1.0), neutral(0.5, side="disagreement"), neutral(1.0, nerm.Logistic())):
-        assert relatives.solve(on_wide(objective), 1e-6).status == "optimal"
+        assert pool.solve(on_wide(objective), 1e-6).status == "optimal"
 
 
 def test_limit_agrees_with_clarabel():
@@ -109,45 +109,3 @@ def test_unsupported_problems_are_named():
 def test_time_limit():
     solution = on_wide(neutral(1.0)).solve(NAME, tol=1e-15, time_limit=1e-9)
     assert solution.stats.timed_out
-
-
-def distinct(n, d):
-    rng = np.random.default_rng(0)
-    X = sp.csr_matrix(
-        (rng.random(30 * n), rng.integers(d, size=30 * n), np.arange(0, 30 * n + 1, 30)), shape=(n, d)
-    )
-    return (Risk(Hinge()) + 1 / n * SquaredL2() + Neutrality(Hinge())).on(
-        X, np.where(rng.random(n) < 0.5, 1.0, -1.0), viewpoint=np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    )
-
-
-@pytest.fixture
-def early_exit(monkeypatch):
-    """Let it stop after a pass, as it does where the interior point would be done by then."""
-    early = nerm.solvers.known()[NAME].early_exit(1e-9)
-    monkeypatch.setattr(type(early), "early_exit", lambda self, seconds: early)
-
-
-@pytest.mark.usefixtures("early_exit")
-def test_early_exit_is_followed_by_the_interior_point():
-    problem = distinct(400, 800)
-    solution, patient = problem.solve(tol=1e-4), problem.solve(NAME, tol=1e-4)
-    assert solution.status == patient.status == "optimal"
-    assert solution.stats.solver == "interior-point"
-    assert NAME in solution.stats.reason
-    assert patient.stats.solver == NAME  # asked for by name it is never replaced
-    assert solution.objective.total == pytest.approx(patient.objective.total, rel=2e-4)
-    assert {s.stats.solver for s in problem.path([0.1, 1.0], tol=1e-4)} == {"interior-point"}
-
-
-@pytest.mark.usefixtures("early_exit")
-def test_early_exit_under_a_limit():
-    problem = distinct(320, 700)
-    objective = Risk(Hinge()) + 1 / 320 * SquaredL2()
-    v = problem.blocks[1].targets
-    bound = objective.subject_to(Neutrality(Hinge()) <= 1.05).on(
-        problem.hypothesis.X, problem.blocks[0].targets, viewpoint=v
-    )
-    solution = bound.solve(tol=1e-3)
-    assert solution.status == "optimal"
-    assert solution.stats.solver == "interior-point"

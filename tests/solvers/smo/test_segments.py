@@ -21,6 +21,10 @@ def problem(*terms):
     return (sum(terms) + SquaredL2()).on(np.arange(7.0).reshape(-1, 1), Y, viewpoint=V, sample_weight=S)
 
 
+def level(segments, share):
+    return (1 - share) * segments.breaks[:, 0] + share * segments.breaks[:, -1]
+
+
 def best_gain(columns, a):
     """Maximise sum gain * beta subject to sum target * beta = a over boxes, by linear programming."""
     targets, gains, bounds = zip(*columns, strict=True)
@@ -33,8 +37,8 @@ def check(made, theta, columns, constant=0.0):
     """Hold the multipliers at several levels against the best ones; `columns` has (target, gain, bounds) of row i."""
     segments = Segments(made, theta)
     for share in SHARES:
-        a = segments.low + share * (segments.high - segments.low)
-        rows = segments.multipliers(a).rows
+        a = level(segments, share)
+        rows = segments.multipliers(a, np.zeros(7)).rows
         total = 0.0
         for i in range(7):
             weights = [bound[1] if bound[1] > 0 else 1.0 for _, _, bound in columns(i)]
@@ -43,7 +47,8 @@ def check(made, theta, columns, constant=0.0):
                 reached = sum(t * beta for (t, _, _), beta in zip(columns(i), scaled, strict=True))
                 np.testing.assert_allclose(reached, a[i], atol=1e-12)
             total += best_gain(columns(i), a[i])
-        np.testing.assert_allclose(segments.gain(a), total + constant, atol=1e-9)
+        gain = segments.gain(segments.multipliers(a, np.zeros(7)))
+        np.testing.assert_allclose(gain, total + constant, atol=1e-9)
 
 
 @pytest.mark.parametrize("theta", [0.25, 1.0, 0.0, 0.6])
@@ -64,7 +69,7 @@ def test_pinballs_have_multipliers_of_both_signs():
     made = problem(3.0 * Risk(Pinball(tau=0.5)), 2.0 * Neutrality(Pinball(tau=2.0), weights=U))
     segments = Segments(made, 0.3)
     for share in SHARES:
-        a = segments.low + share * (segments.high - segments.low)
+        a = level(segments, share)
         for i in range(7):
             boxes = [(3 * S[i], 0.5), (0.6 * U[i], 2.0), (1.4 * U[i], 2.0)]
             columns = [
@@ -73,7 +78,7 @@ def test_pinballs_have_multipliers_of_both_signs():
                 if w * t != 0
             ]
             idle = sum(w for t, (w, _) in zip((Y[i], V[i], -V[i]), boxes, strict=True) if t == 0)
-            rows = segments.multipliers(a).rows[:, i]
+            rows = segments.multipliers(a, np.zeros(7)).rows[:, i]
             gain = sum(w * beta for (w, _), beta in zip(boxes, rows, strict=True))
             expected = best_gain(columns, a[i]) if columns else 0.0
             np.testing.assert_allclose(gain, expected + idle, atol=1e-9)
@@ -83,8 +88,8 @@ def test_the_identity_has_no_width_but_a_force():
     made = problem(Risk(Hinge()), 2.0 * Neutrality(Identity(), weights=U))
     segments = Segments(made, 0.75)
     # alpha y in its box, and 2 u v (1 - 2 theta) beside it
-    np.testing.assert_allclose(segments.high - segments.low, S)
-    np.testing.assert_allclose(segments.low, np.where(Y < 0, -S, 0.0) - U * V)
+    np.testing.assert_allclose(segments.breaks[:, -1] - segments.breaks[:, 0], S)
+    np.testing.assert_allclose(segments.breaks[:, 0], np.where(Y < 0, -S, 0.0) - U * V)
 
 
 def test_multipliers_that_move_nothing_are_those_of_the_score():
@@ -98,9 +103,9 @@ def test_balancing_stays_in_the_boxes_and_sums_to_zero():
     segments = Segments(problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U)), 0.25)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        a = segments.balanced(rng.normal(scale=3.0, size=7))
-        assert (a >= segments.low).all()
-        assert (a <= segments.high).all()
+        a = segments.balanced(rng.normal(scale=3.0, size=7), np.zeros(7))
+        assert (a >= segments.breaks[:, 0]).all()
+        assert (a <= segments.breaks[:, -1]).all()
         assert abs(a.sum()) < 1e-12
 
 
@@ -110,20 +115,22 @@ def test_balancing_is_the_cheapest_way_by_linear_programming():
     rng = np.random.default_rng(1)
     for _ in range(10):
         scores = rng.normal(size=7)
-        a = segments.low + rng.random(7) * (segments.high - segments.low)
+        a = level(segments, rng.random(7))
         moved = segments.balanced(a, scores)
         way = -np.sign(a.sum())  # every row moves towards balance, none away from it
         assert (way * (moved - a) >= -1e-12).all()
-        room = np.clip((a - segments.low)[:, None] - segments.start, 0.0, segments.width)
-        room = room if way < 0 else segments.width - room
-        slopes = np.where(segments.width > 0, segments.slope[:, 1:-1], 0.0) - scores[:, None]
+        widths = np.diff(segments.breaks, axis=1)
+        room = np.clip(a[:, None] - segments.breaks[:, :-1], 0.0, widths)
+        room = room if way < 0 else widths - room
+        slopes = np.where(widths > 0, segments.slopes[:, 1:-1], 0.0) - scores[:, None]
         best = linprog(
             -way * slopes.ravel(),
             A_eq=np.ones((1, room.size)),
             b_eq=[abs(a.sum())],
             bounds=[(0, r) for r in room.ravel()],
         )
-        lost = segments.gain(a) - scores @ a - (segments.gain(moved) - scores @ moved)
+        before, after = (segments.gain(segments.multipliers(x, scores)) - scores @ x for x in (a, moved))
+        lost = before - after
         np.testing.assert_allclose(lost, best.fun, atol=1e-9)
 
 
@@ -134,7 +141,7 @@ def test_theta_can_be_anything_unless_the_identity_pulls_too_hard():
     assert 0.0 < low < 0.5 < high < 1.0
     for theta, inside in ((low + 1e-9, True), (low - 1e-6, False), (high - 1e-9, True), (high + 1e-6, False)):
         segments = Segments(made, theta)
-        assert (segments.low.sum() <= 0 <= segments.high.sum()) == inside
+        assert (segments.breaks[:, 0].sum() <= 0 <= segments.breaks[:, -1].sum()) == inside
 
 
 @pytest.mark.parametrize("atom", [atom() for atom in nerm.atoms.margin_functions().values()], ids=repr)

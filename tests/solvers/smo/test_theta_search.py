@@ -7,8 +7,6 @@ import pytest
 
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
-from nerm.solvers.linalg.gram_cache import GramCache
-from nerm.solvers.smo.theta_search import solve
 from tests.svm.naive import synthetic
 
 ATOMS = [Hinge(), Pinball(tau=0.5), Identity()]
@@ -70,20 +68,6 @@ def test_a_session_computes_the_kernel_once():
     before = sum(seen)
     problem.path([0.1, 0.5, 1.0], "smo")
     assert sum(seen) == before  # the matrix was checked at binding, and is held
-
-
-def test_a_callback_sees_values_in_mean_form_and_can_stop():
-    problem = (Risk(Hinge()) + 0.02 * SquaredL2() + Neutrality(Hinge())).on(X, Y, viewpoint=V)
-    seen = []
-    answer = solve(problem, GramCache(problem.hypothesis, 10), 1e-9, callback=seen.append)
-    assert seen[-1]["gap"] <= 1e-9 * seen[-1]["primal"]
-    value = problem.evaluate(answer.coef, answer.intercept).total
-    assert seen[-1]["primal"] == pytest.approx(value, rel=1e-9)
-    stopped = solve(problem, GramCache(problem.hypothesis, 10), 1e-9, callback=lambda entry: False)
-    assert stopped.claim == "stopped: the callback asked for it"
-    limited = solve(problem, GramCache(problem.hypothesis, 10), 1e-12, max_iter=7)
-    assert limited.claim == "not converged: the limit of 7 pair steps was reached"
-    assert limited.iterations == 7
 
 
 def test_what_it_does_not_take_is_named():
