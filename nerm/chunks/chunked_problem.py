@@ -21,19 +21,20 @@ from nerm.certify.rounding import rounding_of_sums
 from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks.census import ChunkRows
 from nerm.chunks.coding import LABELS, VIEWS, Terms
-from nerm.chunks.methods import FEW_ROWS, NEWTON, of_sample
+from nerm.chunks.kinks import FEW_ROWS, few_rows, on_rows
+from nerm.chunks.newton import NEWTON
+from nerm.chunks.passes import Method, Progress, fingerprint, numbered, resume, save
 from nerm.chunks.pieces import row_bytes
-from nerm.chunks.progress import Method, Progress, fingerprint, numbered, resume, save
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
 from nerm.model.blocks import ObjectiveValue, objective_value, one_sided
-from nerm.model.expressions import Limit, Neutrality, Objective, Risk, WeightedTerm, viewpoint_of
+from nerm.model.expressions import Limit, Neutrality, Objective, Risk
 from nerm.model.hypothesis import LinearHypothesis
 from nerm.model.problem import Problem, check_hypothesis
-from nerm.neutralize.neutralizing import measured_on, viewpoints_of
-from nerm.neutralize.search import Search
-from nerm.neutralize.surrogates import ROUGH_TOL, surrogates_of
-from nerm.neutralize.target import Neutralized, Target
+from nerm.neutralize.neutralizing import answers, measured_on, search_for
+from nerm.neutralize.search import Search, with_named_weights
+from nerm.neutralize.surrogates import surrogates_of
+from nerm.neutralize.target import History, Neutralized, Target
 from nerm.solvers import clock
 from nerm.typing import Floats
 from nerm.validation import as_positive, check_known
@@ -49,8 +50,8 @@ class ChunkedProblem:
     """An `Objective` on rows that are read chunk by chunk: solve, path, neutralize, evaluate, certify.
 
     Functions with straight pieces (hinge, identity ...) are solved on the rows near a kink, smooth ones by
-    Newton steps (`nerm.chunks.methods`); either way every answer is certified on
-    all rows.
+    Newton steps (`nerm.chunks.kinks`, `nerm.chunks.newton`); either way every answer is certified on all
+    rows. The `slack` of the certificate, for rounding errors, is an estimate here, from the sample.
 
     Attributes
     ----------
@@ -104,7 +105,7 @@ class ChunkedProblem:
     @cached_property
     def rows_limit(self) -> int:
         """How many rows may be kept between passes."""
-        return max(1000, self.chunks.limit // row_bytes(self.sample.X))
+        return max(self.sample.n, self.chunks.limit // row_bytes(self.sample.X))
 
     @cached_property
     def method(self) -> Method:
@@ -178,24 +179,37 @@ class ChunkedProblem:
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term: one pass."""
         state = self._state(coef, intercept)
-        return self.value(self.method.pass_over(self, state).values, state.at[0])
-
-    def _state(self, coef: Any, intercept: float) -> Progress:
-        """Return the state before a pass at this hypothesis, with theta = 1/2 for every two-sided term."""
-        thetas = np.full(sum(side == 1 for _, _, side in self.layout), 0.5)
-        return Progress(check_hypothesis(self.frame, coef, intercept), thetas)
+        return self.value(self.method.pass_over(self, state).values, state.coef)
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
-        state = self._state(coef, intercept)
+        return self._certificate(self._after_pass(self._state(coef, intercept), tol))
+
+    def _state(self, coef: Any, intercept: float) -> Progress:
+        """Return the state before a pass at this hypothesis, with theta = 1/2 for every two-sided term."""
+        at = check_hypothesis(self.frame, coef, intercept)
+        return Progress(*at, np.full(sum(side == 1 for _, _, side in self.layout), 0.5), *at)
+
+    def _after_pass(self, state: Progress, tol: float) -> Progress:
+        """Do a pass; return the state with the value at its hypothesis, the bound and the next hypothesis."""
         found = self.method.pass_over(self, state)
-        value = self.value(found.values, state.at[0]).total
-        state = replace(state, best=state.at, value=value)
-        return self._certificate(self.method.next_state(self, state, found, tol))
+        value = self.value(found.values, state.coef).total
+        state = replace(state, passes=state.passes + 1)
+        if value < state.value:
+            best: dict[str, Any] = {
+                "best_coef": state.coef,
+                "best_intercept": state.intercept,
+                "value": value,
+            }
+            state = replace(state, **best, values=found.values, decisions=found.decisions)
+        return state if self._done(state, tol) else self.method.next_state(self, state, found, tol)
+
+    def _done(self, state: Progress, tol: float) -> bool:
+        """Whether value and bound meet."""
+        return np.isfinite(state.value) and self._certificate(state).relative_gap <= tol
 
     def _certificate(self, state: Progress) -> Certificate:
         """Return the certificate of the best hypothesis so far, from sums over all rows."""
-        assert state.best is not None
         sizes = abs(state.value) + (abs(state.bound) if np.isfinite(state.bound) else 0.0) + self.scale
         slack = rounding_of_sums(self._sample_problem, *state.best, self.n, sizes)
         return from_bounds(state.value, state.bound, self.scale, slack)
@@ -203,27 +217,17 @@ class ChunkedProblem:
     @cached_property
     def _sample_problem(self) -> Problem:
         """The problem on the sample of rows that is kept in memory."""
-        return of_sample(self, self.sample)
-
-    def _done(self, state: Progress, tol: float) -> bool:
-        """Whether value and bound meet."""
-        return state.best is not None and self._certificate(state).relative_gap <= tol
+        rows = few_rows(self.sample.X, self.terms.blocks(self.sample), np.arange(self.sample.n))
+        return replace(on_rows(self, rows), divisor=self.terms.divisor * self.sample.n / self.n)
 
     @cached_property
     def scale(self) -> float:
-        """The objective of f = 0."""
-        sums = [0.0] * len(self.layout)
-        coding = self.terms.coding
-        for j, (atom, term, _) in enumerate(self.layout):
-            weighted = self.frame.objective.terms[term].term
-            if isinstance(weighted, Neutrality):
-                name = viewpoint_of(weighted, coding.groups)
-                sizes = (coding.weights if self.terms.weighted else coding.counts)[name]
-                total = float(self.terms.kinds_weights(weighted, name) @ sizes)
-            else:
-                total = coding.total
-            sums[j] = atom.facts.at_zero * total
-        return self.value(np.array(sums), np.zeros(self.frame.hypothesis.size)).total
+        """The objective of f = 0; neutrality weights have mean 1."""
+        risk, neutrality = self.terms.coding.total, self.terms.divisor
+        terms = [self.frame.objective.terms[term].term for _, term, _ in self.layout]
+        totals = [neutrality if isinstance(term, Neutrality) else risk for term in terms]
+        at_zero = np.array([atom.facts.at_zero for atom, _, _ in self.layout])
+        return self.value(at_zero * totals, np.zeros(self.frame.hypothesis.size)).total
 
     def solve(
         self,
@@ -269,16 +273,9 @@ class ChunkedProblem:
         mark = fingerprint(self, tol)
         state = resume(checkpoint, mark) or self._begin(start, tol)
         while not self._done(state, tol):
-            if state.best is not None and (state.passes >= max_passes or clock.is_up(deadline)):
+            if state.passes and (state.passes >= max_passes or clock.is_up(deadline)):
                 break
-            found = self.method.pass_over(self, state)
-            value = self.value(found.values, state.at[0])
-            state = replace(state, passes=state.passes + 1)
-            if value.total < state.value:
-                sums = {"values": found.values, "decisions": found.decisions}
-                state = replace(state, best=state.at, value=value.total, **sums)
-            if not self._done(state, tol):
-                state = self.method.next_state(self, state, found, tol)
+            state = self._after_pass(state, tol)
             if checkpoint is not None:
                 save(checkpoint, state, mark)
         solution = self._solution(state, tol, time.perf_counter() - started, timed_out=clock.is_up(deadline))
@@ -290,16 +287,15 @@ class ChunkedProblem:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
             return self._state(*start)
-        found = self._sample_problem.solve("auto", max(tol, ROUGH_TOL))
+        found = self._sample_problem.solve("auto", max(tol, tol ** (2 / 3)))
         state = self._state(found.coef, float(found.intercept))
         return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
 
     def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
-        assert state.best is not None
-        value = self.value(state.values, state.best[0])
+        value = self.value(state.values, state.best_coef)
         details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
-        stats = Stats("chunks", iterations=state.passes, solve_seconds=seconds, details=details)
-        stats = replace(stats, timed_out=timed_out)
+        told: dict[str, Any] = {"solve_seconds": seconds, "details": details, "timed_out": timed_out}
+        stats = Stats("chunks", iterations=state.passes, **told)
         none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, one_sided(self.frame))
         return certify_bounds(self.frame, state.best, value, none, self._certificate(state), stats, tol)
 
@@ -385,21 +381,17 @@ def _check(objective: Objective) -> None:
 # --- a limit on measured neutrality -------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class ChunkedSearch(Search):
     """A search whose solves use all rows, while its problem in memory holds the sample."""
 
-    whole: ChunkedProblem
+    whole: Any = None
 
     def objective(self, surrogate: Any, etas: Sequence[float], sides: Sequence[str]) -> Objective:
         """Return the objective with a one-sided term for each part; neutrality weights have names."""
-        plain = self.plain_objective()
-        parts = [(name, weights) for name in self.viewpoints for weights in self.metric.weights]
-        several = len(self.whole.terms.coding.groups) > 1
-        terms = [
-            WeightedTerm(float(eta), Neutrality(surrogate, name if several else None, weights, side))
-            for (name, weights), eta, side in zip(parts, etas, sides, strict=True)
-        ]
-        return replace(plain, terms=(*plain.terms, *terms))
+        objective = super().objective(surrogate, etas, sides)
+        names = list(self.metric.weights) * len(self.viewpoints)
+        return with_named_weights(objective, names)
 
     def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
         """Solve on all rows."""
@@ -442,14 +434,14 @@ def _neutralize(
         raise InvalidInputError(must, "none", "Yield (X, y, viewpoint)")
     options_on: dict[str, Any] = {"sample_weight": sample.sample_weight, "intercept": frame.intercept}
     small = frame.objective.on(sample.X, sample.y, viewpoint=dict(sample.viewpoints), **options_on)
-    first = None
+    rough, first = search_for(small, replace(target, tol=target.rough_tol)), None
     with suppress(NotNeutralError):  # the search on all rows will fail too
-        rough = {**options, "tol": max(ROUGH_TOL, target.tol), "surrogate": surrogates}
-        found = small.neutralize(limit, measure, **rough)
+        (found,) = answers([rough])
         surrogates = [found.surrogate]
         first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
-    search = ChunkedSearch(small, target, viewpoints_of(frame), np.ones(small.n), first=first)
-    search.whole = problem
+    history = History(rows=rough.history.rows)
+    given = small, target, rough.viewpoints, rough.row_weight, rough.used
+    search = ChunkedSearch(*given, first=first, history=history, whole=problem)
     elsewhere = measured_on(on, frame, search.metric, search.viewpoints)
     search.measured = elsewhere or search.measured_on_all_rows
     candidate = search.find(surrogates[0])

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from nerm.chunks.census import ABOVE, Census, ChunkRows, Fingerprint, checked
+from nerm.chunks.census import Census, ChunkRows, Fingerprint, checked, labels_of, values_of
 from nerm.chunks.pieces import Raw
 from nerm.errors import InvalidInputError
 from nerm.model import weights as neutrality_weights
@@ -39,7 +40,7 @@ class Coding:
     groups : dict
         Viewpoints by name: (the one they were read from, the value that is +1); None for numbers used as they
         are.
-    counts, weights : dict of (4,) arrays
+    kinds : dict of DataFrame
         By viewpoint, the rows of each of the four kinds, and their sample weight.
     fingerprints : dict
         By chunk, as the first pass saw it.
@@ -52,8 +53,7 @@ class Coding:
     total: float
     classes: Array
     groups: Mapping[str, tuple[str, Any] | None]
-    counts: Mapping[str, Floats]
-    weights: Mapping[str, Floats]
+    kinds: Mapping[str, pd.DataFrame]
     fingerprints: Mapping[str, Fingerprint]
     recipe: Any = None
 
@@ -61,7 +61,7 @@ class Coding:
         """Return a chunk in numbers, after it was compared with what the first pass saw of it."""
         chunk = checked(raw)
         before, now = self.fingerprints.get(raw.name), chunk.fingerprint
-        if before is None or not before.agrees(now):
+        if before != now:
             told = f"{before.rows} before" if before else "which was not there"
             counted = before is None or before.rows != now.rows
             changed = f"{raw.name} with {now.rows} rows, {told}" if counted else f"other values in {raw.name}"
@@ -97,20 +97,18 @@ def learn(census: Census, *, groups: bool, recipe: Any = None, order: Any = None
         From the two labels to the two with the positive one last.
 
     """
-    labels = sorted({label for label, _ in census.counts[""]})
+    labels = labels_of(census.counts[""])
     _, classes = as_labels(np.array(labels), len(labels))
     classes = classes if order is None else np.array(order(classes.tolist()))
-    total = float(sum(census.weights[""].values()))
+    total = float(census.counts[""]["weight"].sum())
     if total <= 0:
         must = "'sample_weight' must have a positive entry"
         raise InvalidInputError(must, "only zeros in all chunks", "Give some row a positive weight")
     views: dict[str, tuple[str, Any] | None] = {}
-    for name in census.counts:
-        if name:
-            views |= _viewpoints(name, sorted({value for _, value in census.counts[name]}), groups=groups)
-    counts = {name: _kinds(census.counts, name, views[name], classes) for name in views}
-    weights = {name: _kinds(census.weights, name, views[name], classes) for name in views}
-    return Coding(census.n, total, classes, views, counts, weights, census.fingerprints, recipe)
+    for name in census.form["viewpoints"]:
+        views |= _viewpoints(name, values_of(census.counts[name]), groups=groups)
+    kinds = {name: _kinds(census, name, group, classes) for name, group in views.items()}
+    return Coding(census.n, total, classes, views, kinds, census.fingerprints, recipe)
 
 
 def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tuple[str, Any] | None]:
@@ -122,9 +120,10 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
         must = f"{name!r} must take at least two values"
         do = "Choose another viewpoint, or fit without one"
         raise InvalidInputError(must, f"{values[0]!r} in every row", do)
-    if len(values) == 2 and not isinstance(values[0], tuple):
+    numbers = isinstance(values[0], float)
+    if len(values) == 2 and not (numbers and np.isinf(values[0])):  # the signs of very many numbers
         return {name: (name, values[1])}
-    if any(isinstance(value, float | tuple) for value in values):  # a tuple is the sign of very many numbers
+    if numbers:
         return {name: None}
     if len(values) > MOST_VALUES:
         must = f"{name!r} must have at most {MOST_VALUES} different values to be read as groups"
@@ -133,16 +132,12 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
     return {f"{name}={value}": (name, value) for value in values}
 
 
-def _kinds(counts: Mapping[str, Any], name: str, group: tuple[str, Any] | None, classes: Array) -> Floats:
-    """Return how many rows there are of each kind (-, -), (-, +), (+, -), (+, +) of label and viewpoint."""
-    found = np.zeros(4)
-    for (label, value), count in counts[name if group is None else group[0]].items():
-        if group is not None:
-            positive = value == group[1]
-        else:
-            positive = value == ABOVE if isinstance(value, tuple) else value > 0
-        found[2 * int(label == classes[1]) + int(positive)] += count
-    return found
+def _kinds(census: Census, name: str, group: tuple[str, Any] | None, classes: Array) -> pd.DataFrame:
+    """Return rows and weight of each kind (-, -), (-, +), (+, -), (+, +) of label and viewpoint."""
+    counts = census.counts[name if group is None else group[0]]
+    labels, values = (counts.index.get_level_values(level) for level in (0, 1))
+    kind = 2 * (labels == classes[1]) + (values > 0 if group is None else values == group[1])
+    return counts.groupby(kind).sum().reindex(range(4), fill_value=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +168,7 @@ class Terms:
 
     def kinds_weights(self, term: Neutrality, name: str) -> Floats:
         """Return the neutrality weight of each of the four kinds of rows."""
-        sizes = (self.coding.weights if self.weighted else self.coding.counts)[name]
+        sizes = self.coding.kinds[name]["weight" if self.weighted else "rows"].to_numpy(dtype=float)
         if isinstance(term.weights, str):
             return neutrality_weights.resolve(term.weights, LABELS, VIEWS, sizes)
         must = "the neutrality weights of a problem on chunks must have a name"

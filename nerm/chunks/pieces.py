@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,7 +20,6 @@ from nerm.errors import InvalidInputError
 
 KEYS = ("X", "y", "viewpoint", "sample_weight")
 OVERHEAD = 400  # bytes per row that a pass needs beside the row itself
-CELL = 60  # bytes of a word in a frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +51,14 @@ class Raw:
 
 def row_bytes(X: Any) -> int:
     """Return about how many bytes a row takes while a pass works on it."""
-    n, d = X.shape
-    each = 12 * X.nnz // max(n, 1) if sp.issparse(X) else (CELL if hasattr(X, "iloc") else 8) * d
-    return OVERHEAD + int(each)
+    return OVERHEAD + matrix_bytes(X) // max(X.shape[0], 1)
 
 
-class Piece(Protocol):
-    """The source of the chunks that one task of a pass reads."""
-
-    def chunks(self) -> Iterator[Raw]:
-        """Yield its chunks."""
+def matrix_bytes(X: Any) -> int:
+    """Return the bytes of a matrix or a frame; 0 of anything else."""
+    if hasattr(X, "memory_usage"):
+        return int(X.memory_usage(index=False, deep=True).sum())
+    return int(X.data.nbytes + X.indices.nbytes) if hasattr(X, "indices") else int(getattr(X, "nbytes", 0))
 
 
 def rows_of(X: Any, rows: Any) -> Any:
@@ -108,19 +105,17 @@ class NpzFile:
         try:
             with Path(self.path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 needed = sum(info.file_size for info in file.zip.infolist())
-                if needed > self.limit:
-                    raise too_small(name, needed, self.limit)
-                parts = {key: file[key] for key in file.files}
+                parts = {key: file[key] for key in file.files if needed <= self.limit}
             if "indptr" in parts:
                 matrix = parts.pop("data"), parts.pop("indices"), parts.pop("indptr")
                 parts["X"] = sp.csr_matrix(matrix, shape=tuple(parts.pop("shape")), copy=False)
                 parts["X"].check_format()
                 parts.pop("format", None)
         except UNREADABLE as error:
-            if isinstance(error, InvalidInputError):
-                raise
             must, got = f"{name} must be a file of numpy.savez", f"{type(error).__name__}: {error}"
             raise InvalidInputError(must, got, "Write it again with nerm.chunks.save_chunk") from None
+        if needed > self.limit:
+            raise too_small(name, needed, self.limit)
         views = {key.partition(":")[2]: parts.pop(key) for key in list(parts) if key.startswith("viewpoint:")}
         yield as_raw({**parts, "viewpoint": views} if views else parts, name)
 
@@ -147,11 +142,10 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
     ...     nerm.Chunks([f"{folder}/1.npz"]).census.n
     4
     """
-    parts: dict[str, Any] = {"X": X, "y": y}
+    parts: dict[str, Any] = {"X": X}
     if sp.issparse(X):
-        matrix = sp.csr_matrix(X)
-        parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr", "shape")}
-        parts["y"] = y
+        parts = {name: getattr(X.tocsr(), name) for name in ("data", "indices", "indptr", "shape")}
+    parts["y"] = y
     if isinstance(viewpoint, Mapping):
         parts |= {f"viewpoint:{name}": v for name, v in viewpoint.items()}
     elif viewpoint is not None:
@@ -170,10 +164,6 @@ class Slice:
     start: int
     stop: int
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as these rows alone."""
-        return Held, tuple(self.chunks())
-
     def chunks(self) -> Iterator[Raw]:
         """Yield the rows."""
         cut, a = slice(self.start, self.stop), self.arrays
@@ -182,7 +172,7 @@ class Slice:
         yield Raw(rows_of(a.X, cut), a.y[cut], views, weight, f"rows {self.start} to {self.stop - 1}")
 
 
-def slices(arrays: Raw, rows: int) -> list[Piece]:
+def slices(arrays: Raw, rows: int) -> list[Slice]:
     """Return slices of so many rows of arrays."""
     n = arrays.X.shape[0]
     given = {"y": arrays.y, "sample_weight": arrays.sample_weight, **arrays.viewpoints}
@@ -212,10 +202,7 @@ class Called:
             raise InvalidInputError(must, type(found).__name__, do)
         for number, chunk in enumerate(found):
             raw = as_raw(chunk, f"chunk {number}")
-            X = raw.X
-            csr = sp.isspmatrix_csr(X)
-            needed = int(X.data.nbytes + X.indices.nbytes) if csr else int(getattr(X, "nbytes", 0))
-            if needed > self.limit:
+            if (needed := matrix_bytes(raw.X)) > self.limit:
                 raise too_small(raw.name, needed, self.limit)
             yield raw
 

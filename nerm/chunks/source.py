@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nerm.chunks.census import Census, CountRows, smallest
+from nerm.chunks.census import Census, CountRows
 from nerm.chunks.coding import Coding, learn
-from nerm.chunks.pieces import Called, Held, NpzFile, Piece, Raw, Slice, as_raw, row_bytes, slices, too_small
+from nerm.chunks.pieces import Called, Held, NpzFile, Raw, Slice, as_raw, row_bytes, slices, too_small
 from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.validation import as_positive, is_lazy
 
 MEMORY = 2**30  # bytes: the default budget
-MEMORY_SHARE = 0.25  # of the budget, for a chunk that is read, and for the rows that are kept
-SAMPLE_SHARE = 0.05  # of the budget
 SAMPLE_ROWS = 100_000
 
 
@@ -46,18 +44,18 @@ class Chunks:
         each a tuple (X, y, viewpoint) or a dict with these keys and `sample_weight`.
     memory : int, optional
         Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the
-        rows that are kept between passes.
+        sample, and the rows that are kept between passes.
     target, viewpoint, sample_weight : str, optional
         For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the
         labels, the viewpoint (or a list of them) and the weights. The other columns become features by the
         tables' recipe, learned in the first pass.
     progress : bool
-        Whether to show a bar per pass (needs rich).
+        Whether to show a bar per pass in this process (needs rich); dask has a dashboard for its workers.
     checkpoint : path, optional
         Where fits on these chunks write their progress after each pass; where the file exists, they continue.
     client : distributed.Client, optional
-        Where passes run. By default the client of this process, if there is one and the chunks are dask's or
-        files.
+        Where passes over files and dask collections run; by default the client of this process, if there is
+        one. The chunks of arrays and of a callable are read in this process.
 
     Examples
     --------
@@ -100,8 +98,8 @@ class Chunks:
 
     @property
     def limit(self) -> int:
-        """The bytes that one chunk may take, and so may the rows kept between passes."""
-        return int(MEMORY_SHARE * self.memory)
+        """The bytes that one chunk may take, and so may the sample and the rows kept between passes."""
+        return self.memory // 4
 
     def _pieces(self, source: Any) -> Sequence[Any]:
         if isinstance(source, str | Path):
@@ -141,7 +139,7 @@ class Chunks:
         made = dask.delayed(TablePiece, pure=True)
         return [made(part, *self.roles, f"partition {i}") for i, part in enumerate(frame.to_delayed())]
 
-    def _files(self, paths: Sequence[Any]) -> list[Piece]:
+    def _files(self, paths: Sequence[Any]) -> list[Any]:
         tables = [str(path) for path in paths if Path(path).suffix != ".npz"]
         if not tables:
             return [NpzFile(str(path), self.limit) for path in paths]
@@ -158,13 +156,17 @@ class Chunks:
     def census(self) -> Census:
         """The result of the first pass."""
         most = SAMPLE_ROWS // math.isqrt(len(self.pieces))
-        found: Census = self.sweep(CountRows(SAMPLE_ROWS, int(SAMPLE_SHARE * self.memory), most))
+        found: Census = self.sweep(CountRows(SAMPLE_ROWS, self.limit, most))
         return found
 
     def sweep(self, work: Callable[[Raw], Any]) -> Any:
         """Do one pass: apply `work`, a callable of a chunk, to every chunk and add up its results."""
         self.passes += 1
-        found = self._sweep(work, None) if not self.progress else self._shown(work)
+        client = client_for(self)
+        if client is None:
+            found = total(piece_total(piece, work) for piece in self._shown())
+        else:
+            found = _sweep_on_cluster(client, self.pieces, work)
         if found is not None:
             return found
         if "census" in self.__dict__:
@@ -173,27 +175,16 @@ class Chunks:
             raise InvalidInputError(must, got, do)
         raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
 
-    def _shown(self, work: Callable[[Raw], Any]) -> Any:
-        """Do one pass and show how far it is."""
+    def _shown(self) -> Any:
+        """Return the pieces, with a bar that shows how many are done if there is to be one."""
+        if not self.progress:
+            return self.pieces
         if importlib.util.find_spec("rich") is None:
             must = "progress=True needs the package 'rich', which is not installed. Install it."
             raise MissingPackageError(must)
-        from rich.progress import Progress
+        from rich.progress import track
 
-        with Progress(transient=True) as bars:
-            bar = bars.add_task(f"pass {self.passes}", total=len(self.pieces))
-            return self._sweep(work, lambda done, _: bars.update(bar, completed=done))
-
-    def _sweep(self, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None) -> Any:
-        client = client_for(self)
-        if client is not None:
-            return _sweep_on_cluster(client, self.pieces, work, note)
-        total: Any = None
-        for number, piece in enumerate(self.pieces):
-            total = added(total, run(piece, work))
-            if note is not None:
-                note(number + 1, len(self.pieces))
-        return total
+        return track(self.pieces, f"pass {self.passes}", transient=True)
 
     def read(self) -> Iterator[Raw]:
         """Yield all chunks, one after the other, in this process."""
@@ -218,10 +209,10 @@ class Chunks:
 
         return learn_features(self.sample.X, self.census.levels)
 
-    @cached_property
+    @property
     def sample(self) -> Any:
         """The rows that the first pass drew."""
-        return smallest(self.census.sample, self.census.size)[1]
+        return self.census.sample
 
 
 def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any = None) -> Chunks:
@@ -247,75 +238,46 @@ def chunks_of(piece: Any) -> Iterator[Raw]:
     return (raw for raw in piece.chunks() if raw.rows)
 
 
-def run(piece: Any, work: Callable[[Raw], Any]) -> Any:
+def piece_total(piece: Any, work: Callable[[Raw], Any]) -> Any:
     """Return the sum over one piece, None where it has no rows: a task of a pass."""
-    total: Any = None
-    for raw in chunks_of(piece):
-        total = added(total, work(raw))
-    return total
+    return total(work(raw) for raw in chunks_of(piece))
 
 
-def added(total: Any, found: Any) -> Any:
+def total(found: Any) -> Any:
     """Return a sum, of which None is the zero."""
-    return found if total is None else total if found is None else total + found
+    result: Any = None
+    for one in found:
+        result = one if result is None else result if one is None else result + one
+    return result
 
 
 # --- dask ---------------------------------------------------------------------------------------------
 
 
 def client_for(chunks: Any) -> Any:
-    """Return the client that passes run on: the given one, or that of this process; None if none serves.
-
-    A callable's chunks come one after the other from this process, and arrays are in its memory.
-    """
-    here = "distributed" not in sys.modules or isinstance(chunks.pieces[0], Called | Slice)
-    if here or chunks.client is not None:
-        return chunks.client
-    from distributed import default_client
-
-    try:
-        return default_client()
-    except ValueError:  # there is none
+    """Return the client that passes run on, None if they run in this process."""
+    if isinstance(chunks.pieces[0], Called | Slice):
         return None
+    if chunks.client is None and "distributed" in sys.modules:
+        from distributed import default_client
+
+        with suppress(ValueError):  # there is none
+            return default_client()
+    return chunks.client
 
 
-def _sweep_on_cluster(
-    client: Any, pieces: Any, work: Callable[[Raw], Any], note: Callable[[int, int], None] | None
-) -> Any:
-    """Return the sum of `work` over all pieces, computed by the workers."""
+def _sweep_on_cluster(client: Any, pieces: Any, work: Callable[[Raw], Any]) -> Any:
+    """Return the sum of `work` over all pieces, computed by the workers as a tree."""
     import dask
-    from distributed import as_completed
 
-    token = secrets.token_hex(4)
-    task = dask.delayed(run, pure=False)
     # one node of the graph: it travels to each worker once, and the scheduler knows how to make it again
-    shared = dask.delayed(_same, pure=False)(_Boxed(work), dask_key_name=f"nerm-work-{token}")
-    names = [f"nerm-pass-{token}-{i}" for i in range(len(pieces))]
-    tasks = [task(piece, shared, dask_key_name=name) for piece, name in zip(pieces, names, strict=True)]
-    futures = client.compute(tasks)
-    if note is not None:
-        for done, _ in enumerate(as_completed(futures)):
-            note(done + 1, len(futures))
-    fan_in = max(2, math.isqrt(len(futures)))
-    while len(futures) > 1:
-        groups = [futures[i : i + fan_in] for i in range(0, len(futures), fan_in)]
-        futures = [client.submit(_added, group, pure=False) for group in groups]
-    return futures[0].result()
-
-
-def _added(sums: list[Any]) -> Any:
-    return reduce(added, sums)
-
-
-class _Boxed:
-    """Work that dask is not to look into for tasks of its own."""
-
-    def __init__(self, work: Any) -> None:
-        self.work = work
-
-
-def _same(boxed: _Boxed) -> Any:
-    return boxed.work
+    shared = dask.delayed(work, pure=False, traverse=False)
+    tasks = [dask.delayed(piece_total, pure=False)(piece, shared) for piece in pieces]
+    fan_in = max(2, math.isqrt(len(tasks)))
+    while len(tasks) > 1:
+        groups = [tasks[i : i + fan_in] for i in range(0, len(tasks), fan_in)]
+        tasks = [dask.delayed(total, pure=False)(group) for group in groups]
+    return client.compute(tasks[0]).result()
 
 
 def partitions(arrays: Raw) -> list[Any]:
@@ -331,37 +293,33 @@ def partitions(arrays: Raw) -> list[Any]:
         sizes = (float("nan"),) * len(blocks)
     others = {"y": arrays.y, "sample_weight": arrays.sample_weight, **arrays.viewpoints}
     aligned = {name: _aligned(values, sizes, name) for name, values in others.items() if values is not None}
-    held = dask.delayed(_held, pure=True)
     pieces = []
     for i, block in enumerate(blocks):
         views = {name: aligned[name][i] for name in arrays.viewpoints}
         weight = aligned["sample_weight"][i] if "sample_weight" in aligned else None
-        pieces.append(held(block, aligned["y"][i], views, weight, f"partition {i}"))
+        pieces.append(dask.delayed(_held, pure=True)(block, aligned["y"][i], views, weight, f"partition {i}"))
     return pieces
 
 
 def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
     """Return the blocks of a vector beside those of X, by rows where their numbers are known."""
-    known = all(size == size for size in sizes)  # not nan
+    known = not np.isnan(sizes).any()
     if known and not hasattr(values, "dask"):
         import dask.array as da
 
-        values = da.from_array(np.asarray(values), chunks=-1)
-    lengths = (float("nan"),) * getattr(values, "npartitions", 0)
-    if hasattr(values, "numblocks"):
-        lengths = values.chunks[0]
-    if known and values.ndim == 1 and sum(lengths) == sum(sizes):
+        values = da.from_array(np.asarray(values))
+    if known and hasattr(values, "chunks") and not np.isnan(values.shape[0]):
+        if values.shape != (sum(sizes),):
+            must = f"{name!r} must have one entry for each of the {sum(sizes):.0f} rows"
+            raise InvalidInputError(must, f"shape {values.shape}", "Pass dask arrays of the same rows")
         return list(values.rechunk((sizes,)).to_delayed())
-    if values.ndim != 1 or (known and sum(lengths) == sum(lengths)):
-        must = f"{name!r} must have one entry for each of the {sum(sizes):.0f} rows"
-        raise InvalidInputError(must, f"shape {values.shape}", "Pass dask arrays of the same rows")
-    if len(lengths) != len(sizes):
+    if getattr(values, "npartitions", None) != len(sizes):
         must = f"{name!r} must be cut as X is, into {len(sizes)} partitions"
-        got = f"{len(lengths)} partitions" if lengths else type(values).__name__
+        got = f"{values.npartitions} partitions" if hasattr(values, "npartitions") else type(values).__name__
         raise InvalidInputError(must, got, "Take both from one dask DataFrame, or compute their chunk sizes")
     return list(values.to_delayed())
 
 
-def _held(X: Any, y: Any, views: dict[str, Any], weight: Any, name: str) -> Held:
+def _held(*parts: Any) -> Held:
     """Return one partition as a piece."""
-    return Held(Raw(X, y, views, weight, name))
+    return Held(Raw(*parts))

@@ -27,17 +27,12 @@ def on(objective: Objective, X: Any, y: Any, *, kernel: Any, intercept: bool, **
     if not is_lazy(X):
         return bind(objective, X, y, kernel=kernel, intercept=bool(intercept), **given)
     from nerm.chunks.chunked_problem import bind_chunks
-    from nerm.chunks.source import Chunks
+    from nerm.chunks.source import as_chunks
 
     if kernel is not None:
         must = "a problem on chunks must be linear"
         raise InvalidInputError(must, f"kernel={kernel!r}", "Drop the kernel, or map the features first")
-    columns = {name: value for name, value in {"y": y, **given}.items() if value is not None}
-    if isinstance(X, Chunks) and columns:
-        must = "chunks must bring y, viewpoint and sample_weight themselves"
-        raise InvalidInputError(must, "these beside chunks", "Leave them out")
-    source = X if isinstance(X, Chunks) else Chunks({"X": X, "y": y, **columns})
-    return bind_chunks(objective, source, intercept=bool(intercept))
+    return bind_chunks(objective, as_chunks(X, y, **given), intercept=bool(intercept))
 
 
 def bind(

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import nerm
-from nerm.chunks import methods, save_chunk
+from nerm.chunks import save_chunk
 
 N = 3000
 
@@ -36,8 +36,7 @@ def pieces(*arrays, parts=5):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Few rows are kept, so that thousands are many."""
-    monkeypatch.setattr(methods, "LEAST_ROWS", 300)
+    """Draw a small sample, and keep few rows: thousands are many."""
     monkeypatch.setattr("nerm.chunks.source.SAMPLE_ROWS", 400)
 
 

@@ -68,8 +68,8 @@ def test_a_worker_that_dies_costs_its_chunks_only(paths, tmp_path, monkeypatch):
 SCRIPT = """
 import sys, nerm
 from tests.chunks.test_chunks import OBJECTIVES
-from nerm.chunks import methods
-methods.LEAST_ROWS, methods.KEPT_SHARE = 400, 0.01
+from nerm.chunks import source
+source.SAMPLE_ROWS = 400
 checkpoint, *paths = sys.argv[1:]
 solution = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(tol=1e-6, checkpoint=checkpoint)
 print(solution.status, repr(solution.objective.total), solution.stats.details["passes"])
@@ -88,7 +88,7 @@ def test_a_fit_that_is_killed_goes_on(paths, tmp_path):
         time.sleep(0.005)
         if checkpoint.exists():
             with np.load(checkpoint) as file:
-                passes = int(file["numbers"][4])
+                passes = int(file["passes"])
     killed.kill()
     killed.communicate()
     status, total, _ = start(checkpoint).communicate()[0].split()

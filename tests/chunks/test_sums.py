@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import nerm
-from nerm.chunks.progress import Progress
-from nerm.chunks.sums import Curved, joined, standing_out, thinned
+from nerm.chunks.kinks import joined
 from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
 
 HINGE = (
@@ -41,7 +40,7 @@ def case(request):
 def test_values_and_decisions_of_a_pass(case):
     X, y, v, (w, b) = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.method.pass_over(problem, Progress((w, b), np.array([0.5])))
+    found = problem.method.pass_over(problem, problem._state(w, b))
     Z = X.toarray() if sp.issparse(X) else X
     scores = [float(sum(row * w)) + b for row in Z]
     # u_i = n / (2 n_v): each group has half of the weight
@@ -60,10 +59,10 @@ def test_values_and_decisions_of_a_pass(case):
 def test_mean_rows_weigh_and_pull_as_their_members(case):
     X, y, v, at = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.method.pass_over(problem, Progress(at, np.array([0.5])))
-    Z, few = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.mean_rows()])
+    found = problem.method.pass_over(problem, problem._state(*at))
+    Z, few = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.means.rows(3)])
     rows = few.X.toarray() if sp.issparse(few.X) else few.X
-    assert 0 < found.near < len(y)
+    assert 0 < sum(part.X.shape[0] for part in found.kept) < len(y)
     weights = [[1.0] * len(y)] + 2 * [[len(y) / (2 * sum(v == one)) for one in v]]
     for j, (targets, own) in enumerate(zip((y, v, -v), weights, strict=True)):
         for few_sum, all_sum in (
@@ -80,8 +79,8 @@ def test_mean_rows_weigh_and_pull_as_their_members(case):
 def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
     X, y, v, at = case
     problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
-    found = problem.method.pass_over(problem, Progress(at, np.array([0.5])))
-    few, rng = joined([*found.kept, found.mean_rows()]), np.random.default_rng(0)
+    found = problem.method.pass_over(problem, problem._state(*at))
+    few, rng = joined([*found.kept, found.means.rows(3)]), np.random.default_rng(0)
     for w, b in [at, *((rng.normal(size=X.shape[1]), rng.normal()) for _ in range(20))]:
         total = objective_on(few, len(y), w, b)
         assert total <= whole.evaluate(w, b).total * (1 + 1e-12)
@@ -92,7 +91,7 @@ def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
 def test_derivatives_of_a_pass(case):
     X, y, v, (w, b) = case
     rows = LOGISTIC.on(nerm.Chunks((X, y, v)))
-    found = rows.chunks.sweep(Curved(rows.terms, (w, b)))
+    found = rows.method.pass_over(rows, rows._state(w, b))
     Z = np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(len(y))])
     at = np.append(w, b)
     for j, targets in enumerate((y, v, -v)):
@@ -101,30 +100,15 @@ def test_derivatives_of_a_pass(case):
             p = 1 / (1 + np.exp(t * (z @ at)))
             gradient -= p * t * z
             hessian += p * (1 - p) * np.outer(z, z)
-        assert found.gradients[j] == pytest.approx(gradient, rel=1e-9, abs=1e-9)
+        assert -found.linear[j].sum(axis=0) == pytest.approx(gradient, rel=1e-9, abs=1e-9)
         assert found.hessians[j] == pytest.approx(hessian, rel=1e-9, abs=1e-9)
-
-
-def test_the_feature_that_stands_out():
-    X = np.array([[0.0, 2.0, -3.0], [0.0, 0.0, 0.0], [4.0, -4.0, 1.0], [0.0, 0.0, 9.0]])
-    scale = np.array([1.0, 1.0, 2.0])
-    assert standing_out(X, scale).tolist() == [1, 0, 0, 2]
-    assert standing_out(sp.csr_matrix(X), scale).tolist() == [1, 0, 0, 2]
-
-
-def test_thinning_keeps_a_share():
-    places = np.arange(1000)
-    assert thinned(places, 1.0) is places
-    assert len(thinned(places, 0.25)) == 250
-    assert len(thinned(places, 0.001)) == 1
-    assert len(thinned(places[:0], 0.5)) == 0
 
 
 def test_rows_on_a_kink_are_thinned_and_still_bound():
     """Every row lies on a kink at w = 0, b = 1: more than may be kept."""
     X, y, v = draw()
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.method.pass_over(problem, Progress((np.zeros(4), 1.0), np.array([0.5])))
-    assert found.near <= 400
+    found = problem.method.pass_over(problem, problem._state(np.zeros(4), 1.0))
+    assert sum(part.X.shape[0] for part in found.kept) <= 400
     certificate = problem.certify(np.zeros(4), 1.0)
     assert certificate.dual <= HINGE.on(X, y, viewpoint=v).solve(tol=1e-8).objective.total * (1 + 1e-9)

@@ -1,0 +1,139 @@
+"""Smooth functions on chunks: Newton steps whose model keeps maxima and regularizers as they are.
+
+The model is min over the step of sum q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step), so that theta
+comes with it. The multipliers u = -phi'(m) at a hypothesis bound the optimum from below, after they are
+scaled so that sum c = 0; near the optimum that bound is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nerm.certify.conjugates import conjugate_of_sum, parts_of
+from nerm.chunks.coding import Terms
+from nerm.chunks.passes import Hypothesis, Method, Progress, Sums, decisions
+from nerm.chunks.pieces import Raw
+from nerm.model.blocks import Block, shares
+from nerm.model.hypothesis import sorted_csr
+from nerm.solvers.interior_point.matrices import Features, RowThreads
+from nerm.typing import Floats, Matrix
+
+if TYPE_CHECKING:
+    from nerm.chunks.chunked_problem import ChunkedProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives(Sums):
+    """Of every block: Hessian (J, d + 1, d + 1) of sum B phi(t f) in (w, b), and sums of its multipliers.
+
+    `stars` and `linear` are those of the multipliers u = -phi'(t f), by sign of the target: sum B phi*(-u),
+    (J, 2), and sum B t u (x, 1), (J, 2, d + 1), which is minus the gradient; `masses` is sum B.
+    """
+
+    hessians: Floats
+    stars: Floats
+    linear: Floats
+    masses: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Curved:
+    """The work of a pass where all functions are smooth."""
+
+    terms: Terms
+    at: Hypothesis
+
+    def __call__(self, raw: Raw) -> Derivatives:
+        """Return the sums of one chunk."""
+        rows = self.terms.coding.read(raw)
+        blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
+        count, d = len(blocks), rows.X.shape[1] + 1
+        hessians, weighted = np.zeros((count, d, d)), np.zeros((rows.n, 2 * count))
+        stars, masses = np.zeros((count, 2)), np.zeros((count, 2))
+        for j, block in enumerate(blocks):
+            B, t = block.weights, block.targets
+            slope = np.mean(block.atom.subgradient(t * scores), axis=0)
+            star = B * block.atom.conjugate(slope)
+            hessians[j] = weighted_square(rows.X, B * t * t * curvature(block, t * scores))
+            for s, mine in enumerate((t <= 0, t > 0)):
+                weighted[:, 2 * j + s] = np.where(mine, -B * t * slope, 0.0)
+                stars[j, s], masses[j, s] = star[mine].sum(), B[mine].sum()
+        linear = np.vstack([np.asarray(rows.X.T @ weighted), weighted.sum(axis=0)]).T.reshape(count, 2, d)
+        values = np.array([block.total(scores) for block in blocks])
+        common = values, decisions(self.terms, rows, scores), rows.n
+        return Derivatives(*common, hessians, stars, linear, masses)
+
+
+def curvature(block: Block, margins: Floats) -> Floats:
+    """Return phi''(m), as the atom states it or by differences of its slopes."""
+    stated = block.atom.curvature(margins)
+    if stated is not None:
+        return np.asarray(stated)
+    step = np.cbrt(np.finfo(float).eps) * np.maximum(1.0, np.abs(margins))
+    above, below = (np.mean(block.atom.subgradient(margins + way * step), axis=0) for way in (1.0, -1.0))
+    return np.asarray(np.maximum(above - below, 0.0) / (2 * step))
+
+
+def weighted_square(X: Matrix, weights: Floats) -> Floats:
+    """Return sum_i weights_i (x_i, 1)(x_i, 1)', (d + 1, d + 1)."""
+    upper = np.triu(Features(sorted_csr(X), RowThreads(X.shape[0], X.shape[1], 1)).gram(weights))
+    return np.asarray(upper + np.triu(upper, 1).T)
+
+
+def _pass_for_derivatives(problem: ChunkedProblem, state: Progress) -> Derivatives:
+    """Return the sums of a pass at the next hypothesis."""
+    found: Derivatives = problem.sweep(Curved(problem.terms, state.at))
+    return found
+
+
+def _newton_step(problem: ChunkedProblem, state: Progress, found: Derivatives, tol: float) -> Progress:
+    """Return the bound of this hypothesis, and where the model of second order says to look next."""
+    from nerm.atoms.small_programs import QuadraticModel, model_minimum
+
+    bound = max(state.bound, dual_bound(problem, found, state.thetas))
+    value = problem.value(found.values, state.coef).total
+    rounding = problem.n * np.finfo(float).eps
+    if value > state.value + rounding * abs(state.value):  # halve the last step
+        coef, intercept = 0.5 * (state.best_coef + state.coef), 0.5 * (state.best_intercept + state.intercept)
+        return replace(state, coef=coef, intercept=intercept, bound=bound)
+    n, frame = problem.terms.divisor, problem.frame
+    model = QuadraticModel(found.values / n, -found.linear.sum(axis=1) / n, found.hessians / n)
+    sides = np.array([side for _, _, side in problem.layout])
+    parts = parts_of(frame.regularizers)
+    step, thetas = model_minimum(model, problem.factors, sides, parts, state.coef, frame.intercept)
+    bound = max(bound, dual_bound(problem, found, thetas))
+    coef, intercept = state.coef + step[:-1], state.intercept + float(step[-1])
+    return replace(state, coef=coef, intercept=intercept, thetas=thetas, bound=bound)
+
+
+def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
+    """Return the bound of multipliers u = -phi'(m), from their sums over rows of either target sign.
+
+    A multiple s in [0, 1] of them has phi*(s u) <= s phi*(u) + (1 - s) phi*(0) by convexity: that balances
+    sum c, and brings sum c x where Omega* is finite.
+    """
+    n, frame = problem.terms.divisor, problem.frame
+    nu = problem.factors * shares(problem.layout, thetas)
+    at_zero = np.array([[float(atom.conjugate(0.0))] for atom, _, _ in problem.layout])
+    scalable = np.isfinite(at_zero)
+    scale = np.ones(found.stars.shape)
+    c = nu[:, None] * found.linear[:, :, -1]
+    if frame.intercept and c.sum():
+        heavy = scalable & (np.sign(c.sum()) * c > 0)
+        if not heavy.any() or not (wanted := 1 - c.sum() / c[heavy].sum()) >= 0:
+            return -np.inf
+        scale[heavy] = wanted
+    q = np.einsum("j,js,jsd->d", nu, scale, found.linear)[:-1] / n
+    omega = conjugate_of_sum(parts_of(frame.regularizers), q, frame.hypothesis.squared_norm)
+    if omega.shrink < 1 and not scalable.all():
+        return -np.inf
+    scale = omega.shrink * scale
+    rest = (1 - scale) * np.where(scalable, at_zero, 0.0)
+    stars = scale * found.stars + rest * found.masses
+    return float(-(nu @ stars.sum(axis=1)) / n - omega.value)
+
+
+NEWTON = Method(_pass_for_derivatives, _newton_step)
