@@ -57,7 +57,8 @@ def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any)
 def search_for(problem: Problem, target: Target, row_weight: Floats | None = None, **options: Any) -> Search:
     """Return the search on a problem; rows count once or by `row_weight`. Options as of `Search`."""
     weight = np.ones(problem.n) if row_weight is None else row_weight
-    return Search(problem, target, viewpoints_of(problem), weight, **options)
+    every = np.ones(problem.n, dtype=bool)
+    return Search(problem, target, viewpoints_of(problem), weight, every, **options)
 
 
 def viewpoints_of(problem: Problem) -> tuple[str, ...]:
@@ -122,34 +123,28 @@ def predicted(scores: Floats) -> Floats:
 def _classes(
     searches: Sequence[Search], surrogates: Sequence[Any], start: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Return candidates whose predicted classes are within the limit, if possible with each class' scores."""
+    """Return candidates whose predicted classes are within the limit."""
     target = searches[0].target
     least = target.keep * _predicted_rates(searches, [search.plain for search in searches])
-    seen: list[tuple[Floats, Sequence[Candidate]]] = []
-    for with_scores in (True, False):
 
-        def evaluate(
-            x: Floats, before: Sequence[Candidate], with_scores: bool = with_scores
-        ) -> tuple[Floats, Sequence[Candidate]]:
-            new = [
-                old if np.array_equal(part, old.weights) else search.solve(surrogate, part, old)
-                for search, surrogate, part, old in zip(
-                    searches, surrogates, np.split(x, len(searches)), before, strict=True
-                )
-            ]
-            return _predicted_parts(searches, new, with_scores), new
+    def evaluate(x: Floats, before: Sequence[Candidate]) -> tuple[Floats, Sequence[Candidate]]:
+        parts = zip(searches, surrogates, np.split(x, len(searches)), before, strict=True)
+        new = [
+            old if np.array_equal(weights, old.weights) else search.solve(surrogate, weights, old)
+            for search, surrogate, weights, old in parts
+        ]
+        return _predicted_parts(searches, new), new
 
-        at = (_predicted_parts(searches, start, with_scores), start)
-        seen = [at]
-        if np.abs(at[0]).max() > target.limit:
-            x = np.concatenate([candidate.weights for candidate in start])
-            first = FIRST_WEIGHT * np.where(x == 0, 1.0, x)
-            seen += damped_secant(evaluate, x, at, first, target.limit)
-        within = [found for parts, found in seen if np.abs(parts).max() <= target.limit]
-        for found in sorted(within, key=lambda found: sum(sum(one.etas) for one in found)):
-            certified = all(candidate.solution.status.success for candidate in found)
-            if certified and (_predicted_rates(searches, found) >= least).all():
-                return list(found)
+    seen = [(_predicted_parts(searches, start), start)]
+    if np.abs(seen[0][0]).max() > target.limit:
+        x = np.concatenate([candidate.weights for candidate in start])
+        first = FIRST_WEIGHT * np.where(x == 0, 1.0, x)
+        seen += damped_secant(evaluate, x, seen[0], first, target.limit)
+    within = [found for parts, found in seen if np.abs(parts).max() <= target.limit]
+    for found in sorted(within, key=lambda found: sum(sum(one.etas) for one in found)):
+        certified = all(candidate.solution.status.success for candidate in found)
+        if certified and (_predicted_rates(searches, found) >= least).all():
+            return list(found)
     closest = min(float(np.abs(parts).max()) for parts, _ in seen)
     failed = f"No models predict every class often enough with |{target.metric.name}| <= {target.limit:g}"
     raise NotNeutralError(failed, f"The closest have {closest:.4g}", ADVICE)
@@ -160,14 +155,10 @@ def _predictions(candidates: Sequence[Candidate]) -> Floats:
     return predicted(np.column_stack([candidate.scores for candidate in candidates])).T
 
 
-def _predicted_parts(
-    searches: Sequence[Search], candidates: Sequence[Candidate], with_scores: bool
-) -> Floats:
-    """Return the parts of the predicted classes and, with scores, those of each class' own scores."""
+def _predicted_parts(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Floats:
+    """Return the parts of the measure of the predicted classes."""
     shown = zip(searches, _predictions(candidates), strict=True)
-    parts = [search.measure(scores) for search, scores in shown]
-    parts += [candidate.parts for candidate in candidates] if with_scores else []
-    return np.concatenate(parts)
+    return np.concatenate([search.measure(scores) for search, scores in shown])
 
 
 def _predicted_rates(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Floats:

@@ -7,7 +7,7 @@ moves the parts of all.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -29,14 +29,12 @@ from nerm.solvers.rootfind import Bracket
 from nerm.typing import Bools, Floats
 
 MOST_SOLVES = 14  # per weight that is searched
-FIRST_WEIGHT = (
-    0.3  # eta weighs one mean loss against another, so it is of order 1; the next is 1/0.3 times as large
-)
-FILLED = 0.5  # a measure of at least this share of the limit is close enough to it
+FIRST_WEIGHT = 0.3  # eta weighs two mean losses, so it is of order 1; the next is 1/0.3 times as large
 AGREEMENT, DISAGREEMENT = "agreement", "disagreement"
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Search:
     """Solves of one problem with one-sided neutrality terms in place of its own, and their history.
 
@@ -50,7 +48,7 @@ class Search:
         Those to be neutral to.
     row_weight : (n,) array
         How much each row counts in the measure and in neutrality terms.
-    used : (n,) array of bool, optional
+    used : (n,) array of bool
         The rows to learn from and to measure on; the others have the weight 0.
     first : float, optional
         The weight to try first.
@@ -60,39 +58,31 @@ class Search:
         From a solution to the signed parts, where the rows to measure on are others.
     one_of_several : bool
         Whether the problem is that of one class among several: then a constant is a valid model.
+    history : History
+        Every candidate.
 
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        target: Target,
-        viewpoints: tuple[str, ...],
-        row_weight: Floats,
-        *,
-        used: Bools | None = None,
-        first: float | None = None,
-        solver: Any = "auto",
-        measured: Callable[[Solution], Floats] | None = None,
-        one_of_several: bool = False,
-    ) -> None:
-        self.problem = problem
-        self.target = target
-        self.viewpoints = viewpoints
-        self.row_weight = row_weight
-        self.used = np.ones(len(row_weight), dtype=bool) if used is None else used
-        self.first = first
-        self.solver = solver
-        self.measured = measured
-        self.one_of_several = one_of_several
-        self.metric = target.metric
-        self.history = History()
-        self.pool = SolverPool(solver)
+    problem: Problem
+    target: Target
+    viewpoints: tuple[str, ...]
+    row_weight: Floats
+    used: Bools
+    first: float | None = None
+    solver: Any = "auto"
+    measured: Callable[[Solution], Floats] | None = None
+    one_of_several: bool = False
+    history: History = field(default_factory=History)
 
-    def on_rows(self, used: Bools, tol: float) -> "Search":
-        """Return a search for the same target on some of the rows, with another tolerance."""
-        target = replace(self.target, tol=tol)
-        return Search(self.problem, target, self.viewpoints, self.row_weight, used=used, solver=self.solver)
+    @cached_property
+    def pool(self) -> SolverPool:
+        """The solver of all problems, with what it keeps from one to the next."""
+        return SolverPool(self.solver)
+
+    @property
+    def metric(self) -> metrics.Metric:
+        """The measure with its facts."""
+        return self.target.metric
 
     # --- one solve ------------------------------------------------------------------------------------
 
@@ -121,7 +111,9 @@ class Search:
             for name, pair in zip(self.viewpoints, self.rates(scores), strict=True)
             for group, rate in zip("-+", pair, strict=True)
         }
-        self.history.add(candidate, {**self.quality(scores), **rates})
+        rows = solution.stats.details.get("rows", int(self.used.sum()))
+        measured = {"rows": rows, **self.quality(scores), **rates}
+        self.history.add(candidate, measured)
         return candidate
 
     def term_rows(self) -> list[tuple[str, Floats, Floats]]:
@@ -173,15 +165,13 @@ class Search:
 
     def rates(self, scores: Floats) -> Floats:
         """Return the positive rates of the groups v <= 0 and v > 0, (number of viewpoints, 2)."""
-        s, positive, found = self.row_weight * self.used, scores > 0, []
+        found = []
         for name in self.viewpoints:
             v = sign(self.problem.viewpoints[name])
-            totals = [float((s * (v == side)).sum()) for side in (-1, 1)]
-            positives = [float((s * (v == side)) @ positive) for side in (-1, 1)]
-            found.append(
-                [some / total if total else 0.0 for some, total in zip(positives, totals, strict=True)]
-            )
-        return np.array(found)
+            for side in (-1, 1):
+                weight = self.row_weight * self.used * (v == side)
+                found.append(weight @ (scores > 0) / max(weight.sum(), np.finfo(float).tiny))
+        return np.reshape(found, (-1, 2))
 
     def quality(self, scores: Floats, rows: Bools | None = None) -> dict[str, float]:
         """Return accuracy and AUC on the used rows or on others."""
@@ -210,10 +200,10 @@ class Search:
                 return found.replace("The model", which).rstrip(".")
         before, after = self.rates(self.plain.scores), self.rates(candidate.scores)
         for i, g in np.argwhere(after < self.target.keep * before).tolist():
-            rate = (
-                f"{which} predicts +1 for {after[i, g]:.1%} of the rows with {self.viewpoints[i]} {'-+'[g]}"
+            group = f"the rows with {self.viewpoints[i]} {'-+'[g]}"
+            return (
+                f"{which} predicts +1 for {after[i, g]:.1%} of {group}, {before[i, g]:.1%} without neutrality"
             )
-            return f"{rate}, {before[i, g]:.1%} without neutrality"
         return ""
 
     # --- the search -------------------------------------------------------------------------------------
@@ -237,7 +227,8 @@ class Search:
     def _one_weight(self, surrogate: Any, first: float) -> None:
         """Search one weight, within the bracket that known candidates leave."""
         limit = self.target.limit
-        goal = 0.5 * (1.0 + FILLED) * limit
+        low = 0.5 * limit  # a measure between this and the limit is close enough to the limit
+        goal = 0.5 * (low + limit)
         way = float(np.sign(self.plain.parts[0]))
         largest = largest_weight(self, surrogate, np.array([way])) or np.inf
         narrow = np.sqrt(self.target.tol)  # a bracket as narrow, relative to its low end, holds a jump
@@ -254,7 +245,7 @@ class Search:
                 candidate = self.solve(surrogate, np.array([way * eta]), start)
                 solves += 1
             eta, value = candidate.etas[0], way * float(candidate.parts[0])
-            if FILLED * limit <= value <= limit:
+            if low <= value <= limit:
                 return
             if bracket.low < eta < bracket.high:
                 bracket.add(eta, value - goal)
@@ -310,6 +301,16 @@ class Search:
 ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change"))
 
 
+def with_named_weights(objective: Objective, names: Sequence[str]) -> Objective:
+    """Return an objective whose neutrality terms have weights by name instead of arrays."""
+    known = iter(names)
+    terms = tuple(
+        replace(t, term=replace(t.term, weights=next(known))) if isinstance(t.term, Neutrality) else t
+        for t in objective.terms
+    )
+    return replace(objective, terms=terms)
+
+
 def _side(surrogate: Any, weight: float) -> str:
     """Return the side of a term that punishes following, or opposing: of an increasing psi the other one."""
     follows = (weight >= 0) != (surrogate.facts.monotone == "increasing")
@@ -357,7 +358,7 @@ def damped_secant(
         if size(found[-1][0]) < size(at[0]):
             at, x = found[-1], origin + step
     while len(found) < MOST_SOLVES * n and size(at[0]) > limit and damping < 1e6:
-        rest = at[0] - np.clip(at[0], -FILLED * limit, FILLED * limit)
+        rest = at[0] - np.clip(at[0], -0.5 * limit, 0.5 * limit)
         normal = jacobian.T @ jacobian
         ridge = damping * (np.trace(normal) / n + 1e-300) * np.eye(n)
         step = -np.linalg.solve(normal + ridge, jacobian.T @ rest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.atoms.smooth import Logistic
 from nerm.errors import InvalidInputError
 from nerm.model.expressions import Risk, WeightedTerm
+from nerm.neutralize.target import History
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Bools, Floats
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 #: The surrogates of "auto": smooth, the paper's, the covariance, and ramps, which do not move large scores.
 AUTO: tuple[MarginFunction | DCFunction, ...] = (Logistic(), Hinge(), Identity(), Ramp(1.0), Ramp(2.0))
-TIED = 2.0  # standard errors of a difference that do not count
-ROUGH_TOL = 1e-4  # the relative gap of solves that serve a comparison only
 
 
 def surrogates_of(surrogate: Any, search: Search | None = None) -> list[Any]:
@@ -51,7 +51,8 @@ def compare(search: Search, surrogates: Sequence[Any]) -> pd.DataFrame:
     apart = hold_out(strata, HOLD_OUT, target.random_state)
     if len(np.unique(p.y[apart])) < 2:  # too few rows to compare on
         return pd.DataFrame({"surrogate": [repr(one) for one in surrogates], "worth": np.nan})
-    inner = search.on_rows(~apart, max(target.tol, ROUGH_TOL))
+    given = p, replace(target, tol=target.rough_tol), search.viewpoints, search.row_weight, ~apart
+    inner = type(search)(*given, solver=search.solver, history=History(rows=search.history.rows))
     rows, worths = [], {}
     for i, surrogate in enumerate(surrogates):
         row: dict[str, Any] = {"surrogate": repr(surrogate), "worth": -np.inf}
@@ -70,7 +71,7 @@ def compare(search: Search, surrogates: Sequence[Any]) -> pd.DataFrame:
     best = worths[int(frame["worth"].idxmax())]
     for i, worth in worths.items():
         lost = best - worth
-        frame.loc[i, "tied"] = lost.mean() <= TIED * lost.std() / np.sqrt(len(lost))
+        frame.loc[i, "tied"] = lost.mean() <= 2 * lost.std() / np.sqrt(len(lost))
     order = frame.assign(ranking=frame["auc"].where(frame["tied"]))
     order = order.sort_values(["tied", "ranking", "worth"], ascending=False, kind="stable")
     return order.drop(columns="ranking")

@@ -37,14 +37,17 @@ class Target:
         as_nonnegative(self.keep, "keep")
         as_positive(self.tol, "tol")
         as_metric(self.measure)
-        if not callable(self.prefer) and self.prefer not in ("accuracy", "auc"):
-            known = ("accuracy", "auc")
-            raise UnknownNameError(
-                "'prefer'", self.prefer, known, "Use one of these, or a function (y, scores)"
-            )
+        known, do = ("accuracy", "auc"), "Use one of these, or a function (y, scores)"
+        if not callable(self.prefer) and self.prefer not in known:
+            raise UnknownNameError("'prefer'", self.prefer, known, do)
         if self.confidence is not None and not 0 < as_nonnegative(self.confidence, "confidence") < 1:
             must = "'confidence' must be between 0 and 1"
             raise InvalidInputError(must, f"{self.confidence!r}", "Pass 0.95, for instance")
+
+    @property
+    def rough_tol(self) -> float:
+        """The relative gap of solves that serve a comparison only: 1e-4 for 1e-6."""
+        return max(self.tol, float(self.tol ** (2 / 3)))
 
     @property
     def metric(self) -> Metric:
@@ -92,26 +95,25 @@ class Candidate:
 
 @dataclass
 class History:
-    """Every candidate of a search, each with its row of the trace."""
+    """Every candidate of a search, and the rows of the trace, which a search on fewer rows shares."""
 
     candidates: list[Candidate] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[tuple[Candidate, dict[str, Any]]] = field(default_factory=list)
 
     def add(self, candidate: Candidate, measured: dict[str, float]) -> None:
-        """Record a candidate with its accuracy, AUC and positive rates."""
+        """Record a candidate with its number of rows, accuracy, AUC and positive rates."""
         several = len(candidate.parts) > 1
         self.candidates.append(candidate)
-        self.rows.append(
-            {
-                "surrogate": "" if candidate.surrogate is None else repr(candidate.surrogate),
-                "eta": candidate.etas if several else candidate.etas[0],
-                "side": candidate.sides if several else candidate.sides[0],
-                "measure": candidate.value if several else float(candidate.parts[0]),
-                **measured,
-                "status": candidate.solution.status.value,
-                "relative_gap": candidate.solution.certificate.relative_gap,
-            }
-        )
+        row = {
+            "surrogate": "" if candidate.surrogate is None else repr(candidate.surrogate),
+            "eta": candidate.etas if several else candidate.etas[0],
+            "side": candidate.sides if several else candidate.sides[0],
+            "measure": candidate.value if several else float(candidate.parts[0]),
+            **measured,
+            "status": candidate.solution.status.value,
+            "relative_gap": candidate.solution.certificate.relative_gap,
+        }
+        self.rows.append((candidate, row))
 
     def of(self, surrogate: Any) -> list[Candidate]:
         """Return the candidates with this surrogate."""
@@ -125,8 +127,9 @@ class History:
         return min(self.candidates, key=lambda candidate: candidate.value)
 
     def trace(self, chosen: Candidate) -> pd.DataFrame:
-        """Return one row per candidate."""
-        return pd.DataFrame(self.rows).assign(chosen=[chosen is other for other in self.candidates])
+        """Return one row per solve."""
+        candidates, rows = zip(*self.rows, strict=True)
+        return pd.DataFrame(rows).assign(chosen=[chosen is other for other in candidates])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,8 +149,8 @@ class Neutralized:
     reached : bool
         Whether it is within the limit.
     trace : pandas.DataFrame
-        Every solve: surrogate, weight, measure, accuracy, AUC, positive rates, status, certified gap; one is
-        `chosen`.
+        Every solve: surrogate, weight, measure, rows, accuracy, AUC, positive rates, status, certified gap;
+        one is `chosen`. Surrogates are compared by rougher solves on fewer rows.
     choice : pandas.DataFrame
         How the surrogates compared on rows that were set apart; empty where one was given.
 

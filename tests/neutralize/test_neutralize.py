@@ -14,6 +14,7 @@ from nerm.metrics import as_metric
 from nerm.neutralize import Target
 from nerm.neutralize.neutralizing import search_for
 from nerm.neutralize.surrogates import compare, largest_weight, surrogates_of
+from nerm.solvers.registry import SolverPool
 
 PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
 
@@ -133,13 +134,28 @@ def test_neutralize_keeps_a_plain_model_within_the_limit():
     assert found.solution.objective.total == pytest.approx(PLAIN.on(X, y).solve().objective.total, rel=1e-6)
 
 
+def test_every_solve_is_in_the_trace(monkeypatch):
+    X, y, v = data(3, n=500)
+    solves, solve = [], SolverPool.solve
+
+    def counted(self, *given, **options):
+        solves.append(solve(self, *given, **options))
+        return solves[-1]
+
+    monkeypatch.setattr(SolverPool, "solve", counted)
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Hinge()])
+    assert found.trace["relative_gap"].tolist() == [one.certificate.relative_gap for one in solves]
+    assert (found.trace["rows"] < 500).any()  # those that compare surrogates
+
+
 def test_neutralize_chooses_a_surrogate_on_rows_set_apart():
     X, y, v = data(3, n=500)
     problem = PLAIN.on(X, y, viewpoint=v)
     found = problem.neutralize(0.03, surrogate=[nerm.Logistic(), nerm.Ramp(2.0)], prefer="auc")
     assert found.choice["worth"].iloc[0] == found.choice["worth"].max()
     assert repr(found.surrogate) == found.choice["surrogate"].iloc[0]
-    assert found.trace["eta"].iloc[1] == found.choice["eta"].iloc[0] > 0  # tried first on all rows
+    whole = found.trace[found.trace["rows"] == 500]
+    assert whole["eta"].iloc[1] == found.choice["eta"].iloc[0] > 0  # tried first on all rows
     mine = problem.neutralize(
         0.03, surrogate=[nerm.Logistic(), nerm.Hinge()], prefer=lambda y, f: -np.mean(f > 0)
     )

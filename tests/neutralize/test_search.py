@@ -19,7 +19,8 @@ class FormulaSearch(Search):
     def __init__(self, curve, limit=LIMIT, count=1, first=None):
         X, v = np.array([[1.0], [2.0], [-1.0]]), [1, -1, 1]
         problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, [1, 1, -1], viewpoint=v)
-        super().__init__(problem, Target(limit, keep=0.0), ("viewpoint",), np.ones(3), first=first)
+        target, every = Target(limit, keep=0.0), np.ones(3, dtype=bool)
+        super().__init__(problem, target, ("viewpoint",), np.ones(3), every, first=first)
         self.curve = curve
         self.starts = []
         self.plain = self.solve(None, np.zeros(count), None)
