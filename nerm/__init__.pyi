@@ -55,7 +55,6 @@ from .errors import UnknownNameError as UnknownNameError
 from .errors import UnsupportedProblemError as UnsupportedProblemError
 from .estimators import NERMClassifier as NERMClassifier
 from .estimators import NeutralSVC as NeutralSVC
-from .estimators.design import sharing as sharing
 from .io import load as load
 from .model.constraints import Coefficients as Coefficients
 from .model.expressions import Neutrality as Neutrality

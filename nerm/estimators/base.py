@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
-from nerm.certify.certificate import Certificate
 from nerm.certify.solution import Solution
 from nerm.chunks.chunked_problem import bind_chunks
+from nerm.chunks.pieces import lazily
 from nerm.chunks.source import as_chunks
 from nerm.errors import InvalidInputError, NearlyConstantWarning
-from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, shared_rows, solved
+from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Promise, neutrality_of_classes, neutralized, rows_to_learn_from, target_of
 from nerm.estimators.parameters import (
@@ -40,6 +40,7 @@ from nerm.model.problem import with_terms
 from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.collapse import collapse
 from nerm.signs import sign
+from nerm.solvers.registry import SolverPool
 from nerm.typing import Array, Floats, Ints, Matrix
 from nerm.validation import as_pandas, as_positive, as_weights, check_known, integers_that_fit, is_lazy
 
@@ -97,26 +98,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that is neutral to a viewpoint: fit, predict, explain, save. Subclasses name the atoms."""
 
     sum_form: ClassVar[bool]
-    classes_: Array
-    coef_: Floats
-    intercept_: Floats
-    support_: Ints
-    support_vectors_: Matrix
-    dual_coef_: Floats
-    kernel_: Any
-    dropped_columns_: tuple[int, ...]
-    n_features_in_: int
-    n_iter_: int
-    certificate_: Certificate
-    class_weight_: dict[Any, float]
-    total_weight_: float
-    collapse_: str | None
-    solutions_: tuple[Solution, ...]
-    eta_: Any
     _features: Any = None  # of chunks of tables, from a frame to a matrix
-    neutrality_: float
-    trace_: pd.DataFrame
-    promise_: Promise
 
     @abstractmethod
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
@@ -204,8 +186,12 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self, matrix: Matrix, labels: Array, terms: dict[str, Floats], s: Floats, target: Target | None
     ) -> Fit:
         """Fit on rows in memory."""
-        classes, codes = self._codes(labels, s)
-        rows, places = TrainingRows(matrix, codes, terms, s, s), np.flatnonzero(s > 0)
+        classes, places = np.unique(labels[s > 0]), np.flatnonzero(s > 0)
+        if len(classes) < 2:
+            must = "'y' must hold at least two classes"
+            got = f"one class only among the rows of positive weight: {classes.tolist()[0]!r}"
+            raise InvalidInputError(must, got, "Use data where another class is seen too")
+        rows = TrainingRows(matrix, np.searchsorted(classes, labels), terms, s, s)
         if len(places) < len(s):
             rows = rows.at(places, self._pairwise())
         learned = rows_to_learn_from(rows, target)  # class weights and a kernel's width ignore a hold-out
@@ -216,8 +202,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self._forget()
         numbers = _positives(classes)
         if target is None:
-            shared = shared_rows(design, rows)
-            solutions = [solved(shared.problem(design, rows, k), design, shared.relatives) for k in numbers]
+            pool, problem, solutions = SolverPool(design.solver), None, []
+            for k in numbers:
+                problem = design.problem(rows, k, like=problem)
+                solutions.append(solved(problem, design, pool))
             return Fit(design, classes, class_weight, solutions, learning, places[learned], [])
         found, promise = neutralized(design, rows, numbers, target, learned)
         solutions = [one.solution for one in found]
@@ -227,8 +215,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         """Fit a linear classifier of two classes in a few passes over chunks."""
         coding = chunks.coding(groups=True)
         sample = coding.coded(chunks.sample)
-        counted = chunks.census.weights[""].items()
-        totals = np.array([sum(w for (label, _), w in counted if label == k) for k in coding.classes])
+        totals = chunks.census.counts[""]["weight"].groupby("label").sum()[coding.classes].to_numpy()
         class_weight = self._class_weights(coding.classes, np.arange(2), totals)
         design = self._design(sample.X, sample.sample_weight, list(coding.groups))
         if design.kernel is not None or (target is not None and target.confidence is not None):
@@ -273,24 +260,12 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             must = "'y' must hold classes: words, or integers of at most 64 bits"
             got = str(error).partition(".")[0]
             raise InvalidInputError(must, got, "Code the classes as such") from None
-        if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
+        if not self._pairwise():
+            return matrix, labels
+        if matrix.shape[0] != matrix.shape[1]:
             must = "a precomputed kernel must be a square matrix"
             raise InvalidInputError(must, f"shape {matrix.shape}", "Pass k(x_i, x_j) as X")
-        if self._pairwise() and sp.issparse(matrix):
-            matrix = matrix.toarray()
-        return matrix, labels
-
-    def _codes(self, labels: Array, s: Array) -> tuple[Array, Array]:
-        """Return the classes and the class number of each row; two classes at least must have weight."""
-        classes, codes = np.unique(labels, return_inverse=True)
-        present = np.flatnonzero(np.bincount(codes[s > 0]))
-        if len(present) < 2:
-            must = "'y' must hold at least two classes"
-            got = f"one class only among the rows of positive weight: {classes[present[:1]].tolist()[0]!r}"
-            raise InvalidInputError(must, got, "Use data where another class is seen too")
-        if len(present) < len(classes):  # a class that no row stands for cannot be learned
-            return classes[present], np.searchsorted(present, codes)
-        return classes, codes
+        return matrix.toarray() if sp.issparse(matrix) else matrix, labels
 
     def _class_weights(self, classes: Array, codes: Array, s: Array) -> Array:
         """Return one weight per class; "balanced" counts rows by their sample weights."""
@@ -381,8 +356,6 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "solutions_")
         if is_lazy(X):
-            from nerm.chunks.pieces import lazily
-
             return lazily(X, self.decision_function, float, self._features)
         matrix = self._known(X)
         if self.kernel_ is None:
@@ -410,8 +383,6 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Return the class of each row, (n,): of two the larger iff f(x) > 0, else the best score."""
         if is_lazy(X):
-            from nerm.chunks.pieces import lazily
-
             return lazily(X, self.predict, self.classes_.dtype, self._features)
         scores = self.decision_function(X)
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -419,13 +390,12 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; labels that were not seen in fit are an error."""
         check_is_fitted(self, "solutions_")
-        known = set(self.classes_.tolist())
-        for i, label in enumerate(np.asarray(y).ravel().tolist()):
-            if label not in known:
-                shown = ", ".join(map(repr, self.classes_.tolist()[:5]))
-                do = "Code the labels as in fit, or leave these rows out"
-                must = f"'y' must hold classes seen in fit, {shown}"
-                raise InvalidInputError(must, f"{label!r} at index {i}", do)
+        unknown = np.flatnonzero(~np.isin(np.ravel(y), self.classes_))
+        if len(unknown):
+            shown = ", ".join(map(repr, self.classes_.tolist()[:5]))
+            do = "Code the labels as in fit, or leave these rows out"
+            got = f"{np.ravel(y)[unknown[0]]!r} at index {unknown[0]}"
+            raise InvalidInputError(f"'y' must hold classes seen in fit, {shown}", got, do)
         return float(super().score(X, y, sample_weight=sample_weight))
 
     # --- what it says about itself ----------------------------------------------------------------
@@ -446,25 +416,15 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def fit_facts(self, to: str | None = None, label: Any = None) -> Any:
         """Return the facts for `nerm.bounds.guarantee` about one viewpoint (and one class beyond two)."""
         check_is_fitted(self, "solutions_")
-        labels = self.classes_[1:].tolist() if len(self.classes_) == 2 else self.classes_.tolist()
-        if label is None and len(labels) > 1:
-            must = "a guarantee must be about one class"
-            raise InvalidInputError(must, f"{len(labels)} classes", "Choose one: fit_facts(label=...)")
-        label = labels[0] if label is None else label
-        check_known(label, "'label'", labels)
-        number = labels.index(label)
+        labels = self.classes_[_positives(self.classes_)].tolist()
+        number = labels.index(_chosen(label, labels, "label", "class"))
         facts = self._facts[number] if hasattr(self, "_facts") else {}
         if not facts:
             got = "a loaded model" if self.solutions_[number].thetas else "a model fitted without a viewpoint"
             must = "a guarantee about neutrality must have a viewpoint and the training rows"
             do = "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows"
             raise InvalidInputError(must, got, do)
-        if to is None and len(facts) > 1:
-            must = "a guarantee must be about one viewpoint"
-            got = f"{len(facts)}: {', '.join(map(repr, facts))}"
-            raise InvalidInputError(must, got, f"Choose one: fit_facts(to={next(iter(facts))!r})")
-        to = next(iter(facts)) if to is None else to
-        check_known(to, "'to'", facts, "Name a viewpoint that was given")
+        to = _chosen(to, list(facts), "to", "viewpoint")
         gamma = self.gamma if isinstance(self.kernel, str) else getattr(self.kernel, "gamma", None)
         learned = isinstance(gamma, str) and gamma == "scale" and hasattr(self.kernel_, "gamma")
         return dataclasses.replace(facts[to], learned=("the kernel's width",)) if learned else facts[to]
@@ -514,6 +474,16 @@ def _facts(solution: Solution, design: Design) -> dict[str, Any]:
         problem = with_terms(problem, objective)
         solution = dataclasses.replace(solution, problem=problem)
     return {name: solution.fit_facts(name) for name in design.eta}
+
+
+def _chosen(given: Any, known: list[Any], name: str, what: str) -> Any:
+    """Return what was chosen of these, or the only one."""
+    if given is None and len(known) > 1:
+        must, got = f"a guarantee must be about one {what}", f"{len(known)}: {', '.join(map(repr, known))}"
+        raise InvalidInputError(must, got, f"Choose one: fit_facts({name}={known[0]!r})")
+    if given is not None:
+        check_known(given, f"{name!r}", known)
+    return known[0] if given is None else given
 
 
 def _without(X: Any, columns: tuple[int, ...]) -> Any:

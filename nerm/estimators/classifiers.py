@@ -11,6 +11,7 @@ from nerm.atoms.hinges import Hinge
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.atoms.smooth import Logistic
+from nerm.chunks.pieces import lazily
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
 from nerm.estimators.parameters import as_atom
@@ -198,8 +199,6 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         scaled to the sum 1.
         """
         if is_lazy(X):
-            from nerm.chunks.pieces import lazily
-
             return lazily(X, self.predict_proba, float, self._features, self.classes_.tolist())
         scores = self.decision_function(X)
         yes = np.asarray(expit(scores))

@@ -14,14 +14,10 @@ S times the one here. A row of weight 2 is two rows, so both are the same proble
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import joblib
 import numpy as np
 
 from nerm.atoms.margin import MarginFunction
@@ -34,12 +30,9 @@ from nerm.model.blocks import ObjectiveValue
 from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
 from nerm.model.problem import Problem, with_terms
 from nerm.model.viewpoint import DEFAULT
+from nerm.neutralize.search import with_named_weights
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats, Ints, Matrix
-from nerm.validation import as_positive
-
-#: Relative sizes below which kernel coefficients are tried as zeros.
-PRUNING = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
 
 @dataclass(frozen=True)
@@ -111,12 +104,12 @@ class TrainingRows:
         return TrainingRows(X, self.codes[places], views, *weights)
 
 
-def solved(problem: Problem, design: Design, relatives: SolverPool) -> Solution:
+def solved(problem: Problem, design: Design, pool: SolverPool) -> Solution:
     """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
     terms = problem.objective.terms
     acting = Objective(tuple(t for t in terms if t.weight or isinstance(t.term, Risk)))
     whole = len(acting.terms) == len(terms)
-    solution = relatives.solve(problem if whole else with_terms(problem, acting), design.tol)
+    solution = pool.solve(problem if whole else with_terms(problem, acting), design.tol)
     insist(solution)
     solution = pruned(solution) if problem.is_kernel else solution
     if whole:
@@ -158,7 +151,7 @@ def pruned(solution: Solution) -> Solution:
     """
     size = float(np.abs(solution.coef).max(initial=0.0))
     primal, most = solution.certificate.primal, max(solution.tol, solution.certificate.relative_gap)
-    for share in PRUNING:
+    for share in 10.0 ** -np.arange(3, 9):
         coef = np.where(np.abs(solution.coef) > share * size, solution.coef, 0.0)
         found = recertified(solution, coef)
         small = found.certificate.primal <= primal + 0.1 * solution.tol * abs(primal)
@@ -169,86 +162,12 @@ def pruned(solution: Solution) -> Solution:
 
 def kept(solution: Solution, design: Design, names: Sequence[str] | None = None) -> Solution:
     """Return the solution that a classifier keeps: without rows, its neutrality weights by name."""
-    shown = design.objective(solution.problem.regularizers[0][0])
-    if names is not None:
-        shown = _named(solution.problem.objective, names)
+    if names is None:
+        shown = design.objective(solution.problem.regularizers[0][0])
+    else:
+        shown = with_named_weights(solution.problem.objective, names)
     pairs = zip(solution.objective.terms, shown.terms, strict=True)
     terms = tuple(replace(value, label=repr(weighted.term)) for value, weighted in pairs)
     small = solution.without_rows()
     problem = replace(small.problem, objective=shown)
     return replace(small, problem=problem, objective=ObjectiveValue(solution.objective.total, terms))
-
-
-def _named(objective: Objective, names: Sequence[str]) -> Objective:
-    """Return an objective whose neutrality terms have weights by name instead of arrays."""
-    known = iter(names)
-    terms = tuple(
-        replace(t, term=replace(t.term, weights=next(known))) if isinstance(t.term, Neutrality) else t
-        for t in objective.terms
-    )
-    return replace(objective, terms=terms)
-
-
-# --- fits on the same rows ---------------------------------------------------------------------------
-
-
-@dataclass
-class SharedRows:
-    """Rows on which several problems are solved: other classes, other weights of the terms, other atoms."""
-
-    relatives: SolverPool
-    like: Problem | None = field(default=None)
-
-    def problem(self, design: Design, rows: TrainingRows, positive: int) -> Problem:
-        """Return the problem of one class against the rest on these rows, which are bound once."""
-        self.like = design.problem(rows, positive, like=self.like)
-        return self.like
-
-
-_open: ContextVar[tuple[OrderedDict[str, SharedRows], int] | None] = ContextVar("nerm_sharing", default=None)
-
-
-@contextmanager
-def sharing(most: int = 12) -> Iterator[None]:
-    """Let classifiers that are fitted on the same rows share them, the solver and the start.
-
-    A grid search fits the same folds again and again: within this context each fit of a fold starts from the
-    last one's solution. Answers are certified as ever, and agree with those of separate fits within the
-    tolerance, not to the last bit. It holds in this thread: other processes (``n_jobs``) share nothing.
-    Limits are searched as ever.
-
-    Parameters
-    ----------
-    most : int
-        How many sets of rows are remembered: at least the number of folds. Each keeps its rows in memory.
-
-    Examples
-    --------
-    >>> import nerm
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> d = nerm.datasets.load("synthetic", n=200, random_state=0)
-    >>> search = GridSearchCV(nerm.NeutralSVC(), {"lam": [1.0, 10.0]}, cv=3)
-    >>> with nerm.sharing():
-    ...     search.fit(d.X, d.y).best_params_["lam"] in (1.0, 10.0)
-    True
-    """
-    token = _open.set((OrderedDict(), int(as_positive(most, "most"))))
-    try:
-        yield
-    finally:
-        _open.reset(token)
-
-
-def shared_rows(design: Design, rows: TrainingRows) -> SharedRows:
-    """Return the rows that earlier fits within `sharing` have bound, or new ones."""
-    fresh, held = SharedRows(SolverPool(design.solver)), _open.get()
-    if held is None:
-        return fresh
-    known, most = held
-    given = rows.X, rows.codes, dict(rows.viewpoints), rows.sample_weight, rows.risk_weight
-    key = joblib.hash((given, repr(design.kernel), design.intercept, design.solver))
-    shared = known.setdefault(key, fresh)
-    known.move_to_end(key)
-    while len(known) > most:
-        known.popitem(last=False)
-    return shared

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from nerm.certify.certificate import Certificate
 from nerm.certify.solution import Solution
@@ -57,7 +55,7 @@ class ClassExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """The result of `explain()`: prints as text, shows as tables in a notebook.
+    """The result of `explain()`: prints as text.
 
     Attributes
     ----------
@@ -84,11 +82,6 @@ class Explanation:
 
     def __repr__(self) -> str:
         return "\n\n".join(filter(None, [self.collapse, self.model, *(_text(p) for p in self.problems)]))
-
-    def _repr_html_(self) -> str:
-        first = f"<p><b>{escape(self.collapse)}</b></p>" if self.collapse else ""
-        problems = "".join(_html(problem) for problem in self.problems)
-        return f"<div>{first}<p><code>{escape(self.model)}</code></p>{problems}</div>"
 
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
@@ -151,43 +144,17 @@ def _neutrality(term: TermValue) -> str:
     return f"C+ {term.plus:.6g}, C- {term.minus:.6g}{theta}"
 
 
-def _lines(problem: ClassExplanation) -> tuple[list[str], list[str]]:
-    """Return the lines before the terms and those between the terms and the coefficients."""
-    head = [f"class {problem.label}: {problem.formula}"]
-    if problem.class_weights:
-        weights = (f"{label} × {weight:.4g}" for label, weight in problem.class_weights.items())
-        head.append(f"class weights: {', '.join(weights)}")
-    norm = f"norm {problem.coef_norm:.6g}, intercept {problem.intercept:.6g}, largest coefficients:"
-    return head, [f"{problem.solved}; {problem.certificate}", norm]
-
-
 def _text(problem: ClassExplanation) -> str:
     width = max(len(t.label) for t in problem.terms)
-    head, foot = _lines(problem)
-    lines = head + [
-        f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g} {_neutrality(t)}".rstrip()
-        for t in problem.terms
-    ]
-    lines += [f"{'total':<{width}}  {'':>8}   {problem.total:.10g}", *foot]
+    lines = [f"class {problem.label}: {problem.formula}"]
+    if problem.class_weights:
+        weights = (f"{label} × {weight:.4g}" for label, weight in problem.class_weights.items())
+        lines.append(f"class weights: {', '.join(weights)}")
+    for t in problem.terms:
+        lines.append(f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g} {_neutrality(t)}".rstrip())
+    lines.append(f"{'total':<{width}}  {'':>8}   {problem.total:.10g}")
+    lines.append(f"{problem.solved}; {problem.certificate}")
+    lines.append(f"norm {problem.coef_norm:.6g}, intercept {problem.intercept:.6g}, largest coefficients:")
     lines += [f"  {value:>+12.6g}  {name}" for name, value in problem.coefficients]
     lines += [f"  and {problem.others} smaller ones"] if problem.others else []
     return "\n  ".join(lines)
-
-
-def _html(problem: ClassExplanation) -> str:
-    terms = [(t.label, f"{t.weight:.4g}", f"{t.value:.8g}", _neutrality(t)) for t in problem.terms]
-    coefficients = [(name, f"{value:+.6g}") for name, value in problem.coefficients]
-    head, foot = _lines(problem)
-    foot = [f"total {problem.total:.10g}", *foot]
-    more = [f"and {problem.others} smaller ones"] if problem.others else []
-    before, between, after = (
-        "".join(f"<p>{escape(line)}</p>" for line in part) for part in (head, foot, more)
-    )
-    first, second = (
-        pd.DataFrame(rows, columns=columns).to_html(index=False, border=0)
-        for rows, columns in (
-            (terms, ["term", "weight", "value", "neutrality"]),
-            (coefficients, ["name", "value"]),
-        )
-    )
-    return f"{before}{first}{between}{second}{after}"

@@ -31,11 +31,11 @@ def test_the_explanation_adds_up():
     assert problem.others == 2
 
 
-def test_the_explanation_as_text_and_in_a_notebook():
+def test_the_explanation_as_text():
     X, y, v = make_data(1)
     frame = pd.DataFrame(X, columns=["age", "<income>", "hours", "debt"])
     explanation = NeutralSVC(eta=0.5).fit(frame, y, viewpoint=v).explain()
-    text, html = repr(explanation), explanation._repr_html_()
+    text = repr(explanation)
     for part in (
         "class 1.0: minimise sum hinge(y f) + ½‖w‖² + 0.5 max(",
         "C+ ",
@@ -44,8 +44,6 @@ def test_the_explanation_as_text_and_in_a_notebook():
         "<income>",
     ):
         assert part in text
-    assert "&lt;income&gt;" in html
-    assert "<income>" not in html
     kernel = NERMClassifier(eta=0.5, kernel="rbf").fit(X, np.arange(60) % 3, viewpoint=v).explain()
     assert len(kernel.problems) == 3
     assert "class 2: minimise mean hinge(y f) + 0.01 ½‖w‖²" in repr(kernel)
@@ -139,7 +137,6 @@ def test_the_explanation_says_what_was_asked():
     assert "max(sum hinge(mean_age f), sum hinge(-mean_age f))" in text
     assert "class weights: -1.0 × 2, 1.0 × 1" in text
     assert "  a\n" in text or "  b\n" in text
-    assert "class weights: -1.0 × 2" in model.explain()._repr_html_()
     with pytest.raises(nerm.InvalidInputError, match="'feature_names' must name the 4 columns seen in fit"):
         model.explain(feature_names=["a"])
 
