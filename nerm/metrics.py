@@ -14,10 +14,11 @@ and `sample_weight`. The decorator puts a `Metric` into `METRICS`, from which th
 `Problem.neutralize`, the classifiers and the command read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.special import entr, rel_entr
 
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.metric_registry import METRICS, Metric
@@ -256,7 +257,7 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
     return float(max(plus, minus) / w.sum())
 
 
-class Report(Mapping[str, float]):
+class Report(dict[str, float]):
     """Quality and neutrality as numbers by name; prints as a table.
 
     Each measure is an attribute too: ``report.accuracy``. `neutrality_risk_if_independent` is `|E sign v| |E
@@ -284,29 +285,20 @@ class Report(Mapping[str, float]):
     """
 
     def __init__(self, n: int, measures: dict[str, float], undefined: dict[str, str] | None = None) -> None:
+        super().__init__({"n": n, **measures})
         self.n, self.measures, self.undefined = n, measures, undefined or {}
 
-    def __getitem__(self, name: str) -> float:
-        return self.as_dict()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.as_dict())
-
-    def __len__(self) -> int:
-        return 1 + len(self.measures)
-
     def __getattr__(self, name: str) -> float:
-        measures: dict[str, float] = vars(self).get("measures", {})
-        if name not in measures:
+        if name not in self:
             raise AttributeError(f"a Report has no measure {name!r}")
-        return measures[name]
+        return self[name]
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.measures]
+        return [*super().__dir__(), *self]
 
     def as_dict(self) -> dict[str, float]:
         """Return the measures by name: one row of a table (`pandas.Series(report.as_dict())`)."""
-        return {"n": self.n, **self.measures}
+        return dict(self)
 
     def __repr__(self) -> str:
         lines = [f"Report on {self.n} rows"]
@@ -468,10 +460,8 @@ def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:
     """Return I(A; B) / sqrt(H(A) H(B)) of two binary variables, 0 when either is constant."""
     joint = np.array([[w[(a == i) & (b == j)].sum() for j in (False, True)] for i in (False, True)]) / w.sum()
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    seen = joint > 0
-    information = float((joint[seen] * np.log(joint[seen] / np.outer(rows, columns)[seen])).sum())
-    entropies = [float(-(p[p > 0] * np.log(p[p > 0])).sum()) for p in (rows, columns)]
-    if min(entropies) <= 0:
-        return 0.0
+    scale = np.sqrt(entr(rows).sum() * entr(columns).sum())
     # Rounding may step outside by an ulp; mutual information cannot.
-    return float(np.clip(information / np.sqrt(entropies[0] * entropies[1]), 0.0, 1.0))
+    return (
+        float(np.clip(rel_entr(joint, np.outer(rows, columns)).sum() / scale, 0.0, 1.0)) if scale > 0 else 0.0
+    )
