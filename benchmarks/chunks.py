@@ -4,7 +4,6 @@
     python benchmarks/chunks.py targets FOLDER --rows 1000000 10000000    # all that follows, one line a target
     python benchmarks/chunks.py growth FOLDER --rows 100000 1000000 10000000 --table notebooks/growth.csv
     python benchmarks/chunks.py cluster FOLDER --rows 10000000            # two workers of dask; one of them is killed
-    python benchmarks/chunks.py resumed FOLDER --rows 1000000             # SIGKILL after the third pass
     python benchmarks/chunks.py memory --rows 1000000                     # beside the engine in memory
 
 Success is the certificate. Every fit from files runs in a process of its own, whose resident memory, with
@@ -112,7 +111,7 @@ class Disturbed(nerm.Chunks):
 
 
 def fit(
-    folder: str, rows: int, case: str, tol: float, workers: int = 0, checkpoint: str = "", kill: bool = False
+    folder: str, rows: int, case: str, tol: float, workers: int = 0, kill: bool = False
 ) -> dict[str, Any]:
     """Fit from files, on a cluster where workers are asked for, and return what it took."""
     name, eta = case.split(":")
@@ -128,8 +127,7 @@ def fit(
         if kill:
             chunks.marker = f"{stack.enter_context(tempfile.TemporaryDirectory())}/died"
         problem = objective(name, float(eta), rows).on(chunks)
-        start = (np.zeros(problem.frame.hypothesis.size), 0.0) if checkpoint else None  # far off: more passes
-        solution = problem.solve(tol=tol, checkpoint=checkpoint or None, start=start)
+        solution = problem.solve(tol=tol)
         killed = bool(chunks.marker) and Path(chunks.marker).exists()
         seconds, processor = time.perf_counter() - started[0], time.process_time() - started[1]
     return {
@@ -228,28 +226,6 @@ def on_cluster(folder: str, rows: int, tol: float) -> Iterator[tuple[bool, str]]
         yield good and (found["killed"] or not victim), text
 
 
-def resumed(folder: str, rows: int, tol: float) -> Iterator[tuple[bool, str]]:
-    """Kill a fit after its third pass, the first of which counts, and go on from its checkpoint."""
-    with tempfile.TemporaryDirectory() as scratch:
-        arguments = [folder, "--rows", str(rows), "--tol", str(tol), "--checkpoint"]
-        whole = outside([*arguments, f"{scratch}/whole.npz"])
-        checkpoint = Path(scratch) / "killed.npz"
-
-        def watch(running: Any) -> None:
-            if checkpoint.exists():
-                with np.load(checkpoint) as file:
-                    if file["numbers"][4] >= 2:
-                        running.send_signal(signal.SIGKILL)
-
-        broken = outside([*arguments, str(checkpoint)], watch)
-        again = outside([*arguments, str(checkpoint)])
-    repeated = 3 + again["read"] - whole["read"]
-    equal = again["coef"] == whole["coef"] and again["intercept"] == whole["intercept"]
-    text = f"{broken['status']} after pass 3 of {whole['read']}, {rows} rows; resumed in {again['read']} passes, "
-    text += f"{repeated} repeated, the same to the last bit: {equal}"
-    yield equal and repeated <= 1 and again["status"] == "optimal", text
-
-
 def growth(folder: str, rows: list[int], tol: float, table: str) -> Iterator[tuple[bool, str]]:
     """Fit every case at every size from files, and write the table."""
     found: list[dict[str, Any]] = []
@@ -279,13 +255,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("write", "targets", "growth", "memory", "cluster", "resumed", "fit"))
+    parser.add_argument("what", choices=("write", "targets", "growth", "memory", "cluster", "fit"))
     parser.add_argument("folder", nargs="?", default="")
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--case", default="hinge:1")
     parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("--checkpoint", default="")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--table", default="")
     given = parser.parse_args()
@@ -293,13 +268,11 @@ def main() -> None:
     if given.what == "write":
         write(Path(folder), max(rows))
     elif given.what == "fit":
-        print(json.dumps(fit(folder, rows[0], given.case, tol, given.workers, given.checkpoint, given.kill)))
+        print(json.dumps(fit(folder, rows[0], given.case, tol, given.workers, given.kill)))
     if given.what in ("growth", "targets"):
         told(growth(folder, rows, tol, given.table))
     if given.what in ("cluster", "targets"):
         told(on_cluster(folder, max(rows), tol))
-    if given.what in ("resumed", "targets"):
-        told(resumed(folder, min(max(rows), PART), tol))
     if given.what in ("memory", "targets"):
         told(in_memory(min(max(rows), PART), tol))
 

@@ -23,7 +23,7 @@ from nerm.chunks.census import ChunkRows
 from nerm.chunks.coding import LABELS, VIEWS, Terms
 from nerm.chunks.kinks import FEW_ROWS, few_rows, on_rows
 from nerm.chunks.newton import NEWTON
-from nerm.chunks.passes import Method, Progress, fingerprint, numbered, resume, save
+from nerm.chunks.passes import Method, Progress
 from nerm.chunks.pieces import row_bytes
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
@@ -155,7 +155,7 @@ class ChunkedProblem:
         -------
         Neutralized
             The accuracy, AUC and positive rates in its trace are those of the sample; its measure that of all
-            rows. With ``Chunks(checkpoint="fit.npz")`` the solves write fit-0.npz, fit-1.npz and so on.
+            rows.
 
         """
         options = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
@@ -179,7 +179,7 @@ class ChunkedProblem:
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term: one pass."""
         state = self._state(coef, intercept)
-        return self.value(self.method.pass_over(self, state).values, state.coef)
+        return self.value(self.method.pass_over(self, state).values, state.at[0])
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
@@ -188,20 +188,16 @@ class ChunkedProblem:
     def _state(self, coef: Any, intercept: float) -> Progress:
         """Return the state before a pass at this hypothesis, with theta = 1/2 for every two-sided term."""
         at = check_hypothesis(self.frame, coef, intercept)
-        return Progress(*at, np.full(sum(side == 1 for _, _, side in self.layout), 0.5), *at)
+        return Progress(at, np.full(sum(side == 1 for _, _, side in self.layout), 0.5), at)
 
     def _after_pass(self, state: Progress, tol: float) -> Progress:
         """Do a pass; return the state with the value at its hypothesis, the bound and the next hypothesis."""
         found = self.method.pass_over(self, state)
-        value = self.value(found.values, state.coef).total
+        value = self.value(found.values, state.at[0]).total
         state = replace(state, passes=state.passes + 1)
         if value < state.value:
-            best: dict[str, Any] = {
-                "best_coef": state.coef,
-                "best_intercept": state.intercept,
-                "value": value,
-            }
-            state = replace(state, **best, values=found.values, decisions=found.decisions)
+            sums = {"values": found.values, "decisions": found.decisions}
+            state = replace(state, best=state.at, value=value, **sums)
         return state if self._done(state, tol) else self.method.next_state(self, state, found, tol)
 
     def _done(self, state: Progress, tol: float) -> bool:
@@ -252,8 +248,7 @@ class ChunkedProblem:
             Seconds after which no further pass is begun.
         options
             ``start``: (coef, intercept) of the first pass, by default the solution of the sample.
-            ``max_passes``: the most passes. ``checkpoint``: a file that is written after each pass, whole or
-            not at all; where it exists already, the fit continues. By default that of `nerm.Chunks`.
+            ``max_passes``: the most passes.
 
         Returns
         -------
@@ -266,18 +261,14 @@ class ChunkedProblem:
             must = "the solver of a problem on chunks must be 'auto'"
             raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
         for name in options:
-            check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
+            check_known(name, "an option of a problem on chunks", ("start", "max_passes"))
         start, max_passes = options.get("start"), options.get("max_passes", MOST_PASSES)
-        checkpoint = options.get("checkpoint", self.chunks.checkpoint)
         started, deadline, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
-        mark = fingerprint(self, tol)
-        state = resume(checkpoint, mark) or self._begin(start, tol)
+        state = self._begin(start, tol)
         while not self._done(state, tol):
             if state.passes and (state.passes >= max_passes or clock.is_up(deadline)):
                 break
             state = self._after_pass(state, tol)
-            if checkpoint is not None:
-                save(checkpoint, state, mark)
         solution = self._solution(state, tol, time.perf_counter() - started, timed_out=clock.is_up(deadline))
         if strict and not solution.status.success:
             raise NotSolvedError(f"{solution.status.sentence} {solution.certificate}.")
@@ -292,7 +283,7 @@ class ChunkedProblem:
         return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
 
     def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
-        value = self.value(state.values, state.best_coef)
+        value = self.value(state.values, state.best[0])
         details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
         told: dict[str, Any] = {"solve_seconds": seconds, "details": details, "timed_out": timed_out}
         stats = Stats("chunks", iterations=state.passes, **told)
@@ -310,17 +301,13 @@ class ChunkedProblem:
     ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`, each from the last solution.
 
-        `time_limit` is that of the whole path, in seconds. With ``checkpoint="fit.npz"`` the solves write
-        fit-0.npz, fit-1.npz and so on; other options as for `solve`.
+        `time_limit` is that of the whole path, in seconds; options as for `solve`.
         """
         deadline, found = clock.after(time_limit), list[Solution]()
-        checkpoint = options.pop("checkpoint", self.chunks.checkpoint)
-        for number, one in enumerate(eta):
+        for one in eta:
             left = None if time_limit is None else clock.left(deadline)
-            here = {"checkpoint": numbered(checkpoint, number), **options}
-            if found:
-                here["start"] = (found[-1].coef, found[-1].intercept)
-            found.append(self.with_neutrality(one).solve(solver, tol, time_limit=left, **here))
+            found.append(self.with_neutrality(one).solve(solver, tol, time_limit=left, **options))
+            options["start"] = (found[-1].coef, found[-1].intercept)
         return found
 
 
@@ -395,11 +382,9 @@ class ChunkedSearch(Search):
 
     def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
         """Solve on all rows."""
-        number = len(self.history.candidates)
         at = None if start is None else (start.coef, start.intercept)
-        checkpoint = numbered(self.whole.chunks.checkpoint, number)
         whole = self.whole.with_objective(objective)
-        return whole.solve(tol=self.target.tol, start=at, checkpoint=checkpoint)
+        return whole.solve(tol=self.target.tol, start=at)
 
     def scores(self, solution: Solution) -> Floats:
         """Return the scores of the sample."""

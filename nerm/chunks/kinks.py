@@ -183,7 +183,7 @@ def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
     most = min(sample.n * 2**state.passes, problem.rows_limit)
     if n <= most:
         return work
-    blocks, scores = problem.terms.blocks(sample), sample.X @ state.coef + state.intercept
+    blocks, scores = problem.terms.blocks(sample), sample.X @ state.at[0] + state.at[1]
 
     def expected(distance: float) -> float:
         return n * float(replace(work, distance=distance).parted(sample, blocks, scores)[0].mean())
@@ -210,8 +210,8 @@ def _solve_few_rows(problem: ChunkedProblem, state: Progress, found: KinkSums, t
     if estimate is not None:
         solution = estimate.solve("auto", 0.5 * tol)
     thetas = state.thetas if solution.multipliers is None else solution.multipliers.thetas
-    coef, intercept = np.asarray(solution.coef), float(solution.intercept)
-    return replace(state, coef=coef, intercept=intercept, bound=bound, thetas=thetas, kept=small.n)
+    at = np.asarray(solution.coef), float(solution.intercept)
+    return replace(state, at=at, bound=bound, thetas=thetas, kept=small.n)
 
 
 def _estimate(problem: ChunkedProblem, found: KinkSums) -> Problem | None:

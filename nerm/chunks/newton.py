@@ -94,19 +94,19 @@ def _newton_step(problem: ChunkedProblem, state: Progress, found: Derivatives, t
     from nerm.atoms.small_programs import QuadraticModel, model_minimum
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
-    value = problem.value(found.values, state.coef).total
+    value = problem.value(found.values, state.at[0]).total
     rounding = problem.n * np.finfo(float).eps
     if value > state.value + rounding * abs(state.value):  # halve the last step
-        coef, intercept = 0.5 * (state.best_coef + state.coef), 0.5 * (state.best_intercept + state.intercept)
-        return replace(state, coef=coef, intercept=intercept, bound=bound)
+        at = 0.5 * (state.best[0] + state.at[0]), 0.5 * (state.best[1] + state.at[1])
+        return replace(state, at=at, bound=bound)
     n, frame = problem.terms.divisor, problem.frame
     model = QuadraticModel(found.values / n, -found.linear.sum(axis=1) / n, found.hessians / n)
     sides = np.array([side for _, _, side in problem.layout])
     parts = parts_of(frame.regularizers)
-    step, thetas = model_minimum(model, problem.factors, sides, parts, state.coef, frame.intercept)
+    step, thetas = model_minimum(model, problem.factors, sides, parts, state.at[0], frame.intercept)
     bound = max(bound, dual_bound(problem, found, thetas))
-    coef, intercept = state.coef + step[:-1], state.intercept + float(step[-1])
-    return replace(state, coef=coef, intercept=intercept, thetas=thetas, bound=bound)
+    at = state.at[0] + step[:-1], state.at[1] + float(step[-1])
+    return replace(state, at=at, thetas=thetas, bound=bound)
 
 
 def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:

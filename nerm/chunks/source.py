@@ -51,8 +51,6 @@ class Chunks:
         tables' recipe, learned in the first pass.
     progress : bool
         Whether to show a bar per pass in this process (needs rich); dask has a dashboard for its workers.
-    checkpoint : path, optional
-        Where fits on these chunks write their progress after each pass; where the file exists, they continue.
     client : distributed.Client, optional
         Where passes over files and dask collections run; by default the client of this process, if there is
         one. The chunks of arrays and of a callable are read in this process.
@@ -83,10 +81,8 @@ class Chunks:
         viewpoint: Any = None,
         sample_weight: str | None = None,
         progress: bool = False,
-        checkpoint: Any = None,
     ) -> None:
         self.progress, self.passes = progress, 0
-        self.checkpoint = checkpoint
         self.roles = target, _names(viewpoint), sample_weight
         given = MEMORY if memory is None else memory
         self.memory = int(as_positive(given, "memory", "Pass a number of bytes"))
