@@ -158,8 +158,35 @@ class ChunkedProblem:
             rows.
 
         """
-        options = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
-        return _neutralize(self, limit, measure, tol=tol, on=on, **options)
+        if isinstance(surrogate, str) and surrogate == "auto":
+            surrogate = Logistic() if self.method is NEWTON else Hinge()
+        surrogates = surrogates_of(surrogate)
+        target = Target(limit, measure, tol, surrogates, prefer, keep, random_state)
+        if target.metric.is_custom:
+            must = "a measure on chunks must be one of nerm.metrics"
+            raise InvalidInputError(
+                must, repr(target.metric.name), "Use 'calders_verwer_score', for instance"
+            )
+        frame, sample = self.frame, self.sample
+        if not frame.viewpoints:
+            must = "chunks must bring a viewpoint to be neutral to"
+            raise InvalidInputError(must, "none", "Yield (X, y, viewpoint)")
+        options_on: dict[str, Any] = {"sample_weight": sample.sample_weight, "intercept": frame.intercept}
+        small = frame.objective.on(sample.X, sample.y, viewpoint=dict(sample.viewpoints), **options_on)
+        rough, first = search_for(small, replace(target, tol=target.rough_tol)), None
+        with suppress(NotNeutralError):  # the search on all rows will fail too
+            (found,) = answers([rough])
+            surrogates = [found.surrogate]
+            first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
+        history = History(rows=rough.history.rows)
+        given = small, target, rough.viewpoints, rough.row_weight, rough.used
+        search = ChunkedSearch(*given, first=first, history=history, whole=self)
+        elsewhere = measured_on(on, frame, search.metric, search.viewpoints)
+        search.measured = elsewhere or search.measured_on_all_rows
+        candidate = search.find(surrogates[0])
+        if candidate is None:
+            raise search.error(surrogates)
+        return search.answer(candidate, surrogates[0], pd.DataFrame())
 
     def sweep(self, work: Callable[[Any], Any]) -> Any:
         """Do one pass over all chunks."""
@@ -179,7 +206,7 @@ class ChunkedProblem:
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term: one pass."""
         state = self._state(coef, intercept)
-        return self.value(self.method.pass_over(self, state).values, state.at[0])
+        return self.value(self.sweep(self.method.work(self, state)).values, state.at[0])
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
@@ -192,13 +219,14 @@ class ChunkedProblem:
 
     def _after_pass(self, state: Progress, tol: float) -> Progress:
         """Do a pass; return the state with the value at its hypothesis, the bound and the next hypothesis."""
-        found = self.method.pass_over(self, state)
+        work = self.method.work(self, state)
+        found = self.sweep(work)
         value = self.value(found.values, state.at[0]).total
         state = replace(state, passes=state.passes + 1)
         if value < state.value:
             sums = {"values": found.values, "decisions": found.decisions}
             state = replace(state, best=state.at, value=value, **sums)
-        return state if self._done(state, tol) else self.method.next_state(self, state, found, tol)
+        return state if self._done(state, tol) else self.method.next_state(self, state, work, found, tol)
 
     def _done(self, state: Progress, tol: float) -> bool:
         """Whether value and bound meet."""
@@ -400,36 +428,3 @@ class ChunkedSearch(Search):
             there = weight > 0
             found += self.metric.parts(y[there], f[there], v[there], weight[there])
         return np.array(found)
-
-
-def _neutralize(
-    problem: ChunkedProblem, limit: float, measure: Any, *, on: Any, surrogate: Any, **options: Any
-) -> Neutralized:
-    """Return the solution whose measured neutrality on all rows is within a limit."""
-    if isinstance(surrogate, str) and surrogate == "auto":
-        surrogate = Logistic() if problem.method is NEWTON else Hinge()
-    surrogates = surrogates_of(surrogate)
-    target = Target(limit, measure, surrogate=surrogates, **options)
-    if target.metric.is_custom:
-        must = "a measure on chunks must be one of nerm.metrics"
-        raise InvalidInputError(must, repr(target.metric.name), "Use 'calders_verwer_score', for instance")
-    frame, sample = problem.frame, problem.sample
-    if not frame.viewpoints:
-        must = "chunks must bring a viewpoint to be neutral to"
-        raise InvalidInputError(must, "none", "Yield (X, y, viewpoint)")
-    options_on: dict[str, Any] = {"sample_weight": sample.sample_weight, "intercept": frame.intercept}
-    small = frame.objective.on(sample.X, sample.y, viewpoint=dict(sample.viewpoints), **options_on)
-    rough, first = search_for(small, replace(target, tol=target.rough_tol)), None
-    with suppress(NotNeutralError):  # the search on all rows will fail too
-        (found,) = answers([rough])
-        surrogates = [found.surrogate]
-        first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
-    history = History(rows=rough.history.rows)
-    given = small, target, rough.viewpoints, rough.row_weight, rough.used
-    search = ChunkedSearch(*given, first=first, history=history, whole=problem)
-    elsewhere = measured_on(on, frame, search.metric, search.viewpoints)
-    search.measured = elsewhere or search.measured_on_all_rows
-    candidate = search.find(surrogates[0])
-    if candidate is None:
-        raise search.error(surrogates)
-    return search.answer(candidate, surrogates[0], pd.DataFrame())

@@ -96,7 +96,6 @@ class KinkSums(Sums):
 
     kept: list[FewRows]
     means: Means
-    work: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,20 +192,15 @@ def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
     return replace(work, distance=distance, share=min(1.0, most / max(expected(distance), 1.0)))
 
 
-def _pass_near_kinks(problem: ChunkedProblem, state: Progress) -> KinkSums:
-    """Return the sums of a pass at the next hypothesis."""
-    work = _work(problem, state)
-    found: KinkSums = replace(problem.sweep(work), work=work)
-    return found
-
-
-def _solve_few_rows(problem: ChunkedProblem, state: Progress, found: KinkSums, tol: float) -> Progress:
+def _solve_few_rows(
+    problem: ChunkedProblem, state: Progress, work: NearKinks, found: KinkSums, tol: float
+) -> Progress:
     """Solve on few rows for the bound; the next hypothesis is the optimum of the estimate."""
     means = [found.means.rows(len(problem.layout))] if found.means else []
     small = on_rows(problem, joined(found.kept + means))
     solution = small.solve("auto", 0.5 * tol)
     bound = max(state.bound, solution.certificate.dual - solution.certificate.slack)
-    estimate = _estimate(problem, found) if found.means else None
+    estimate = _estimate(problem, work, found) if found.means else None
     if estimate is not None:
         solution = estimate.solve("auto", 0.5 * tol)
     thetas = state.thetas if solution.multipliers is None else solution.multipliers.thetas
@@ -214,14 +208,14 @@ def _solve_few_rows(problem: ChunkedProblem, state: Progress, found: KinkSums, t
     return replace(state, at=at, bound=bound, thetas=thetas, kept=small.n)
 
 
-def _estimate(problem: ChunkedProblem, found: KinkSums) -> Problem | None:
+def _estimate(problem: ChunkedProblem, work: NearKinks, found: KinkSums) -> Problem | None:
     """Return a problem that has the value and the slope of all rows at the hypothesis of the pass.
 
     None where a function is not straight around 0, so that it gives no linear functions, or where the sample
     has none of the settled rows.
     """
-    sample, blocks, at = problem.sample, problem.terms.blocks(problem.sample), found.work.at
-    kept, slopes = found.work.parted(sample, blocks, sample.X @ at[0] + at[1])
+    sample, blocks, at = problem.sample, problem.terms.blocks(problem.sample), work.at
+    kept, slopes = work.parted(sample, blocks, sample.X @ at[0] + at[1])
     settled = np.flatnonzero(~kept)
     rows = few_rows(sample.X, blocks, settled)
     masses, wanted = (rows.weights * (rows.targets != 0)).sum(axis=1), np.zeros(len(blocks))
@@ -267,4 +261,4 @@ def _affine(blocks: tuple[Block, ...], j: int, slope: Floats, constant: float, s
     return FewRows(X, weights, targets)
 
 
-FEW_ROWS = Method(_pass_near_kinks, _solve_few_rows)
+FEW_ROWS = Method(_work, _solve_few_rows)

@@ -83,13 +83,9 @@ def weighted_square(X: Matrix, weights: Floats) -> Floats:
     return np.asarray(upper + np.triu(upper, 1).T)
 
 
-def _pass_for_derivatives(problem: ChunkedProblem, state: Progress) -> Derivatives:
-    """Return the sums of a pass at the next hypothesis."""
-    found: Derivatives = problem.sweep(Curved(problem.terms, state.at))
-    return found
-
-
-def _newton_step(problem: ChunkedProblem, state: Progress, found: Derivatives, tol: float) -> Progress:
+def _newton_step(
+    problem: ChunkedProblem, state: Progress, work: Curved, found: Derivatives, tol: float
+) -> Progress:
     """Return the bound of this hypothesis, and where the model of second order says to look next."""
     from nerm.atoms.small_programs import QuadraticModel, model_minimum
 
@@ -136,4 +132,4 @@ def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> f
     return float(-(nu @ stars.sum(axis=1)) / n - omega.value)
 
 
-NEWTON = Method(_pass_for_derivatives, _newton_step)
+NEWTON = Method(lambda problem, state: Curved(problem.terms, state.at), _newton_step)

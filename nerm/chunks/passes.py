@@ -29,8 +29,7 @@ class Sums:
 
     def __add__(self, other: Any) -> Any:
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
-        sums: list[Any] = [None if mine is None else mine + theirs for mine, theirs in pairs]
-        return type(self)(*sums)
+        return type(self)(*(mine + theirs for mine, theirs in pairs))
 
 
 def decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
@@ -77,16 +76,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to solve on chunks: a pass at the next hypothesis, and where to look after it.
+    """A way to solve on chunks: the work of a pass at the next hypothesis, and where to look after it.
 
     Attributes
     ----------
-    pass_over : callable
-        From (problem, state) to the sums of a pass at ``state.at``.
+    work : callable
+        From (problem, state) to the callable whose sums over all chunks a pass at ``state.at`` returns.
     next_state : callable
-        From (problem, state, sums, tol) to the state with a bound and the next hypothesis.
+        From (problem, state, work, sums, tol) to the state with a bound and the next hypothesis.
 
     """
 
-    pass_over: Callable[[ChunkedProblem, Progress], Any]
-    next_state: Callable[[ChunkedProblem, Progress, Any, float], Progress]
+    work: Callable[[ChunkedProblem, Progress], Any]
+    next_state: Callable[[ChunkedProblem, Progress, Any, Any, float], Progress]

@@ -55,10 +55,10 @@ def row_bytes(X: Any) -> int:
 
 
 def matrix_bytes(X: Any) -> int:
-    """Return the bytes of a matrix or a frame; 0 of anything else."""
+    """Return the bytes of a frame or of a matrix as floats."""
     if hasattr(X, "memory_usage"):
         return int(X.memory_usage(index=False, deep=True).sum())
-    return int(X.data.nbytes + X.indices.nbytes) if hasattr(X, "indices") else int(getattr(X, "nbytes", 0))
+    return int(X.data.nbytes + X.indices.nbytes) if hasattr(X, "indices") else 8 * int(np.size(X))
 
 
 def rows_of(X: Any, rows: Any) -> Any:
@@ -156,34 +156,30 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
     np.savez(path, **arrays)
 
 
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """Rows start to stop of arrays, which may be memory-mapped."""
-
-    arrays: Raw
-    start: int
-    stop: int
-
-    def chunks(self) -> Iterator[Raw]:
-        """Yield the rows."""
-        cut, a = slice(self.start, self.stop), self.arrays
-        weight = None if a.sample_weight is None else a.sample_weight[cut]
-        views = {name: v[cut] for name, v in a.viewpoints.items()}
-        yield Raw(rows_of(a.X, cut), a.y[cut], views, weight, f"rows {self.start} to {self.stop - 1}")
+def slices(arrays: Raw, limit: int) -> Iterator[Raw]:
+    """Yield rows of arrays, which may be memory-mapped, as chunks of at most so many bytes."""
+    n, rows = arrays.X.shape[0], limit // row_bytes(arrays.X)
+    for start in range(0, n, rows):
+        cut = slice(start, start + rows)
+        weight = None if arrays.sample_weight is None else arrays.sample_weight[cut]
+        views = {name: v[cut] for name, v in arrays.viewpoints.items()}
+        name = f"rows {start} to {min(start + rows, n) - 1}"
+        yield Raw(rows_of(arrays.X, cut), arrays.y[cut], views, weight, name)
 
 
-def slices(arrays: Raw, rows: int) -> list[Slice]:
-    """Return slices of so many rows of arrays."""
-    n = arrays.X.shape[0]
-    given = {"y": arrays.y, "sample_weight": arrays.sample_weight, **arrays.viewpoints}
+def as_arrays(raw: Raw, limit: int) -> Raw:
+    """Return arrays of one length, after a row of X was compared with the limit."""
+    n = raw.X.shape[0]
+    given = {"y": raw.y, "sample_weight": raw.sample_weight, **raw.viewpoints}
+    given = {name: None if values is None else np.asanyarray(values) for name, values in given.items()}
     for name, values in given.items():
         if values is not None and len(values) != n:
             must = f"{name!r} must have one entry for each of the {n} rows"
             raise InvalidInputError(must, f"{len(values)}", f"Pass a vector of length {n}")
-    given = {name: None if values is None else np.asanyarray(values) for name, values in given.items()}
-    views = {name: given[name] for name in arrays.viewpoints}
-    arrays = Raw(arrays.X, given["y"], views, given["sample_weight"], arrays.name)
-    return [Slice(arrays, start, min(start + rows, n)) for start in range(0, n, rows)]
+    if row_bytes(raw.X) > limit:
+        raise too_small("one row", row_bytes(raw.X), limit)
+    views = {name: given[name] for name in raw.viewpoints}
+    return Raw(raw.X, given["y"], views, given["sample_weight"], raw.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +197,7 @@ class Called:
             do = "Let it yield chunks, or return a list of them"
             raise InvalidInputError(must, type(found).__name__, do)
         for number, chunk in enumerate(found):
-            raw = as_raw(chunk, f"chunk {number}")
+            raw = chunk if isinstance(chunk, Raw) else as_raw(chunk, f"chunk {number}")
             if (needed := matrix_bytes(raw.X)) > self.limit:
                 raise too_small(raw.name, needed, self.limit)
             yield raw

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from nerm.chunks.census import Census, CountRows
 from nerm.chunks.coding import Coding, learn
-from nerm.chunks.pieces import Called, Held, NpzFile, Raw, Slice, as_raw, row_bytes, slices, too_small
+from nerm.chunks.pieces import Called, Held, NpzFile, Raw, as_arrays, as_raw, slices
 from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.validation import as_positive, is_lazy
 
@@ -111,10 +111,7 @@ class Chunks:
             if not hasattr(arrays.X, "shape"):
                 arrays = replace(arrays, X=np.asarray(arrays.X))
             if np.ndim(arrays.X) == 2:
-                rows = self.limit // row_bytes(arrays.X)
-                if rows < 1:
-                    raise too_small("one row", row_bytes(arrays.X), self.limit)
-                return slices(arrays, int(rows))
+                return [Called(partial(slices, as_arrays(arrays, self.limit), self.limit), self.limit)]
         if is_lazy(source) and hasattr(source, "columns"):
             return self._frames(source)
         must = "'source' must be paths, (X, y, viewpoint) with a matrix X, a dask DataFrame or a callable"
@@ -252,7 +249,7 @@ def total(found: Any) -> Any:
 
 def client_for(chunks: Any) -> Any:
     """Return the client that passes run on, None if they run in this process."""
-    if isinstance(chunks.pieces[0], Called | Slice):
+    if isinstance(chunks.pieces[0], Called):
         return None
     if chunks.client is None and "distributed" in sys.modules:
         from distributed import default_client

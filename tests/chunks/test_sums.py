@@ -40,7 +40,7 @@ def case(request):
 def test_values_and_decisions_of_a_pass(case):
     X, y, v, (w, b) = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.method.pass_over(problem, problem._state(w, b))
+    found = problem.sweep(problem.method.work(problem, problem._state(w, b)))
     Z = X.toarray() if sp.issparse(X) else X
     scores = [float(sum(row * w)) + b for row in Z]
     # u_i = n / (2 n_v): each group has half of the weight
@@ -59,7 +59,7 @@ def test_values_and_decisions_of_a_pass(case):
 def test_mean_rows_weigh_and_pull_as_their_members(case):
     X, y, v, at = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.method.pass_over(problem, problem._state(*at))
+    found = problem.sweep(problem.method.work(problem, problem._state(*at)))
     Z, few = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.means.rows(3)])
     rows = few.X.toarray() if sp.issparse(few.X) else few.X
     assert 0 < sum(part.X.shape[0] for part in found.kept) < len(y)
@@ -79,7 +79,7 @@ def test_mean_rows_weigh_and_pull_as_their_members(case):
 def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
     X, y, v, at = case
     problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
-    found = problem.method.pass_over(problem, problem._state(*at))
+    found = problem.sweep(problem.method.work(problem, problem._state(*at)))
     few, rng = joined([*found.kept, found.means.rows(3)]), np.random.default_rng(0)
     for w, b in [at, *((rng.normal(size=X.shape[1]), rng.normal()) for _ in range(20))]:
         total = objective_on(few, len(y), w, b)
@@ -91,7 +91,7 @@ def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
 def test_derivatives_of_a_pass(case):
     X, y, v, (w, b) = case
     rows = LOGISTIC.on(nerm.Chunks((X, y, v)))
-    found = rows.method.pass_over(rows, rows._state(w, b))
+    found = rows.sweep(rows.method.work(rows, rows._state(w, b)))
     Z = np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(len(y))])
     at = np.append(w, b)
     for j, targets in enumerate((y, v, -v)):
@@ -108,7 +108,7 @@ def test_rows_on_a_kink_are_thinned_and_still_bound():
     """Every row lies on a kink at w = 0, b = 1: more than may be kept."""
     X, y, v = draw()
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.method.pass_over(problem, problem._state(np.zeros(4), 1.0))
+    found = problem.sweep(problem.method.work(problem, problem._state(np.zeros(4), 1.0)))
     assert sum(part.X.shape[0] for part in found.kept) <= 400
     certificate = problem.certify(np.zeros(4), 1.0)
     assert certificate.dual <= HINGE.on(X, y, viewpoint=v).solve(tol=1e-8).objective.total * (1 + 1e-9)
