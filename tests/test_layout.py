@@ -32,7 +32,6 @@ DEFERRED = {
     "certify.solution.Solution.save": "io",
     "chunks.source.Chunks._frames": "tables",
     "chunks.source.Chunks._files": "tables",
-    "chunks.source.Chunks.coding": "tables",
     "chunks.source.Chunks.features": "tables",
     "estimators.base.NeutralClassifier.save": "io",
     "experiments.compare_summary.figure": "plots",

@@ -47,7 +47,9 @@ class ChunkRows:
     @property
     def fingerprint(self) -> Fingerprint:
         """The number of rows and a hash of all values."""
-        parts = self.X, self.y, dict(self.viewpoints), self.sample_weight
+        is_frame = hasattr(self.X, "iloc")
+        X = pd.util.hash_pandas_object(self.X, index=False).to_numpy() if is_frame else self.X
+        parts = X, self.y, dict(self.viewpoints), self.sample_weight
         return Fingerprint(self.n, str(joblib.hash(parts, hash_name="sha1")))
 
 

@@ -354,7 +354,7 @@ def bind_chunks(
     """
     _check(objective)
     coding = chunks.coding(groups=groups)
-    sample = coding.coded(chunks.sample)
+    sample = coding.coded(chunks.census.sample)
     terms = Terms(objective, coding, weighted, class_weight)
     if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
         must = "chunks must bring a viewpoint when the objective has a neutrality term"

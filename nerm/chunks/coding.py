@@ -82,24 +82,22 @@ class Coding:
         return replace(chunk, X=X, y=y, viewpoints=views)
 
 
-def learn(census: Census, *, groups: bool, recipe: Any = None, order: Any = None) -> Coding:
+def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
     """Return the coding that a census asks for.
 
     Parameters
     ----------
     census : Census
         Of all chunks.
+    recipe : callable, optional
+        From a frame to a matrix; its method `in_order` puts the positive one of two labels last.
     groups : bool
         Whether viewpoints of two values, or of words or integers, are groups (as estimators read them).
-    recipe : callable, optional
-        From a frame to a matrix.
-    order : callable, optional
-        From the two labels to the two with the positive one last.
 
     """
     labels = labels_of(census.counts[""])
     _, classes = as_labels(np.array(labels), len(labels))
-    classes = classes if order is None else np.array(order(classes.tolist()))
+    classes = classes if recipe is None else np.array(recipe.in_order(classes.tolist()))
     total = float(census.counts[""]["weight"].sum())
     if total <= 0:
         must = "'sample_weight' must have a positive entry"

@@ -186,12 +186,7 @@ class Chunks:
 
     def coding(self, *, groups: bool = False) -> Coding:
         """Return how chunks become numbers; `groups` as for `nerm.chunks.coding.learn`."""
-        features = self.features
-        if features is None:
-            return learn(self.census, groups=groups)
-        from nerm.tables.chunk_files import in_order
-
-        return learn(self.census, groups=True, recipe=features, order=in_order)
+        return learn(self.census, self.features, groups=groups or self.features is not None)
 
     @cached_property
     def features(self) -> Any:
@@ -200,12 +195,7 @@ class Chunks:
             return None
         from nerm.tables.chunk_files import learn_features
 
-        return learn_features(self.sample.X, self.census.levels)
-
-    @property
-    def sample(self) -> Any:
-        """The rows that the first pass drew."""
-        return self.census.sample
+        return learn_features(self.census.sample.X, self.census.levels)
 
 
 def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any = None) -> Chunks:

@@ -214,7 +214,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _fit_chunks(self, chunks: Any, target: Target | None) -> Fit:
         """Fit a linear classifier of two classes in a few passes over chunks."""
         coding = chunks.coding(groups=True)
-        sample = coding.coded(chunks.sample)
+        sample = coding.coded(chunks.census.sample)
         totals = chunks.census.counts[""]["weight"].groupby("label").sum()[coding.classes].to_numpy()
         class_weight = self._class_weights(coding.classes, np.arange(2), totals)
         design = self._design(sample.X, sample.sample_weight, list(coding.groups))

@@ -87,6 +87,12 @@ class TableFeatures:
         """Return the features of some rows."""
         return sp.csr_matrix(self.recipe.transform(table_of(frame))[0])
 
+    def in_order(self, classes: list[Any]) -> list[Any]:
+        """Return two labels with the positive one last, where they are words of a known pair."""
+        if len(classes) == 2 and positive_of(*map(str, classes)) == str(classes[0]):
+            return classes[::-1]
+        return classes
+
 
 def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableFeatures:
     """Return the features of a table from a sample of its rows and the words that any row has in each column.
@@ -99,10 +105,3 @@ def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableF
         copies += [sample.iloc[[0]].assign(**{name: word}) for word in sorted((words or set()) - seen)]
     recipe, _ = learn_recipe(table_of(pd.concat([sample, *copies], ignore_index=True)), list(sample.columns))
     return TableFeatures(recipe)
-
-
-def in_order(classes: list[Any]) -> list[Any]:
-    """Return two labels with the positive one last, where they are words of a known pair."""
-    if len(classes) == 2 and positive_of(*map(str, classes)) == str(classes[0]):
-        return classes[::-1]
-    return classes
