@@ -402,9 +402,9 @@ class ChunkedSearch(Search):
 
     whole: Any = None
 
-    def objective(self, surrogate: Any, etas: Sequence[float], sides: Sequence[str]) -> Objective:
+    def objective(self, surrogate: Any, weights: Floats) -> Objective:
         """Return the objective with a one-sided term for each part; neutrality weights have names."""
-        objective = super().objective(surrogate, etas, sides)
+        objective = super().objective(surrogate, weights)
         names = list(self.metric.weights) * len(self.viewpoints)
         return with_named_weights(objective, names)
 

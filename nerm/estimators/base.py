@@ -26,7 +26,7 @@ from nerm.chunks.source import as_chunks
 from nerm.errors import InvalidInputError, NearlyConstantWarning
 from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
 from nerm.estimators.explanation import Explanation, explanation_of
-from nerm.estimators.limits import Promise, neutrality_of_classes, neutralized, rows_to_learn_from, target_of
+from nerm.estimators.limits import Promise, neutralized, rows_to_learn_from, target_of
 from nerm.estimators.parameters import (
     as_eta,
     as_kernel,
@@ -289,11 +289,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         weights = None
         if target is not None:
             weights = target.metric.weights * len(fit.rows.viewpoints)
-            several = len(found) > 1
-            self.eta_ = [one.eta for one in found] if several else found[0].eta
-            self.neutrality_ = found[0].value
-            if several:
-                self.neutrality_ = neutrality_of_classes(found, fit.rows, fit.numbers, target.metric)
+            self.eta_ = [one.eta for one in found] if len(found) > 1 else found[0].eta
+            self.neutrality_ = max((one.value for one in found), key=abs)
             labels = [fit.classes[k] for k in fit.numbers]
             traces = [one.trace.assign(label=label) for label, one in zip(labels, found, strict=True)]
             self.trace_ = pd.concat(traces, ignore_index=True)

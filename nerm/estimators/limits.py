@@ -141,15 +141,6 @@ def _decisions(
             yield np.where(rows.codes == k, 1.0, -1.0), f, v
 
 
-def neutrality_of_classes(
-    found: Sequence[Neutralized], rows: TrainingRows, classes: Sequence[int], metric: Metric
-) -> float:
-    """Return the measure of the predicted classes on the rows to learn from: its largest part in size."""
-    shown = predicted(np.column_stack([one.solution.training_scores() for one in found]))
-    parts = [metric.parts(y, f, v, rows.sample_weight) for y, f, v in _decisions(rows, classes, shown)]
-    return float(np.abs(parts).max())
-
-
 def _searches(design: Design, rows: TrainingRows, classes: Sequence[int], target: Target) -> list[Search]:
     """Return the search of every class."""
     problem, found = None, []

@@ -75,18 +75,22 @@ def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None)
     """Return one result per search: one problem, or one class against the rest each.
 
     Every class is brought within the limit by itself. The class of the largest score is another decision;
-    where that is beyond the limit, the weights of all classes are searched jointly. `surrogates` are those of
-    the target, or one for each search.
+    where that is beyond the limit, the weights of all classes are searched jointly, and the value of a result
+    is about it. `surrogates` are those of the target, or one for each search.
     """
     given = [search.target.surrogate for search in searches] if surrogates is None else surrogates
     parts = [_found(search, surrogate) for search, surrogate in zip(searches, given, strict=True)]
     found, chosen = [part[1] for part in parts], [part[0] for part in parts]
     if len(searches) > 1:
         found = _classes(searches, chosen, found)
-    return [
+    results = [
         search.answer(candidate, surrogate, choice)
         for search, candidate, (surrogate, _, choice) in zip(searches, found, parts, strict=True)
     ]
+    if len(searches) == 1:
+        return results
+    values = np.abs(_predicted_parts(searches, found)).reshape(len(searches), -1).max(axis=1)
+    return [replace(one, value=v, reached=True) for one, v in zip(results, values.tolist(), strict=True)]
 
 
 def _found(search: Search, surrogate: Any) -> tuple[Any, Candidate, pd.DataFrame]:

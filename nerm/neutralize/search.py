@@ -22,7 +22,7 @@ from nerm.model.expressions import Neutrality, Objective, WeightedTerm
 from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.collapse import collapse
 from nerm.neutralize.surrogates import largest_weight
-from nerm.neutralize.target import Candidate, History, Neutralized, Target
+from nerm.neutralize.target import Candidate, History, Neutralized, Target, shown, side_of
 from nerm.signs import sign
 from nerm.solvers.registry import SolverPool
 from nerm.solvers.rootfind import Bracket
@@ -30,7 +30,6 @@ from nerm.typing import Bools, Floats
 
 MOST_SOLVES = 14  # per weight that is searched
 FIRST_WEIGHT = 0.3  # eta weighs two mean losses, so it is of order 1; the next is 1/0.3 times as large
-AGREEMENT, DISAGREEMENT = "agreement", "disagreement"
 T = TypeVar("T")
 
 
@@ -90,22 +89,17 @@ class Search:
     def plain(self) -> Candidate:
         """The candidate without neutrality."""
         count = len(self.viewpoints) * len(self.metric.weights)
-        return self._candidate(
-            self.solution(self.plain_objective()), None, np.zeros(count), (AGREEMENT,) * count
-        )
+        return self._candidate(self.solution(self.plain_objective()), None, np.zeros(count))
 
     def solve(self, surrogate: Any, weights: Floats, start: Candidate) -> Candidate:
         """Solve with terms of these weights; positive ones punish following the viewpoint."""
-        sides = tuple(_side(surrogate, weight) for weight in weights)
-        objective = self.objective(surrogate, np.abs(weights).tolist(), sides)
-        return self._candidate(self.solution(objective, start.solution), surrogate, weights, sides)
+        objective = self.objective(surrogate, weights)
+        return self._candidate(self.solution(objective, start.solution), surrogate, weights)
 
-    def _candidate(
-        self, solution: Solution, surrogate: Any, weights: Floats, sides: tuple[str, ...]
-    ) -> Candidate:
+    def _candidate(self, solution: Solution, surrogate: Any, weights: Floats) -> Candidate:
         scores = self.scores(solution)
         parts = self.measure(scores) if self.measured is None else self.measured(solution)
-        candidate = Candidate(surrogate, weights, sides, solution, scores, parts)
+        candidate = Candidate(surrogate, weights, solution, scores, parts)
         rates = {
             f"positive rate, {name} {group}": rate
             for name, pair in zip(self.viewpoints, self.rates(scores), strict=True)
@@ -132,13 +126,13 @@ class Search:
         kept = tuple(t for t in terms if not isinstance(t.term, Neutrality))
         return replace(self.problem.objective, terms=kept)
 
-    def objective(self, surrogate: Any, etas: Sequence[float], sides: Sequence[str]) -> Objective:
-        """Return the objective with a one-sided term of this weight for each part."""
+    def objective(self, surrogate: Any, weights: Floats) -> Objective:
+        """Return the objective with a one-sided term of this signed weight for each part."""
         plain = self.plain_objective()
         terms = list(plain.terms)
-        for (name, u, _), eta, side in zip(self.term_rows(), etas, sides, strict=True):
+        for (name, u, _), weight in zip(self.term_rows(), weights.tolist(), strict=True):
             to = None if len(self.problem.viewpoints) == 1 else name
-            terms.append(WeightedTerm(float(eta), Neutrality(surrogate, to, u, side)))
+            terms.append(WeightedTerm(abs(weight), Neutrality(surrogate, to, u, side_of(surrogate, weight))))
         return replace(plain, terms=tuple(terms))
 
     def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
@@ -266,15 +260,14 @@ class Search:
 
     def answer(self, candidate: Candidate, surrogate: Any, choice: pd.DataFrame) -> Neutralized:
         """Return a candidate as the result."""
-        several = len(candidate.parts) > 1
         return Neutralized(
             solution=candidate.solution,
-            eta=candidate.etas if several else candidate.etas[0],
-            side=candidate.sides if several else candidate.sides[0],
+            eta=shown(candidate.etas),
+            side=shown(candidate.sides),
             surrogate=surrogate,
             measure=self.metric.name,
             limit=self.target.limit,
-            value=candidate.value if several else float(candidate.parts[0]),
+            value=candidate.measured,
             reached=candidate.value <= self.target.limit,
             trace=self.history.trace(candidate),
             choice=choice,
@@ -309,12 +302,6 @@ def with_named_weights(objective: Objective, names: Sequence[str]) -> Objective:
         for t in objective.terms
     )
     return replace(objective, terms=terms)
-
-
-def _side(surrogate: Any, weight: float) -> str:
-    """Return the side of a term that punishes following, or opposing: of an increasing psi the other one."""
-    follows = (weight >= 0) != (surrogate.facts.monotone == "increasing")
-    return AGREEMENT if follows else DISAGREEMENT
 
 
 def damped_secant(

@@ -65,8 +65,6 @@ class Candidate:
         psi of its terms; None for the plain model.
     weights : (number of parts,) array
         The weights of its terms, negative where they punish opposing the viewpoint.
-    sides : tuple of str
-        The sides of its terms.
     solution : Solution
     scores : (n,) array
         f of the rows.
@@ -77,7 +75,6 @@ class Candidate:
 
     surrogate: Any
     weights: Floats
-    sides: tuple[str, ...]
     solution: Solution
     scores: Floats
     parts: Floats
@@ -88,9 +85,30 @@ class Candidate:
         return float(np.abs(self.parts).max())
 
     @property
+    def measured(self) -> float:
+        """The measure, signed where it has one part."""
+        return float(self.parts[0]) if len(self.parts) == 1 else self.value
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides of the terms."""
+        return tuple(side_of(self.surrogate, weight) for weight in self.weights.tolist())
+
+    @property
     def etas(self) -> tuple[float, ...]:
         """The weights of the terms in size."""
         return tuple(np.abs(self.weights).tolist())
+
+
+def side_of(surrogate: Any, weight: float) -> str:
+    """Return the side of a term that punishes following, or opposing: of an increasing psi the other one."""
+    increasing = surrogate is not None and surrogate.facts.monotone == "increasing"
+    return "agreement" if (weight >= 0) != increasing else "disagreement"
+
+
+def shown(values: tuple[Any, ...]) -> Any:
+    """Return the only value, or all of several."""
+    return values[0] if len(values) == 1 else values
 
 
 @dataclass
@@ -102,13 +120,12 @@ class History:
 
     def add(self, candidate: Candidate, measured: dict[str, float]) -> None:
         """Record a candidate with its number of rows, accuracy, AUC and positive rates."""
-        several = len(candidate.parts) > 1
         self.candidates.append(candidate)
         row = {
             "surrogate": "" if candidate.surrogate is None else repr(candidate.surrogate),
-            "eta": candidate.etas if several else candidate.etas[0],
-            "side": candidate.sides if several else candidate.sides[0],
-            "measure": candidate.value if several else float(candidate.parts[0]),
+            "eta": shown(candidate.etas),
+            "side": shown(candidate.sides),
+            "measure": candidate.measured,
             **measured,
             "status": candidate.solution.status.value,
             "relative_gap": candidate.solution.certificate.relative_gap,

@@ -27,8 +27,7 @@ class FormulaSearch(Search):
 
     def solve(self, surrogate, weights, start):
         self.starts.append(None if start is None else start.weights)
-        sides = ("agreement",) * len(weights)
-        found = Candidate(surrogate, weights, sides, None, np.zeros(3), np.atleast_1d(self.curve(weights)))
+        found = Candidate(surrogate, weights, None, np.zeros(3), np.atleast_1d(self.curve(weights)))
         self.history.candidates.append(found)
         return found
 
