@@ -391,7 +391,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         if len(unknown):
             shown = ", ".join(map(repr, self.classes_.tolist()[:5]))
             do = "Code the labels as in fit, or leave these rows out"
-            got = f"{np.ravel(y)[unknown[0]]!r} at index {unknown[0]}"
+            got = f"{np.ravel(y)[unknown].tolist()[0]!r} at index {unknown[0]}"
             raise InvalidInputError(f"'y' must hold classes seen in fit, {shown}", got, do)
         return float(super().score(X, y, sample_weight=sample_weight))
 

@@ -36,8 +36,7 @@ from nerm.typing import Bools, Floats, Ints
 if TYPE_CHECKING:
     from nerm.estimators.design import Design, TrainingRows
 
-#: The limits of the candidates for a promise, as shares of the target's.
-TIGHTENED = [1 - k / 4 for k in range(1, 4)]
+TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # the limits of the candidates for a promise, as shares of the target's
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None)
     ]
     if len(searches) == 1:
         return results
-    values = np.abs(_predicted_parts(searches, found)).reshape(len(searches), -1).max(axis=1)
+    values = np.abs(_predicted_parts(searches, found, False)).reshape(len(searches), -1).max(axis=1)
     return [replace(one, value=v, reached=True) for one, v in zip(results, values.tolist(), strict=True)]
 
 
@@ -127,28 +127,34 @@ def predicted(scores: Floats) -> Floats:
 def _classes(
     searches: Sequence[Search], surrogates: Sequence[Any], start: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Return candidates whose predicted classes are within the limit."""
+    """Return candidates whose predicted classes are within the limit, if possible with each class' scores."""
     target = searches[0].target
     least = target.keep * _predicted_rates(searches, [search.plain for search in searches])
+    seen: list[tuple[Floats, Sequence[Candidate]]] = []
+    for with_scores in (True, False):
 
-    def evaluate(x: Floats, before: Sequence[Candidate]) -> tuple[Floats, Sequence[Candidate]]:
-        parts = zip(searches, surrogates, np.split(x, len(searches)), before, strict=True)
-        new = [
-            old if np.array_equal(weights, old.weights) else search.solve(surrogate, weights, old)
-            for search, surrogate, weights, old in parts
-        ]
-        return _predicted_parts(searches, new), new
+        def evaluate(
+            x: Floats, before: Sequence[Candidate], with_scores: bool = with_scores
+        ) -> tuple[Floats, Sequence[Candidate]]:
+            new = [
+                old if np.array_equal(part, old.weights) else search.solve(surrogate, part, old)
+                for search, surrogate, part, old in zip(
+                    searches, surrogates, np.split(x, len(searches)), before, strict=True
+                )
+            ]
+            return _predicted_parts(searches, new, with_scores), new
 
-    seen = [(_predicted_parts(searches, start), start)]
-    if np.abs(seen[0][0]).max() > target.limit:
-        x = np.concatenate([candidate.weights for candidate in start])
-        first = FIRST_WEIGHT * np.where(x == 0, 1.0, x)
-        seen += damped_secant(evaluate, x, seen[0], first, target.limit)
-    within = [found for parts, found in seen if np.abs(parts).max() <= target.limit]
-    for found in sorted(within, key=lambda found: sum(sum(one.etas) for one in found)):
-        certified = all(candidate.solution.status.success for candidate in found)
-        if certified and (_predicted_rates(searches, found) >= least).all():
-            return list(found)
+        at = (_predicted_parts(searches, start, with_scores), start)
+        seen = [at]
+        if np.abs(at[0]).max() > target.limit:
+            x = np.concatenate([candidate.weights for candidate in start])
+            first = FIRST_WEIGHT * np.where(x == 0, 1.0, x)
+            seen += damped_secant(evaluate, x, at, first, target.limit)
+        within = [found for parts, found in seen if np.abs(parts).max() <= target.limit]
+        for found in sorted(within, key=lambda found: sum(sum(one.etas) for one in found)):
+            certified = all(candidate.solution.status.success for candidate in found)
+            if certified and (_predicted_rates(searches, found) >= least).all():
+                return list(found)
     closest = min(float(np.abs(parts).max()) for parts, _ in seen)
     failed = f"No models predict every class often enough with |{target.metric.name}| <= {target.limit:g}"
     raise NotNeutralError(failed, f"The closest have {closest:.4g}", ADVICE)
@@ -159,10 +165,14 @@ def _predictions(candidates: Sequence[Candidate]) -> Floats:
     return predicted(np.column_stack([candidate.scores for candidate in candidates])).T
 
 
-def _predicted_parts(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Floats:
-    """Return the parts of the measure of the predicted classes."""
+def _predicted_parts(
+    searches: Sequence[Search], candidates: Sequence[Candidate], with_scores: bool
+) -> Floats:
+    """Return the parts of the predicted classes and, with scores, those of each class' own scores."""
     shown = zip(searches, _predictions(candidates), strict=True)
-    return np.concatenate([search.measure(scores) for search, scores in shown])
+    parts = [search.measure(scores) for search, scores in shown]
+    parts += [candidate.parts for candidate in candidates] if with_scores else []
+    return np.concatenate(parts)
 
 
 def _predicted_rates(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Floats:
