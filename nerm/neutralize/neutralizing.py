@@ -57,8 +57,8 @@ def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any)
 def search_for(problem: Problem, target: Target, row_weight: Floats | None = None, **options: Any) -> Search:
     """Return the search on a problem; rows count once or by `row_weight`. Options as of `Search`."""
     weight = np.ones(problem.n) if row_weight is None else row_weight
-    every = np.ones(problem.n, dtype=bool)
-    return Search(problem, target, viewpoints_of(problem), weight, every, **options)
+    options.setdefault("used", np.ones(problem.n, dtype=bool))
+    return Search(problem, target, viewpoints_of(problem), weight, **options)
 
 
 def viewpoints_of(problem: Problem) -> tuple[str, ...]:
