@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nerm import weights as neutrality_weights
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.model import weights as neutrality_weights
 from nerm.signs import sign
 from nerm.typing import Floats
 

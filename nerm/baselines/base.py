@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.errors import InvalidInputError
-from nerm.estimators.parameters import as_viewpoint
+from nerm.estimators.design import as_viewpoint
 from nerm.signs import sign
 from nerm.typing import Array, Bools, Floats, Matrix
 from nerm.validation import as_labels, as_matrix

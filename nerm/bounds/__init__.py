@@ -19,10 +19,10 @@ from nerm.bounds.complexity import rademacher_linear as rademacher_linear
 from nerm.bounds.complexity import rademacher_monte_carlo as rademacher_monte_carlo
 from nerm.bounds.complexity import rademacher_population as rademacher_population
 from nerm.bounds.complexity import radius_from_data as radius_from_data
-from nerm.bounds.facts import FitFacts as FitFacts
 from nerm.bounds.guarantee import Guarantee as Guarantee
 from nerm.bounds.guarantee import Statement as Statement
 from nerm.bounds.guarantee import guarantee as guarantee
+from nerm.bounds.theorems import FitFacts as FitFacts
 from nerm.bounds.theorems import holdout_neutrality_bound as holdout_neutrality_bound
 from nerm.bounds.theorems import holdout_parity_bound as holdout_parity_bound
 from nerm.bounds.theorems import neutrality_bound as neutrality_bound

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nerm.bounds import complexity, theorems
-from nerm.bounds.facts import FitFacts
+from nerm.bounds.theorems import FitFacts
 from nerm.errors import InvalidInputError
 from nerm.metrics import UndefinedMeasureError, neutrality_risk, relaxed_neutrality_risk
 from nerm.model.problem import Problem

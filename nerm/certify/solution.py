@@ -245,7 +245,7 @@ class Solution:
 
     def fit_facts(self, to: str | None = None) -> FitFacts:
         """Return what `nerm.bounds.guarantee` needs to know of this solution, about one viewpoint."""
-        from nerm.bounds.facts import facts_of
+        from nerm.bounds.theorems import facts_of
 
         return facts_of(self, to)
 

@@ -19,9 +19,9 @@ import scipy.sparse as sp
 
 from nerm.chunks.pieces import Raw, row_bytes, rows_of
 from nerm.errors import InvalidInputError
-from nerm.model.viewpoint import MOST_VALUES
 from nerm.typing import Array, Floats
 from nerm.validation import as_matrix, as_vector, as_weights, check_present, flat
+from nerm.viewpoint import MOST_VALUES
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nerm import weights as neutrality_weights
 from nerm.chunks.census import Census, ChunkRows, Fingerprint, checked, labels_of, values_of
 from nerm.chunks.pieces import Raw
 from nerm.errors import InvalidInputError
-from nerm.model import weights as neutrality_weights
 from nerm.model.blocks import Block, make_blocks
 from nerm.model.expressions import Neutrality, Objective, viewpoint_of
-from nerm.model.viewpoint import MOST_VALUES
 from nerm.signs import sign
 from nerm.typing import Array, Floats
 from nerm.validation import as_labels, as_vector
+from nerm.viewpoint import MOST_VALUES
 
 # Label and viewpoint of the four kinds of rows.
 LABELS = np.array([-1.0, -1.0, 1.0, 1.0])

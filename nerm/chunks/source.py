@@ -127,7 +127,7 @@ class Chunks:
             raise InvalidInputError(must, "none", do)
         import dask
 
-        from nerm.tables.chunk_files import TablePiece
+        from nerm.tables.recipe import TablePiece
 
         made = dask.delayed(TablePiece, pure=True)
         return [made(part, *self.roles, f"partition {i}") for i, part in enumerate(frame.to_delayed())]
@@ -141,7 +141,7 @@ class Chunks:
             must = "files of chunks must all end in .npz, or be tables whose target is named"
             do = "Pass Chunks(paths, target='...', viewpoint='...')"
             raise InvalidInputError(must, repr(tables[0]), do)
-        from nerm.tables.chunk_files import TablePiece
+        from nerm.tables.recipe import TablePiece
 
         return [TablePiece(path, target, viewpoints, weight, repr(path), self.limit) for path in tables]
 
@@ -193,7 +193,7 @@ class Chunks:
         """The function from a frame of a table to features; None where chunks are matrices."""
         if not self.census.levels:
             return None
-        from nerm.tables.chunk_files import learn_features
+        from nerm.tables.recipe import learn_features
 
         return learn_features(self.census.sample.X, self.census.levels)
 

@@ -273,7 +273,7 @@ def _fit_json(study: Study) -> dict[str, Any]:
 
 def _said(study: Study, model: Any, promise: Any) -> str:
     """Return what came of a limit, in a sentence."""
-    from nerm.estimators.parameters import atom_name
+    from nerm.estimators.design import atom_name
 
     how = "already without neutrality"
     if model.surrogate is not None:

@@ -42,7 +42,7 @@ def measure_options() -> dict[str, str]:
 
 
 def _weight_names() -> Sequence[str]:
-    from nerm.model.weights import NAMES
+    from nerm.weights import NAMES
 
     return sorted(NAMES)
 

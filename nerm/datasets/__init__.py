@@ -7,7 +7,7 @@
 """
 
 from nerm.datasets.coding import Discretize, OneHot
-from nerm.datasets.dataset import Dataset, DataUnavailableError
-from nerm.datasets.loading import load, names
+from nerm.datasets.loading import Dataset, load, names
+from nerm.datasets.published_files import DataUnavailableError
 
 __all__ = ["DataUnavailableError", "Dataset", "Discretize", "OneHot", "load", "names"]

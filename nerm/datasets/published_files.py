@@ -20,8 +20,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nerm.datasets.dataset import DataUnavailableError
 from nerm.errors import InvalidInputError
+
+
+class DataUnavailableError(InvalidInputError, FileNotFoundError):
+    """The data are neither on this machine nor to be downloaded; the message says where to put them.
+
+    A FileNotFoundError too.
+
+    >>> from nerm.datasets import load
+    >>> try:
+    ...     load("dutch", path="nowhere.arff")
+    ... except FileNotFoundError as error:
+    ...     print(error)
+    'path' must name the ARFF file of the Dutch census, which cannot be downloaded. Got no file at
+    nowhere.arff. Get dutch_census_2001.arff ...
+    """
+
 
 _JSON = resources.files("nerm.datasets").joinpath("published.json").read_text(encoding="utf-8")
 #: The published facts of each data set: its name, file and checksums, columns, target and viewpoint.

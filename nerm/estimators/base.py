@@ -17,6 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nerm import viewpoint as viewpoints
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certify.solution import Solution
@@ -24,18 +25,22 @@ from nerm.chunks.chunked_problem import bind_chunks
 from nerm.chunks.pieces import lazily
 from nerm.chunks.source import as_chunks
 from nerm.errors import InvalidInputError, NearlyConstantWarning
-from nerm.estimators.design import Design, TrainingRows, insist, kept, plain_scores, solved
-from nerm.estimators.explanation import Explanation, explanation_of
-from nerm.estimators.limits import Promise, neutralized, rows_to_learn_from, target_of
-from nerm.estimators.parameters import (
+from nerm.estimators.design import (
+    Design,
+    TrainingRows,
     as_eta,
     as_kernel,
     as_viewpoint,
     as_weights_name,
+    insist,
+    kept,
     nested,
+    plain_scores,
+    solved,
     with_parameter,
 )
-from nerm.model import viewpoint as viewpoints
+from nerm.estimators.explanation import Explanation, explanation_of
+from nerm.estimators.limits import Promise, neutralized, rows_to_learn_from, target_of
 from nerm.model.problem import with_terms
 from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.collapse import collapse

@@ -14,7 +14,7 @@ from nerm.atoms.smooth import Logistic
 from nerm.chunks.pieces import lazily
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier
-from nerm.estimators.parameters import as_atom
+from nerm.estimators.design import as_atom
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive, is_lazy
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nerm import weights as neutrality_weights
 from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
-from nerm.estimators.parameters import as_atom
+from nerm.estimators.design import as_atom
 from nerm.metrics import Metric
-from nerm.model import weights as neutrality_weights
 from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.neutralizing import answers, predicted, search_for
 from nerm.neutralize.search import Search

@@ -21,8 +21,8 @@ import numpy as np
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.model.expressions import Neutrality, Objective, Risk, Term, viewpoint_of
-from nerm.model.weights import resolve
 from nerm.typing import Floats
+from nerm.weights import resolve
 
 if TYPE_CHECKING:
     from nerm.model.problem import Problem

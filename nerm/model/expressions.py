@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nerm.errors import InvalidInputError, InvalidTypeError
-from nerm.model.weights import NAMES
 from nerm.validation import as_floats, as_nonnegative, as_positive, check_known, own
+from nerm.weights import NAMES
 
 if TYPE_CHECKING:
     from nerm.atoms.margin import MarginFunction

@@ -12,12 +12,12 @@ from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.metrics import Metric
 from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
-from nerm.model.viewpoint import resolve
 from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, Search, damped_secant
 from nerm.neutralize.surrogates import compare, surrogates_of
 from nerm.neutralize.target import Candidate, Neutralized, Target
 from nerm.typing import Floats
 from nerm.validation import as_weights
+from nerm.viewpoint import resolve
 
 
 def neutralize(

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from nerm import metrics
+from nerm import weights as neutrality_weights
 from nerm.certify.solution import Solution
 from nerm.errors import NotNeutralError
-from nerm.model import weights as neutrality_weights
 from nerm.model.expressions import Neutrality, Objective, WeightedTerm
 from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.collapse import collapse

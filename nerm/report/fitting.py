@@ -127,7 +127,7 @@ class Settings:
 
     def objective(self, terms: Sequence[str] = ()) -> Any:
         """Return the objective with neutrality weight 1 for each term."""
-        from nerm.estimators.parameters import as_atom
+        from nerm.estimators.design import as_atom
 
         surrogate = as_atom(DEFAULTS.surrogate if self.surrogate == "auto" else self.surrogate, "surrogate")
         regularizer = self.lam * as_atom(self.regularizer, "regularizer")

@@ -10,7 +10,7 @@ import numpy as np
 
 from nerm.bounds.guarantee import Statement
 from nerm.errors import InvalidInputError
-from nerm.estimators.parameters import atom_name
+from nerm.estimators.design import atom_name
 from nerm.report.fitting import (
     ADVICE,
     PARTS,

@@ -186,7 +186,7 @@ def test_a_neutrality_weight(copied):
     file.write_text(code.replace(marker, added + marker))
     run(
         "import nerm\n"
-        "from nerm.model import weights\n"
+        "from nerm import weights\n"
         "assert 'positives' in weights.NAMES and 'positives_weights' in weights.__all__\n"
         "assert weights.resolve('positives', [1, -1], [1, -1]).tolist() == [2.0, 0.0]\n"
         "X, y, v = [[0.0], [1.0], [3.0], [2.0]], [-1, 1, 1, -1], [1, -1, 1, -1]\n"

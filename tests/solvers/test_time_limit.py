@@ -15,7 +15,7 @@ import pytest
 import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
 from nerm.solvers import Answer, OwnSolver, clock, process
-from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
+from nerm.solvers.linalg.systems import pivoted_cholesky
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 from nerm.model.hypothesis import far_offset
-from nerm.solvers.linalg.pivoted_cholesky import Factor, pivoted_cholesky
+from nerm.solvers.linalg.systems import Factor, pivoted_cholesky
 from nerm.typing import Floats, Ints, Matrix
 
 BLOCK_ROWS = 2048  # rows scaled at a time, so that the scaled copy of a dense matrix stays in cache

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from nerm.model.kernels import Linear
+from nerm.kernels import Linear
 from nerm.solvers.interior_point.matrices import Features, RowThreads
-from nerm.solvers.linalg.conjugate_gradients import conjugate_gradients
+from nerm.solvers.linalg.systems import conjugate_gradients
 from nerm.typing import Floats, Ints, Matrix
 
 MAX_PRODUCTS = 300  # of one Newton system

@@ -10,9 +10,9 @@ import numpy as np
 from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
+from nerm.kernels import Linear
 from nerm.model.blocks import two_sided, value_at_zero
 from nerm.model.hypothesis import GRAM_LIMIT, KernelHypothesis
-from nerm.model.kernels import Linear
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options

@@ -21,8 +21,7 @@ from nerm.model.blocks import EPS, two_sided, weighted_duals
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.rootfind import Bracket
-from nerm.solvers.smo.fixed_theta import FixedTheta, Standing
-from nerm.solvers.smo.segments import Segments, theta_range
+from nerm.solvers.smo.fixed_theta import FixedTheta, Segments, Standing, theta_range
 from nerm.typing import Floats
 
 INNER_SHARE = 0.1  # of the true gap and of the tolerance, at which pair steps stop

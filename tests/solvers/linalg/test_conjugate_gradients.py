@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerm.solvers.linalg.conjugate_gradients import conjugate_gradients
+from nerm.solvers.linalg.systems import conjugate_gradients
 
 
 @pytest.mark.parametrize("columns", [1, 3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.solvers.linalg.pivoted_cholesky import pivoted_cholesky
+from nerm.solvers.linalg.systems import pivoted_cholesky
 
 
 def rbf(n: int, seed: int = 0):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.solvers.smo.fixed_theta import FixedTheta
-from nerm.solvers.smo.segments import Segments
+from nerm.solvers.smo.fixed_theta import FixedTheta, Segments
 from tests.solvers.smo import neutral_svm
 from tests.svm.naive import dual_value, objective, synthetic
 

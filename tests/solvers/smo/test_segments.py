@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
-from nerm.solvers.smo.segments import Segments, theta_range
+from nerm.solvers.smo.fixed_theta import Segments, theta_range
 
 Y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
 V = np.array([1.0, 1.0, -1.0, 0.0, 0.4, -2.5, 1.0])

@@ -7,7 +7,7 @@ import pytest
 
 from nerm.kernels import RBF
 from nerm.model.hypothesis import KernelHypothesis
-from nerm.solvers.linalg.gram_rows import GramRows
+from nerm.solvers.newton_alm.kernel_rows import GramRows
 
 N = 60
 X = np.random.default_rng(0).normal(size=(N, 3))
