@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from nerm import atoms, kernels
+from nerm import atoms
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certify.certificate import Certificate
@@ -29,6 +29,7 @@ from nerm.errors import InvalidInputError
 from nerm.estimators import NERMClassifier, NeutralSVC
 from nerm.estimators.limits import Promise
 from nerm.files import write_atomically
+from nerm.model import kernels
 from nerm.model.blocks import ObjectiveValue, TermValue, make_blocks
 from nerm.model.constraints import LinearConstraint, Polyhedron
 from nerm.model.expressions import Limit, Neutrality, Objective, Risk, WeightedTerm

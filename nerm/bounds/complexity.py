@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm import kernels
 from nerm.errors import InvalidInputError
+from nerm.model import kernels
 from nerm.splitting import as_count
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_nonnegative, as_positive, as_vector, check_finite

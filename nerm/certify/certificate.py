@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nerm.atoms.regularizer import SquaredL2
-from nerm.certify.conjugates import NEGLIGIBLE, conjugate_of_sum, parts_of
+from nerm.certify.conjugates import NEGLIGIBLE, conjugate_of_sum, parts_of, unpunished
 from nerm.certify.feasibility import (
     LOST,
     MOST_OPERATIONS,
@@ -38,7 +38,6 @@ from nerm.certify.feasibility import (
     runs_away,
     separable,
     towards_centre,
-    unpunished,
 )
 from nerm.certify.multipliers import MOST_STEPS, Multipliers, candidates, with_linear
 from nerm.certify.rounding import DualPoint, Slack, custom_atom_error

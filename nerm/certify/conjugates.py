@@ -13,6 +13,7 @@ import numpy as np
 from nerm.atoms.regularizer import Norm, Regularizer, SquaredL2, along_axes
 from nerm.certify.multipliers import MOST_STEPS
 from nerm.model.blocks import EPS
+from nerm.model.problem import Problem
 from nerm.typing import Floats
 
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights
@@ -69,6 +70,12 @@ def free_directions(parts: Parts, d: int) -> Floats:
             _, values, vectors = np.linalg.svd(common - other @ (other.T @ common))
             common = along_axes(common @ vectors[int((values > 1e-9).sum()) :].T)
     return common
+
+
+def unpunished(problem: Problem) -> Floats:
+    """Return a basis, (d, k), of the directions of w that no regularizer punishes; none for a kernel."""
+    d = problem.hypothesis.size
+    return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
 def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], float]) -> ConjugateValue:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.certify.conjugates import free_directions, parts_of
+from nerm.certify.conjugates import unpunished
 from nerm.certify.multipliers import MOST_STEPS, Multipliers
 from nerm.model.blocks import EPS, limit_values, scaled_weights, shares, weigh, weighted_duals
 from nerm.model.hypothesis import LinearHypothesis
@@ -232,12 +232,6 @@ def _in_words(free: Floats, failing: Bools) -> str:
         which = f"column {names}" if len(columns) == 1 else f"columns {names}"
         what.append(f"sum c x = 0 in the direction of {which}, which no regularizer punishes")
     return f"the multipliers cannot be brought to {' and '.join(what)}" if what else ""
-
-
-def unpunished(problem: Problem) -> Floats:
-    """Return a basis, (d, k), of the directions of w that no regularizer punishes; none for a kernel."""
-    d = problem.hypothesis.size
-    return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
 def runs_away(problem: Problem, coef: Floats, intercept: float, value: float) -> bool:

@@ -43,7 +43,7 @@ from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import Promise, neutralized, rows_to_learn_from, target_of
 from nerm.model.problem import with_terms
 from nerm.neutralize import Neutralized, Target
-from nerm.neutralize.collapse import collapse
+from nerm.neutralize.target import collapse
 from nerm.signs import sign
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Array, Floats, Ints, Matrix

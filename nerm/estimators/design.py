@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from nerm import atoms, kernels
+from nerm import atoms
 from nerm import weights as neutrality_weights
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certify.solution import Solution, Status, recertified
 from nerm.errors import InvalidInputError, NotSolvedError, UnknownNameError
+from nerm.model import kernels
 from nerm.model.bind import bind
 from nerm.model.blocks import ObjectiveValue
 from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from nerm import kernels
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.errors import InvalidInputError
 from nerm.model import hypothesis as hypotheses
+from nerm.model import kernels
 from nerm.model.blocks import Block, make_blocks
 from nerm.model.constraints import LinearConstraint, polyhedron
 from nerm.model.expressions import Neutrality, Objective, Risk

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm import kernels
 from nerm.errors import InvalidInputError
+from nerm.model import kernels
 from nerm.model.blocks import EPS, sum_error
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite

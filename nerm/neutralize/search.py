@@ -20,9 +20,8 @@ from nerm.certify.solution import Solution
 from nerm.errors import NotNeutralError
 from nerm.model.expressions import Neutrality, Objective, WeightedTerm
 from nerm.model.problem import Problem, with_terms
-from nerm.neutralize.collapse import collapse
 from nerm.neutralize.surrogates import largest_weight
-from nerm.neutralize.target import Candidate, History, Neutralized, Target, shown, side_of
+from nerm.neutralize.target import Candidate, History, Neutralized, Target, collapse, shown, side_of
 from nerm.signs import sign
 from nerm.solvers.registry import SolverPool
 from nerm.solvers.rootfind import Bracket

@@ -18,7 +18,7 @@ from nerm.estimators.limits import held_out
 from nerm.metrics import Metric, as_metric, moved_by
 from nerm.model.expressions import Neutrality, Risk
 from nerm.neutralize import best_surrogate
-from nerm.neutralize.collapse import collapse
+from nerm.neutralize.target import collapse
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask

@@ -150,11 +150,15 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> list[Choice]:
     shape = Shape.of(problem)
     costs = {solver: solver.cost(shape) for solver in solvers}
     ranked = sorted((s for s in costs if costs[s] < inf), key=lambda s: (s.takes_every_atom, costs[s]))
-    unsupported = {s: None if s.takes_every_atom else why_unsupported(s, problem) for s in ranked}
-    first, *others = (s for s in ranked if unsupported[s] is None)
+    parts = []  # that nerm's own solvers do not take
+    for first in ranked:
+        part = None if first.takes_every_atom else why_unsupported(first, problem)
+        if part is None:
+            break
+        parts.append(part)
     reason = "the lowest estimated cost of nerm's own solvers that take this problem"
     if first.takes_every_atom:
-        reason = f"takes every atom; nerm's own solvers do not take {unsupported[ranked[0]]}"
-    second = [s for s in others if s.takes_every_atom and costs[s] <= SECOND_OPINION][:1]
+        reason = f"takes every atom; nerm's own solvers do not take {parts[0] if parts else 'it'}"
+    general = [s for s in ranked if s.takes_every_atom and s is not first and costs[s] <= SECOND_OPINION]
     second_opinion = f"a second opinion: {first.name} was not certified"
-    return [Choice(first, reason), *(Choice(s, second_opinion) for s in second)]
+    return [Choice(first, reason), *(Choice(s, second_opinion) for s in general[:1])]

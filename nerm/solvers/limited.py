@@ -8,7 +8,6 @@ errors are of second order in the width of the bracket.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from nerm.model.blocks import EPS, limit_values, shares, term_weights, value_at_
 from nerm.model.problem import Problem, relaxed_problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, Solver, limit
-from nerm.solvers.linalg.merging import MergedSession
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
@@ -56,13 +54,6 @@ class LimitedSession(Session):
             return _Search(self._session, problem, accuracy, options, deadline).run()
         except _NothingFoundError as nothing:
             return nothing.answer
-
-
-def open_session(solver: Solver, problem: Problem) -> Session:
-    """Open a session of a solver: on the distinct rows, or with a search for one limit, if it needs that."""
-    by_search = problem.limits and not solver.takes_constraints
-    opened = partial(LimitedSession, solver) if by_search else solver.open
-    return MergedSession(opened, problem) if solver.merges_rows else opened(problem)
 
 
 class _NothingFoundError(Exception):

@@ -19,7 +19,7 @@ from nerm.errors import InvalidInputError
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, Solver
-from nerm.solvers.limited import open_session
+from nerm.solvers.linalg.merging import open_session
 
 # A fork needs neither a second import of everything nor arguments that pickle, but is only safe on Linux.
 # A child that hangs because another thread held a lock at the fork is killed at the deadline.

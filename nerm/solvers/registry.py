@@ -23,7 +23,7 @@ from nerm.solvers import auto, clock
 from nerm.solvers.auto import Choice
 from nerm.solvers.base import Session, Solver, limit, path_order
 from nerm.solvers.convex_concave import stationary_points
-from nerm.solvers.limited import open_session
+from nerm.solvers.linalg.merging import open_session
 from nerm.solvers.process import ProcessSession
 from nerm.validation import as_nonnegative, as_positive
 

@@ -195,7 +195,7 @@ def test_the_smallest_degree_is_one():
     "kernel", [RBF(gamma=0.5), RBF(gamma=100.0), Polynomial(gamma=0.5, coef0=1.0)], ids=repr
 )
 def test_products_a_tile_at_a_time(kernel, offset, monkeypatch):
-    monkeypatch.setattr("nerm.kernels.CALLED_TILE", 70)
+    monkeypatch.setattr("nerm.model.kernels.CALLED_TILE", 70)
     rng = np.random.default_rng(3)
     X, Z = rng.normal(size=(300, 4)) + offset, rng.normal(size=(500, 4)) + offset
     for left, right in ((X, Z), (X, X)):

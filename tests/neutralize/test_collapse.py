@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nerm.neutralize.collapse import collapse
+from nerm.neutralize.target import collapse
 
 NAMES = ("class no", "class yes")
 N = 1000

@@ -29,6 +29,7 @@ class InteriorPoint(NermSolver):
 
     name: str = "interior-point"
     keeps_time = True
+    cost = staticmethod(auto.interior_point)
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
@@ -52,10 +53,6 @@ class InteriorPoint(NermSolver):
         if (columns if norms_of(problem) else min(rows, columns)) > LARGEST_SYSTEM:
             return f"{rows} rows and {columns} columns"
         return unsupported_atom(problem)
-
-    def cost(self, shape: auto.Shape) -> float:
-        """Return about how many seconds a solve takes."""
-        return auto.interior_point(shape)
 
     def open(self, problem: Problem) -> Session:
         """Prepare the features."""

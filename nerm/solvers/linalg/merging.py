@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,7 +22,8 @@ from nerm.model.blocks import Block
 from nerm.model.hypothesis import Hypothesis, KernelHypothesis, LinearHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import clock
-from nerm.solvers.base import Session, limit
+from nerm.solvers.base import Session, Solver, limit
+from nerm.solvers.limited import LimitedSession
 from nerm.typing import Floats, Ints, Matrix
 
 Words = NDArray[np.uint64]
@@ -183,3 +185,10 @@ def _mixed(words: Words) -> Words:
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
+
+
+def open_session(solver: Solver, problem: Problem) -> Session:
+    """Open a session of a solver: on the distinct rows, or with a search for one limit, if it needs that."""
+    by_search = problem.limits and not solver.takes_constraints
+    opened = partial(LimitedSession, solver) if by_search else solver.open
+    return MergedSession(opened, problem) if solver.merges_rows else opened(problem)

@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from nerm.kernels import CALLED_TILE
 from nerm.model import hypothesis as hypotheses
 from nerm.model.hypothesis import KernelHypothesis
+from nerm.model.kernels import CALLED_TILE
 from nerm.solvers.linalg.systems import conjugate_gradients, pivoted_cholesky
 from nerm.typing import Floats, Ints
 

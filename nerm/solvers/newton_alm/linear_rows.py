@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from nerm.kernels import Linear
+from nerm.model.kernels import Linear
 from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.solvers.linalg.systems import conjugate_gradients
 from nerm.typing import Floats, Ints, Matrix

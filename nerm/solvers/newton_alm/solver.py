@@ -32,6 +32,7 @@ class AugmentedLagrangianSolver(NermSolver):
 
     name: str = "augmented-lagrangian"
     keeps_time = True
+    cost = staticmethod(auto.augmented_lagrangian)
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
@@ -41,10 +42,6 @@ class AugmentedLagrangianSolver(NermSolver):
     def why_unsupported(self, problem: Problem) -> str | None:
         """Return the first term that the method does not take."""
         return unsupported_term(problem)
-
-    def cost(self, shape: auto.Shape) -> float:
-        """Return about how many seconds a solve takes."""
-        return auto.augmented_lagrangian(shape)
 
     def open(self, problem: Problem) -> Session:
         """Start a session."""

@@ -10,9 +10,9 @@ import numpy as np
 from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
-from nerm.kernels import Linear
 from nerm.model.blocks import two_sided, value_at_zero
 from nerm.model.hypothesis import GRAM_LIMIT, KernelHypothesis
+from nerm.model.kernels import Linear
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options
@@ -26,6 +26,7 @@ class SMO(NermSolver):
 
     name: str = "smo"
     keeps_time = True
+    cost = staticmethod(auto.pair_steps)
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
@@ -56,10 +57,6 @@ class SMO(NermSolver):
         few = hypothesis.n <= GRAM_LIMIT
         fits = hypothesis.keeps_gram if isinstance(hypothesis, KernelHypothesis) else few
         return None if fits else f"{hypothesis.n} rows"
-
-    def cost(self, shape: auto.Shape) -> float:
-        """Return about how many seconds a solve takes."""
-        return auto.pair_steps(shape)
 
     def open(self, problem: Problem) -> Session:
         """Start a session; the Gram matrix is computed once."""

@@ -39,7 +39,7 @@ def test_agrees_with_clarabel(loss, surrogate, kernel):
 def without_gram(monkeypatch):
     """Keep no Gram matrix beyond 70 rows, hold 30 rows of 160 at most, and start from a part of 40 rows."""
     monkeypatch.setattr("nerm.model.hypothesis.GRAM_LIMIT", 70)
-    monkeypatch.setattr("nerm.kernels.CALLED_TILE", 13)
+    monkeypatch.setattr("nerm.model.kernels.CALLED_TILE", 13)
     monkeypatch.setattr(kernel_rows, "DIRECT", 50)
 
 

@@ -1,0 +1,450 @@
+"""Kernels k(x, z): named ones, a user's own callable, or a precomputed Gram matrix.
+
+A kernel is a frozen value that maps two matrices of rows to the matrix of their kernel values. The
+evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike, except for the
+Gaussian kernel on dense rows.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.errors import InvalidInputError
+from nerm.model.blocks import EPS, sum_error
+from nerm.typing import Floats, Matrix
+from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
+
+LARGEST_EXPONENT = EPS ** (-1 / 6)  # of gamma ||x||^2: the error of a product of rows is about eps^(5/6)
+CALLED_TILE = 1000  # rows and columns of K per call of a kernel within a product
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A positive semidefinite function of two inputs (or one that is checked to be, on the data).
+
+    ``kernel(X, Z)`` maps rows (n, d) and (m, d), dense or sparse, to the (n, m) matrix of k(x_i, z_j). `name`
+    is what users type; `always_psd` is False where positive semidefiniteness is checked on the Gram matrix
+    instead.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [3.0, 4.0]])
+    >>> for kernel in (Linear(), RBF(gamma=0.1), Polynomial(gamma=1.0, degree=2)):
+    ...     K = kernel(X, X)
+    ...     assert np.allclose(kernel.diagonal(X), np.diag(K)) and np.linalg.eigvalsh(K).min() >= 0
+    """
+
+    name: ClassVar[str] = ""
+    always_psd: ClassVar[bool] = True
+
+    @abstractmethod
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return the (n, m) matrix of k(x_i, z_j)."""
+
+    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
+        """Return this kernel with every data-dependent parameter fixed on the weighted rows X, (n, d)."""
+        return self
+
+    def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
+        """Return K weights for weights of shape (m, k), computed tile by tile; by symmetry where Z *is* X."""
+        rows = X.shape[0]
+        columns = Z.shape[0]
+        found = np.zeros((rows, weights.shape[1]))
+        for start in range(0, rows, CALLED_TILE):
+            stop = min(start + CALLED_TILE, rows)
+            for first in range(start if Z is X else 0, columns, CALLED_TILE):
+                last = min(first + CALLED_TILE, columns)
+                part = self(X[start:stop], Z[first:last])
+                found[start:stop] += part @ weights[first:last]
+                if Z is X and first > start:
+                    found[first:last] += part.T @ weights[start:stop]
+        return found
+
+    def diagonal(self, X: Any) -> Floats:
+        """Return k(x_i, x_i) for every row, (n,)."""
+        return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
+
+    def rounding(self, X: Any) -> float:
+        """Bound the rounding error of k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) on the rows."""
+        return 4 * EPS
+
+
+@dataclass(frozen=True)
+class _Pairwise(Kernel):
+    """A kernel that scikit-learn knows by the same name, with the same parameters."""
+
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return the matrix of k(x_i, z_j)."""
+        from sklearn.metrics.pairwise import kernel_metrics
+
+        return np.asarray(kernel_metrics()[self.name](X, Z, **self.parameters()))
+
+    def parameters(self) -> dict[str, float]:
+        """Return the parameters as numbers."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Linear(_Pairwise):
+    """k(x, z) = x.z.
+
+    Examples
+    --------
+    >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([[11.,  2.]])
+    """
+
+    name: ClassVar[str] = "linear"
+
+    def diagonal(self, X: Any) -> Floats:
+        """Return ||x_i||^2."""
+        return _row_squares(X)
+
+    def rounding(self, X: Any) -> float:
+        """Return that of a sum of as many products as there are columns."""
+        return sum_error(X.shape[1])
+
+
+@dataclass(frozen=True)
+class _WithGamma(_Pairwise):
+    """A kernel with a width: gamma is a positive number, "scale" for 1 / (d Var(X)), or "auto" for 1 / d."""
+
+    gamma: float | str = "scale"
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.gamma, str) and self.gamma in ("scale", "auto")):
+            object.__setattr__(
+                self, "gamma", as_positive(self.gamma, "gamma", 'Use a positive number or "scale"')
+            )
+
+    def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
+        """Replace gamma = "scale" or "auto" by its value on X, as scikit-learn does."""
+        if not isinstance(self.gamma, str):
+            return self
+        variance = _variance(X, sample_weight) if self.gamma == "scale" else 1.0
+        return replace(self, gamma=1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
+
+    def parameters(self) -> dict[str, float]:
+        """Return the parameters as numbers; gamma = "scale" needs data first."""
+        if isinstance(self.gamma, str):
+            must = f'gamma="{self.gamma}" must meet data before use'
+            raise InvalidInputError(must, "no data", "Call kernel.fitted(X) first")
+        return super().parameters()
+
+
+@dataclass(frozen=True)
+class RBF(_WithGamma):
+    """k(x, z) = exp(-gamma ||x - z||^2), with k(x, x) = 1.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "auto"
+        Positive; "scale" is 1 / (d Var(X)) and "auto" 1 / d, fixed when they meet the data.
+
+    Examples
+    --------
+    >>> float(RBF(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2)))[0, 0])
+    0.3678...
+    >>> RBF().fitted(np.array([[0.0, 0.0], [4.0, 4.0]]))
+    RBF(gamma=0.125)
+    """
+
+    name: ClassVar[str] = "rbf"
+
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return the matrix of k(x_i, z_j), from differences of rows where their products would cancel."""
+        if sp.issparse(X) or sp.issparse(Z):
+            return super().__call__(X, Z)
+        gamma = self.parameters()["gamma"]
+        values = _gaussian_from_products(X, Z, gamma)
+        if values is None:
+            from scipy.spatial.distance import cdist
+
+            values = np.exp(-gamma * cdist(X, Z, "sqeuclidean"))
+        return values
+
+    def diagonal(self, X: Any) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0])
+
+    def rounding(self, X: Any) -> float:
+        """Return the error of squared distances from products of rows, or from differences."""
+        rows = X if sp.issparse(X) else X - X.mean(axis=0)
+        largest = self.parameters()["gamma"] * float(_row_squares(rows).max(initial=0.0))
+        if not sp.issparse(X) and not largest <= LARGEST_EXPONENT:
+            largest = 0.0
+        return sum_error(X.shape[1]) * (2 + 4 * largest)
+
+
+@dataclass(frozen=True)
+class Polynomial(_WithGamma):
+    """k(x, z) = (gamma x.z + coef0)^degree, with coef0 >= 0 so that it is positive semidefinite.
+
+    Examples
+    --------
+    >>> Polynomial(gamma=1.0, degree=2, coef0=1.0)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[144.]])
+    """
+
+    name: ClassVar[str] = "polynomial"
+    degree: int = 3
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if as_finite(self.degree, "degree") != int(self.degree) or self.degree < 1:
+            must = "'degree' must be a positive integer"
+            raise InvalidInputError(must, repr(self.degree), "Use 2 or 3, for instance")
+        as_nonnegative(self.coef0, "coef0", "A negative one is not positive semidefinite")
+
+    def diagonal(self, X: Any) -> Floats:
+        """Return (gamma ||x_i||^2 + coef0)^degree."""
+        return (self.parameters()["gamma"] * _row_squares(X) + self.coef0) ** self.degree
+
+    def rounding(self, X: Any) -> float:
+        """Return that of a product of rows, once for each factor of the power."""
+        return self.degree * sum_error(X.shape[1])
+
+
+@dataclass(frozen=True)
+class Sigmoid(_WithGamma):
+    """k(x, z) = tanh(gamma x.z + coef0): not positive semidefinite in general, so checked on the data.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [2.0]])
+    >>> gram = Sigmoid(gamma=1.0)(X, X)
+    >>> bool(np.linalg.det(gram) < 0)  # an eigenvalue is negative
+    True
+    >>> check_gram(gram, psd=True)
+    Traceback (most recent call last):
+        ...
+    nerm.errors.InvalidInputError: a Gram matrix must be positive semidefinite for the problem to be convex.
+    Got ...
+    """
+
+    name: ClassVar[str] = "sigmoid"
+    always_psd: ClassVar[bool] = False
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_finite(self.coef0, "coef0")
+
+    def diagonal(self, X: Any) -> Floats:
+        """Return tanh(gamma ||x_i||^2 + coef0)."""
+        return np.asarray(np.tanh(self.parameters()["gamma"] * _row_squares(X) + self.coef0))
+
+
+@dataclass(frozen=True)
+class Custom(Kernel):
+    """A user's own function of two matrices of rows, (n, d) and (m, d), with the (n, m) kernel values.
+
+    Made of any callable given as a kernel; its Gram matrix is checked to be symmetric and positive
+    semidefinite.
+
+    Examples
+    --------
+    >>> intersection = Custom(lambda X, Z: np.minimum(X[:, None, :], Z[None, :, :]).sum(axis=2))
+    >>> intersection(np.array([[1.0, 3.0]]), np.array([[2.0, 2.0], [0.0, 5.0]]))
+    array([[3., 3.]])
+    """
+
+    name: ClassVar[str] = "callable"
+    always_psd: ClassVar[bool] = False
+    function: Callable[[Any, Any], Any] = None  # type: ignore[assignment]
+
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return function(X, Z), checked for its shape and for finite entries."""
+        values = as_floats(self.function(X, Z), "kernel", "Return real numbers")
+        expected = (X.shape[0], Z.shape[0])
+        if values.shape != expected:
+            must = f"a kernel must return one value for each pair of rows, here an array of shape {expected}"
+            do = "Return the matrix k(x_i, z_j) for all rows of its two arguments"
+            raise InvalidInputError(must, f"shape {values.shape}", do)
+        check_finite(values, "kernel", "Check the kernel for overflow or division by zero")
+        return values
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """A given Gram matrix: X is (n, n), and new points come as the (m, n) values k(x_new, x_i).
+
+    Examples
+    --------
+    >>> import nerm
+    >>> x, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [-1, -1, 1, 1]
+    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()
+    >>> solution = objective.on(x @ x.T, y, kernel="precomputed").solve()
+    >>> solution.predict(np.array([[3.0], [-3.0]]) @ x.T)
+    array([ 1, -1])
+    """
+
+    name: ClassVar[str] = "precomputed"
+    always_psd: ClassVar[bool] = False
+
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return X itself: its columns already are the training points."""
+        return np.asarray(X)
+
+    def diagonal(self, X: Any) -> Floats:
+        """Return the diagonal of the Gram matrix."""
+        return np.diag(X).copy()
+
+
+def names() -> dict[str, type[Kernel]]:
+    """Return the kernels that have a name.
+
+    Examples
+    --------
+    >>> sorted(names())
+    ['linear', 'poly', 'polynomial', 'precomputed', 'rbf', 'sigmoid']
+    """
+    classes = [Kernel]
+    for cls in classes:
+        classes.extend(cls.__subclasses__())
+    known = {cls.name: cls for cls in classes if cls.name and cls is not Custom}
+    return {**known, "poly": Polynomial}
+
+
+def resolve(kernel: Any) -> Kernel:
+    """Turn a name, a callable or a Kernel into a Kernel.
+
+    Examples
+    --------
+    >>> resolve("rbf")
+    RBF(gamma='scale')
+    >>> resolve(lambda X, Z: X @ Z.T)(np.array([[2.0]]), np.array([[3.0]]))
+    array([[6.]])
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        got = f"the class {kernel.__name__}"
+        raise InvalidInputError("'kernel' must be an instance", got, f"Write {kernel.__name__}()")
+    if isinstance(kernel, str):
+        check_known(kernel, "'kernel'", names())
+        return names()[kernel]()
+    if callable(kernel):
+        return Custom(kernel)
+    must = "'kernel' must be a name, a callable, a nerm.kernels.Kernel, or None"
+    do = 'For a Gram matrix pass it as X with kernel="precomputed"'
+    raise InvalidInputError(must, type(kernel).__name__, do)
+
+
+def check_gram(gram: Any, *, psd: bool = False) -> Floats:
+    """Check that a Gram matrix is square, finite and symmetric, and on request positive semidefinite.
+
+    Rounding is removed: an asymmetry up to 1e-8 of the largest entry is averaged, and negative eigenvalues
+    down to -1e-8 n of it are set to 0, so that the problem is convex.
+
+    Examples
+    --------
+    >>> check_gram([[2.0, 1.0 + 1e-12], [1.0 - 1e-12, 2.0]], psd=True)
+    array([[2., 1.],
+           [1., 2.]])
+    >>> check_gram([[2.0, 1.0], [0.0, 2.0]])
+    Traceback (most recent call last):
+        ...
+    nerm.errors.InvalidInputError: a Gram matrix must be symmetric. Got K[0, 1] = 1 but K[1, 0] = 0. Check the
+    ...
+    """
+    K = as_floats(gram, "gram", "Pass the kernel values as numbers")
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        do = "Pass k(x_i, x_j) for all pairs of training rows"
+        raise InvalidInputError("a Gram matrix must be square", f"shape {K.shape}", do)
+    check_finite(K, "gram", "Check the kernel for overflow")
+    scale = max(float(np.abs(K).max(initial=0.0)), np.finfo(float).tiny)
+    asymmetry = float(np.abs(K - K.T).max(initial=0.0))
+    if asymmetry > 1e-8 * scale:
+        i, j = np.unravel_index(int(np.abs(K - K.T).argmax()), K.shape)
+        must = "a Gram matrix must be symmetric"
+        got = f"K[{i}, {j}] = {K[i, j]:g} but K[{j}, {i}] = {K[j, i]:g}"
+        raise InvalidInputError(must, got, "Check the kernel, or symmetrise it with (K + K.T) / 2")
+    K = (K + K.T) / 2 if asymmetry else K
+    return _projected(K, scale) if psd and not _is_psd(K, scale) else K
+
+
+def _is_psd(K: Floats, scale: float) -> bool:
+    """Tell by a Cholesky factorisation with a shift of the size of rounding: cheaper than eigenvalues."""
+    try:
+        np.linalg.cholesky(K + 4 * np.finfo(float).eps * scale * len(K) * np.eye(len(K)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _projected(K: Floats, scale: float) -> Floats:
+    """Return the nearest positive semidefinite matrix; raise if rounding does not explain the distance."""
+    values, vectors = np.linalg.eigh(K)
+    if values[0] < -1e-8 * scale * len(K):
+        must = "a Gram matrix must be positive semidefinite for the problem to be convex"
+        do = "Use another kernel or other parameters (the sigmoid kernel is indefinite on most data)"
+        raise InvalidInputError(must, f"a smallest eigenvalue of {values[0]:g}", do)
+    kept = values > 0
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    return np.asarray(root @ root.T)
+
+
+def _variance(X: Matrix, sample_weight: Floats | None) -> float:
+    """Return the variance of all entries of X, rows counted by weight; 0 where it is rounding."""
+    n = X.shape[0]
+    share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+    mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
+    if not sp.issparse(X):
+        return float(share @ np.mean((X - mean) ** 2, axis=1))
+    variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
+    return variance if variance > 1e-14 * mean**2 else 0.0  # cancellation, where the data are constant
+
+
+def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None:
+    """Return exp(-gamma ||x_i - z_j||^2) from one matrix product, or None where that would cancel.
+
+    ::
+
+        -gamma ||x - z||^2 = (2 gamma x, -gamma ||x||^2, 1) . (z, 1, -gamma ||z||^2)
+
+    Rows are centred first, which leaves their distances unchanged.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = Z.mean(axis=0)
+        x = X - centre
+        z = x if X is Z else Z - centre
+        x_squares = gamma * _row_squares(x)
+        z_squares = gamma * _row_squares(z)
+    largest = max(x_squares.max(initial=0.0), z_squares.max(initial=0.0))
+    if not largest <= LARGEST_EXPONENT:
+        return None
+    left = np.column_stack([2 * gamma * x, -x_squares, np.ones(len(x))])
+    right = np.column_stack([z, np.ones(len(z)), -z_squares])
+    values = left @ right.T
+    np.minimum(values, 0.0, out=values)
+    np.exp(values, out=values)
+    if X is Z:
+        np.fill_diagonal(values, 1.0)
+    return values
+
+
+def _row_squares(X: Any) -> Floats:
+    """Return ||x_i||^2 for dense or sparse rows."""
+    from sklearn.utils.extmath import row_norms
+
+    return np.asarray(row_norms(X, squared=True))
+
+
+__all__ = [
+    "RBF",
+    "Custom",
+    "Kernel",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "Sigmoid",
+    "check_gram",
+    "names",
+    "resolve",
+]
