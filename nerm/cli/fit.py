@@ -122,6 +122,7 @@ def bound(console: Console, data: str, **options: Any) -> int:
 @numbers_option("limits", f"Limits, separated by commas.  [default: {','.join(map(str, LIMITS))}]")
 @measure_option
 @numbers_option("etas", "In place of limits: neutrality weights, separated by commas.")
+@option("methods", "all: with every published method.", type=click.Choice(["few", "all"]), default="few")
 @option("budget", "AUC the choice may cost.", type=click.FloatRange(0), default=0.03)
 @option("figure", "Write the figure here.", metavar="FILE.svg")
 @option("save", "Write the recommended model here.", metavar="MODEL.nerm")
@@ -133,7 +134,8 @@ def tradeoff(
 
     Fits a model within every limit, measures on rows it has not seen, and recommends the tightest limit whose
     AUC there is within the budget of the plain model's; never a model that is nearly constant. Plain
-    logistic regression stands beside it. Prints the `nerm fit` command of the choice.
+    logistic regression stands beside it, and with --methods all every published method. Prints the
+    `nerm fit` command of the choice.
 
     Examples
     --------
@@ -151,7 +153,8 @@ def tradeoff(
     from nerm.report.study import run_study
 
     with console.progress("Trade-off") as progress:
-        study = run_study(task, settings, progress=progress, command=fit_command(data))
+        more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
+        study = run_study(task, settings, every_method=options["methods"] == "all", **more)
     console.notes(study.notes)
     if save is not None and study.recommended is not None:
         _save(study, save)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nerm.cli import options as shared
-from nerm.cli.console import Console, check_places
+from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import command, common, option, table_options
-from nerm.errors import InvalidInputError
+from nerm.defaults import LIMITS
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.files import write_atomically
 
 if TYPE_CHECKING:
@@ -123,37 +125,92 @@ def _safe(words: Any) -> Any:
 @shared.role_options
 @option("score", "Column of real scores.", metavar="COLUMN")
 @option("prediction", "Column of decisions, in the words of the target.", metavar="COLUMN")
+@option("model", "A fitted scikit-learn classifier or pipeline, saved with skops.", metavar="FILE.skops")
+@option("trust", "With --model: a further type to trust. Repeatable.", multiple=True, metavar="NAME")
 @option("threshold", "A score above it is a positive decision.", type=float, default=0.0)
+@shared.leave_out_option
+@shared.report_option
 @shared.delta_option
+@shared.seed_option
 @table_options
 @common
-def audit(console: Console, data: str, score: str | None, prediction: str | None, **options: Any) -> int:
+def audit(
+    console: Console,
+    data: str,
+    score: str | None,
+    prediction: str | None,
+    model: str | None,
+    report: str | None,
+    **options: Any,
+) -> int:
     """Report on the neutrality of given predictions.
 
-    Needs a file with the true target, the viewpoint, and a score or a decision per row. The bounds hold if
-    the rows are independent and were not used to make or to choose the predictor.
+    Needs a file with the true target, the viewpoint, and a score or a decision per row, or a saved
+    scikit-learn model of its columns. With --report, a page shows what group thresholds and, where the file
+    has other columns, neutral models reach on the same rows. The bounds hold if the rows are independent and
+    were not used to make or to choose the predictor.
 
     Examples
     --------
       nerm audit scored.csv --target income --viewpoint sex --score score
       nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
       nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
+      nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
     """
-    if (score is None) == (prediction is None):
-        raise click.UsageError("Give one of --score and --prediction.")
+    if sum(given is not None for given in (score, prediction, model)) != 1:
+        raise click.UsageError("Give one of --score, --prediction and --model.")
+    check_places({"the data": data, "the model": model}, {"--report": report})
     from nerm.cli.rendering import measured_json, measured_tables, statements_json, statements_table
     from nerm.report.measuring import held_out_bounds, point_of
 
-    task, _ = shared.task_of(data, options)
-    scores = _decisions(task, prediction) if prediction else _numbers(task, str(score)) - options["threshold"]
+    task, missing = shared.task_of(data, options)
+    if model is None:  # neutral models must not learn from what is audited
+        own = (score, prediction, *WRITTEN)
+        task = replace(task, inputs=tuple(name for name in task.inputs if name not in own))
+    if prediction is not None:
+        scores = _decisions(task, prediction)
+    else:
+        scores = (
+            _numbers(task, score) if score else _model_scores(task, str(model), options["trust"], missing)
+        )
+        scores = scores - options["threshold"]
     console.notes(task.notes)
     point = point_of("audited", task, scores)
     statements = held_out_bounds(task, scores, options["delta"])
     plain = {"rows": len(task), **measured_json(point), "warning": point.collapse, "notes": list(task.notes)}
     plain["bounds"] = statements_json(statements)
-    tables = [*measured_tables(point, f"{len(task):,} rows"), statements_table(statements, options["delta"])]
-    console.result(plain, *filter(None, [point.collapse]), *tables)
+    tables: list[Any] = [
+        *measured_tables(point, f"{len(task):,} rows"),
+        statements_table(statements, options["delta"]),
+    ]
+    if report is not None:
+        plain["alternatives"], sentence = _write_page(console, task, scores, missing, report, options)
+        tables.append(sentence)
+    console.result(plain, *filter(None, [point.collapse]), *tables, files={"report": report})
     return console.code({}, collapsed=point.collapse is not None)
+
+
+def _write_page(
+    console: Console,
+    task: TableTask,
+    scores: Floats,
+    missing: tuple[str, ...],
+    report: str,
+    options: dict[str, Any],
+) -> tuple[list[Any], str]:
+    """Write the page about audited scores; return the alternatives and the sentence about them."""
+    from nerm.cli.rendering import point_json
+    from nerm.report.fitting import Settings
+    from nerm.report.page import render_page
+    from nerm.report.study import audit_study
+    from nerm.tables import survey
+
+    settings = Settings(limits=LIMITS[1:3], missing=missing, seed=options["seed"], delta=options["delta"])
+    task = survey(task, missing=missing) if task.inputs else task
+    with console.progress("Audit") as progress:
+        study = audit_study(task, scores, settings, progress)
+    write_text(report, render_page(study, f"nerm audit {task.table.source} …"))
+    return [point_json(study, point) for point in study.points[1:]], study.sentence()
 
 
 def _numbers(task: TableTask, column: str) -> Floats:
@@ -181,3 +238,51 @@ def _decisions(task: TableTask, column: str) -> Floats:
             got = f"{quoted(word)} in row {place}"
             raise InvalidInputError(must, got, "Use the words of the target, or --score for numbers")
     return task.target.signs(task.table[column])
+
+
+def _model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Sequence[str]) -> Floats:
+    """Return a model's score of each row, (n,): its decision function, or the probability minus 1/2.
+
+    The model gets the columns that it saw in fit, numbers as numbers.
+    """
+    import pandas as pd
+    from numpy import isnan
+
+    from nerm.tables.values import missing_in
+
+    model = _loaded(path, trusted)
+    names = list(map(str, getattr(model, "feature_names_in_", task.inputs)))
+    unknown = {name: missing_in(task.table[name], missing) for name in names}
+    frame = task.table.frame[names].mask(pd.DataFrame(unknown, index=task.table.places))
+    for name in names:
+        numbers = task.table.numbers(name)
+        if not isnan(numbers[~unknown[name]]).any():
+            frame[name] = numbers
+    known = [str(label) for label in getattr(model, "classes_", ())]
+    if len(known) != 2 or task.target.positive not in known:
+        must = f"the model must tell {task.target.positive!r} from another class"
+        got = f"a model of {', '.join(known) or 'no classes'}"
+        raise InvalidInputError(must, got, "Use --positive, or another model")
+    if hasattr(model, "decision_function"):
+        scores = model.decision_function(frame)
+    else:
+        scores = model.predict_proba(frame)[:, 1] - 0.5
+    return scores if known[1] == task.target.positive else -scores
+
+
+def _loaded(path: str, trusted: Sequence[str]) -> Any:
+    """Load a model with skops, which runs nothing that is not trusted."""
+    try:
+        from skops import io
+    except ImportError:
+        text = "--model needs the package skops. Install it: pip install 'nerm-learn[skops]'."
+        raise MissingPackageError(text) from None
+    try:
+        unknown = sorted(set(io.get_untrusted_types(file=path)) - set(trusted))
+    except Exception as error:  # a file of another kind can make skops raise anything
+        must = "--model must be a file written by skops.io.dump"
+        raise InvalidInputError(must, f"{path!r}: {error}", "Save it again") from None
+    if unknown:
+        do = f"If you trust its author, add --trust {unknown[0]}"
+        raise InvalidInputError("a saved model must be made of trusted types", ", ".join(unknown), do)
+    return io.load(path, trusted=list(trusted))

@@ -161,27 +161,27 @@ def _study_json(study: Study) -> dict[str, Any]:
         "command": None if best is None else best.command,
         "warning": study.warning(),
         "sentence": study.sentence(),
-        "points": [_point_json(study, point) for point in study.points],
+        "points": [point_json(study, point) for point in study.points],
         "others": [{"method": o.label, **o.measures, "intervals": o.intervals} for o in study.others],
         "notes": list(study.notes),
         "seconds": study.seconds,
     }
 
 
-def _point_json(study: Study, p: Point) -> dict[str, Any]:
-    """Return one model of a study as plain data."""
-    assert p.model is not None
+def point_json(study: Study, p: Point) -> dict[str, Any]:
+    """Return one point of a study as plain data; what only a model has is None elsewhere."""
+    model, solution = p.model, None if p.model is None else p.model.solution
     return {
         "label": p.label,
-        "limit": p.model.level.limit,
-        "eta": p.model.eta,
+        "limit": model and model.level.limit,
+        "eta": model and model.eta,
         **p.measures,
         "intervals": p.intervals,
         "collapse": p.collapse,
         "training": p.training,
-        "certified_gap": p.model.relative_gap,
-        "status": p.model.solution.status.value,
-        "solver": p.model.solution.stats.solver,
+        "certified_gap": model and model.relative_gap,
+        "status": solution and solution.status.value,
+        "solver": solution and solution.stats.solver,
         **_groups_json(p),
         "per_1000": p.decisions,
         "bounds": statements_json(study.statements(p)),

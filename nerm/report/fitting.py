@@ -8,6 +8,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from nerm.bounds import FitFacts
 from nerm.certify.solution import Solution
@@ -21,8 +22,8 @@ from nerm.neutralize import best_surrogate
 from nerm.neutralize.target import collapse
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
-from nerm.tables.roles import TableTask
-from nerm.tables.values import MISSING
+from nerm.tables.roles import WORDS, TableTask, values_of
+from nerm.tables.values import MISSING, missing_in
 from nerm.typing import Array, Floats, Ints, Matrix
 
 PARTS = 5  # of a cross-validation
@@ -175,6 +176,23 @@ class TaskRows:
             recipe, notes = learn_recipe(learned, self.task.inputs, **given)
             self._coded[key] = recipe, recipe.transform(table)[0], notes
         return self._coded[key]
+
+    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
+        """Return training and test rows, by the recipe or ("nominal") by the paper's discretization."""
+        table = self.task.table
+        if coding != "nominal":
+            recipe, X, _ = self.coded(train)
+            return X, recipe.transform(table.rows(test))[0]
+        from nerm.datasets import Discretize
+
+        columns: dict[str, Any] = {}
+        for name in self.task.inputs:
+            unknown, kind = missing_in(table[name], self.settings.missing), self.task.kinds[name]
+            found = {"": table[name]} if kind == WORDS else values_of(table, name, kind)
+            columns |= {f"{name} {part}": pd.Series(values).mask(unknown) for part, values in found.items()}
+        frame = pd.DataFrame(columns)
+        coder = Discretize().fit(frame.iloc[train])
+        return coder.transform(frame.iloc[train]), coder.transform(frame.iloc[test])
 
     def promised(self, train: Ints) -> Any:
         """Return the rows that the classifier holds out for its promise: the coding must not see them."""

@@ -39,6 +39,7 @@ def render_page(study: Study, command: str = "") -> str:
         sentences=[decision_sentences(study, point) for point in study.points],
         short=partial(_short, study),
         everyone=groups_of(study.task, study.task.y),
+        reference=reference(study),
         command=command,
         version=__version__,
         machine=f"Python {platform.python_version()}, numpy {np.__version__}, {platform.system()}",
@@ -47,8 +48,11 @@ def render_page(study: Study, command: str = "") -> str:
 
 def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
     """Return the coefficients that changed most from the plain model, with bar ends in percent."""
+    if point.model is None:
+        return []
     names = study.recipe.feature_names
     plain, now = (p.model.coef if p.model else np.empty(0) for p in (study.points[0], point))
+    plain = plain if len(plain) else np.zeros_like(now)  # audited scores have no coefficients
     moved = np.abs(now if point is study.points[0] else now - plain)
     top = np.argsort(-moved, kind="stable")[:MOST_SHOWN]
     widest = np.abs([plain[top], now[top]]).max(initial=0.0) or 1.0
@@ -68,12 +72,14 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         The study, and one of its points.
     """
     plain, target, now = study.points[0], study.task.target, point.decisions
+    usual = reference(study)
     decision = f"“{target.column} = {target.positive}”"
     groups = list(zip(point.groups, plain.groups, strict=True)) if len(point.groups) == 2 else []
     if point is plain:
         first = (
-            f"This is the model without neutrality. Of 1,000 people, {now['positive']:.0f} get {decision}; "
+            "These are the decisions as given." if study.audited else "This is the model without neutrality."
         )
+        first += f" Of 1,000 people, {now['positive']:.0f} get {decision}; "
         first += f"{now['correct']:.0f} decisions are right."
         return [first, *(f"{_group_sentence(group, decision)}." for group, _ in groups)]
     lost = round(now["correct"]) - round(plain.decisions["correct"])
@@ -81,15 +87,20 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
     rates = [[g.rates["positive_rate"] for g in p.groups if not g.few] or [0.0] for p in (point, plain)]
     gap = [1000 * (max(of) - min(of)) for of in rates]
     return [
-        f"Of 1,000 people, {now['changed']:.0f} get another decision than without neutrality: "
+        f"Of 1,000 people, {now['changed']:.0f} get another decision than {usual}: "
         f"{now['to_positive']:.0f} now get {decision}, {now['to_negative']:.0f} no longer do.",
-        f"{now['correct']:.0f} of 1,000 decisions are right, {price} without neutrality.",
+        f"{now['correct']:.0f} of 1,000 decisions are right, {price} {usual}.",
         *(
-            f"{_group_sentence(group, decision)}; without neutrality {per(other.rates['positive_rate'])}."
+            f"{_group_sentence(group, decision)}; {usual} {per(other.rates['positive_rate'])}."
             for group, other in groups
         ),
         f"The groups differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
     ]
+
+
+def reference(study: Study) -> str:
+    """Return what the other points are compared with, in words."""
+    return "as given" if study.audited else "without neutrality"
 
 
 def _short(study: Study, name: str) -> str:

@@ -2,8 +2,8 @@
 
 import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from nerm.report.fitting import (
     fit_levels,
     silent,
 )
-from nerm.report.measuring import Point, held_out_bounds, measures_of, point_of, theorems
+from nerm.report.measuring import Point, decisions_of, held_out_bounds, measures_of, point_of, theorems
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import TableTask
@@ -46,11 +46,13 @@ class Study:
     pairs, train
         Training and held-out rows of each part, and the rows that the shown models were fitted on.
     points, others
-        From the plain model (the first) to the most neutral, and logistic regression.
+        From the plain model (the first) to the most neutral, and other methods.
     chosen
         The point that is shown first; it is recommended unless it collapsed.
     notes, seconds
         On missing values and failures; and how long it took.
+    audited
+        Whether the first point is given scores, and the others are alternatives to them.
     """
 
     task: TableTask
@@ -63,6 +65,7 @@ class Study:
     chosen: int
     notes: tuple[str, ...]
     seconds: float
+    audited: bool = False
 
     @property
     def recommended(self) -> Point | None:
@@ -83,6 +86,9 @@ class Study:
     def how_measured(self) -> str:
         """On which rows the measures are taken, in words."""
         rows, parts = len(self.pairs[0][1]), len(self.pairs)
+        if self.audited:
+            rows = len(self.points[0].task)
+            return f"{rows:,} rows, taken to be new to the audited scores; models of nerm had not seen them"
         if parts > 1:
             return f"{parts}-fold cross-validation: every row was scored by a model that had not seen it"
         return f"{rows:,} held-out rows" if self.held_out else f"the {rows:,} training rows"
@@ -95,6 +101,8 @@ class Study:
         """Return the bounds on a point; those by held-out rows hold for all points at once."""
         part = np.repeat(np.arange(len(self.pairs)), [len(test) for _, test in self.pairs])
         delta, found = self.settings.delta, []
+        if self.audited:
+            return held_out_bounds(point.task, point.scores, delta) if point is self.points[0] else []
         if self.held_out:
             found = held_out_bounds(point.task, point.scores, delta, part, len(self.points))
         return found + ([] if point.model is None else theorems(point.model, delta))
@@ -114,6 +122,8 @@ class Study:
         plain, now = self.points[0], self.points[self.chosen]
         name, words = self.settings.aim.name, self.settings.aim.words
         value, auc = now.measures[name], now.measures["auc"]
+        if self.audited:
+            return self._audit_sentence()
         if all(point.collapse for point in self.points):
             return "No model is recommended: each one is nearly constant, or its positive rate collapsed."
         if now.collapse:
@@ -129,6 +139,69 @@ class Study:
             f"{'fewer' if more <= 0 else 'more'} decisions are right."
         )
 
+    def _audit_sentence(self) -> str:
+        """Compare the given scores with the most accurate of the more neutral alternatives."""
+        given, name = self.points[0], self.settings.aim.name
+
+        def shown(point: Point) -> str:
+            return f"{point.measures[name]:+.3f}, at an accuracy of {point.measures['accuracy']:.3f}"
+
+        text = f"The {self.settings.aim.words} is {shown(given)}."
+        better = [p for p in self.points[1:] if p.collapse is None and self.aim(p) < self.aim(given)]
+        if not better:
+            return f"{text} No alternative that was tried is more neutral."
+        best = max(better, key=lambda point: point.measures["accuracy"])
+        return f"{text} Of the more neutral alternatives, the most accurate is “{best.label}”: {shown(best)}."
+
+
+def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress = silent) -> Study:
+    """Return given scores beside alternatives: a threshold per group and, with inputs, models of nerm.
+
+    All are measured on the same rows, which the models of nerm have not seen. The thresholds are set on these
+    rows, so no bound is stated for them.
+
+    Parameters
+    ----------
+    task
+        The rows.
+    scores
+        f of each row, (n,); a positive one is a positive decision.
+    settings, progress
+        Of the models of nerm, as for `run_study`.
+    """
+    rows = np.arange(len(task))
+    models = Study(task, settings, Recipe(()), [(rows[:0], rows)], rows, (), (), 0, task.notes, 0.0)
+    if task.inputs:
+        models = run_study(task, settings, progress=progress)
+    tested = np.concatenate([test for _, test in models.pairs])
+    held, given, notes = task.rows(tested), scores[tested], models.notes
+    points = [point_of("as given", held, given)]
+    if len(np.unique(given)) > 2:
+        points.append(point_of("a threshold for each group", held, by_group(held, given), given))
+    else:
+        notes = (*notes, "decisions without scores cannot be moved by thresholds")
+    for p in models.points:
+        decisions = decisions_of(held, p.scores, given)
+        points.append(replace(p, label=f"nerm, {p.label}", decisions=decisions, command=""))
+    return replace(models, points=tuple(points), others=(), chosen=0, notes=notes, audited=True)
+
+
+def by_group(task: TableTask, scores: Floats) -> Floats:
+    """Return scores minus a threshold per group that gives each the positive rate of all, up to a row.
+
+    With several viewpoints a group is a combination.
+
+    Parameters
+    ----------
+    task, scores
+        The rows and f of each, (n,).
+    """
+    moved, share = scores.copy(), float((scores <= 0).mean())
+    cells = np.unique(np.column_stack(list(task.groups.values())), axis=0, return_inverse=True)[1].ravel()
+    for cell in range(cells.max() + 1):
+        moved[cells == cell] -= np.quantile(scores[cells == cell], share, method="averaged_inverted_cdf")
+    return moved
+
 
 def run_study(
     task: TableTask,
@@ -137,6 +210,7 @@ def run_study(
     *,
     needed: Level | None = None,
     share: float | None = None,
+    every_method: bool = False,
     progress: Progress = silent,
     command: str = "",
 ) -> Study:
@@ -155,6 +229,8 @@ def run_study(
     share
         Of the rows to hold out; 0 measures on the training rows. By default a small table is cross-validated,
         and of a large one the first part is held out.
+    every_method
+        Whether to compare with the published methods too, and not only with logistic regression.
     progress
         Called with a description of each step.
     command
@@ -171,7 +247,7 @@ def run_study(
         surrogate = choose_surrogate(rows, train, limits, progress)
     models, notes = fit_levels(rows, train, levels, surrogate, needed, progress)
     scores = {level: np.full(len(task), np.nan) for level in models}
-    reference = np.full(len(task), np.nan)
+    compared: dict[str, Floats] = {}
     for k, (part, test) in enumerate(pairs):
         found = models
         if len(pairs) > 1:  # the shown models have seen the rows of every part
@@ -186,14 +262,19 @@ def run_study(
         for level, model in found.items():
             scores[level][test] = model.score(X_test)
         if len(levels) > 1:
-            reference[test] = _logistic_regression(rows, part, X_test)
+            for label, fit in _other_methods(rows, part, test, every_method):
+                notes += [f"{label} failed: {fit.reason}"] if fit.scores is None else []
+                values = compared.setdefault(label, np.full(len(task), np.nan))
+                values[test] = np.nan if fit.scores is None else fit.scores
     shown = [models[level] for level in scores]
     whole = f"{command} --test 0" if command and len(pairs) > 1 else command
     tested = np.concatenate([test for _, test in pairs])
     points = _points(rows, train, shown, [scores[model.level][tested] for model in shown], tested, whole)
-    others = (
-        [point_of("logistic regression", task.rows(tested), reference[tested])] if len(levels) > 1 else []
-    )
+    others = [
+        point_of(label, task.rows(tested), values[tested])
+        for label, values in compared.items()
+        if np.isfinite(values[tested]).all()
+    ]
     recipe, _, guessed = rows.coded(train)
     chosen = _choice(points, settings) if needed is None else list(scores).index(needed)
     said = (*task.notes, *guessed, *dict.fromkeys(notes))
@@ -257,13 +338,20 @@ def _pairs(task: TableTask, settings: Settings, share: float | None) -> Pairs:
     return [split(task, share, settings.seed) if share > 0 else (everything, everything)]
 
 
-def _logistic_regression(rows: TaskRows, train: Ints, X_test: Any) -> Floats:
-    """Return the scores of test rows by plain logistic regression."""
-    from sklearn.linear_model import LogisticRegression
+def _other_methods(rows: TaskRows, train: Ints, test: Ints, every: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the fits of other methods by label; of the published ones at every second weight of the paper."""
+    from nerm.experiments.harness import Fold
+    from nerm.experiments.methods import METHODS
 
-    lam = max(rows.settings.lam, rows.settings.tol)  # C = 1 / lam must be finite
-    model = LogisticRegression(C=1 / (lam * len(train)), solver="newton-cholesky")
-    return np.asarray(model.fit(rows.coded(train)[1], rows.task.y[train]).decision_function(X_test))
+    task, lam = rows.task, max(rows.settings.lam, rows.settings.tol) * len(train)  # C = 1 / lam is finite
+    methods = [replace(METHODS["lr"], label="logistic regression")]
+    methods += [METHODS[name] for name in ("cv2nb", "pr", "eta-lr") if every]
+    for method in methods:
+        X, X_test = rows.parts(method.coding, train, test)
+        fold = Fold(X, task.y[train], task.v[train], X_test, task.v[test], rows.settings.seed)
+        etas = method.etas[::2]
+        labels = [f"{method.label}, η = {eta:g}" for eta in etas] or [method.label]
+        yield from zip(labels, method.fit(fold, lam, etas), strict=True)
 
 
 def _points(

@@ -1,4 +1,4 @@
-"""An audit of anybody's predictions, of several groups."""
+"""An audit of anybody's model: a page beside it, several groups, and pipelines that were saved with skops."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from nerm.report.study import by_group
+from nerm.tables import make_task, parse_table
 from tests.cli.conftest import ROLES, as_csv, people
 
 
@@ -26,6 +28,39 @@ def file(tmp_path):
     path = tmp_path / "scored.csv"
     path.write_text(as_csv(scored(words=True)), encoding="utf-8")
     return path
+
+
+def test_a_page_of_given_scores(nerm, file, tmp_path):
+    page = tmp_path / "audit.html"
+    ran = nerm("audit", file, *ROLES, "--score", "points", "--report", page, "--json")
+    assert ran.code == 0, ran.err
+    plain = json.loads(ran.out)
+    (other,) = plain["alternatives"]
+    assert other["label"] == "a threshold for each group"
+    assert abs(other["calders_verwer_score"]) < 0.01 < abs(plain["measures"]["calders_verwer_score"])
+    text = page.read_text(encoding="utf-8")
+    assert "as given" in text
+    assert "a threshold for each group" in text
+    assert f"{plain['measures']['auc']:.3f}" in text
+
+
+@pytest.mark.long
+def test_neutral_models_stand_beside_it_where_there_are_inputs(nerm, tmp_path):
+    path, page = tmp_path / "scored.csv", tmp_path / "audit.html"
+    path.write_text(as_csv(scored()), encoding="utf-8")
+    ran = nerm("audit", path, *ROLES, "--score", "points", "--report", page, "--json")
+    labels = [point["label"] for point in json.loads(ran.out)["alternatives"]]
+    assert {"a threshold for each group", "nerm, no limit"} <= set(labels)
+    assert "nerm, no limit" in page.read_text(encoding="utf-8")
+
+
+def test_thresholds_by_group_give_everybody_the_same_rate():
+    task = make_task(parse_table(as_csv(people()), "people.csv"), "income", ["sex", "job"])
+    scores = np.random.default_rng(0).normal(size=len(task)) + 0.5 * task.v
+    moved = by_group(task, scores)
+    wanted = (scores > 0).mean()
+    for among in task.groups.values():
+        assert (moved[among] > 0).mean() == pytest.approx(wanted, abs=3 / among.sum())
 
 
 def test_several_groups_are_compared(nerm, tmp_path):
@@ -69,4 +104,58 @@ def test_combinations_and_few_rows_are_marked(nerm, tmp_path):
 def test_what_is_audited_is_named_once(nerm, file):
     ran = nerm("audit", file, *ROLES)
     assert ran.code == 2
-    assert "one of --score and --prediction" in ran.err
+    assert "one of --score, --prediction and --model" in ran.err
+
+
+class TestSkops:
+    """A pipeline from scikit-learn, on the columns that it saw."""
+
+    @pytest.fixture
+    def pipeline(self):
+        pytest.importorskip("skops")
+        import pandas as pd
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        frame = pd.DataFrame(people())
+        X = frame[["hours"]].astype(float)
+        return make_pipeline(StandardScaler(), LogisticRegression()).fit(X, frame["income"]), X, frame
+
+    def test_its_scores_are_audited(self, nerm, data, pipeline, tmp_path):
+        from skops import io
+
+        model, X, frame = pipeline
+        io.dump(model, tmp_path / "model.skops")
+        ran = nerm("audit", data, *ROLES, "--model", tmp_path / "model.skops", "--json")
+        assert ran.code == 0, ran.err
+        rates = [(model.predict(X)[frame["sex"] == sex] == ">50K").mean() for sex in ("male", "female")]
+        assert json.loads(ran.out)["measures"]["calders_verwer_score"] == pytest.approx(rates[0] - rates[1])
+
+    def test_types_that_nobody_trusts_are_refused(self, nerm, data, pipeline, tmp_path):
+        from skops import io
+
+        model, _, _ = pipeline
+        model.steps.insert(0, ("odd", Odd()))
+        io.dump(model, tmp_path / "model.skops")
+        ran = nerm("audit", data, *ROLES, "--model", tmp_path / "model.skops")
+        assert ran.code == 2
+        assert "must be made of trusted types" in ran.err
+        assert "--trust" in ran.err
+
+    def test_other_files_are_refused(self, nerm, data, tmp_path):
+        pytest.importorskip("skops")
+        ran = nerm("audit", data, *ROLES, "--model", data)
+        assert ran.code == 2
+        assert "written by skops.io.dump" in ran.err
+        assert nerm("audit", data, *ROLES, "--model", tmp_path / "none.skops").code == 2
+
+
+class Odd:
+    """A step that does nothing."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X

@@ -159,8 +159,11 @@ def test_files_without_a_header(nerm, data, tmp_path):
     bare = tmp_path / "bare.csv"
     bare.write_text("| a comment\n" + "\n".join(lines[1:]))
     expected = json.loads(nerm("fit", data, *ROLES, "--eta", 0.5, "--json").out)["measures"]
-    ran = nerm("fit", bare, *ROLES, "--skip-lines", 1, "--columns", lines[0], "--eta", 0.5, "--json")
-    assert json.loads(ran.out)["measures"] == expected
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(lines[0].split(",")))
+    for columns in (lines[0], f"@{names}"):
+        ran = nerm("fit", bare, *ROLES, "--skip-lines", 1, "--columns", columns, "--eta", 0.5, "--json")
+        assert json.loads(ran.out)["measures"] == expected
     ran = nerm(
         "fit",
         bare,
@@ -251,6 +254,22 @@ def test_fit_does_not_load_experiments():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "LOADED []" in out
+
+
+@pytest.mark.long
+def test_every_method(nerm, data, tmp_path):
+    figure = tmp_path / "all.svg"
+    ran = nerm("tradeoff", data, *ROLES, *SMALL, "--methods", "all", "--figure", figure, "--json")
+    assert ran.code == 0, ran.err
+    methods = {row["method"] for row in json.loads(ran.out)["others"]}
+    assert {"logistic regression", "CV2NB", "PR, η = 0", "η-LR, η = 0.1"} <= methods
+    assert "CV2NB" in figure.read_text(encoding="utf-8")
+
+
+def test_a_table_beyond_the_memory_is_refused(nerm, data):
+    ran = nerm("fit", data, *ROLES, "--memory", 1e-5)
+    assert ran.code == 2
+    assert "must fit into 1e-05 GB of memory" in ran.err
 
 
 def test_version(nerm):

@@ -23,7 +23,7 @@ FILES = ("FILE", "MODEL.nerm", "FOLDER")
 NO_FILES = {
     None, "COLUMN", "VALUE", "TEXT", "NAMES", "NAME", "NUMBERS", "WHERE", "ADDRESS"
 }  # fmt: skip
-INPUTS = {("reproduce", "--data-home")}  # files and folders that are only read
+INPUTS = {("audit", "--model"), ("reproduce", "--data-home")}  # files and folders that are only read
 
 CONVERGENCE = ("reproduce", "convergence", "--n", "40", "--repetitions", 1, "--folds", 2, "--jobs", 1)
 COMPARISON = ("solvers", "--compare", "--quick")

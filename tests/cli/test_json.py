@@ -56,7 +56,7 @@ def check(ran, name, known):
 
 
 def test_fit_bound_predict_and_audit(nerm, data, known, tmp_path):
-    model, scored = tmp_path / "m.nerm", tmp_path / "s.csv"
+    model, scored, page = tmp_path / "m.nerm", tmp_path / "s.csv", tmp_path / "p.html"
     check(
         nerm("fit", data, *ROLES, "--limit", 0.1, "--surrogate", "hinge", "--out", model, "--json"),
         "fit",
@@ -66,7 +66,7 @@ def test_fit_bound_predict_and_audit(nerm, data, known, tmp_path):
     check(nerm("bound", data, *ROLES, "--eta", 1, "--json"), "bound", known)
     check(nerm("predict", model, data, "--json"), "predict", known)
     check(nerm("predict", model, data, "--keep", "income,sex", "--out", scored, "--json"), "predict", known)
-    check(nerm("audit", scored, *ROLES, "--score", "score", "--json"), "audit", known)
+    check(nerm("audit", scored, *ROLES, "--score", "score", "--report", page, "--json"), "audit", known)
     check(nerm("solvers", "--json"), "solvers", known)
 
 
