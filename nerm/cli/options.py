@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from nerm.cli.console import Console
 from nerm.defaults import COMMAND_LINE
+from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from nerm.report.fitting import Level, Settings
@@ -115,9 +118,15 @@ measure_option = option("measure", "What is limited: positive rates, …", type=
 
 table_options = all_of(
     option("separator", "comma, semicolon, tab, space or a character. Default: guessed."),
-    option("columns", "Without a header: names, separated by commas.", metavar="NAMES"),
+    option(
+        "columns",
+        "Without a header: names, @FILE with one per line, @adult, @german, @bank.",
+        metavar="NAMES",
+    ),
     option("no-header", "The first line is data; columns are called c1, c2, …", is_flag=True),
     option("skip-lines", "Lines to leave out at the top.", type=click.IntRange(0), default=0),
+    option("skip-bad-rows", "Leave out rows with a wrong number of fields.", is_flag=True),
+    option("memory", "What a table may take, in GB.", type=click.FloatRange(0), default=math.inf),
     option("encoding", "Of text that is no UTF-8: cp1252 (Windows), latin-1, …", metavar="NAME"),
     option("decimal", "Default: guessed by column.", type=click.Choice(["comma", "point"])),
     option("sheet", "Of an Excel file. Default: the first.", metavar="NAME"),
@@ -128,6 +137,7 @@ role_options = all_of(
     option("target", "What to predict: a column of two values.", required=True, metavar="COLUMN"),
     option("viewpoint", "What not to follow: groups, also sex,race.", required=True, metavar="COLUMN"),
     option("intersect", "Every combination of several viewpoints is a group.", is_flag=True),
+    option("favoured", "The group set against the rest. Default: each against the rest.", metavar="VALUE"),
     option("positive", "The target's value to predict. Default: yes of yes/no.", metavar="VALUE"),
 )
 
@@ -163,9 +173,25 @@ study_options = all_of(
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the `table_options` of a command as `nerm.tables.read_table` takes them."""
-    columns = options["columns"] and [name.strip() for name in options["columns"].split(",")]
-    same = {name: options[name] for name in ("separator", "skip_lines", "encoding", "decimal", "sheet")}
-    return {"columns": columns, "header": not options["no_header"], **same}
+    names = ("separator", "skip_lines", "skip_bad_rows", "memory", "encoding", "decimal", "sheet")
+    same = {name: options[name] for name in names}
+    return {"columns": _columns(options["columns"]), "header": not options["no_header"], **same}
+
+
+def _columns(given: str | None) -> list[str] | None:
+    """Return the names of columns: those given, those of a published file, or the lines of a file."""
+    if given is None or not given.startswith("@"):
+        return None if given is None else [name.strip() for name in given.split(",")]
+    from nerm.datasets.published_files import PUBLISHED
+
+    if given[1:] in PUBLISHED:
+        return PUBLISHED[given[1:]]["columns"]
+    try:
+        text = Path(given[1:]).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        must = "--columns @NAME must be a UTF-8 file, or one of @adult, @german, @bank"
+        raise InvalidInputError(must, f"{given[1:]!r} ({error})", "Check its name") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, ...]]:
@@ -174,7 +200,7 @@ def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, .
     from nerm.tables.values import MISSING
 
     missing = (*MISSING, *options["missing"])
-    names = ("target", "positive", "intersect", "keep_viewpoint", "leave_out")
+    names = ("target", "positive", "favoured", "intersect", "keep_viewpoint", "leave_out")
     roles = {name: options[name] for name in names if name in options}
     table = read_table(path, **reading_of(options))
     given = options["viewpoint"]

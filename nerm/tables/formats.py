@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import re
 import sys
 import zipfile
@@ -57,8 +58,11 @@ class Layout:
         One character or a name in `SEPARATORS`; None takes the one that splits the first two lines alike.
     columns, header
         Names for a file without a header line; `header=False` alone names them c1, c2, ….
-    skip_lines
-        Lines to leave out at the top, such as a comment.
+    skip_lines, skip_bad_rows
+        Lines to leave out at the top, such as a comment; whether to leave out rows with a wrong number of
+        fields.
+    memory
+        How much the words of a table may take, in GB.
     decimal
         "comma" or "point"; None finds out, column by column.
     """
@@ -70,6 +74,8 @@ class Layout:
     columns: Sequence[str] | None = None
     header: bool = True
     skip_lines: int = 0
+    skip_bad_rows: bool = False
+    memory: float = math.inf
     decimal: str | None = None
 
     def refuse(self, must: str, got: str, do: str) -> InvalidInputError:

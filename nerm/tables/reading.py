@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -197,6 +198,7 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
         records = (record for record in records if record[0] > layout.skip_lines)
     names, records = _header(records, layout)
     per_part = max(1, cells // len(names)) if cells else None
+    records = records if cells else _within_memory(records, layout)
     rows = list(islice(records, per_part))
     names, notes = _completed(names, rows, layout)
     if not rows:
@@ -208,7 +210,10 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
         if not start:
             marks = decimal_marks(frame, decimal, separator)
             notes = (*content.notes, *notes, *_decimal_notes(marks))
-        yield TextTable(layout.name, frame, marks, () if start else notes)
+        if bad := len(rows) - len(frame):
+            notes = (*notes, f"{bad} rows with a wrong number of fields were left out")
+        yield TextTable(layout.name, frame, marks, notes)
+        notes = ()
         start += len(rows)
         rows = list(islice(records, per_part))
 
@@ -298,13 +303,26 @@ def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tupl
 
 def _frame(names: list[str], rows: Sequence[Record], start: int, layout: Layout) -> pd.DataFrame:
     """Return rows as columns of words; refuse rows without one field per column."""
-    if bad := [(line, len(words)) for line, words in rows if len(words) != len(names)]:
+    bad = [(line, len(words)) for line, words in rows if len(words) != len(names)]
+    if bad and (not layout.skip_bad_rows or len(bad) == len(rows)):
         share = f"{len(bad)} of {len(rows)} rows ({100 * len(bad) / len(rows):.3g} %)"
         must = f"every row of {layout.name!r} must have {len(names)} fields, one per column"
         got = f"{share} with another number, first {bad[0][1]} in line {bad[0][0]}"
-        raise InvalidInputError(must, got, "Correct them, or name the columns with --columns")
-    places = range(start + 1, start + len(rows) + 1)
-    return pd.DataFrame([words for _, words in rows], index=places, columns=names, dtype=object)
+        do = "Correct them, name the columns with --columns, or leave such rows out with --skip-bad-rows"
+        raise InvalidInputError(must, got, do)
+    good = {place: words for place, (_, words) in enumerate(rows, start + 1) if len(words) == len(names)}
+    return pd.DataFrame(good.values(), index=list(good), columns=names, dtype=object)
+
+
+def _within_memory(records: Iterator[Record], layout: Layout) -> Iterator[Record]:
+    """Yield records, and refuse those that take more memory than allowed."""
+    size = 0
+    for place, (line, words) in enumerate(records, start=1):
+        size += sum(map(sys.getsizeof, words))
+        if size > 1e9 * layout.memory:
+            do = "Use fewer rows or columns, or allow more with --memory"
+            raise layout.refuse(f"fit into {layout.memory:g} GB of memory", f"more with row {place:,}", do)
+        yield line, words
 
 
 def _decimal_notes(marks: Mapping[str, str]) -> Iterator[str]:

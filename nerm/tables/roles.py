@@ -135,6 +135,7 @@ def make_task(
     viewpoint: str | Sequence[str],
     *,
     positive: str | None = None,
+    favoured: str | None = None,
     intersect: bool = False,
     keep_viewpoint: bool = False,
     leave_out: Sequence[str] = (),
@@ -151,6 +152,8 @@ def make_task(
     positive
         The value of the target that counts as +1, and with more than two the one to be set against the rest;
         of two values by default the positive one of a known pair (yes and no), else the last in order.
+    favoured
+        The group that is set against the rest; by default each group of more than two is.
     intersect
         Whether every combination of the viewpoints' values is a group, instead of every value.
     keep_viewpoint
@@ -188,7 +191,7 @@ def make_task(
     if positive is None and positive_of(role.positive, role.negative) is None:
         takes = f"--positive takes {role.negative!r} instead"
         notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
-    view, groups, terms = _compared(table, views, intersect)
+    view, groups, terms = _compared(table, views, favoured, intersect)
     y, v = role.signs(table[target]), next(iter(terms.values()))
     if any(abs((y * sides).mean()) == 1 for sides in terms.values()):
         must = "the target must not be the viewpoint in other words"
@@ -206,13 +209,16 @@ def make_task(
 
 
 def _compared(
-    table: TextTable, views: Sequence[str], intersect: bool
+    table: TextTable, views: Sequence[str], favoured: str | None, intersect: bool
 ) -> tuple[Role, dict[str, Bools], dict[str, Floats]]:
     """Return the viewpoint's role, its groups, and each group against the rest.
 
     Groups of few rows get no term of their own: nothing can be said about them, and they count among the
     rest.
     """
+    if favoured is not None and len(views) > 1:
+        do = "Leave --favoured out: every group is set against the rest"
+        raise InvalidInputError("--favoured must come with one viewpoint", f"{len(views)} of them", do)
     column, named = " and ".join(views), {name: table[name] for name in views}
     if intersect:
         named = {column: table.frame[list(views)].agg(", ".join, axis=1).to_numpy()}
@@ -223,12 +229,13 @@ def _compared(
         if len(values) < 2:
             must, got = "the viewpoint must have two values", f"{quoted(values[0])} in every row of {name!r}"
             raise InvalidInputError(must, got, "Use another column as viewpoint")
-        if len(values) > MOST_SHOWN:
+        if len(values) > MOST_SHOWN and favoured is None:
             must = f"a viewpoint must have at most {MOST_SHOWN} groups"
             got = f"{len(values)} different values of {name!r}"
-            raise InvalidInputError(must, got, "Use a column with fewer values")
-        if len(values) == 2:
-            role = _role(name, values)
+            do = "Use a column with fewer values, or name one with --favoured to set it against the rest"
+            raise InvalidInputError(must, got, do)
+        if len(values) == 2 or favoured is not None:
+            role = _role(name, values, favoured, "--favoured")
             terms[role.group(1)] = signs = role.signs(words)
             groups |= {role.group(side): signs == side for side in (1, -1)}
         else:
@@ -240,7 +247,7 @@ def _compared(
     return replace(roles[0], column=column), groups, terms
 
 
-def _role(name: str, seen: Collection[str], positive: str | None = None) -> Role:
+def _role(name: str, seen: Collection[str], positive: str | None = None, option: str = "--positive") -> Role:
     """Return the role of a column: the given value, or of two the positive one, against the others."""
     values = sorted(seen, key=_order)
     shown = ", ".join(map(quoted, values[:5])) + (", …" if len(values) > 5 else "")
@@ -248,7 +255,7 @@ def _role(name: str, seen: Collection[str], positive: str | None = None) -> Role
         must = "the target must have two values"
         raise InvalidInputError(must, f"{shown} in every row of {name!r}", "Use another column as target")
     if positive is not None and positive not in values:
-        must = f"--positive must be a value of {name!r} ({shown})"
+        must = f"{option} must be a value of {name!r} ({shown})"
         raise InvalidInputError(must, repr(positive), "Use one of these")
     if positive is None and len(values) > 2:
         do = "Name one of them with --positive to set it against the rest"

@@ -90,7 +90,13 @@ def test_a_target_of_three_values(nerm, tmp_path):
 
 
 def test_a_viewpoint_of_many_values(nerm, data):
-    refused(nerm("fit", data, "--target", "income", "--viewpoint", "hours"), "at most 12 groups")
+    hours = ("--target", "income", "--viewpoint", "hours")
+    refused(nerm("fit", data, *hours), "at most 12 groups", "--favoured")
+    refused(nerm("fit", data, *hours, "--favoured", "none"), "--favoured must be a value of 'hours'")
+    refused(
+        nerm("fit", data, "--target", "income", "--viewpoint", "sex,job", "--favoured", "male"),
+        "one viewpoint",
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -127,7 +133,10 @@ def test_garbage_rows(nerm, tmp_path):
     for i in range(5, len(lines), 10):
         lines[i] = "#### broken ####"
     path = write(tmp_path, "\n".join(lines))
-    refused(nerm("fit", path, *ROLES), "24 of 240 rows (10 %)", "first 1 in line 6", "--columns")
+    refused(nerm("fit", path, *ROLES), "24 of 240 rows (10 %)", "first 1 in line 6", "--skip-bad-rows")
+    ran = nerm("fit", path, *ROLES, "--eta", 0.5, "--skip-bad-rows")
+    assert ran.code == 0
+    assert "24 rows with a wrong number of fields were left out" in ran.err
 
 
 def test_garbage_values(nerm, tmp_path):
@@ -247,7 +256,7 @@ def test_options_that_mean_nothing(nerm, data, arguments, words):
 def test_options_of_tradeoff_and_audit(nerm, data):
     refused(nerm("tradeoff", data, *ROLES, "--etas", "0,x"), "--etas", "must be numbers")
     refused(nerm("tradeoff", data, *ROLES, "--figure", "front.png"), ".svg")
-    refused(nerm("audit", data, *ROLES), "one of --score and --prediction")
+    refused(nerm("audit", data, *ROLES), "one of --score, --prediction and --model")
     refused(nerm("audit", data, *ROLES, "--score", "job"), "'job' must be a number", "row 1")
     refused(nerm("audit", data, *ROLES, "--prediction", "job"), "value of 'income'", "row 1")
     refused(nerm("nonsense"), "No such command")

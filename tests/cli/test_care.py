@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -105,6 +106,19 @@ def test_an_uncertified_study(nerm, data, tmp_path, monkeypatch):
         ran = nerm(*arguments)
         assert ran.code == 3
         assert "not certified: η = 1 (inaccurate)" in ran.err
+
+
+def test_skipped_rows_are_told_and_keep_their_numbers(nerm, model, tmp_path):
+    lines = as_csv(people(6)).splitlines()
+    lines[3] = "#### broken ####"
+    path = tmp_path / "broken.csv"
+    path.write_text("\n".join(lines))
+    ran = nerm("predict", model, path, "--skip-bad-rows")
+    assert [row["row"] for row in csv.DictReader(io.StringIO(ran.out))] == ["1", "2", "4", "5", "6"]
+    assert "1 rows with a wrong number of fields were left out" in ran.err
+    plain = json.loads(nerm("predict", model, path, "--skip-bad-rows", "--json").out)
+    assert [row["row"] for row in plain["predictions"]] == [1, 2, 4, 5, 6]
+    assert "1 rows with a wrong number of fields were left out" in plain["notes"]
 
 
 def test_outputs_do_not_overwrite_inputs_or_each_other(nerm, data, model, tmp_path):

@@ -8,26 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from nerm.datasets.published_files import PUBLISHED
-
 pytestmark = pytest.mark.long
 
 HOME = Path(os.environ.get("NERM_DATA") or Path(__file__).parents[3] / "shared" / "data")
-
-
-def names(layout):
-    """Return the column names of a published file, which has no header."""
-    return ",".join(PUBLISHED[layout]["columns"])
-
-
 FILES = {
-    "adult": (
-        "adult/adult.test.gz",
-        ("--columns", names("adult"), "--skip-lines", "1"),
-        ("class", "sex"),
-        16281,
-    ),
-    "german": ("german/german.data.gz", ("--columns", names("german")), ("class", "foreign_worker"), 1000),
+    "adult": ("adult/adult.test.gz", ("--columns", "@adult", "--skip-lines", "1"), ("class", "sex"), 16281),
+    "german": ("german/german.data.gz", ("--columns", "@german"), ("class", "foreign_worker"), 1000),
     "bank": ("bank/bank-full.csv.gz", (), ("y", "loan"), 45211),
 }
 

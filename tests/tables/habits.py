@@ -188,7 +188,7 @@ HABITS = {
     "identifiers": Habit(identifiers, says=("'number', 'key' left out: another value in nearly every row",)),
     "unicode headers": Habit(unicode_headers, roles=("loan", "Geschlecht")),
     "missing markers": Habit(missing_markers, options=("--missing", "k.A."), clean=False),
-    "three groups": Habit(three_groups, clean=False),
+    "three groups": Habit(three_groups, options=("--favoured", "a"), clean=False),
     "rare class": Habit(rare_class, options=("--class-weight", "balanced"), clean=False),
     "leak": Habit(leak, says=("'decision' nearly repeats the target 'loan'",), clean=False),
     "cp1252": Habit(cp1252, options=("--encoding", "cp1252")),
