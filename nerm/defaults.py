@@ -82,4 +82,4 @@ COMMAND_LINE = replace(
 
 #: The limits, or the weights, of a trade-off.
 LIMITS = (0.1, 0.05, 0.02, 0.01)
-ETAS = (0.0, *(0.05 * 2**k for k in range(8)))
+ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)
