@@ -23,7 +23,7 @@ from nerm.chunks.census import ChunkRows
 from nerm.chunks.coding import LABELS, VIEWS, Terms
 from nerm.chunks.kinks import FEW_ROWS, few_rows, on_rows
 from nerm.chunks.newton import NEWTON
-from nerm.chunks.passes import Method, Progress
+from nerm.chunks.passes import Method, Progress, mark_of, numbered, save_state, saved_state
 from nerm.chunks.pieces import row_bytes
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
@@ -155,7 +155,7 @@ class ChunkedProblem:
         -------
         Neutralized
             The accuracy, AUC and positive rates in its trace are those of the sample; its measure that of all
-            rows.
+            rows. With ``Chunks(checkpoint="fit.npz")`` the solves write fit-0.npz, fit-1.npz and so on.
 
         """
         if isinstance(surrogate, str) and surrogate == "auto":
@@ -235,11 +235,11 @@ class ChunkedProblem:
     def _certificate(self, state: Progress) -> Certificate:
         """Return the certificate of the best hypothesis so far, from sums over all rows."""
         sizes = abs(state.value) + (abs(state.bound) if np.isfinite(state.bound) else 0.0) + self.scale
-        slack = rounding_of_sums(self._sample_problem, *state.best, self.n, sizes)
+        slack = rounding_of_sums(self.sample_problem, *state.best, self.n, sizes)
         return from_bounds(state.value, state.bound, self.scale, slack)
 
     @cached_property
-    def _sample_problem(self) -> Problem:
+    def sample_problem(self) -> Problem:
         """The problem on the sample of rows that is kept in memory."""
         rows = few_rows(self.sample.X, self.terms.blocks(self.sample), np.arange(self.sample.n))
         return replace(on_rows(self, rows), divisor=self.terms.divisor * self.sample.n / self.n)
@@ -276,7 +276,8 @@ class ChunkedProblem:
             Seconds after which no further pass is begun.
         options
             ``start``: (coef, intercept) of the first pass, by default the solution of the sample.
-            ``max_passes``: the most passes.
+            ``max_passes``: the most passes. ``checkpoint``: a file that is written after each pass, whole or
+            not at all; where it exists already, the fit continues. By default that of `nerm.Chunks`.
 
         Returns
         -------
@@ -289,14 +290,18 @@ class ChunkedProblem:
             must = "the solver of a problem on chunks must be 'auto'"
             raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
         for name in options:
-            check_known(name, "an option of a problem on chunks", ("start", "max_passes"))
+            check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
         start, max_passes = options.get("start"), options.get("max_passes", MOST_PASSES)
         started, deadline, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
-        state = self._begin(start, tol)
+        checkpoint = options.get("checkpoint", self.chunks.checkpoint)
+        mark = "" if checkpoint is None else mark_of(self)
+        state = saved_state(checkpoint, mark) or self._begin(start, tol)
         while not self._done(state, tol):
             if state.passes and (state.passes >= max_passes or clock.is_up(deadline)):
                 break
             state = self._after_pass(state, tol)
+            if checkpoint is not None:
+                save_state(checkpoint, state, mark)
         solution = self._solution(state, tol, time.perf_counter() - started, timed_out=clock.is_up(deadline))
         if strict and not solution.status.success:
             raise NotSolvedError(f"{solution.status.sentence} {solution.certificate}.")
@@ -306,7 +311,7 @@ class ChunkedProblem:
         """Return the state before the first pass: at a given start, or at the solution of the sample."""
         if start is not None:
             return self._state(*start)
-        found = self._sample_problem.solve("auto", max(tol, tol ** (2 / 3)))
+        found = self.sample_problem.solve("auto", max(tol, tol ** (2 / 3)))
         state = self._state(found.coef, float(found.intercept))
         return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
 
@@ -329,11 +334,14 @@ class ChunkedProblem:
     ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`, each from the last solution.
 
-        `time_limit` is that of the whole path, in seconds; options as for `solve`.
+        `time_limit` is that of the whole path, in seconds. With ``checkpoint="fit.npz"`` the solves write
+        fit-0.npz, fit-1.npz and so on; other options as for `solve`.
         """
         deadline, found = clock.after(time_limit), list[Solution]()
-        for one in eta:
+        checkpoint = options.get("checkpoint", self.chunks.checkpoint)
+        for number, one in enumerate(eta):
             left = None if time_limit is None else clock.left(deadline)
+            options["checkpoint"] = numbered(checkpoint, number)
             found.append(self.with_neutrality(one).solve(solver, tol, time_limit=left, **options))
             options["start"] = (found[-1].coef, found[-1].intercept)
         return found
@@ -412,7 +420,8 @@ class ChunkedSearch(Search):
         """Solve on all rows."""
         at = None if start is None else (start.coef, start.intercept)
         whole = self.whole.with_objective(objective)
-        return whole.solve(tol=self.target.tol, start=at)
+        checkpoint = numbered(self.whole.chunks.checkpoint, len(self.history.candidates))
+        return whole.solve(tol=self.target.tol, start=at, checkpoint=checkpoint)
 
     def scores(self, solution: Solution) -> Floats:
         """Return the scores of the sample."""

@@ -1,15 +1,19 @@
-"""The state of a fit on chunks, and the sums that every pass returns."""
+"""The state of a fit on chunks, the file that keeps it, and the sums that every pass returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nerm.chunks.census import ChunkRows
 from nerm.chunks.coding import Terms
+from nerm.chunks.pieces import UNREADABLE
+from nerm.errors import InvalidInputError
+from nerm.files import write_atomically
 from nerm.signs import sign
 from nerm.typing import Floats
 
@@ -89,3 +93,41 @@ class Method:
 
     work: Callable[[ChunkedProblem, Progress], Any]
     next_state: Callable[[ChunkedProblem, Progress, Any, Any, float], Progress]
+
+
+def mark_of(problem: ChunkedProblem) -> str:
+    """Return the mark of a fit: weights, the objective at one hypothesis on the sample, and the chunks."""
+    weights = [float(t.weight).hex() for t in problem.frame.objective.terms]
+    probe = np.linspace(-1.0, 1.0, problem.frame.hypothesis.size)
+    value = problem.sample_problem.evaluate(probe, float(problem.frame.intercept)).total
+    chunks = sorted((name, repr(mark)) for name, mark in problem.terms.coding.fingerprints.items())
+    return repr((weights, f"{value:.9e}", problem.frame.intercept, chunks))
+
+
+def save_state(path: Any, state: Progress, mark: str) -> None:
+    """Write the state, whole or not at all."""
+    arrays = {f.name: getattr(state, f.name) for f in fields(state)}
+    arrays |= {name: np.append(*arrays[name]) for name in ("at", "best")}
+    with write_atomically(path) as file:
+        np.savez(file, mark=mark, **arrays)
+
+
+def saved_state(path: Any, mark: str) -> Progress | None:
+    """Return the state that a checkpoint holds; None where there is no file."""
+    if path is None or not Path(path).exists():
+        return None
+    must, do = "a checkpoint must be of the same objective and chunks", "Remove the file to start anew"
+    try:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            parts = {name: file[name] if np.ndim(file[name]) else file[name].item() for name in file.files}
+    except UNREADABLE as error:
+        raise InvalidInputError(must, f"{str(path)!r}, which cannot be read ({error})", do) from None
+    if parts.pop("mark", None) != mark:
+        raise InvalidInputError(must, f"{str(path)!r} of another fit", do)
+    parts |= {name: (parts[name][:-1], float(parts[name][-1])) for name in ("at", "best")}
+    return Progress(**parts)
+
+
+def numbered(path: Any, number: int) -> Any:
+    """Return the checkpoint of one of several solves: "fit.npz" becomes "fit-3.npz"; None stays None."""
+    return None if path is None else Path(path).with_stem(f"{Path(path).stem}-{number}")

@@ -101,7 +101,7 @@ class NpzFile:
         name = repr(self.path)
         if not Path(self.path).is_file():
             must, got = "every file of the chunks must be there in every pass", f"no file {name}"
-            raise InvalidInputError(must, got, "Put it back, and run again")
+            raise InvalidInputError(must, got, "Put it back, and run again (a checkpoint resumes)")
         try:
             with Path(self.path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 needed = sum(info.file_size for info in file.zip.infolist())

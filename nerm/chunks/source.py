@@ -49,6 +49,8 @@ class Chunks:
         For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the
         labels, the viewpoint (or a list of them) and the weights. The other columns become features by the
         tables' recipe, learned in the first pass.
+    checkpoint : path, optional
+        Where fits on these chunks write their progress after each pass; where the file exists, they continue.
     progress : bool
         Whether to show a bar per pass in this process (needs rich); dask has a dashboard for its workers.
     client : distributed.Client, optional
@@ -80,8 +82,10 @@ class Chunks:
         target: str | None = None,
         viewpoint: Any = None,
         sample_weight: str | None = None,
+        checkpoint: Any = None,
         progress: bool = False,
     ) -> None:
+        self.checkpoint = checkpoint
         self.progress, self.passes = progress, 0
         self.roles = target, _names(viewpoint), sample_weight
         given = MEMORY if memory is None else memory

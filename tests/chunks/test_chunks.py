@@ -255,6 +255,36 @@ def test_a_fit_goes_on_from_a_start():
     assert second.objective.total <= first.objective.total
 
 
+def test_checkpoint_goes_on_where_it_stood(tmp_path):
+    X, y, v = draw()
+    path, seen = tmp_path / "fit.npz", []
+
+    def read():
+        seen.append(1)
+        yield from pieces(X, y, v)()
+
+    whole = OBJECTIVES["hinge"].on(nerm.Chunks(read)).solve(tol=1e-7)
+    passes = whole.stats.details["passes"]
+    assert passes >= 2
+    first = OBJECTIVES["hinge"].on(nerm.Chunks(read)).solve(tol=1e-7, max_passes=1, checkpoint=path)
+    assert first.status == "inaccurate"
+    seen.clear()
+    second = OBJECTIVES["hinge"].on(nerm.Chunks(read)).solve(tol=1e-7, checkpoint=path)
+    assert second.status == "optimal"
+    assert len(seen) == 1 + passes - 1  # the first pass counts; one was done before
+    assert np.array_equal(second.coef, whole.coef)
+    seen.clear()
+    assert np.array_equal(
+        OBJECTIVES["hinge"].on(nerm.Chunks(read)).solve(tol=1e-7, checkpoint=path).coef, whole.coef
+    )
+    assert len(seen) == 1  # nothing is left to do
+    with pytest.raises(nerm.InvalidInputError, match="a checkpoint must be of the same objective"):
+        OBJECTIVES["plain"].on(nerm.Chunks(read)).solve(tol=1e-7, checkpoint=path)
+    path.write_bytes(b"nothing")
+    with pytest.raises(nerm.InvalidInputError, match="which cannot be read"):
+        OBJECTIVES["hinge"].on(nerm.Chunks(read)).solve(tol=1e-7, checkpoint=path)
+
+
 def test_time_limit_leaves_a_certified_answer():
     X, y, v = draw()
     solution = OBJECTIVES["hinge"].on(nerm.Chunks(pieces(X, y, v))).solve(tol=1e-12, time_limit=1e-9)

@@ -1,9 +1,13 @@
-"""What happens to a fit when a worker dies in the middle of a pass."""
+"""What happens to a fit when machines die: a worker in the middle of a pass, or the fit itself."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +63,33 @@ def test_a_worker_that_dies_costs_its_chunks_only(paths, tmp_path, monkeypatch):
     assert marker.exists()
     assert found.status == "optimal"
     assert np.array_equal(found.coef, alone.coef)
+
+
+SCRIPT = """
+import sys, nerm, nerm.chunks.source
+from tests.chunks.test_chunks import OBJECTIVES
+nerm.chunks.source.SAMPLE_ROWS = 400
+checkpoint, *paths = sys.argv[1:]
+solution = OBJECTIVES["hinge"].on(nerm.Chunks(paths)).solve(tol=1e-6, checkpoint=checkpoint)
+print(solution.status, repr(solution.objective.total), solution.stats.details["passes"])
+"""
+
+
+def test_a_fit_that_is_killed_goes_on(paths, tmp_path):
+    def start(checkpoint):
+        command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(checkpoint), *paths]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    whole = start(tmp_path / "whole.npz").communicate()[0].split()
+    checkpoint, passes = tmp_path / "killed.npz", 0
+    killed = start(checkpoint)
+    while passes < min(3, int(whole[2]) - 1) and killed.poll() is None:
+        time.sleep(0.005)
+        if checkpoint.exists():
+            with np.load(checkpoint) as file:
+                passes = int(file["passes"])
+    killed.kill()
+    killed.communicate()
+    status, total, _ = start(checkpoint).communicate()[0].split()
+    assert (status, total) == (whole[0], whole[1])
+    assert status == "optimal"

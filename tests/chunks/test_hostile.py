@@ -191,6 +191,38 @@ def test_a_file_that_goes_in_the_middle_of_a_fit(tmp_path):
         problem.solve()
 
 
+def test_a_checkpoint_is_of_one_fit_only(tmp_path):
+    X, y, v = draw(600)
+    path = tmp_path / "fit.npz"
+    chunks = nerm.Chunks(pieces(X, y, v))
+    OBJECTIVE.on(chunks).solve(checkpoint=path)
+    nearly = nerm.Risk(nerm.Hinge()) + 0.01 * nerm.SquaredL2() + (1 + 1e-9) * nerm.Neutrality(nerm.Hinge())
+    for other, options in ((nearly, {}), (OBJECTIVE, {"intercept": False})):
+        with pytest.raises(nerm.InvalidInputError, match="of another fit"):
+            other.on(chunks, **options).solve(checkpoint=path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(nerm.InvalidInputError, match="which cannot be read"):
+        OBJECTIVE.on(chunks).solve(checkpoint=path)
+
+
+def test_path_and_search_have_checkpoints(tmp_path):
+    X, y, v = draw(600)
+    chunks = nerm.Chunks(pieces(X, y, v))
+    problem = OBJECTIVE.on(chunks)
+    first = problem.path([0.1, 1.0], checkpoint=tmp_path / "path.npz")
+    before = chunks.passes
+    again = problem.path([0.1, 1.0], checkpoint=tmp_path / "path.npz")
+    assert chunks.passes == before
+    assert [one.objective.total for one in again] == [one.objective.total for one in first]
+    chunks = nerm.Chunks(pieces(X, y, v), checkpoint=tmp_path / "search.npz")
+    problem = OBJECTIVE.on(chunks)
+    found = problem.neutralize(0.05, tol=1e-5)
+    before = chunks.passes
+    assert problem.neutralize(0.05, tol=1e-5).eta == found.eta
+    assert chunks.passes == before
+
+
 @pytest.mark.parametrize("name", ["solve", "path", "neutralize"])
 def test_chunked_problem_has_the_signatures_of_problem(name):
     """Names, defaults and kinds of the parameters agree."""
