@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class Driven:
     fixed : dict
         Further options.
     tighten : tuple of float
-        The accuracies asked for, as fractions of the tolerance: a first try, and a second if its certificate
-        fails.
+        The accuracies asked for, as fractions of the tolerance: of the problem as it is, and if its
+        certificate fails, of the objective brought to a size of 1.
     finest : float
         The finest accuracy that it takes.
     slower : float
@@ -230,21 +230,8 @@ class CvxpySolver(Solver):
         return _CvxpySession(self, problem)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return the fractions of the tolerance, bounded below by what the solver's arithmetic can do.
-
-        Then come the same once more, for which the session brings the objective to a size of 1.
-        """
-        asked = dict.fromkeys(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten)
-        return (*asked, *asked)
-
-
-class _LastSolve(NamedTuple):
-    """The last solve: problem, accuracy, objective, and the factor of the objective."""
-
-    problem: Problem
-    accuracy: float
-    size: float
-    scale: float
+        """Return the fractions of the tolerance, bounded below by what the solver's arithmetic can do."""
+        return tuple(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten)
 
 
 class _CvxpySession(Session):
@@ -258,7 +245,7 @@ class _CvxpySession(Session):
         self.model = build(problem, near=True)
         self.compiled, self.compilation = False, 0.0
         self.inside: tuple[Floats, float] | None = None
-        self.last: _LastSolve | None = None
+        self.last: tuple[Problem, float] | None = None  # the last problem solved, and 1 / its optimum
         self.unbilled = time.perf_counter() - started
 
     def answer(
@@ -266,7 +253,8 @@ class _CvxpySession(Session):
     ) -> Answer:
         """Set the weights, solve, read the answer; a solver's failure is an answer too."""
         model, name = self.model, self.solver.name.upper()
-        scale = self._scale(problem, accuracy)
+        # Solvers measure gaps below 1 as they are: an optimum of 1e-8 would not be asked for in any digits.
+        scale = self.last[1] if self.last and self.last[0] is problem else 1.0
         model.set_weights(problem, scale)
         if not self.compiled:
             self._compile(name)
@@ -282,7 +270,7 @@ class _CvxpySession(Session):
         size = 0.0 if found is None else abs(problem.evaluate(*found).total)
         if found and not problem.objective.constraints and runs_away(problem, *found, size):
             size = 0.0  # nobody attains the optimum: smaller would only be farther out
-        self.last = _LastSolve(problem, accuracy, size, scale)
+        self.last = problem, 1.0 / size if EPS < size < np.inf else 1.0
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:
             model = self._with_slack(problem, accuracy, deadline)
@@ -303,18 +291,6 @@ class _CvxpySession(Session):
             infeasible=infeasible,
             timed_out=clock.is_up(deadline),
         )
-
-    def _scale(self, problem: Problem, accuracy: float) -> float:
-        """Return the factor of the objective: about 1 / optimum, if a problem is solved once more.
-
-        Solvers measure gaps below 1 as they are, so that an optimum of 1e-8 is never asked for in any digits.
-        """
-        last = self.last
-        if last is None or last.problem is not problem:
-            return 1.0
-        if accuracy < last.accuracy or not EPS < last.size < np.inf:
-            return last.scale
-        return 1.0 / last.size
 
     def _with_slack(self, problem: Problem, accuracy: float, deadline: float) -> Model:
         """Return the model of the least slack that the limits need, solved."""
