@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from nerm.certify.solution import Answer
@@ -40,8 +40,6 @@ class Outcome:
         Whether it was killed at its deadline.
     exit_code : int or None
         That of a process that died without a result: minus the number of the signal that killed it.
-    reports : list
-        Everything that the function reported before it ended.
     seconds : float
         How long it ran.
 
@@ -51,7 +49,6 @@ class Outcome:
     error: Exception | None = None
     timed_out: bool = False
     exit_code: int | None = None
-    reports: list[Any] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -60,7 +57,6 @@ def run_with_deadline(
     arguments: tuple[Any, ...],
     seconds: float,
     *,
-    reports: bool = False,
     memory: float | None = None,
 ) -> Outcome:
     """Call function(*arguments) in a process, and kill that with its children after so many seconds.
@@ -71,8 +67,6 @@ def run_with_deadline(
         Must pickle where the platform does not fork.
     seconds : float
         May be infinite.
-    reports : bool
-        Whether function takes one more argument, last: a callable that sends an object to `Outcome.reports`.
     memory : float, optional
         Megabytes of address space that the process may add to that of its parent (Linux).
 
@@ -87,7 +81,7 @@ def run_with_deadline(
     deadline = clock.after(seconds)
     context: Any = multiprocessing.get_context(START_METHOD)
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(sender, function, arguments, reports, memory), daemon=True)
+    process = context.Process(target=_work, args=(sender, function, arguments, memory), daemon=True)
     outcome = Outcome()
     try:
         _start(process)
@@ -105,21 +99,16 @@ def run_with_deadline(
 
 
 def _receive(receiver: Any, outcome: Outcome, deadline: float) -> None:
-    """Collect the messages of a process up to its result, its error, its end or the deadline."""
-    while True:
-        if not receiver.poll(None if deadline == clock.NEVER else clock.left(deadline)):
-            outcome.timed_out = True
-            return
-        try:
-            kind, content = receiver.recv()
-        except EOFError:
-            outcome.exit_code = 0  # the caller reads it when the process is joined
-            return
-        if kind == "report":
-            outcome.reports.append(content)
-        else:
-            setattr(outcome, kind, content)
-            return
+    """Wait for the result of a process, its error, its end or the deadline."""
+    if not receiver.poll(None if deadline == clock.NEVER else clock.left(deadline)):
+        outcome.timed_out = True
+        return
+    try:
+        kind, content = receiver.recv()
+    except EOFError:
+        outcome.exit_code = 0  # the caller reads it when the process is joined
+    else:
+        setattr(outcome, kind, content)
 
 
 def _start(process: Any) -> None:
@@ -145,7 +134,7 @@ def _kill(process: Any) -> None:
 
 
 def _work(
-    sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...], reports: bool, memory: float | None
+    sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...], memory: float | None
 ) -> None:
     """Call the function, in the process, and send its result or its exception."""
     if hasattr(os, "setsid"):
@@ -154,8 +143,6 @@ def _work(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         _limit_memory(memory)
-        if reports:
-            arguments = (*arguments, lambda content: sender.send(("report", content)))
         sender.send(("result", function(*arguments)))
     except Exception as error:
         sender.send(("error", error))
