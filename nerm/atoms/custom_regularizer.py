@@ -60,10 +60,14 @@ class CustomRegularizer(Regularizer):
         """Return Omega*(q) or slightly more, by a small convex program if no function was given."""
         return float((self.numpy_conjugate or self._derived(len(q)).conjugate)(q))
 
-    def reach(self, q: Floats) -> float:
+    def finite_multiple(self, q: Floats) -> float:
         """Return a t in [0, 1] with Omega*(t q) finite."""
         derived = self._derived(len(q))
-        return derived.reach(q) if self.numpy_conjugate is None and derived.homogeneous else super().reach(q)
+        return (
+            derived.finite_multiple(q)
+            if self.numpy_conjugate is None and derived.homogeneous
+            else super().finite_multiple(q)
+        )
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return argmin_z  step Omega(z) + ||z - w||^2 / 2, by a small program if no function was given."""

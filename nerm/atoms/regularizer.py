@@ -106,7 +106,7 @@ class Regularizer(Term):
         """Return an orthonormal basis, (d, k), of the directions along which Omega is constant."""
         return np.zeros((d, 0))
 
-    def reach(self, q: Floats) -> float:
+    def finite_multiple(self, q: Floats) -> float:
         """Return a t in [0, 1] with Omega*(t q) finite: 1 if it can be, else by halving; 0 is always one."""
         for t in (*(1 - 10.0**-k for k in (20, 12, 9, 6, 3)), *(0.5**k for k in range(1, 40))):
             if np.isfinite(self.conjugate(t * q)):
@@ -136,7 +136,7 @@ class Norm(Regularizer):
         """Return 0 inside the dual unit ball (up to rounding) and +inf outside."""
         return 0.0 if self.dual_norm(q) <= 1.0 + 1e-12 else np.inf
 
-    def reach(self, q: Floats) -> float:
+    def finite_multiple(self, q: Floats) -> float:
         """Return what brings q into the dual unit ball."""
         return min(1.0, 1.0 / max(self.dual_norm(q), np.finfo(float).tiny))
 

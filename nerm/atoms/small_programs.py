@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from nerm.typing import Floats
 Expression: TypeAlias = Callable[[Any], Any]
 
 FINEST = 1e-12  # what Clarabel is asked for
-CLOSE = 1e-3  # a shorter step of a second-order model is computed again, in this unit
 # relative errors that are allowed for, by cvxpy's status
 ERRORS = {"optimal": 1e-9, "optimal_inaccurate": 1e-6}
 HALF_DIGITS = np.sqrt(np.finfo(float).eps)  # relative: above the error of a value or of a small program
@@ -92,7 +91,7 @@ class Derived:
         share = w - _solution(self._programs[0], self.z)
         share = share - self.free @ (self.free.T @ share)
         if self.homogeneous:
-            return w - self.reach(share / step) * share
+            return w - self.finite_multiple(share / step) * share
         return w - share
 
     def conjugate(self, q: Floats) -> float:
@@ -107,7 +106,7 @@ class Derived:
         linear = float(self.at.value @ found)
         return max(0.0, linear - self.value(found)) + _slack(program) * (1 + abs(linear))
 
-    def reach(self, q: Floats) -> float:
+    def finite_multiple(self, q: Floats) -> float:
         """Return the largest t in [0, 1] with h*(t q) finite, or slightly less, for a homogeneous h."""
         gauge = self._gauge(q)
         return 1.0 if gauge <= 1 else (1 - HALF_DIGITS) / gauge
@@ -179,58 +178,44 @@ def _slack(problem: cp.Problem) -> float:
     return ERRORS.get(str(problem.status), np.inf)
 
 
-class QuadraticModel(NamedTuple):
-    """The second-order model around (w, b): value, gradient (d + 1,) and Hessian of every block."""
-
-    values: Floats
-    gradients: Floats
-    hessians: Floats
-
-
 def model_minimum(
-    model: QuadraticModel,
+    model: tuple[Floats, Floats, Floats],
     factors: Floats,
     sides: Floats,
     parts: list[tuple[float, Any]],
     coef: Floats,
     intercept: bool,
-    unit: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Return the step (d + 1,) that minimises a second-order model, and the theta of each term of two sides.
+
+    The model has the value, the gradient (d + 1,) and the Hessian of every block at (w, b).
 
     ::
 
         sum_j factor_j q_j(step) + sum_k factor_k max(q_k^+, q_k^-)(step) + sum weight Omega(w + step_w)
         q(step) = value + gradient.step + 1/2 step' Hessian step
-
-    The step is computed in a unit of length: the gain of a short step is small beside the values.
     """
     d = len(coef)
     step, total, larger = cp.Variable(d + 1), 0, []
+    values, gradients, hessians = model
 
     def quadratic(value: float, gradient: Floats, hessian: Floats) -> Any:
         roots, vectors = np.linalg.eigh(hessian)
-        root = np.sqrt(unit * np.clip(roots, 0.0, None))[:, None] * vectors.T
-        return value / unit + gradient @ step + 0.5 * cp.sum_squares(root @ step)
+        root = np.sqrt(np.clip(roots, 0.0, None))[:, None] * vectors.T
+        return value + gradient @ step + 0.5 * cp.sum_squares(root @ step)
 
     alone = np.flatnonzero(sides == 0)
     if len(alone):
         _, gradient, hessian = (np.tensordot(factors[alone], part[alone], 1) for part in model)
         total += quadratic(0.0, gradient, hessian)
     for j in np.flatnonzero(sides == 1).tolist():
-        top, level = cp.Variable(), model.values[j : j + 2].max()
-        pair = [
-            top >= quadratic(model.values[i] - level, model.gradients[i], model.hessians[i])
-            for i in (j, j + 1)
-        ]
-        larger.append(pair)
+        top, level = cp.Variable(), values[j : j + 2].max()
+        larger.append([top >= quadratic(values[i] - level, gradients[i], hessians[i]) for i in (j, j + 1)])
         total += factors[j] * top
-    total += sum(weight / unit * atom.expression(coef + unit * step[:d]) for weight, atom in parts)
+    total += sum(weight * atom.expression(coef + step[:d]) for weight, atom in parts)
     fixed = [] if intercept else [step[d] == 0]
     found = _solution(cp.Problem(cp.Minimize(total), [*fixed, *(c for pair in larger for c in pair)]), step)
-    if unit > CLOSE and np.abs(found).max() < CLOSE:
-        return model_minimum(model, factors, sides, parts, coef, intercept, CLOSE)
-    return unit * found, np.array([dual_share(*pair) for pair in larger])
+    return found, np.array([dual_share(*pair) for pair in larger])
 
 
 def dual_share(plus: cp.Constraint, minus: cp.Constraint) -> float:

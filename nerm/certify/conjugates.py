@@ -106,7 +106,7 @@ def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, flo
     """Return a share, projected to where the conjugate of its part is finite, and that conjugate."""
     weight, atom = part
     share = _punished(part, share)
-    share = atom.reach(share / weight) * share
+    share = atom.finite_multiple(share / weight) * share
     return share, weight * atom.conjugate(share / weight)
 
 
@@ -162,9 +162,10 @@ def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
     t, best = 0.0, shares
     outside = [_punished(part, share) for part, share in zip(parts, shares, strict=True)]
     for full in chain(_completed(parts, inside, q), _completed(parts, outside, q)):
-        reach = min(atom.reach(share / weight) for (weight, atom), share in zip(parts, full, strict=True))
-        if reach > t:
-            t, best = reach, full
+        rows = zip(parts, full, strict=True)
+        multiple = min(atom.finite_multiple(share / weight) for (weight, atom), share in rows)
+        if multiple > t:
+            t, best = multiple, full
         if t == 1:
             break
     rows = zip(parts, best, strict=True)

@@ -98,7 +98,7 @@ class ChunkedProblem:
         return [(b.atom, b.term, b.side) for b in self.terms.blocks(self.sample)]
 
     @cached_property
-    def factors(self) -> Floats:
+    def term_weights(self) -> Floats:
         """The weight of each block's term."""
         return np.array([self.frame.objective.terms[term].weight for _, term, _ in self.layout])
 
@@ -329,6 +329,7 @@ class ChunkedProblem:
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         *,
+        strict: bool = False,
         time_limit: float | None = None,
         **options: Any,
     ) -> list[Solution]:
@@ -342,7 +343,8 @@ class ChunkedProblem:
         for number, one in enumerate(eta):
             left = None if time_limit is None else clock.left(deadline)
             options["checkpoint"] = numbered(checkpoint, number)
-            found.append(self.with_neutrality(one).solve(solver, tol, time_limit=left, **options))
+            at = self.with_neutrality(one)
+            found.append(at.solve(solver, tol, strict=strict, time_limit=left, **options))
             options["start"] = (found[-1].coef, found[-1].intercept)
         return found
 

@@ -87,7 +87,7 @@ def _newton_step(
     problem: ChunkedProblem, state: Progress, work: Curved, found: Derivatives, tol: float
 ) -> Progress:
     """Return the bound of this hypothesis, and where the model of second order says to look next."""
-    from nerm.atoms.small_programs import QuadraticModel, model_minimum
+    from nerm.atoms.small_programs import model_minimum
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
     value = problem.value(found.values, state.at[0]).total
@@ -96,10 +96,10 @@ def _newton_step(
         at = 0.5 * (state.best[0] + state.at[0]), 0.5 * (state.best[1] + state.at[1])
         return replace(state, at=at, bound=bound)
     n, frame = problem.terms.divisor, problem.frame
-    model = QuadraticModel(found.values / n, -found.linear.sum(axis=1) / n, found.hessians / n)
+    model = found.values / n, -found.linear.sum(axis=1) / n, found.hessians / n
     sides = np.array([side for _, _, side in problem.layout])
     parts = parts_of(frame.regularizers)
-    step, thetas = model_minimum(model, problem.factors, sides, parts, state.at[0], frame.intercept)
+    step, thetas = model_minimum(model, problem.term_weights, sides, parts, state.at[0], frame.intercept)
     bound = max(bound, dual_bound(problem, found, thetas))
     at = state.at[0] + step[:-1], state.at[1] + float(step[-1])
     return replace(state, at=at, thetas=thetas, bound=bound)
@@ -112,7 +112,7 @@ def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> f
     sum c, and brings sum c x where Omega* is finite.
     """
     n, frame = problem.terms.divisor, problem.frame
-    nu = problem.factors * shares(problem.layout, thetas)
+    nu = problem.term_weights * shares(problem.layout, thetas)
     at_zero = np.array([[float(atom.conjugate(0.0))] for atom, _, _ in problem.layout])
     scalable = np.isfinite(at_zero)
     scale = np.ones(found.stars.shape)

@@ -109,7 +109,7 @@ def test_the_pieces_are_those_of_the_built_in_norm():
         np.testing.assert_allclose(own.subgradient(w), norm.subgradient(w), atol=1e-6)
     q = np.array([0.2, -0.99, 0.5, 0.0, 0.9])
     assert (own.conjugate(q), own.conjugate(1.1 * q)) == (0.0, np.inf)
-    assert own.reach(2 * q) == pytest.approx(0.5 / 0.99, rel=1e-6)
+    assert own.finite_multiple(2 * q) == pytest.approx(0.5 / 0.99, rel=1e-6)
     assert own.free(5).shape == (5, 0)
 
 
