@@ -161,7 +161,7 @@ class Arrays:
         self._vectors, self._density, self._h = fours(2 + self.terms, n), np.zeros(n), np.zeros((1, n))
         self.move = Move(*np.zeros((4, len(blocks), n)))
 
-    def fewer(self, rows: Ints, gradient: Floats, conjugate: Floats) -> Arrays:
+    def of_rows(self, rows: Ints, gradient: Floats, conjugate: Floats) -> Arrays:
         """Return these rows alone; u of the others is fixed."""
         few = object.__new__(Arrays)
         targets, weights = (np.ascontiguousarray(part[:, rows]) for part in self.data[:2])

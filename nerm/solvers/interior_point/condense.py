@@ -72,7 +72,7 @@ def condense(
     if not 0 < len(rows) <= most * arrays.n_rows:
         return None
     gradient = np.column_stack([arrays.features.columns(duals).T, duals.sum(axis=1)])[:count]
-    return Condensed(arrays.fewer(rows, gradient, sums), rows, u)
+    return Condensed(arrays.of_rows(rows, gradient, sums), rows, u)
 
 
 def _settled(

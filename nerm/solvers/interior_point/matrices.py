@@ -55,7 +55,7 @@ class RowThreads:
         self._one_thread = len(self.ranges) > 1 or columns < BLAS_COLUMNS or count == 1
         self._pool: ThreadPoolExecutor | None = None
 
-    def fewer(self, n: int) -> RowThreads:
+    def for_rows(self, n: int) -> RowThreads:
         """Return ranges of fewer rows on the same threads, for as long as these are open."""
         few = copy(self)
         few.ranges = self._ranges(n)
@@ -180,7 +180,7 @@ class Features:
 
     def some(self, rows: Ints) -> Features:
         """Return these rows of X."""
-        return Features(self.X[rows], self.workers.fewer(len(rows)))
+        return Features(self.X[rows], self.workers.for_rows(len(rows)))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -59,7 +59,7 @@ class LinearRows:
 
     def curvature(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
         """Return q -> sum_i D_i (x_i, 1) (x_i, 1)'q over these rows, and the diagonal of this matrix."""
-        threads = self.features.workers.fewer(len(rows))
+        threads = self.features.workers.for_rows(len(rows))
         X: Matrix = self.features.X
         if self.features.sparse:
             arrays = X.indptr, X.indices, X.data, rows, density
