@@ -17,7 +17,7 @@ from nerm.model.constraints import ROUNDING, Polyhedron
 from nerm.model.expressions import Limit, Neutrality, Objective, WeightedTerm
 from nerm.model.hypothesis import Hypothesis, KernelHypothesis
 from nerm.typing import Array, Floats
-from nerm.validation import as_finite, as_nonnegative, as_vector, own
+from nerm.validation import as_finite, as_nonnegative, as_positive, as_vector, own
 
 if TYPE_CHECKING:
     from nerm.certify.certificate import Certificate
@@ -264,9 +264,9 @@ class Problem:
         Solution
 
         """
-        from nerm.solvers.registry import solve
+        from nerm.solvers.registry import SolverPool
 
-        return solve(self, solver, tol, strict=strict, time_limit=time_limit, **options)
+        return SolverPool(solver).solve_all([self], tol, strict, time_limit, options)[0]
 
     def neutralize(
         self,
@@ -335,6 +335,7 @@ class Problem:
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         *,
+        strict: bool = False,
         time_limit: float | None = None,
         **options: Any,
     ) -> list[Solution]:
@@ -343,9 +344,10 @@ class Problem:
         The model is built once. Several neutrality terms keep their ratios and their weights add up to eta.
         `time_limit`, in seconds, is for the whole path; the other options are those of `solve`.
         """
-        from nerm.solvers.registry import path
+        from nerm.solvers.registry import SolverPool
 
-        return path(self, eta, solver, tol, time_limit=time_limit, **options)
+        problems = [self.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
+        return SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
 
     def grid(
         self,
@@ -354,6 +356,7 @@ class Problem:
         solver: str | Solver = "auto",
         tol: float = 1e-6,
         *,
+        strict: bool = False,
         time_limit: float | None = None,
         **options: Any,
     ) -> list[list[Solution]]:
@@ -363,15 +366,32 @@ class Problem:
         `lam`, or without `eta`, that weight stays as it is. Every solve starts from a neighbour; the rest is
         as in `path`.
         """
-        from nerm.solvers.registry import grid
+        from nerm.solvers.registry import SolverPool
 
-        return grid(self, lam, eta, solver, tol, time_limit=time_limit, **options)
+        if lam is None and eta is None:
+            do = "Pass grid(lam=[...], eta=[...])"
+            raise InvalidInputError("a grid must have weights", "neither lam nor eta", do)
+        lams = [] if lam is None else [as_positive(w, "lam") for w in _weights(lam, "lam", "regularization")]
+        rows = [self.with_regularization(w) for w in lams] or [self]
+        etas = [] if eta is None else _weights(eta, "eta", "neutrality")
+        problems = [row.with_neutrality(value) for row in rows for value in etas] or rows
+        found = SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
+        width = len(problems) // len(rows)
+        return [found[i : i + width] for i in range(0, len(found), width)]
 
     def _penalty(self, omega: Regularizer, coef: Floats) -> float:
         """Return Omega(w); 1/2 ||w||^2 is 1/2 c' K c on a kernel problem."""
         if isinstance(omega, SquaredL2):
             return 0.5 * self.hypothesis.squared_norm(coef)
         return omega.value(coef)
+
+
+def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
+    """Return a list of weights, checked."""
+    if np.ndim(values) != 1 or len(values) == 0:
+        must = f"{name!r} must be a nonempty list of {of} weights"
+        raise InvalidInputError(must, repr(values), "Pass [0.1, 1, 10], for instance")
+    return [as_nonnegative(value, name) for value in values]
 
 
 def check_hypothesis(problem: Problem, coef: Any, intercept: Any) -> tuple[Floats, float]:

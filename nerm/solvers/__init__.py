@@ -1,4 +1,4 @@
-"""The solvers: which are available, and solve, path and grid.
+"""The solvers: which are available, and the classes to write another one.
 
 Names are imported when they are first used, so that a part of this package can be imported without the rest.
 
@@ -9,7 +9,7 @@ True
 
 import lazy_loader
 
-_NAMES = ("available", "choose", "grid", "known", "path", "solve")
+_NAMES = ("available", "choose", "known")
 _BASE = ("Answer", "NermSolver", "OwnSolver", "Session", "Solver")
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(

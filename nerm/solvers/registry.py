@@ -1,18 +1,15 @@
-"""The registry of solvers, and solve, path and grid: every answer is certified, whichever solver gave it."""
+"""The registry of solvers, and `SolverPool`: every answer is certified, whichever solver gave it."""
 
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from nerm.certify.solution import SECONDS, Solution, Stats, Status, certify_answer, combine, timed_out
 from nerm.errors import (
-    InvalidInputError,
     MissingPackageError,
     NotSolvedError,
     UnknownNameError,
@@ -25,7 +22,7 @@ from nerm.solvers.base import Session, Solver, limit, path_order
 from nerm.solvers.convex_concave import stationary_points
 from nerm.solvers.linalg.merging import open_session
 from nerm.solvers.process import ProcessSession
-from nerm.validation import as_nonnegative, as_positive
+from nerm.validation import as_positive
 
 PROVED = (Status.OPTIMAL, Status.INFEASIBLE)  # no other solver needs to be asked
 
@@ -86,97 +83,6 @@ def choose(problem: Problem) -> list[Choice]:
     ['interior-point', 'clarabel']
     """
     return auto.plan(problem, available().values())
-
-
-def solve(
-    problem: Problem,
-    solver: str | Solver = "auto",
-    tol: float = 1e-6,
-    *,
-    strict: bool = False,
-    time_limit: float | None = None,
-    **options: Any,
-) -> Solution:
-    """Solve one problem (the work behind `nerm.Problem.solve`, where the parameters are explained).
-
-    The status is granted by the certificate that nerm computes, whatever the solver claims.
-
-    >>> import nerm
-    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
-    >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
-    >>> problem = objective.on(X, y, viewpoint=v)
-    >>> [round(solve(problem, solver).objective.total, 4) for solver in ("interior-point", "smo", "clarabel")]
-    [1.3125, 1.3125, 1.3125]
-    """
-    return SolverPool(solver).solve_all([problem], tol, strict, time_limit, options)[0]
-
-
-def path(
-    problem: Problem,
-    eta: Sequence[float],
-    solver: str | Solver = "auto",
-    tol: float = 1e-6,
-    *,
-    strict: bool = False,
-    time_limit: float | None = None,
-    **options: Any,
-) -> list[Solution]:
-    """Solve for every neutrality weight in one session; the work behind `nerm.Problem.path`.
-
-    The neutrality risk never rises with eta:
-
-    >>> import nerm
-    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, 1, 1, -1]
-    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
-    >>> solutions = path(objective.on(X, y, viewpoint=v), [0.1, 1.0, 10.0])
-    >>> risks = [t.value for s in solutions for t in s.objective.terms if t.kind == "neutrality"]
-    >>> risks == sorted(risks, reverse=True), round(risks[0], 3), round(risks[-1], 3)
-    (True, 2.0, 1.0)
-    """
-    problems = [problem.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
-    return SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
-
-
-def grid(
-    problem: Problem,
-    lam: Sequence[float] | None = None,
-    eta: Sequence[float] | None = None,
-    solver: str | Solver = "auto",
-    tol: float = 1e-6,
-    *,
-    strict: bool = False,
-    time_limit: float | None = None,
-    **options: Any,
-) -> list[list[Solution]]:
-    """Solve for all pairs of weights in one session; the work behind `nerm.Problem.grid`.
-
-    One list of solutions per value of lam.
-
-    >>> import nerm
-    >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, 1, 1, -1]
-    >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
-    >>> found = grid(objective.on(X, y, viewpoint=v), lam=[1.0, 0.1], eta=[0.0, 1.0, 10.0])
-    >>> [[round(solution.objective.total, 3) for solution in row] for row in found]
-    [[0.375, 1.655, 10.656], [0.05, 1.598, 10.628]]
-    """
-    if lam is None and eta is None:
-        do = "Pass grid(lam=[...], eta=[...])"
-        raise InvalidInputError("a grid must have weights", "neither lam nor eta", do)
-    lams = [] if lam is None else [as_positive(w, "lam") for w in _weights(lam, "lam", "regularization")]
-    rows = [problem.with_regularization(w) for w in lams] or [problem]
-    etas = [] if eta is None else _weights(eta, "eta", "neutrality")
-    problems = [one.with_neutrality(value) for one in rows for value in etas] or rows
-    found = SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
-    width = len(problems) // len(rows)
-    return [found[i * width : (i + 1) * width] for i in range(len(rows))]
-
-
-def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
-    """Return a list of weights, checked."""
-    if np.ndim(values) != 1 or len(values) == 0:
-        must = f"{name!r} must be a nonempty list of {of} weights"
-        raise InvalidInputError(must, repr(values), "Pass [0.1, 1, 10], for instance")
-    return [as_nonnegative(value, name) for value in values]
 
 
 class SolverPool:
