@@ -81,6 +81,6 @@ def test_what_is_no_grid_is_refused(rows):
         problem.grid(lam=0.1)
     with pytest.raises(InvalidInputError, match="'lam' must be a finite positive number"):
         problem.grid(lam=[0.0, 1.0])
-    with pytest.raises(InvalidInputError, match="must have a regularizer to weight by lam"):
+    with pytest.raises(InvalidInputError, match="must have a regularizer term to weight by lam"):
         nerm.Risk(nerm.Hinge()).on(rows[0], rows[1]).with_regularization(1.0)
     assert problem.with_regularization(0).regularizers[0][0] == 0
