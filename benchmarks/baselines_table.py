@@ -76,6 +76,7 @@ def fair_representations() -> Any:
 #: name -> (coding, maker); makers run late, so that a missing package costs its own row only.
 METHODS: dict[str, tuple[str, Callable[[], Any]]] = {
     "logistic regression": ("one-hot", PlainLogistic),
+    "naive Bayes": ("nominal", baselines.NominalNaiveBayes),
     "two naive Bayes": ("nominal", lambda: baselines.CV2NB(max_iter=0)),
     "CV2NB": ("nominal", baselines.CV2NB),
     "PR, eta = 1": ("one-hot", lambda: baselines.PrejudiceRemover(eta=1.0)),
@@ -88,6 +89,7 @@ METHODS: dict[str, tuple[str, Callable[[], Any]]] = {
     "neutral SVM, eta = 0.1": ("one-hot", lambda: NeutralSVM(1.0, 0.1)),
     "neutral SVM, eta = 1": ("one-hot", lambda: NeutralSVM(1.0, 1.0)),
     "neutral SVM, eta = 10": ("one-hot", lambda: NeutralSVM(1.0, 10.0)),
+    "scikit-lego, covariance 0.01": ("one-hot", baselines.SklegoDemographicParity),
     "fairlearn, parity": ("one-hot", baselines.FairlearnReduction),
 }
 

@@ -5,14 +5,15 @@ groups may be any two values, the larger one is the desired outcome and the favo
 ``objective_``, ``n_iter_`` and ``converged_`` say what was reached.
 """
 
-from nerm.baselines.adapters import FairlearnReduction, FairlearnThresholds
+from nerm.baselines.adapters import FairlearnReduction, FairlearnThresholds, SklegoDemographicParity
 from nerm.baselines.eta_neutral import EtaNeutralLogisticRegression
 from nerm.baselines.fair_representations import LearningFairRepresentations
 from nerm.baselines.group_thresholds import GroupThresholds, Unprocessed
-from nerm.baselines.naive_bayes import CV2NB
+from nerm.baselines.naive_bayes import CV2NB, NominalNaiveBayes
 from nerm.baselines.prejudice_remover import PrejudiceRemover
 
 __all__ = [
     "CV2NB", "EtaNeutralLogisticRegression", "FairlearnReduction", "FairlearnThresholds", "GroupThresholds",
-    "LearningFairRepresentations", "PrejudiceRemover", "Unprocessed",
+    "LearningFairRepresentations", "NominalNaiveBayes", "PrejudiceRemover", "SklegoDemographicParity",
+    "Unprocessed",
 ]  # fmt: skip

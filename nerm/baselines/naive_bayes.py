@@ -1,10 +1,11 @@
-"""The two naive Bayes models of Calders and Verwer (CV2NB, 2010), on nominal tables."""
+"""Naive Bayes on nominal tables: the plain model, and the two models of Calders and Verwer (CV2NB, 2010)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
 
 from nerm.baselines.base import GroupClassifier
 from nerm.datasets.coding import Levels, as_frame
@@ -60,6 +61,50 @@ class NominalCodes:
         odds = log_chances(positive) - log_chances(~positive)
         odds[missing] = 0.0
         return odds
+
+
+class NominalNaiveBayes(GroupClassifier):
+    """Naive Bayes with the smoothing of Calders and Verwer (2010); the viewpoint is accepted and not used.
+
+    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, V_j the number of values of attribute
+    j in the training rows and n_j(y) the rows of class y in which it is not missing. Missing entries (NaN,
+    None) are skipped; a value not seen in fit counts as seen 0 times.
+
+    Attributes
+    ----------
+    counts_ : array of shape (2,)
+        Rows of each class.
+    objective_ : float
+        The negative log-likelihood of the training labels.
+    n_iter_, converged_ : int, bool
+        0 and True: the fit is a count.
+
+    Examples
+    --------
+    >>> model = NominalNaiveBayes().fit([[0], [0], [1], [1]], [-1, -1, 1, -1])
+    >>> model.predict([[0], [1], [float("nan")]])
+    array([-1, -1, -1])
+    """
+
+    level: ClassVar[str] = "none"
+
+    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
+        """Count."""
+        self._nominal = NominalCodes(X)
+        codes = self._nominal.codes(X)
+        positive = self._fit_labels(y, len(codes))
+        validate_data(self, X, skip_check_array=True)
+        self.counts_ = np.bincount(positive, minlength=2).astype(float)
+        self._odds = self._nominal.log_odds(codes, positive)
+        margins = np.where(positive, 1.0, -1.0) * self.decision_function(X)
+        self.objective_ = float(np.logaddexp(0.0, -margins).sum())
+        self.n_iter_, self.converged_ = 0, True
+
+    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
+        """Return the log-odds of the positive class."""
+        self._check_columns(X)
+        negative, positive = np.log(self.counts_ + 0.5)
+        return self._odds[self._nominal.codes(X)].sum(axis=1) + positive - negative
 
 
 @dataclass(eq=False, repr=False)

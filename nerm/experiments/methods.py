@@ -13,7 +13,7 @@ import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.experiments.harness import FACTS, Fit, Fold, Method, decades
 from nerm.experiments.running import reason_of
-from nerm.typing import Matrix
+from nerm.typing import Array, Matrix
 from nerm.validation import as_nonnegative, check_known
 
 #: 0, 0.01, 0.05, 0.1, ..., 100: the paper's weights for the neutral SVM and PR (table 2).
@@ -58,6 +58,8 @@ def from_objective(
     *,
     label: str = "",
     tuning: str | None = None,
+    kernel: Any = None,
+    sample_weight: Callable[[Array], Array | None] | None = None,
     **options: Any,
 ) -> Method:
     """Return a method for `tradeoff` made of an objective; its neutrality weights are solved as one path.
@@ -70,6 +72,10 @@ def from_objective(
         ``objective(lam)``, lam in mean form, returns a `nerm.Objective` with a neutrality term.
     etas
         Total neutrality weights.
+    kernel
+        As for ``Objective.on``.
+    sample_weight
+        Returns the weights of rows, given their labels.
     options
         Passed to ``Problem.path``: ``solver``, ``tol``.
 
@@ -82,7 +88,9 @@ def from_objective(
     """
 
     def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
-        problem = objective(lam / len(fold.y)).on(fold.X, fold.y, viewpoint=fold.viewpoint)
+        weight = None if sample_weight is None else sample_weight(fold.y)
+        given = {"viewpoint": fold.viewpoint, "kernel": kernel, "sample_weight": weight}
+        problem = objective(lam / len(fold.y)).on(fold.X, fold.y, **given)
         return (fit_of(solution, fold.X_test) for solution in problem.path(list(values) or [0.0], **options))
 
     return Method(name, label or name, "one-hot", tuple(map(float, etas)), tuning, fit, fit)

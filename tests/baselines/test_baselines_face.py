@@ -18,7 +18,9 @@ from nerm.baselines import (
     FairlearnThresholds,
     GroupThresholds,
     LearningFairRepresentations,
+    NominalNaiveBayes,
     PrejudiceRemover,
+    SklegoDemographicParity,
     Unprocessed,
 )
 from nerm.errors import InvalidInputError, MissingPackageError
@@ -30,6 +32,7 @@ X = random.integers(0, 3, size=(90, 4)).astype(float)
 Y = np.where(X[:, 0] + 0.7 * S + random.normal(size=90) > 1, 1, -1)
 
 OURS = [
+    NominalNaiveBayes(),
     CV2NB(),
     PrejudiceRemover(),
     EtaNeutralLogisticRegression(eta=0.05),
@@ -37,9 +40,10 @@ OURS = [
     GroupThresholds(limit=0.05),
     Unprocessed(),
 ]
-ADAPTERS = [FairlearnReduction(), FairlearnThresholds()]
-LOGISTIC = [model for model in OURS if not isinstance(model, CV2NB)]
+ADAPTERS = [FairlearnReduction(), FairlearnThresholds(), SklegoDemographicParity()]
+LOGISTIC = [model for model in OURS if not isinstance(model, NominalNaiveBayes | CV2NB)]
 BY_GROUP = [model for model in OURS if model.sees_group]
+WITH_GROUPS = [model for model in OURS if not isinstance(model, NominalNaiveBayes)]
 
 
 def named(models):
@@ -81,7 +85,7 @@ def test_the_experiments_say_of_a_method_what_its_class_says():
             assert getattr(METHODS[name], fact) == getattr(model, fact), (name, fact)
     made = from_estimator("fairlearn", FairlearnThresholds())
     assert (made.sees_group, made.randomised, made.level) == (True, True, "asked")
-    assert {model.level for model in OURS + ADAPTERS} == {"asked", "grid"}
+    assert {model.level for model in OURS + ADAPTERS} == {"asked", "grid", "none"}
 
 
 @named(OURS)
@@ -133,7 +137,7 @@ def test_unfitted(model):
         clone(model).predict(X, viewpoint=S)
 
 
-@named(OURS)
+@named(WITH_GROUPS)
 def test_viewpoints_of_fit(model):
     name = type(model).__name__
     assert sentence_of(lambda: clone(model).fit(X, Y)) == (
@@ -222,6 +226,11 @@ def test_negative_weights(model, name, got):
             "fairlearn.postprocessing",
             "FairlearnThresholds needs fairlearn, which cannot be imported",
         ),
+        (
+            SklegoDemographicParity(),
+            "sklego.linear_model",
+            "SklegoDemographicParity needs scikit-lego, which cannot be imported",
+        ),
     ],
 )
 def test_an_absent_package_is_named(model, module, message, monkeypatch):
@@ -263,3 +272,14 @@ def test_fairlearns_thresholds_have_the_same_face():
         assert abs(rates[1] - rates[0]) <= limit + 1e-9
         assert fitted.objective_ == pytest.approx(np.mean(np.where(Y > 0, 1 - chance, chance)))
         assert fitted.converged_
+
+
+def test_scikit_lego_has_the_same_face():
+    pytest.importorskip("sklego", reason="needs scikit-lego (extra 'compare')")
+    pytest.importorskip("cvxpy", reason="needs cvxpy")
+    fitted = clone(SklegoDemographicParity(covariance_threshold=0.01)).fit(X, Y, viewpoint=S)
+    scores = fitted.decision_function(sp.csr_matrix(X))
+    indicator = (S > 0).astype(float)
+    assert abs(np.mean((indicator - indicator.mean()) * scores)) <= 0.01 + 1e-4
+    assert set(fitted.predict(X)) == {-1, 1}
+    assert fitted.converged_

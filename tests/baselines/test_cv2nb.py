@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from nerm.baselines import CV2NB
+from nerm.baselines import CV2NB, NominalNaiveBayes
 from nerm.baselines.naive_bayes import NominalCodes
 from nerm.errors import InvalidInputError
 
@@ -147,6 +147,20 @@ def test_missing_values_leave_the_chances_of_a_column_summing_to_one():
     other, than = (0 + 1 / 2) / (2 + 1), (2 + 1 / 2) / (3 + 1)
     assert model.decision_function([[1.0]], viewpoint=[1]) == pytest.approx(math.log(other / than))
     assert positive + other == pytest.approx(1.0)
+
+
+def test_naive_bayes_is_the_formula():
+    X, y, _ = nominal_data(8)
+    model = NominalNaiveBayes().fit(X, y)
+    for i in (0, 1, 2):
+        odds = math.log((y == 1).sum() + 0.5) - math.log((y == 0).sum() + 0.5)
+        for j in range(X.shape[1]):
+            if not math.isnan(X[i, j]):
+                v = len(np.unique(X[~np.isnan(X[:, j]), j]))
+                there = [X[(y == c) & ~np.isnan(X[:, j]), j] for c in (0, 1)]
+                p = [((column == X[i, j]).sum() + 1 / v) / (len(column) + 1) for column in there]
+                odds += math.log(p[1] / p[0])
+        assert model.decision_function(X[[i]])[0] == pytest.approx(odds)
 
 
 def test_adult_loses_its_discrimination_and_its_rows_are_read_once(adult, monkeypatch):
