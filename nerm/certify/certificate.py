@@ -266,7 +266,7 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         offset = float(weights @ [c.bound for c in problem.limits]) * (1 + LOST)
         point = dual_point(relaxed_problem(problem, weights), multipliers, wanted + offset)
         behind = None if point.multipliers is None else replace(point.multipliers, limits=weights)
-        return DualPoint(point.bound - offset, behind, point.reason)
+        return point._replace(bound=point.bound - offset, multipliers=behind)
     parts, free, region = parts_of(problem.regularizers), unpunished(problem), problem.region
     z = np.zeros(0) if region is None else region.signed(multipliers.linear)
     linear_term = np.zeros(problem.hypothesis.size) if region is None else z @ region.matrix

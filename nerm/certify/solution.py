@@ -383,9 +383,12 @@ def combine(old: Solution | None, new: Solution) -> Solution:
 
 
 def _with_bound_of(best: Solution, other: Solution) -> Solution:
-    """Return a solution with the other's bound if that is better: it bounds every hypothesis' objective."""
+    """Return a solution with the other's bound if that is better: it bounds every hypothesis' objective.
+
+    The rounding errors of its objective and of the other's bound add up.
+    """
     mine, theirs = best.certificate, other.certificate
-    reason, slack = theirs.reason or mine.reason, max(mine.slack, theirs.slack)
+    reason, slack = theirs.reason or mine.reason, mine.slack + theirs.slack
     joint = replace(mine, dual=theirs.dual, slack=slack, reason=reason)
     if not joint.relative_gap < mine.relative_gap:
         return best

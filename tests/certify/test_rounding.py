@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cvxpy as cp
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 
 import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
+from nerm.certify.solution import combine
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 
@@ -115,3 +116,29 @@ def test_elastic_net_has_the_slack_of_its_parts():
     one, two = (problem.certify(coef, 0.3) for problem in (spelled, parts))
     assert one.primal == pytest.approx(two.primal, rel=1e-12)
     assert one.slack == pytest.approx(two.slack, rel=1e-6)
+
+
+def test_a_limit_does_not_hide_rounding():
+    """With columns near 1e6 the slack of a limited problem is about that of the same problem with a weight."""
+    X, y, v = make_data(2)
+    objective = Risk(Hinge()) + 0.05 * SquaredL2()
+    limited = objective.subject_to(Neutrality(Hinge()) <= 1.05).on(X + 1e6, y, viewpoint=v).solve()
+    (eta,) = limited.multipliers.limits
+    weighted = (objective + eta * Neutrality(Hinge())).on(X + 1e6, y, viewpoint=v).solve()
+    assert limited.certificate.slack > 0.1 * weighted.certificate.slack > 0
+
+
+def test_the_slack_of_a_joint_certificate_is_the_sum():
+    """The error of one solution's objective and that of the other's bound can both be there."""
+    X, y, v = make_data(3)
+    solved = (Risk(Hinge()) + 0.05 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v).solve()
+    value = solved.certificate.primal
+    low = replace(
+        solved, certificate=nerm.Certificate(value, value - 1, slack=1e-4), status=nerm.Status.INACCURATE
+    )
+    high = replace(
+        solved, certificate=nerm.Certificate(value + 1, value, slack=2e-4), status=nerm.Status.INACCURATE
+    )
+    for joint in (combine(low, high), combine(high, low)):
+        assert (joint.certificate.primal, joint.certificate.dual) == (value, value)
+        assert joint.certificate.slack == pytest.approx(3e-4)
