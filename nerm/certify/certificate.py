@@ -20,7 +20,7 @@ rounding errors in `nerm.certify.rounding`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -191,7 +191,7 @@ def best_certificate(
     """Return the value, the certificate with the best bound found, and the multipliers behind it.
 
     Without `tol` the given multipliers are used as they are. If they do not reach `tol`, multipliers are
-    also recovered from the scores, on problems of moderate size and unless time is up (`early_exit`).
+    also recovered from the scores, on problems of moderate size; if time is up (`early_exit`), only once.
     """
     value = problem.evaluate(coef, intercept)
     violation = problem.violation(coef, intercept)
@@ -203,8 +203,9 @@ def best_certificate(
     behind: Multipliers | None = None
     given = [] if multipliers is None else [with_linear(problem, multipliers, coef)]
     moderate = problem.hypothesis.n * problem.hypothesis.size * MOST_STEPS <= MOST_OPERATIONS
-    recover = not given or (tol is not None and moderate and not early_exit)
-    for candidate in chain(given, candidates(problem, coef, intercept) if recover else ()):
+    recover = not given or (tol is not None and moderate)
+    recovered = islice(candidates(problem, coef, intercept), 1 if early_exit else None)
+    for candidate in chain(given, recovered if recover else ()):
         point = dual_point(problem, candidate, wanted)
         hidden = slack.of(point)
         if behind is None or point.bound - hidden > best.dual - best.slack:
