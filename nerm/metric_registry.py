@@ -75,7 +75,10 @@ class Metric:
         return self.function(**{name: given[name] for name in self.arguments})
 
     def parts(self, y: Floats, scores: Floats, viewpoint: Floats, sample_weight: Floats) -> list[float]:
-        """Return the signed parts, positive where f follows the viewpoint; the largest is the measure."""
+        """Return the signed parts of the measure, positive where f follows the viewpoint.
+
+        The measure is the part of largest absolute value.
+        """
         if self.is_custom:
             value = float(self.function(y, scores, viewpoint))
             if not np.isfinite(value):

@@ -186,7 +186,10 @@ def _check_varies(name: str, values: Array) -> None:
 
 
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
-    """Return the positions of viewpoint columns to leave out of X: those with `drop`, and those of words."""
+    """Return the positions of the viewpoint columns that are left out of X.
+
+    These are the columns with ``drop=True`` and the columns of strings.
+    """
     given = viewpoint.values() if isinstance(viewpoint, Mapping) else [viewpoint]
     columns = [_as_given(g, DEFAULT) for g in given if isinstance(g, Column | str | int | np.integer)]
     return tuple(sorted({c.position(X) for c in columns if c.drop or _holds_words(c.values(X))}))

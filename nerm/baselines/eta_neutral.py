@@ -182,7 +182,10 @@ class NeutralLikelihood:
         return self.X.T @ ((p - self.y) / self.n + (m @ self.A) * p * (1 - p)) + self.ridge * w
 
     def augmented(self, w: Floats, mu: Floats, rho: float) -> tuple[float, Floats]:
-        """Return the augmented Lagrangian F + sum_k (m_k^2 - mu_k^2) / 2 rho and its gradient."""
+        """Return the augmented Lagrangian F + sum_k (m_k^2 - mu_k^2) / (2 rho) and its gradient.
+
+        m is `multipliers` at (w, mu, rho).
+        """
         m = self.multipliers(w, mu, rho)
         return self.objective(w) + float((m**2 - mu**2).sum()) / (2 * rho), self.gradient(w, m)
 

@@ -39,14 +39,19 @@ def as_rows(n: Any) -> int:
 
 
 def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -> float:
-    """Return a bound on ||w|| for every solution within `gap` (mean form) of the optimum, free of eta.
+    """Return a bound on ||w|| that does not depend on eta.
 
-    The problem is R_n + (lam / 2n) ||w||^2 + eta C_n with convex phi >= 0 and convex psi; `at_zero` is
-    phi(0). Compared with f = 0, and because C_n >= psi(0): ||w||^2 <= 2n (phi(0) + gap) / lam. The optimum
-    itself is smaller. At t = 1 it minimises J(t w, t b), so R' + 2 Omega + eta C' <= 0 for the derivatives
-    from the left, and R(0) >= R - R', C(0) >= C - C' by convexity: 2 Omega <= phi(0), that is ||w||^2 <= n
-    phi(0) / lam. Strong convexity adds sqrt(2n gap / lam) for an approximate one. The smaller of the two is
-    returned.
+    It holds for every w whose objective is within `gap` (mean form) of the optimum. The problem is
+    R_n + Omega + eta C_n with Omega = (lam / 2n) ||w||^2, convex phi >= 0 and convex psi; `at_zero` is
+    phi(0). The smaller of two bounds is returned::
+
+        ||w||  <=  sqrt(2n (phi(0) + gap) / lam)
+        ||w||  <=  sqrt(n phi(0) / lam) + sqrt(2n gap / lam)
+
+    The first compares w with f = 0 and uses C_n >= psi(0). The second bounds the optimum and adds the
+    distance to it, which strong convexity limits. The optimum (w, b) minimises the objective at (t w, t b)
+    over t, so the derivatives from the left at t = 1 satisfy R' + 2 Omega + eta C' <= 0. By convexity
+    R' >= R - R(0) >= -phi(0) and C' >= C - C(0) >= 0, so 2 Omega <= phi(0).
 
     Examples
     --------

@@ -11,10 +11,12 @@ where
     D   = -(1/n) sum_i s_i phi*(-alpha_i)
           -(1/n) sum_ki eta_k u_ki [theta_k psi*(-beta_ki^+) + (1 - theta_k) psi*(-beta_ki^-)] - Omega*(q).
 
-So gap = P - D certifies any hypothesis, whichever solver computed it. This module uses numpy only and imports
-no solver. Multipliers of a solver are made feasible first (`nerm.certify.feasibility`); without any they are
-found from the scores (`nerm.certify.multipliers`); Omega* is bounded in `nerm.certify.conjugates`, and
-rounding errors in `nerm.certify.rounding`.
+So gap = P - D certifies any hypothesis, whichever solver computed it. This package imports no solver of
+`nerm.solvers`. The multipliers of a solver are made feasible first (`nerm.certify.feasibility`); without any
+they are found from the scores (`nerm.certify.multipliers`). `nerm.certify.conjugates` bounds Omega* from
+above, and `nerm.certify.rounding` bounds the rounding errors. Custom regularizers, and some sums of
+regularizers, solve small cvxpy programs for Omega* (`nerm.atoms.small_programs`); any split of q gives a
+valid bound, and the values of these programs are rounded up.
 """
 
 from __future__ import annotations
@@ -66,16 +68,16 @@ class Certificate:
     primal, dual : float
         The objective at the hypothesis, and the lower bound on every hypothesis' objective.
     scale : float
-        The objective of the zero hypothesis: what "zero" means for an optimum of 0.
+        The objective at f = 0. A primal value below 1e-8 of it counts as that much in the relative gap.
     reason : str
-        Why there is no bound, or why it may be loose, in words; empty where nothing stood in the way.
+        Why there is no bound, or why it may be loose; empty if there is nothing to report.
     violation : float
-        By how much the hypothesis misses the worst of its constraints; one that misses any is no answer.
+        By how much the worst constraint is violated; if it is positive, the relative gap is infinite.
     slack : float
-        What rounding may hide from primal and dual together, and what an atom of a user's own gets wrong
-        there: part of what is claimed.
+        A bound on the rounding errors of primal and dual together, plus the errors of custom atoms there.
+        The relative gap includes it.
     saved : bool
-        Whether it comes from a file without rows, which nobody can check again.
+        Whether it was read from a file without the rows, so that it cannot be computed again.
 
     For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet;
     of w = 0 the certificate says that up to 1 could be gained:
@@ -100,7 +102,7 @@ class Certificate:
 
     @property
     def size(self) -> float:
-        """What the gap is relative to: `|primal|`, where that is not nothing beside `scale`."""
+        """The divisor of the relative gap: `|primal|`, at least 1e-8 of `scale`."""
         return max(abs(self.primal), NEGLIGIBLE * self.scale)
 
     @property
@@ -112,9 +114,8 @@ class Certificate:
     def relative_gap(self) -> float:
         """`(Gap + slack) / |primal|`; infinite without a bound, or if a constraint is violated.
 
-        A primal below 1e-8 of `scale` counts as that much. A bound *above* the primal by more than 1e-8
-        contradicts itself, by a wrong conjugate or a problem that is not convex: that certifies nothing
-        either.
+        A primal below 1e-8 of `scale` counts as that much. If the bound exceeds the primal by more than a
+        relative 1e-8, a conjugate is wrong or the problem is not convex, and the result is infinite too.
         """
         contradicts = -self.gap > NEGLIGIBLE * max(abs(self.primal), abs(self.dual))
         if self.violation or not np.isfinite(self.gap) or contradicts:
@@ -240,12 +241,12 @@ def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
 
 
 def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
-    """Return by how much every hypothesis exceeds some limit C_k <= t_k, at least.
+    """Return a lower bound on max_k (C_k(f) - t_k) over all hypotheses f, for the limits C_k <= t_k.
 
-    It is positive only if no hypothesis meets all limits.
+    If it is positive, no hypothesis satisfies all limits.
 
-    With weights eta_k >= 0 of sum 1, max_k (C_k(f) - t_k) >= sum_k eta_k (C_k(f) - t_k), whose least value
-    over the linear constraints is bounded as that of any objective.
+    For weights eta_k >= 0 with sum 1, max_k (C_k(f) - t_k) >= sum_k eta_k (C_k(f) - t_k). The minimum of the
+    right-hand side under the linear constraints has a dual bound, like that of any objective.
     """
     total = float(np.maximum(multipliers.limits, 0.0).sum())
     if not total > 0:
@@ -257,10 +258,10 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
 def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
     """Return the bound of these multipliers after restoring their feasibility.
 
-    Where Omega* is infinite at their q they are drawn towards the centre until it is not; and if that does
-    not give the bound that is wanted, shifted until q is where Omega* is finite. A limit C <= t with
-    multiplier eta is a term of weight eta, and -eta t; linear constraints A w <= b with multipliers z make
-    Omega*(q - A'z) + b.z of Omega*(q).
+    If Omega* is infinite at their q, they are moved towards the centre until it is finite. If that bound is
+    below `wanted`, they are instead shifted so that q is a nearby point where Omega* is finite, and the
+    better bound counts. A limit C <= t with multiplier eta adds a term eta C and subtracts eta t. Linear
+    constraints A w <= b with multipliers z replace Omega*(q) by Omega*(q - A'z) + b.z.
     """
     if problem.limits:
         weights = np.maximum(np.nan_to_num(multipliers.limits, posinf=0.0), 0.0)

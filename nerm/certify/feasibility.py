@@ -1,8 +1,8 @@
 """Feasible multipliers and hypotheses: in their domains, with sum c = 0, and within the constraints.
 
-What a solver returns is only nearly so, and a bound holds for feasible multipliers alone. Nothing here can
-make a bound wrong, only loose: what cannot be brought into place is mixed with the centre (`towards_centre`),
-or there is no bound.
+The multipliers of a solver are only nearly feasible, and a bound holds for feasible ones only. Nothing here
+can make a bound wrong, only loose: if the multipliers cannot be made feasible, the centre replaces them
+(`towards_centre`), or there is no bound.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def repaired(
 ) -> tuple[Multipliers | None, str]:
     """Return feasible multipliers near the given ones, and the condition that failed.
 
-    They are in their domains, with sum c = 0, and with sum c x = 0 in the free directions.
+    They are in their domains, with sum c = 0, and with sum c x = 0 in the free directions. If that is not
+    possible, the centre is returned, or None if there is no centre.
 
-    None if that cannot be had. `free`, (d, k), spans the directions that no regularizer punishes. With the
-    multipliers z of linear constraints A w <= b, sum c x / n equals `linear_term` = A'z there instead of 0.
+    `free`, (d, k), spans the directions that no regularizer punishes. With multipliers z of linear
+    constraints A w <= b, sum c x / n must equal `linear_term` = A'z in these directions instead of 0.
     """
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
     inside = Multipliers(np.clip(np.nan_to_num(multipliers.rows), *_domains(problem)), thetas)
@@ -59,7 +60,7 @@ def repaired(
 
 
 def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
-    """Return feasible multipliers with sum c x / n moved by this; None if that is impossible."""
+    """Return feasible multipliers with sum c x / n shifted by the vector `by`; None if none are found."""
     if problem.is_kernel or not by.any() or problem.hypothesis.n * len(by) ** 2 > MOST_OPERATIONS:
         return None
     conditions = Conditions.of(problem, np.eye(len(by)))
@@ -77,7 +78,7 @@ def separable(problem: Problem, multipliers: Multipliers) -> float:
 
 
 def lost(problem: Problem, multipliers: Multipliers) -> float:
-    """Return what rounding may hide from D: a share of those parts of c_i that cancel within their row."""
+    """Bound the rounding error of D from terms of c_i that cancel within their row."""
     moments = _weighted_targets(problem, multipliers.thetas) * multipliers.rows
     return LOST * float(np.sum(np.abs(moments).sum(axis=0) - np.abs(moments.sum(axis=0)))) / problem.divisor
 
@@ -120,9 +121,8 @@ class Conditions:
     """sum_i c_i F_i = target, F_i = N'x_i, in directions N that no regularizer punishes; and sum c = 0.
 
     A sum counts as its target within CANCELLED of the size of its summands before they cancel. Then the
-    multipliers are feasible without any error for rows x_i that differ from the given ones by that fraction
-    of each entry; and what the bound may be wrong by at a hypothesis w is this fraction of sum_ij `|c_i x_ij
-    w_j|` / n.
+    multipliers are exactly feasible for rows x_i that differ from the given ones by that fraction of each
+    entry. The error of the bound at a hypothesis w is at most this fraction of sum_ij `|c_i x_ij w_j|` / n.
     """
 
     features: Any  # F, (n, k), dense or sparse, and a column of ones where the intercept is free
@@ -148,8 +148,9 @@ class Conditions:
     def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
         """Shift multipliers inside their domains, in place; return which conditions still fail.
 
-        Steps of weighted least squares, short near an end of a domain: first those move that are away from
-        both ends of their domain, where a shift costs nothing to first order, then all that can move.
+        The steps are of weighted least squares, short near an end of a domain. At first only multipliers
+        away from both ends of their domain move, which changes the bound to second order only; then all that
+        can move.
         """
         weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
         target = np.append(target, np.zeros(self.features.shape[1] - len(target)))
@@ -181,8 +182,8 @@ class Conditions:
     ) -> None:
         """Move the multipliers by a weighted least squares step, as far as their domains allow.
 
-        One that could go less than half of its way stays, and the others do without it. Without an end of
-        the domain a multiplier goes at most 1 + its size.
+        A multiplier whose domain allows less than half of its step stays where it is, and the step is
+        computed again for the others. If the domain is unbounded, the step is at most 1 + `|multiplier|`.
         """
         both = [domains[1] - rows, rows - domains[0]]
         both = [np.where(np.isfinite(d), np.maximum(d, 0.0), 1.0 + np.abs(rows)) for d in both]
@@ -235,9 +236,10 @@ def _in_words(free: Floats, failing: Bools) -> str:
 
 
 def runs_away(problem: Problem, coef: Floats, intercept: float, value: float) -> bool:
-    """Whether the objective falls for ever along what no regularizer punishes of a hypothesis of this value.
+    """Tell whether the objective still falls far along the part of w and b that is not regularized.
 
-    Then no hypothesis attains the optimum: an atom such as the logistic comes ever nearer to its infimum.
+    `value` is the objective at the hypothesis. Then no hypothesis attains the optimum: an atom such as the
+    logistic approaches its infimum without attaining it.
     """
     far_margins = np.array([-30.0, 30.0])
     falling = [b for b in problem.blocks if b.atom.value(far_margins).min() > b.atom.facts.minimum]

@@ -1,9 +1,11 @@
 """The slack of a certificate: rounding errors of value and bound, and errors of custom atoms.
 
-A score is wrong by at most e_i (`Hypothesis.score_errors`). So the objective is wrong by the losses' slopes
-times e_i, and the bound, which is sum_i c_i f_i at the optimum's scores, by the parts of c_i times e_i. Both
-also carry the rounding of their own summands. The optimum is taken to be as large as the hypothesis, or as
-large as the multipliers say.
+The computed score of row i has an error of at most e_i (`Hypothesis.score_errors`), with a probability close
+to 1 (`nerm.model.blocks.sum_error`). The error of the objective is at most the mean over rows of the slope
+of the loss times e_i. The bound depends on the scores f_i of the optimum through (1/n) sum_i c_i f_i, so its
+error is at most (1/n) sum_i of the absolute terms of c_i times e_i. The rounding errors of the losses and
+conjugates themselves are added. The optimum is not known: its norm is estimated by the larger of the norms
+of w and of q / mu, the solution that belongs to the multipliers.
 """
 
 from __future__ import annotations
@@ -64,12 +66,12 @@ class Slack:
 
     @cached_property
     def scores(self) -> Floats:
-        """Those of the hypothesis."""
+        """The scores of the hypothesis, (n,)."""
         return self.problem.hypothesis.scores(self.coef, self.intercept)
 
     @cached_property
     def primal(self) -> float:
-        """The error of the objective."""
+        """A bound on the rounding error of the objective."""
         problem, hypothesis = self.problem, self.problem.hypothesis
         errors = hypothesis.score_errors(hypothesis.extent(self.coef), self.level)
         errors = errors + hypothesis.level_error(self.coef, self.intercept)
@@ -94,7 +96,7 @@ class Slack:
         return np.asarray(np.maximum(np.abs(low), np.abs(high)) * width + 4 * EPS * values)
 
     def of(self, point: DualPoint) -> float:
-        """Return the error of the objective and of this bound together; 0 where there is no bound."""
+        """Bound the sum of the rounding errors of the objective and of a dual bound; 0 without a bound."""
         at, problem, hypothesis = point.multipliers, self.problem, self.problem.hypothesis
         if at is None or point.q is None or not np.isfinite(point.bound):
             return 0.0

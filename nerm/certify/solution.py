@@ -41,23 +41,23 @@ class Answer:
     intercept : float
         b.
     multipliers : Multipliers, optional
-        With one row a block.
+        One row per block.
     inside : (coef, intercept), optional
-        On a problem with limits, a hypothesis with room in all of them, where f = 0 is none.
+        On a problem with limits, a hypothesis strictly inside all of them; needed if f = 0 is not.
     infeasible : bool
         Whether the multipliers are meant to show that no hypothesis meets all limits.
     claim : str
-        What the solver says of itself.
+        The status that the solver reports.
     iterations : int, optional
-        How many it took.
+        How many iterations it took.
     build_seconds, solve_seconds : float
         How long it took.
     details : dict
-        Whatever else the solver wants to say.
+        Any further results of the solver.
     timed_out : bool
         Whether it stopped because time was up.
 
-    Here is a solver that lies, and what comes of it:
+    A wrong claim does not change the status:
 
     >>> import numpy as np, nerm
     >>> from nerm.solvers import Answer, OwnSolver
@@ -105,7 +105,7 @@ class Status(StrEnum):
 
     @property
     def success(self) -> bool:
-        """Whether it is what was asked for: an optimum, or a stationary point of what is not convex."""
+        """Whether the problem is solved: to optimality, or to stationarity if it is not convex."""
         return self in (Status.OPTIMAL, Status.STATIONARY)
 
     @property
@@ -126,10 +126,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Stats:
-    """Who solved, how, and how long it took.
+    """Which solver was used, and its iterations and times.
 
-    ``claim`` is the solver's own word, ``reason`` why it was chosen, ``timed_out`` whether the time limit
-    struck.
+    ``claim`` is the status that the solver reported, ``reason`` why the solver was chosen, ``timed_out``
+    whether it was stopped by the time limit.
     """
 
     solver: str
@@ -198,8 +198,8 @@ class Solution:
         Parameters
         ----------
         X : (m, d) matrix
-            Dense or sparse; with a precomputed kernel (m, n), the values k(x_new, x_i). Of dask's arrays and
-            frames, and of `nerm.Chunks`, scores are computed when they are asked for, chunk by chunk.
+            Dense or sparse; with a precomputed kernel (m, n), the values k(x_new, x_i). For dask arrays
+            and frames and for `nerm.Chunks`, the scores are computed lazily, chunk by chunk.
 
         """
         if is_lazy(X):
@@ -233,7 +233,7 @@ class Solution:
     def thetas(self) -> dict[str, float]:
         """By viewpoint, the weight of C+ in its term; nan where eta is 0 or no multipliers are known.
 
-        Where several terms are about one viewpoint, those after the first go by their own text.
+        If several terms have the same viewpoint, the key of each after the first is the term as text.
         """
         found: dict[str, float] = {}
         for weighted, value in zip(self.problem.objective.terms, self.objective.terms, strict=True):
@@ -256,7 +256,7 @@ class Solution:
         save(self, path)
 
     def _limits(self) -> list[str]:
-        """Say of each limit how much of it is used, and what it costs."""
+        """Return a text per limit: its value, its bound and its multiplier."""
         problem = self.problem
         if not (problem.limits and problem.blocks):
             return []

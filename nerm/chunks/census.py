@@ -40,7 +40,7 @@ class ChunkRows:
         return len(self.y)
 
     def at(self, rows: Any) -> ChunkRows:
-        """Return some of the rows."""
+        """Return the chunk restricted to these rows: their numbers, or a mask."""
         views = {name: v[rows] for name, v in self.viewpoints.items()}
         return ChunkRows(rows_of(self.X, rows), self.y[rows], views, self.sample_weight[rows], self.name)
 
@@ -54,7 +54,7 @@ class ChunkRows:
 
 
 class Fingerprint(NamedTuple):
-    """By what a chunk is recognised in every pass."""
+    """The number of rows and a hash of the values, to notice a chunk that changed between passes."""
 
     rows: int
     values: str
@@ -217,7 +217,7 @@ class CountRows:
     size, memory : int
         Rows of the sample, and the bytes that they may take.
     most : int
-        Rows that one chunk may bring, so that the samples of very many chunks do not have to travel whole.
+        The most rows that one chunk adds to the sample, to limit what many chunks send over a network.
 
     """
 

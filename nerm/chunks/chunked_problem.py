@@ -358,9 +358,10 @@ def bind_chunks(
     weighted: bool = False,
     class_weight: tuple[float, float] = (1.0, 1.0),
 ) -> ChunkedProblem:
-    """Return an objective on chunks, after the first pass (the work behind `Objective.on`).
+    """Bind an objective to chunks; this does the first pass (the work behind `Objective.on`).
 
-    Estimators read viewpoints as groups and weigh neutrality by sample weights, as they do in memory.
+    Estimators set `groups`, to read viewpoints as groups, and `weighted`, to multiply the neutrality weights
+    by the sample weights, as they do for rows in memory.
     """
     _check(objective)
     coding = chunks.coding(groups=groups)
@@ -413,7 +414,10 @@ class ChunkedSearch(Search):
     whole: Any = None
 
     def objective(self, surrogate: Any, weights: Floats) -> Objective:
-        """Return the objective with a one-sided term for each part; neutrality weights have names."""
+        """Return the objective with a one-sided term for each part of the measure.
+
+        Its neutrality weights are names: an array would have weights for the rows of the sample only.
+        """
         objective = super().objective(surrogate, weights)
         names = list(self.metric.weights) * len(self.viewpoints)
         return with_named_weights(objective, names)

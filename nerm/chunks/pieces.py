@@ -235,18 +235,19 @@ def lazily(
     X : dask array, dask DataFrame or Chunks
         The rows.
     function : callable
-        From a matrix (m, d) to a vector (m,), or with `columns` to a matrix of these.
+        Maps a matrix (m, d) to a vector (m,), or to a matrix (m, k) if `columns` has k names.
     dtype : dtype
-        Of that vector.
+        The dtype of its result.
     features : callable, optional
-        From a frame to a matrix, where chunks are tables.
+        Maps a DataFrame to a matrix; needed if the chunks are tables.
     columns : list, optional
         The names of the columns that the function returns.
 
     Returns
     -------
-    dask array, dask Series or iterator
-        Of a DataFrame, a Series with its index; of Chunks, an iterator over one vector per chunk.
+    dask array, dask Series, dask DataFrame or iterator
+        A dask array for a dask array, a dask Series (or DataFrame, with `columns`) with the index of a dask
+        DataFrame, and for Chunks an iterator over one result per chunk.
 
     """
     if hasattr(type(X), "sweep"):

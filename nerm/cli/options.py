@@ -91,7 +91,10 @@ def option(name: str, text: str, **more: Any) -> Callable[[F], F]:
 
 
 def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> Callable[[F], F]:
-    """Return an option of values separated by commas; numbers must be at least 0."""
+    """Return a click option whose value is a comma-separated list, parsed by `kind`.
+
+    Numbers must be at least 0.
+    """
 
     def values(given: str) -> tuple[Any, ...]:
         try:

@@ -1,10 +1,10 @@
-"""Any objective on any data as one cvxpy problem, and its solution read back.
+"""Write any objective on any data as one cvxpy problem, and read its solution back.
 
-The scores are a variable f tied by the equality f = X w + b. This keeps every atom's argument free of cvxpy's
-interval propagation, which from 1.9.0 on turns inf - inf into 0, and with it come wrong bounds and wrong
-"optimal" answers from solvers that take variable bounds; and the equality's dual is the weighted dual c_i
-of every row, from which all multipliers follow. All weights are Parameters and the problem is DPP: a path
-over eta compiles once.
+The scores are a variable f with the constraint f == X w + b, for two reasons. First, cvxpy from 1.9.0 on
+propagates intervals through expressions and turns inf - inf into 0. An atom of X w + b then leads to wrong
+bounds of variables, and solvers that use such bounds return wrong "optimal" answers. Second, the dual
+variable of the constraint holds the weighted dual variable c_i of every row, from which all multipliers
+follow. All weights are Parameters and the problem is DPP, so a path over eta is compiled once.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from nerm.typing import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A cvxpy problem together with the pieces by which it is steered and read.
+    """A cvxpy problem with its parameters, variables and constraints.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class Model:
     limits : list of tuples of cvxpy.Constraint
         Each limit as one or two of them.
     linear : tuple of cvxpy.Constraint
-        A w <= b and E w == e, as far as there are some.
+        A w <= b and E w == e, those that the problem has.
     recover : array or None
-        What turns the variable into kernel coefficients.
+        The matrix that maps the variable to kernel coefficients.
     offset : array
         By how much the columns were shifted.
 

@@ -127,7 +127,7 @@ def bisected_eta_lr(training: Training) -> Find:
 
 
 def over_grid(method: Method, training: Training) -> Find:
-    """Fit a method over the paper's grid of weights."""
+    """Fit a method over its grid of weights; every limit chooses among the same fits."""
     fits = list(method.fit(training.fold, training.lam, method.etas))
     return lambda limit: fits
 

@@ -32,7 +32,7 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """(1/n) sum_i weights_i atom(targets_i f_i), without the weight of its term.
+    """The sum (1/n) sum_i weights_i atom(targets_i f_i), without the weight of its term.
 
     Attributes
     ----------

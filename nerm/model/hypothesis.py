@@ -47,7 +47,7 @@ class LinearHypothesis:
         return (self.X - offset if offset.any() else self.X), offset
 
     def features(self, *, balanced: bool) -> Matrix:
-        """Return X; for `balanced` weights, which add up to 0, with far columns centred."""
+        """Return X; if `balanced`, for sums whose weights add up to 0, with columns far from 0 centred."""
         return self._near[0] if balanced else self.X
 
     def level(self, coef: Floats, intercept: float) -> float:
@@ -124,7 +124,7 @@ class LinearHypothesis:
 
 @dataclass(frozen=True, eq=False)
 class KernelHypothesis:
-    """f = K c + b; one coefficient a row, norm c' K c."""
+    """f = K c + b; one coefficient per row, squared norm c' K c."""
 
     kernel: kernels.Kernel
     X: Matrix
@@ -136,7 +136,7 @@ class KernelHypothesis:
 
     @property
     def size(self) -> int:
-        """Number of coefficients: one a row."""
+        """Number of coefficients: one per row."""
         return self.n
 
     @property

@@ -282,36 +282,36 @@ class Problem:
     ) -> Neutralized:
         """Return the best solution whose *measured* neutrality is within a limit.
 
-        The risk and the regularizers stay; neutrality terms are replaced by one-sided ones whose weights are
-        searched: as eta grows the signed measure passes from that of the plain model through 0. Every solve
-        is certified (a stationary point with a ramp) and starts from the last. See `nerm.Neutralized` for an
-        example.
+        The risk and the regularizers stay. One-sided neutrality terms replace those of the problem, and their
+        weights eta are searched: as eta grows, the signed measure moves from its value at the plain model
+        through 0. Every solve is certified and warm-started from the last; with a ramp, which is not convex,
+        it gives a stationary point. See `nerm.Neutralized` for an example.
 
         Parameters
         ----------
         limit : float
-            The largest size of the measure that is allowed; each row counts once, since sample weights weigh
-            the risk.
+            The largest absolute value of the measure that is allowed. Each row counts once in the measure:
+            sample weights apply to the risk only.
         measure : str or callable
             A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk",
             "equal_opportunity_difference", "predictive_equality_difference", "equalized_odds_difference",
-            "normalized_prejudice_index") or a function ``(y, scores, viewpoint) -> signed float``. What moves
-            the latter is a term with balanced weights or, where the problem's own neutrality term has an
-            array of weights (`nerm.weights.within`), with these.
+            "normalized_prejudice_index") or a function ``(y, scores, viewpoint) -> signed float``. For a
+            function of your own the neutrality terms have balanced weights, or those of the problem's own
+            neutrality term if they are an array (`nerm.weights.within`).
         tol : float
             The relative gap of every solve.
         on : (X, y, viewpoint), optional
             Other rows to measure on.
         surrogate : "auto", MarginFunction, or a list of these
-            psi. Of several, that is chosen which does best on rows that are set apart from the search; "auto"
-            compares `Logistic`, `Hinge`, ramps of width 1 and 2, and `Identity` where its terms are bounded
-            below.
+            psi. Of several, the one that does best on rows held out from the search is chosen. "auto"
+            compares `Logistic`, `Hinge`, ramps of width 1 and 2, and `Identity` if the objective with it is
+            bounded below.
         prefer : "accuracy", "auc" or callable
             What "best" means; a callable takes (y, scores).
         keep : float
-            In every group at least this share of the plain model's positive rate must be left.
+            The positive rate of every group must be at least this share of its rate under the plain model.
         random_state : int
-            Which rows are set apart.
+            The seed that draws the held-out rows.
 
         Returns
         -------
@@ -320,8 +320,8 @@ class Problem:
         Raises
         ------
         NotNeutralError
-            Where nothing within the limit ranks better than chance and keeps positive rates; its `best` is
-            the nearest.
+            If no model within the limit ranks better than chance and keeps the positive rates; its `best`
+            is the closest model.
 
         """
         from nerm.neutralize import neutralize

@@ -110,7 +110,10 @@ class Search:
         return candidate
 
     def term_rows(self) -> list[tuple[str, Floats, Floats]]:
-        """Return for each part its viewpoint's name, the rows' weights in its term, and the viewpoint."""
+        """Return (name of the viewpoint, neutrality weights, viewpoint) for each part of the measure.
+
+        Rows that are not used have the weight 0.
+        """
         s = self.row_weight * self.used
         found = []
         for name in self.viewpoints:

@@ -129,7 +129,7 @@ def _environment() -> Any:
 
 
 def fixed(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits, a dash where it is not defined."""
+    """Format a number with this many decimals; a dash if it is not finite."""
     return f"{value:.{digits}f}" if math.isfinite(value) else "–"
 
 

@@ -74,7 +74,7 @@ class Study:
 
     @property
     def held_out(self) -> bool:
-        """Whether the rows that measure were not seen in fitting."""
+        """Whether the models are measured on rows that they were not fitted on."""
         return self.pairs[0][0] is not self.pairs[0][1]
 
     @property
@@ -98,7 +98,10 @@ class Study:
         return abs(point.measures[self.settings.aim.name])
 
     def statements(self, point: Point) -> list[Statement]:
-        """Return the bounds on a point; those by held-out rows hold for all points at once."""
+        """Return the bounds on a point: from held-out rows, and from theorems about its model.
+
+        Each bound from held-out rows holds for all points at once.
+        """
         part = np.repeat(np.arange(len(self.pairs)), [len(test) for _, test in self.pairs])
         delta, found = self.settings.delta, []
         if self.audited:

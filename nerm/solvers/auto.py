@@ -1,8 +1,8 @@
 """The automatic choice of a solver: a table of costs in seconds, from counts of operations.
 
-Each solver's `cost` is one of the functions below. The cheapest solver that takes the problem is asked; if
-its answer is not certified, a solver that takes every atom gives a second opinion. Rates are seconds on one
-core.
+Each solver's `cost` is one of the functions below. The cheapest of nerm's own solvers that takes the problem
+is asked first; if there is none, the cheapest solver that takes every atom. If its answer is not certified,
+another solver that takes every atom is asked. Rates are seconds on one core.
 """
 
 from __future__ import annotations

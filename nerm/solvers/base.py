@@ -63,9 +63,9 @@ class Solver(ABC):
     package : str
         The distribution that it needs.
     takes_constraints : bool
-        If not, one limit is met by a search over its weight.
+        Whether it takes constraints. If not, nerm meets one limit by a search over its weight.
     takes_every_atom : bool
-        Whether it can give a second opinion on any problem.
+        Whether it takes every margin function and regularizer; ``"auto"`` asks one such solver last.
     merges_rows : bool
         Whether its sessions are given the distinct rows only.
     keeps_time : bool
@@ -90,7 +90,7 @@ class Solver(ABC):
     keeps_time: bool = False
 
     def installed(self) -> bool:
-        """Whether its package is here, found without importing it."""
+        """Whether its package is installed, found without importing it."""
         return importlib.util.find_spec(self.module) is not None
 
     @property
@@ -163,8 +163,8 @@ class OwnSolver(NermSolver, Session):
 def path_order(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
     """Order problems so that consecutive ones have similar weights.
 
-    From the strongest regularization to the weakest, and through the neutrality weights up and down in turn,
-    or without turning up each time.
+    The regularization goes from the strongest to the weakest. For each of its weights the neutrality weights
+    rise; with `turning` they rise and fall in turn.
     """
     lams = [sum(weight for weight, _ in problem.regularizers) for problem in problems]
     order = list[int]()

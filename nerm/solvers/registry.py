@@ -99,7 +99,7 @@ class SolverPool:
         self._sessions: dict[str, Session] = {}
 
     def solve(self, problem: Problem, tol: float, **options: Any) -> Solution:
-        """Solve one problem, from the solutions of the last ones."""
+        """Solve one problem, warm-started from the problems that were solved before."""
         return self.solve_all([problem], tol, False, None, options)[0]
 
     def solve_all(
@@ -110,7 +110,7 @@ class SolverPool:
         time_limit: float | None,
         options: dict[str, Any],
     ) -> list[Solution]:
-        """Solve problems along a path; those that are not convex by convex steps."""
+        """Solve problems along a path; nonconvex ones by the convex-concave procedure."""
         tol = as_positive(tol, "tol")
         if time_limit is not None:
             time_limit = as_positive(time_limit, "time_limit", "Use a number of seconds")
@@ -154,7 +154,7 @@ class SolverPool:
         return [solution for solution in best if solution is not None]
 
     def _session(self, solver: Solver, problem: Problem, deadline: float) -> Session:
-        """Return the session of a solver, the one it has if that can take the problem."""
+        """Return the open session of a solver, or a new one if it cannot take the problem."""
         session = self._sessions.get(solver.name)
         if session is None or not session.renewed(problem):
             has_clock = solver.keeps_time or deadline == clock.NEVER
@@ -165,7 +165,7 @@ class SolverPool:
     def _refined(
         self, choice: Choice, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
     ) -> Iterator[Solution]:
-        """Certify an answer to each problem; ask for finer ones until one is certified or time is up."""
+        """Yield a solution per problem; ask for finer accuracies until it is certified or time is up."""
         solver = choice.solver
         session = self._session(solver, problems[0], deadline)
         first, *finer = solver.accuracies(tol)

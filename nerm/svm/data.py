@@ -312,7 +312,7 @@ class Bounds(NamedTuple):
         return self.gap / max(abs(self.primal), EPS)
 
     def entry(self, iterations: int) -> dict[str, float]:
-        """Return the entry of a history."""
+        """Return one entry of `Result.history`: iterations, primal, dual and gap."""
         return {"iterations": iterations, **self._asdict(), "gap": self.gap}
 
 

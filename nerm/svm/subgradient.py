@@ -4,10 +4,11 @@ The intercept is not regularised, so a step in it has no natural length. It is m
 
     F(w) = min over b of P(w, b)      is lambda-strongly convex,      lambda w - X'a  in  dF(w)
 
-where a comes from multipliers at the best b chosen, where hinges bend or C^+ = C^-, such that sum_i a_i =
-0. With the step 2 / (lambda (k + 2)) the iterate w_k is exactly X'abar_k / lambda, abar_k a weighted mean
-of all the a so far: a feasible point of the exact dual. So every run carries its own lower bound and the
-gap is honest. Convergence is O(1 / (lambda k)), slow by nature; the certificate shows how far it got.
+where a is made of multipliers at the best b. At a kink of a hinge, and where C^+ = C^-, several multipliers
+are possible; they are chosen such that sum_i a_i = 0. With the step 2 / (lambda (k + 2)), k = 0, 1, ..., the
+next iterate is exactly X'abar_k / lambda, where abar_k is a weighted mean of all a so far. This mean is a
+feasible point of the exact dual, so every run has a lower bound and a duality gap. Convergence is
+O(1 / (lambda k)).
 """
 
 from dataclasses import replace

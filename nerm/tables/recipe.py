@@ -331,7 +331,7 @@ def _known_rows(
 
 @dataclass(frozen=True)
 class TableFeatures:
-    """From a frame of words to a sparse matrix, by a recipe."""
+    """A function from a DataFrame of strings to a CSR matrix of features, coded by `recipe`."""
 
     recipe: Recipe
 
@@ -340,7 +340,7 @@ class TableFeatures:
         return sp.csr_matrix(self.recipe.transform(table_of(frame))[0])
 
     def in_order(self, classes: list[Any]) -> list[Any]:
-        """Return two labels with the positive one last, where they are words of a known pair."""
+        """Return the labels; of a known pair such as no/yes, the positive one last."""
         if len(classes) == 2 and positive_of(*map(str, classes)) == str(classes[0]):
             return classes[::-1]
         return classes

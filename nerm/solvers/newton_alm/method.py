@@ -116,7 +116,7 @@ class AugmentedLagrangian:
     def run(
         self, start: Iterate, tau: float, tol: float, deadline: float = clock.NEVER
     ) -> tuple[Iterate, float]:
-        """Take proximal point steps until gap <= tol n P; return the best point and the last tau."""
+        """Take proximal point steps until gap <= tol n P; return the best iterate and the last tau."""
         centre = start
         best = replace(start, primal=np.inf, dual=-np.inf, converged=False)
         smallest = np.inf
@@ -178,7 +178,10 @@ class AugmentedLagrangian:
         return np.asarray(gradient)
 
     def _better(self, best: Iterate, h: Floats, scores: Floats, point: _Point, tol: float) -> Iterate:
-        """Keep the best value and the best bound."""
+        """Return `best`, updated where this point has a lower value n P or a higher bound n D.
+
+        It is `converged` if the gap is at most tol n P.
+        """
         values = self.blocks.values(scores)
         sides = np.maximum(values[self.first], values[self.first + 1])
         primal = 0.5 * self.lam * self.rows.squared_norm(h) + self.eta @ sides

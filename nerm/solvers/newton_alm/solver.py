@@ -81,7 +81,7 @@ class AugmentedLagrangianSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Solve one problem from the end of the last one."""
+        """Solve one problem, warm-started from the last solution."""
         from nerm.solvers.newton_alm.method import AugmentedLagrangian
 
         check_options("augmented-lagrangian", options, ())
@@ -108,7 +108,11 @@ class AugmentedLagrangianSession(Session):
         )
 
     def _start(self, problem: Problem, method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
-        """Return where to start, and tau there: at a cold start one unit of a margin."""
+        """Return the first iterate and its tau.
+
+        The first solve starts at f = 0 with tau = 1, or on a large kernel problem at the solution on a part
+        of the rows. Later ones start at the last hypothesis, with WARM_TAU if a weight or a block changed.
+        """
         from nerm.solvers.newton_alm.method import WARM_TAU
         from nerm.solvers.newton_alm.smoothing import multipliers
 
@@ -126,10 +130,11 @@ class AugmentedLagrangianSession(Session):
 
 
 def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
-    """Solve a kernel problem on a part of its rows, weighted up; return its hypothesis on all rows, and tau.
+    """Solve a kernel problem on a part of its rows; return the hypothesis on all rows, and tau.
 
-    Far from the optimum all rows are near a kink, and a Newton system is as large as the problem. Most rows
-    have left the kinks at the solution of a smaller problem, which is found in the same way.
+    The weights of these rows are scaled up to the total weight. Far from the optimum all rows are near a
+    kink, and a Newton system is as large as the problem. At the solution on fewer rows most rows are away
+    from the kinks. That solution is found in the same way; small problems start at f = 0.
     """
     from nerm.solvers.newton_alm.kernel_rows import DIRECT, KernelRows
     from nerm.solvers.newton_alm.method import INNER, WARM_TAU, AugmentedLagrangian
