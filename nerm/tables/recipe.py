@@ -132,6 +132,34 @@ class Nominal:
 CODINGS: dict[str, Any] = {"Numeric": Numeric, "Nominal": Nominal}
 
 
+#: The orders of dates by their names in files of 0.2.
+ORDERS_0_2 = {
+    "ymd": "year-month-day",
+    "dmy": "day.month.year",
+    "mdy": "month/day/year",
+    "named": "months by name",
+    "ym": "year-month",
+    "my": "year-month",
+}
+
+
+def _current(column: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a saved coding; the dates of 0.2 had one for all parts."""
+    if column["kind"] != "Dates":
+        yield column
+        return
+    for part, mean, scale, median in column["parts"]:
+        last = part == column["parts"][-1][0]
+        more = {"holds": ORDERS_0_2[column["order"]], "part": part, "indicator": column["indicator"] and last}
+        yield {
+            "kind": "Numeric",
+            "name": column["name"],
+            "mean": mean,
+            "scale": scale,
+            "median": median,
+        } | more
+
+
 @dataclass(frozen=True)
 class Recipe:
     r"""The coding of every input column, in order.
@@ -196,7 +224,7 @@ class Recipe:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe behind `to_dict`."""
-        columns = [dict(column) for column in plain["columns"]]
+        columns = [dict(one) for column in plain["columns"] for one in _current(column)]
         coded = tuple(CODINGS[column.pop("kind")](**column) for column in columns)
         return cls(coded, dict(plain["left_out"]), tuple(plain["missing"]))
 

@@ -41,3 +41,12 @@ def test_model_of_0_2_predicts():
     model = nerm.load(SAVED / "model_0.2.0.nerm")
     again = nerm.NeutralSVC(kernel="rbf", eta=1.0).fit(X, y, viewpoint=v)
     np.testing.assert_allclose(model.decision_function(X), again.decision_function(X), atol=1e-2)
+
+
+def test_table_model_of_0_2_reads_dates():
+    """The scores of the first rows are those that 0.2 printed."""
+    rows = nerm.tables.read_table(SAVED / "dates.csv")
+    model = nerm.load(SAVED / "table_0.2.0.nerm")
+    scores, _ = model.scores(rows)
+    np.testing.assert_allclose(scores[:2], [0.2547427113941045, -0.634367938670696], rtol=1e-9)
+    assert "hired (days)" in model.recipe.feature_names
