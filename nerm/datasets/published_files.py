@@ -175,7 +175,11 @@ def _acs_types(about: dict[str, Any], frame: Any, where: str) -> Any:
     features = about["columns"][:-1]
     must = f"{where} must have the columns of ACSIncome"
     _check_columns(frame, [*features, "PINCP"], must, "Use the names of folktables or fairlearn")
-    codes = frame[features].astype("int64")
+    numbers = frame[features].apply(pd.to_numeric, errors="coerce")
+    for row, j in np.argwhere((numbers % 1 != 0).to_numpy())[:1]:  # true for nan
+        must, got = f"{features[j]!r} of {where} must hold whole numbers", repr(frame[features[j]].iloc[row])
+        raise InvalidInputError(must, f"{got} in row {row}", "Use the published table")
+    codes = numbers.astype("int64")
     found = {
         column: codes[column] if column in about["numbers"] else pd.Categorical(codes[column].astype(str))
         for column in features

@@ -321,11 +321,10 @@ def test_acs_income_that_is_another_table_is_refused(tmp_path):
         InvalidInputError, match=r"must have the columns of ACSIncome. Got a file without 'SEX'"
     ):
         load("acs_income", data_home=tmp_path)
-    acs_frame().assign(AGEP="old").to_csv(path, index=False)
-    with pytest.raises(
-        InvalidInputError, match=r"must be a whole CSV file. Got one that cannot be read \(.*old"
-    ):
-        load("acs_income", data_home=tmp_path)
+    for cell in ("old", 1.5, None):
+        acs_frame().assign(AGEP=cell).to_csv(path, index=False)
+        with pytest.raises(InvalidInputError, match=r"'AGEP' of .* must hold whole numbers. Got .* in row 0"):
+            load("acs_income", data_home=tmp_path)
     path.write_bytes(b"")
     with pytest.raises(InvalidInputError, match="must be a whole CSV file"):
         load("acs_income", data_home=tmp_path)
