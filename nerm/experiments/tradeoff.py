@@ -33,7 +33,16 @@ def tradeoff(
     methods: Sequence[str | Method] = tuple(METHODS),
     *,
     etas: Mapping[str, Sequence[float]] | None = None,
-    **options: Any,
+    lam: float | Sequence[float] = LAMBDAS,
+    repetitions: int = 10,
+    folds: int = 5,
+    seed: int = 0,
+    stratify: bool = True,
+    discretize: str = "all rows",
+    n_jobs: int = 1,
+    results: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    data_home: Any = None,
 ) -> Any:
     """Measure methods at neutrality weights by repeated cross-validation; return one row per fit.
 
@@ -44,9 +53,8 @@ def tradeoff(
         `from_estimator`.
     etas
         Other grids by method name; the paper's otherwise.
-    options
-        lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress and data_home, as for
-        `nerm.experiments.cross_validate`.
+    lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress, data_home
+        As for `nerm.experiments.cross_validate`.
 
     Returns
     -------
@@ -67,7 +75,22 @@ def tradeoff(
     chosen = resolve(methods, dict(etas or {}))
     settings = {"experiment": "tradeoff", "etas": {method.name: list(method.etas) for method in chosen}}
     pairs: list[tuple[Row, Method]] = [({}, method) for method in chosen]
-    return cross_validate(pairs, settings, "eta", datasets=datasets, **options)
+    return cross_validate(
+        pairs,
+        settings,
+        "eta",
+        datasets=datasets,
+        lam=lam,
+        repetitions=repetitions,
+        folds=folds,
+        seed=seed,
+        stratify=stratify,
+        discretize=discretize,
+        n_jobs=n_jobs,
+        results=results,
+        progress=progress,
+        data_home=data_home,
+    )
 
 
 def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
