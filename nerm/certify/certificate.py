@@ -53,10 +53,9 @@ if TYPE_CHECKING:
     from nerm.model.problem import Problem
 
 NOT_CONVEX = "the objective is not convex, so nothing bounds it from below"
-HIDDEN = "rounding may hide {:.1g} of it: centre and scale the columns of X, or regularise more"
-FEW_DIGITS = (
-    "in doubles this kernel keeps too few digits here: centre and scale the columns of X, or regularise more"
-)
+ADVICE = "centre and scale the columns of X, or regularise more"
+HIDDEN = f"rounding may hide {{:.1g}} of it: {ADVICE}"
+FEW_DIGITS = f"in doubles this kernel keeps too few digits here: {ADVICE}"
 
 
 @dataclass(frozen=True)

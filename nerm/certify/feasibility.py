@@ -29,7 +29,7 @@ CANCELLED = 1e-11  # of a sum, relative to the size of its summands: this counts
 LOST = 4 * EPS  # of the parts of c_i: the most that their sum loses by rounding
 NOT_ATTAINED = (
     "no hypothesis attains the optimum: along a direction that no regularizer punishes the objective falls "
-    "for ever"
+    "for ever; regularise more"
 )
 NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the multipliers to"
 

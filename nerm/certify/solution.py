@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import NOT_CONVEX, Certificate, best_certificate, infeasibility
+from nerm.certify.certificate import ADVICE, NOT_CONVEX, Certificate, best_certificate, infeasibility
 from nerm.certify.conjugates import NEGLIGIBLE
 from nerm.certify.feasibility import restored
 from nerm.certify.multipliers import Multipliers
@@ -320,7 +320,9 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     if excess > NEGLIGIBLE:
         return replace(solution, status=Status.INFEASIBLE)
     if failed and not answer.timed_out:
-        return replace(solution, status=Status.FAILED, certificate=replace(certificate, dual=-np.inf))
+        return replace(
+            solution, status=Status.FAILED, certificate=replace(solution.certificate, dual=-np.inf)
+        )
     return solution
 
 
@@ -335,9 +337,14 @@ def certify_bounds(
 ) -> Solution:
     """Return the solution of a hypothesis with its value and bound, which may be sums over chunks of rows."""
     status = Status.TIME_LIMIT if stats.timed_out else Status.INACCURATE
+    if certificate.relative_gap <= tol:
+        status = Status.OPTIMAL
+    elif certificate.dual < np.inf and "regularise" not in certificate.reason:
+        reason = "; ".join(filter(None, (certificate.reason, ADVICE)))
+        certificate = replace(certificate, reason=reason)
     return Solution(
         problem=problem,
-        status=Status.OPTIMAL if certificate.relative_gap <= tol else status,
+        status=status,
         coef=_frozen(np.asarray(hypothesis[0])),
         intercept=float(hypothesis[1]),
         objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
@@ -392,8 +399,9 @@ def _with_bound_of(best: Solution, other: Solution) -> Solution:
     joint = replace(mine, dual=theirs.dual, slack=slack, reason=reason)
     if not joint.relative_gap < mine.relative_gap:
         return best
-    status = Status.OPTIMAL if joint.relative_gap <= best.tol else best.status
-    return replace(best, certificate=joint, multipliers=other.multipliers, status=status)
+    if joint.relative_gap <= best.tol:
+        best, joint = replace(best, status=Status.OPTIMAL), replace(joint, reason="")
+    return replace(best, certificate=joint, multipliers=other.multipliers)
 
 
 def timed_out(solution: Solution) -> Solution:

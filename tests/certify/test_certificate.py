@@ -254,3 +254,4 @@ def test_nothing_is_returned_that_is_worse_than_nothing(data):
     assert not solution.coef.any()
     assert solution.objective.total == 1.0
     assert "no better than f = 0" in solution.certificate.reason
+    assert "regularise more" in solution.certificate.reason  # every answer that is not certified has advice
