@@ -1,1 +1,1 @@
-"""Semismooth Newton augmented Lagrangian: for wide and sparse data, and for kernels."""
+"""The semismooth Newton augmented Lagrangian solver, for wide or sparse data and for kernels."""

@@ -1,7 +1,8 @@
-"""A kernel in the place of X for the augmented Lagrangian: w = sum_i c_i k(x_i, .), and its Newton systems.
+"""Kernel version of `LinearRows` for the augmented Lagrangian: w = sum_i c_i k(x_i, .), and Newton systems.
 
-A hypothesis, a gradient and a direction are h = (c, K c, b): sums of them need no product with K, their inner
-products are c'K c' + b b', and the scores are part of h.
+A hypothesis, a gradient or a direction is stored as one vector h = (c, K c, b) of length 2n + 1, where K is
+the (n, n) Gram matrix. Linear combinations of such vectors need no product with K. The inner product of
+(c, K c, b) and (d, K d, e) is c'K d + b e, and the scores K c + b are read from h.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from nerm.model.kernels import CALLED_TILE
 from nerm.solvers.linalg.systems import conjugate_gradients, pivoted_cholesky
 from nerm.typing import Floats, Ints
 
-DIRECT = 2000  # rows of a Newton system that is factored instead of solved by conjugate gradients
-RANK = 5  # of the preconditioner, times sqrt(n)
-RESIDUAL = 1e-3  # of the preconditioner and of the conjugate gradients
+DIRECT = 2000  # Newton systems with at most this many rows are factored; larger ones use conjugate gradients
+RANK = 5  # the preconditioner has rank at most RANK * sqrt(n)
+RESIDUAL = 1e-3  # tolerance of the low-rank factor in the preconditioner, and of the conjugate gradients
 
 
 class GramRows:
-    """Rows of K on demand, in a table as large as the largest Gram matrix that is kept.
+    """Cache of rows of the Gram matrix K, computed when they are first needed.
 
-    When the table is full, all rows are forgotten.
+    The cache holds at most GRAM_LIMIT^2 numbers. If new rows do not fit, all cached rows are dropped first.
+    If the hypothesis keeps its whole Gram matrix, that matrix is used and nothing is computed again.
     """
 
     def __init__(self, hypothesis: KernelHypothesis) -> None:
@@ -38,7 +40,7 @@ class GramRows:
         self._held = n if whole else 0
 
     def _load(self, rows: Ints) -> bool:
-        """Make the table hold these rows; return False where it is too small for them."""
+        """Compute the given rows of K that are not cached; return False if the cache cannot hold them."""
         if len(rows) > len(self._table):
             return False
         new = rows[self._slots[rows] < 0]
@@ -54,13 +56,13 @@ class GramRows:
         return True
 
     def product(self, rows: Ints, weights: Floats) -> Floats:
-        """Return K[:, rows] weights, (n, k), for weights of shape (rows, k)."""
+        """Return the product K[:, rows] @ weights, (n, k), for weights of shape (len(rows), k)."""
         if len(rows) == self._hypothesis.n or not self._load(rows):
             return self._hypothesis.product(rows, weights)
         return np.asarray(self._table[self._slots[rows]].T @ weights)
 
     def square(self, rows: Ints) -> Floats:
-        """Return K[rows, rows]; K itself where these are all rows."""
+        """Return K[rows, rows]; if `rows` are all rows and K is kept, this is K itself and not a copy."""
         if self._hypothesis.keeps_gram and len(rows) == len(self._table):
             return self._table
         if self._load(rows):
@@ -70,7 +72,10 @@ class GramRows:
 
 
 class KernelRows:
-    """The functions (k(x_i, .), 1) in the place of the rows (x_i, 1); see `LinearRows` for the attributes."""
+    """Kernel version of `LinearRows`, with the same attributes: (k(x_i, .), 1) replaces the row (x_i, 1).
+
+    A hypothesis is h = (c, K c, b), as the module describes, so `shape` is (n, 2n + 1).
+    """
 
     def __init__(self, hypothesis: KernelHypothesis, *, intercept: bool) -> None:
         n = hypothesis.n
@@ -80,11 +85,11 @@ class KernelRows:
         self.norms = hypothesis.squared_row_norms()
         self.gram = GramRows(hypothesis)
         self._parts = np.zeros((0, n))
-        self._products = np.zeros((0, n))  # K times each of the parts
+        self._products = np.zeros((0, n))  # K times each row of _parts
         self._system: KernelSystem | None = None
 
     def expansion(self, rows: Ints, c: Floats, b: float) -> Floats:
-        """Return h of the coefficients c on some rows."""
+        """Return h = (c, K c, b), (2n + 1,), from the coefficients c of `rows`; the other rows get 0."""
         n = self.shape[0]
         h = np.zeros(2 * n + 1)
         h[rows] = c
@@ -93,30 +98,31 @@ class KernelRows:
         return h
 
     def coef(self, h: Floats) -> Floats:
-        """Return c."""
+        """Return the coefficients c of h = (c, K c, b), (n,)."""
         return h[: self.shape[0]]
 
     def scores(self, h: Floats) -> Floats:
-        """Return K c + b."""
+        """Return the scores K c + b, (n,)."""
         return np.asarray(h[self.shape[0] : -1] + h[-1])
 
     def inner(self, one: Floats, other: Floats) -> float:
-        """Return c'K c' of two hypotheses."""
+        """Return c'K d for the hypotheses (c, K c, b) and (d, K d, e)."""
         n = self.shape[0]
         return float(one[:n] @ other[n:-1])
 
     def dot(self, one: Floats, other: Floats) -> float:
-        """Return c'K c' + b b' of two hypotheses."""
+        """Return c'K d + b e for the hypotheses (c, K c, b) and (d, K d, e)."""
         return self.inner(one, other) + float(one[-1] * other[-1])
 
     def squared_norm(self, h: Floats) -> float:
-        """Return c'K c."""
+        """Return `||w||^2` = c'K c."""
         return self.inner(h, h)
 
     def weighted_sum(self, parts: Floats, scales: Floats) -> Floats:
-        """Return sum_j scales_j (parts_j, K parts_j, sum parts_j).
+        """Return h = (c, K c, sum_i c_i), (2n + 1,), for c = sum_j scales_j parts_j.
 
-        K is multiplied with the change since the last call only: late in a solve few rows change.
+        `parts` is (J, n) and `scales` is (J,). Without an intercept the last entry is 0. Only the change of
+        `parts` since the previous call is multiplied by K, because late in a solve few rows change.
         """
         if self._parts.shape != parts.shape:
             self._parts = np.zeros_like(parts)
@@ -130,7 +136,11 @@ class KernelRows:
         return np.concatenate([c, scales @ self._products, [c.sum() * self.intercept]])
 
     def system(self, density: Floats, ridge: Floats, tol: float) -> KernelSystem:
-        """Return H for rows with these curvatures; the last one where they changed by a share below `tol`."""
+        """Return the Newton system H for the row curvatures `density`, (n,).
+
+        `ridge` is (lam, ..., lam, r). The previous system is returned again if lam and the set of rows with
+        positive curvature are the same and no curvature changed by more than the relative amount `tol`.
+        """
         rows = np.flatnonzero(density > 0)
         lam = float(ridge[0])
         if self._system is None or not self._system.is_similar(rows, density[rows], lam, tol):
@@ -139,7 +149,7 @@ class KernelRows:
 
     @cached_property
     def preconditioner(self) -> tuple[Floats, Floats]:
-        """Z and the diagonal of E in K = Z Z' + E, Z of low rank."""
+        """Low-rank approximation K = Z Z' + E: the factor Z, (n, rank), and the diagonal of E, (n,)."""
         rank = int(RANK * np.sqrt(self.shape[0]))
         factor = pivoted_cholesky(lambda i: self.hypothesis.gram_rows(i).T, self.norms, RESIDUAL, rank)
         rest = self.norms - np.einsum("ij,ij->i", factor.Z, factor.Z)
@@ -147,9 +157,10 @@ class KernelRows:
 
 
 class KernelSystem:
-    """H at one point, reduced to the rows J whose curvature D_i is positive.
+    """The Newton matrix H at one point, reduced to the rows J whose curvature D_i is positive.
 
-    H x = g for x = (w, b), with one function e_k and width R_k per theta inside (0, 1), reads
+    The unknown is x = (w, b), the right side is g = (g_w, g_b). Each theta_k strictly inside (0, 1) adds a
+    function e_k and a width R_k (see `nerm.solvers.newton_alm.method`). With p and s as below, H x = g reads
 
     ::
 
@@ -158,13 +169,13 @@ class KernelSystem:
         S p + sum_k s_k e_k(J) / lam - b = g_w(J) / lam,    S = K_JJ / lam + 1 / D
         r b + sum_i p_i + sum_k s_k e_kb = g_b
 
-    A small S is factored. A large one is solved by conjugate gradients, preconditioned by S with a matrix of
-    low rank plus a diagonal in the place of K.
+    If J has at most `DIRECT` rows, S is factored. Otherwise systems with S are solved by conjugate gradients;
+    the preconditioner is S with K replaced by a low-rank matrix plus a diagonal.
 
     Attributes
     ----------
     products
-        How many products with S were taken.
+        Number of products with S so far; 0 if S is factored.
     """
 
     def __init__(self, owner: KernelRows, rows: Ints, density: Floats, lam: float, ridge: float) -> None:
@@ -177,13 +188,16 @@ class KernelSystem:
         self._apply = self._factored() if len(rows) <= DIRECT else self._iterated()
 
     def is_similar(self, rows: Ints, density: Floats, lam: float, tol: float) -> bool:
-        """Tell whether this is nearly the system of these rows and curvatures."""
+        """Whether rows and lam are equal to this system's and all curvatures are within relative `tol`."""
         if lam != self._lam or not np.array_equal(rows, self._rows):
             return False
         return bool(np.all(np.abs(density - self._density) <= tol * self._density))
 
     def _factored(self) -> Callable[[Floats], Floats]:
-        """Return B -> S^-1 B by a Cholesky factor; a singular S gets a small diagonal in addition."""
+        """Return the function B -> S^-1 B by a Cholesky factor.
+
+        If S is numerically singular, a small multiple of the identity is added to it.
+        """
         if not len(self._rows):
             return lambda B: B
         S = self._owner.gram.square(self._rows) / self._lam
@@ -200,7 +214,7 @@ class KernelSystem:
                 return lambda B: np.asarray(cho_solve(factor, B, check_finite=False))
 
     def _iterated(self) -> Callable[[Floats], Floats]:
-        """Return B -> S^-1 B by conjugate gradients."""
+        """Return the function B -> S^-1 B by preconditioned conjugate gradients."""
         rows = self._rows
         lam = self._lam
         every = np.arange(len(rows))
@@ -230,7 +244,10 @@ class KernelSystem:
         return solve
 
     def solve(self, right: Floats, lines: Floats, widths: Floats) -> Floats:
-        """Return H^-1 right."""
+        """Return H^-1 right as a vector (c, K c, b), (2n + 1,).
+
+        `lines` holds one e_k per row, (k, 2n + 1), and `widths` the R_k, (k,).
+        """
         p, b, s = self._reduced(right, lines, widths)
         x = right - s @ lines if len(lines) else right.copy()
         x -= self._owner.expansion(self._rows, p, 0.0)
@@ -239,13 +256,20 @@ class KernelSystem:
         return np.asarray(x)
 
     def quadratic_form(self, e: Floats) -> float:
-        """Return e'H^-1 e = (<e, e> - e(J)'p) / lam + e_b b, H without the part of E."""
+        """Return e'H^-1 e for H without the terms e_k e_k' / R_k.
+
+        With p and b from the reduced system for g = e it is (<e, e> - e(J)'p) / lam + e_b b.
+        """
         n = self._owner.shape[0]
         p, b, _ = self._reduced(e, np.zeros((0, len(e))), np.zeros(0))
         return float((self._owner.squared_norm(e) - e[n:-1][self._rows] @ p) / self._lam + e[-1] * b)
 
     def _reduced(self, right: Floats, lines: Floats, widths: Floats) -> tuple[Floats, float, Floats]:
-        """Return p, b and s: first p = plain + level b - sides s, then the equations left for b and s."""
+        """Return p, (|J|,), b and s, (k,), of the reduced system in the class docstring.
+
+        The equation for S gives p = plain + level b - sides s. Inserting it into the other equations leaves a
+        system of size 1 + k for b and s.
+        """
         rows, lam, inner = self._rows, self._lam, self._owner.inner
         n = self._owner.shape[0]
         terms = len(lines)

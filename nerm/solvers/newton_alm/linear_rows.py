@@ -1,4 +1,4 @@
-"""Rows of X for the augmented Lagrangian, dense or CSR, and Newton systems on them by conjugate gradients."""
+"""Linear rows (dense or CSR) for the augmented Lagrangian; Newton systems by conjugate gradients."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.solvers.linalg.systems import conjugate_gradients
 from nerm.typing import Floats, Ints, Matrix
 
-MAX_PRODUCTS = 300  # of one Newton system
+MAX_PRODUCTS = 300  # limit on the products with H in one Newton system
 
 
 class LinearRows:
-    """The rows (x_i, 1) of the data, (x_i, 0) without an intercept; a hypothesis is h = (w, b).
+    """The rows (x_i, 1) of the data, or (x_i, 0) without an intercept.
+
+    A hypothesis is stored as h = (w, b), (d + 1,).
 
     Attributes
     ----------
@@ -33,20 +35,20 @@ class LinearRows:
         self.norms = Linear().diagonal(X)
 
     def coef(self, h: Floats) -> Floats:
-        """Return w."""
+        """Return the coefficients w of h = (w, b), (d,)."""
         return h[:-1]
 
     def scores(self, h: Floats) -> Floats:
-        """Return X w + b."""
+        """Return the scores X w + b, (n,)."""
         return self.features.times(h[:-1]) + h[-1]
 
     def weighted_sum(self, parts: Floats, scales: Floats) -> Floats:
-        """Return sum_j scales_j sum_i parts_ji (x_i, 1)."""
+        """Return sum_j scales_j sum_i parts_ji (x_i, 1), (d + 1,), for parts (J, n) and scales (J,)."""
         c = scales @ parts
         return np.append(self.features.columns(c[None, :])[:, 0], c.sum() * self.intercept)
 
     def dot(self, one: Floats, other: Floats) -> float:
-        """Return w.w' + b b' of two hypotheses."""
+        """Return the inner product of two hypotheses (w, b), intercepts included."""
         return float(one @ other)
 
     def squared_norm(self, h: Floats) -> float:
@@ -54,11 +56,17 @@ class LinearRows:
         return float(h[:-1] @ h[:-1])
 
     def system(self, density: Floats, ridge: Floats, tol: float) -> LinearSystem:
-        """Return H for rows with these curvatures, solved to this relative accuracy."""
+        """Return the Newton system H for the row curvatures `density`, (n,).
+
+        `ridge` is (lam, ..., lam, r), (d + 1,); systems are solved to the relative accuracy `tol`.
+        """
         return LinearSystem(self, density, ridge, tol)
 
     def curvature(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
-        """Return q -> sum_i D_i (x_i, 1) (x_i, 1)'q over these rows, and the diagonal of this matrix."""
+        """Return the function q -> G q and the diagonal of G = sum_i D_i (x_i, 1) (x_i, 1)', (d + 1,).
+
+        The sum is over the given rows; `density` holds their D_i.
+        """
         threads = self.features.workers.for_rows(len(rows))
         X: Matrix = self.features.X
         if self.features.sparse:
@@ -80,14 +88,15 @@ class LinearRows:
 
 
 class LinearSystem:
-    """H = diag(M) + A' diag(D) A + E' diag(1/R) E, preconditioned by its diagonal.
+    """The Newton matrix H = diag(M) + A' diag(D) A + E' diag(1/R) E, preconditioned by its diagonal.
 
-    A has the rows (x_i, 1) with D_i > 0, and E one row per theta inside (0, 1).
+    M is `ridge`, D is `density`, and A has the rows (x_i, 1) with D_i > 0. E has one row e_k and R one width
+    R_k per theta_k strictly inside (0, 1); see `nerm.solvers.newton_alm.method`.
 
     Attributes
     ----------
     products
-        How many products with H were taken.
+        Number of products with H so far.
     """
 
     def __init__(self, rows: LinearRows, density: Floats, ridge: Floats, tol: float) -> None:
@@ -99,7 +108,7 @@ class LinearSystem:
         self.products = 0
 
     def solve(self, right: Floats, lines: Floats, widths: Floats) -> Floats:
-        """Return an approximate H^-1 right, E = `lines` and R = `widths`."""
+        """Return H^-1 right approximately, (d + 1,), with E = `lines`, (k, d + 1), and R = `widths`, (k,)."""
         diagonal = (self._diagonal + (lines**2 / widths[:, None]).sum(axis=0))[:, None]
 
         def product(q: Floats) -> Floats:
@@ -116,13 +125,16 @@ class LinearSystem:
         return found[:, 0]
 
     def quadratic_form(self, e: Floats) -> float:
-        """Return about e'H^-1 e, H without the part of E."""
+        """Return e'H^-1 e approximately, for H without the term E' diag(1/R) E."""
         return float(e @ self.solve(e, np.zeros((0, len(e))), np.zeros(0)))
 
 
 @numba.njit(cache=True, nogil=True)
 def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: ignore[no-untyped-def]
-    """Return sum_i D_i x_i (x_i'q); both products with a row are taken while it is in cache."""
+    """Return sum_i D_i (x_i, 1) (x_i, 1)'q over rows[start:stop] of a CSR matrix, (d + 1,).
+
+    Both products with a row are taken together, while the row is in the processor's cache.
+    """
     out = np.zeros(q.shape[0])
     last = q.shape[0] - 1
     for k in range(start, stop):

@@ -1,12 +1,15 @@
 """The semismooth Newton augmented Lagrangian method on f = X w + b.
 
-::
+It minimises n P(w, b), where P is the objective in mean form::
 
     n P(w, b) = sum_single F_j S_j + sum_k eta_k max(S_k^+, S_k^-) + (lam/2) ||w||^2
     S_j       = sum_i B_ji phi_j(t_ji f_i)
 
-The outer loop takes proximal point steps on the dual. Around a centre (U, theta^0, b^0) it minimises over
-(w, b)
+Block j has the atom phi_j, row weights B_ji, targets t_ji and the factor F_j. The first sum is over the
+blocks that stand alone, the second over the two-sided terms.
+
+The outer loop takes proximal point steps on the dual. Around a centre (U, theta^0, b^0) of multipliers,
+thetas and intercept it minimises over (w, b)
 
 ::
 
@@ -14,14 +17,17 @@ The outer loop takes proximal point steps on the dual. Around a centre (U, theta
     + sum_k max over theta in [0, 1] of
           eta_k (theta S_k^+tau + (1 - theta) S_k^-tau) - (R_k/2) (theta - theta_k^0)^2
 
-where S^tau is smoothed around U (`nerm.solvers.newton_alm.smoothing`). The multipliers and thetas at the
-minimum are the next centre, and tau decreases. The inner loop is Newton's method: the smoothed objective is
-differentiable, and only rows whose multiplier is strictly between its bounds, those at a kink, enter its
-Hessian
+where S^tau is S smoothed around U with parameter tau (`nerm.solvers.newton_alm.smoothing`), and r and R_k are
+small proximal weights. The multipliers, thetas and intercept at the minimum are the next centre, and tau
+decreases. The inner loop is Newton's method: the smoothed objective is differentiable, with the Hessian
 
 ::
 
     H = diag(lam, ..., lam, r) + sum_i D_i (x_i, 1) (x_i, 1)' + sum_k e_k e_k' / R_k
+
+D_i is the curvature of the smoothed blocks in row i. For piecewise linear atoms it is positive only in rows
+at a kink, whose multiplier is strictly between its bounds. e_k is the gradient of eta_k (S_k^+ - S_k^-); the
+last sum is over the theta_k strictly inside (0, 1).
 """
 
 from __future__ import annotations
@@ -40,18 +46,30 @@ from nerm.solvers.newton_alm.smoothing import Blocks, Smoothed, multipliers
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
-SHRINK = 0.25  # factor of tau from centre to centre
-PROXIMAL = 0.1  # floor of tau, R_k and r, relative to how far a multiplier, theta or b moves its own term
-INNER = 0.1  # accuracy of inner problems, Newton systems and line searches, relative to what they serve
-MAX_ITERATIONS = 60  # of the outer loop, of each inner loop, of each line search
-WARM_TAU = SHRINK**2  # tau at a start from the solution of an adjacent problem
+SHRINK = 0.25  # tau is multiplied by this from one centre to the next
+PROXIMAL = 0.1  # scale of tau, R_k and r, relative to the effect of a multiplier, theta or b on its own term
+INNER = 0.1  # relative accuracy of inner problems, Newton systems and line searches
+MAX_ITERATIONS = 60  # limit for the outer loop, for each inner loop and for each line search
+WARM_TAU = SHRINK**2  # first tau if the start is the solution of an adjacent problem
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A hypothesis with its value n P, multipliers u and thetas with their bound n D, and the work so far.
+    """The best hypothesis and the best multipliers so far, with their values and the work so far.
 
-    The bound is an estimate while sum c is not exactly 0: the missing part is subtracted from it.
+    Attributes
+    ----------
+    h, scores
+        The hypothesis, as `rows` stores it, and its scores, (n,).
+    u, thetas
+        Multipliers, (J, n), and one theta per two-sided term, (K,).
+    primal, dual
+        n P at h, and the dual value n D at u and thetas. n D is a bound only if the weighted multipliers sum
+        to 0; otherwise it is an estimate, reduced by a penalty for that sum.
+    converged
+        Whether the gap is within the tolerance.
+    centres, steps, products
+        Number of centres, of Newton steps, and of products with Newton matrices.
     """
 
     h: Floats
@@ -67,12 +85,16 @@ class Iterate:
 
     @property
     def gap(self) -> float:
-        """The difference n P - n D."""
+        """The duality gap n P - n D."""
         return self.primal - self.dual
 
 
 class _Point(NamedTuple):
-    """The smoothed problem at one (w, b): blocks, thetas, the gradient, and the part X'c of the gradient."""
+    """The smoothed problem at one (w, b).
+
+    It holds the smoothed blocks, the maximising thetas, the gradient, and `dual_vector`: the gradient without
+    the terms of lam and r, that is (X'c, sum c) for the weighted multipliers c.
+    """
 
     at: Smoothed
     thetas: Floats
@@ -81,7 +103,10 @@ class _Point(NamedTuple):
 
 
 class AugmentedLagrangian:
-    """The method on blocks with their factors and (lam/2) ||w||^2."""
+    """The method for given blocks, their factors, and the regularizer (lam/2) `||w||^2`.
+
+    `rows` holds the data as `LinearRows` or `KernelRows`.
+    """
 
     def __init__(
         self, blocks: Sequence[Block], factors: Floats, rows: LinearRows | KernelRows, lam: float
@@ -91,17 +116,17 @@ class AugmentedLagrangian:
         self.rows = rows
         self.lam = lam
         self.single = np.array([block.side == 0 for block in blocks])
-        self.first = np.flatnonzero([block.side > 0 for block in blocks])  # the sides + of terms of two
+        self.first = np.flatnonzero([block.side > 0 for block in blocks])  # S_k^+ of each two-sided term
         self.eta = factors[self.first]
         curvature = (factors[:, None] * self.blocks.slopes * self.blocks.targets).mean(axis=0)
-        # A unit of its multiplier moves the margin of row i by about B t^2 |x_i|^2 / lam.
+        # If the multiplier of row i changes by 1, its margin changes by about B t^2 |x_i|^2 / lam.
         moved = float(curvature @ rows.norms) / (lam * len(curvature)) or 1.0
         self.floor = min(PROXIMAL * moved, 1.0)
         ridge = PROXIMAL * min(lam, float(curvature.mean() * len(blocks)) or lam)
         self.ridge = np.append(np.full(rows.shape[1] - 1, lam), ridge)
 
     def cold(self) -> Iterate:
-        """Return the zero hypothesis with multipliers in the middle of their domains."""
+        """Return the start without a previous solution: h = 0, thetas 1/2, multipliers in mid-domain."""
         scores = np.zeros(self.rows.shape[0])
         slopes = [block.atom.facts.slopes for block in self.blocks.blocks]
         middle = [np.clip(0.5 * (max(low, -1.0) + min(high, 1.0)), low, high) for low, high in slopes]
@@ -109,14 +134,14 @@ class AugmentedLagrangian:
         return Iterate(np.zeros(self.rows.shape[1]), scores, u, np.full(len(self.eta), 0.5))
 
     def at(self, h: Floats) -> Iterate:
-        """Return a hypothesis with multipliers that are subgradients at its scores."""
+        """Return the start at hypothesis h: multipliers are subgradients at its scores, thetas are 1/2."""
         scores = self.rows.scores(h)
         return replace(self.cold(), h=h, scores=scores, u=multipliers(self.blocks.blocks, scores))
 
     def run(
         self, start: Iterate, tau: float, tol: float, deadline: float = clock.NEVER
     ) -> tuple[Iterate, float]:
-        """Take proximal point steps until gap <= tol n P; return the best iterate and the last tau."""
+        """Take proximal point steps until gap <= tol |n P|; return the best iterate and the final tau."""
         centre = start
         best = replace(start, primal=np.inf, dual=-np.inf, converged=False)
         smallest = np.inf
@@ -133,10 +158,13 @@ class AugmentedLagrangian:
     def _inner(
         self, centre: Iterate, best: Iterate, tau: float, tol: float, deadline: float
     ) -> tuple[Iterate, Iterate]:
-        """Minimise the smoothed problem around one centre by Newton steps; return the next centre."""
+        """Minimise the smoothed problem around one centre by Newton steps.
+
+        Return the next centre, and `best` updated with the iterates on the way.
+        """
         h = centre.h
         scores = centre.scores
-        # At the first step rows at a kink of the last centre move as if they stayed there: few leave it.
+        # The first step treats rows at a kink at the previous centre as if they stayed there: most do.
         extend = best.centres > 0
         widths = self._widths(scores, centre, tau, extend)
         for step in range(MAX_ITERATIONS):
@@ -157,12 +185,12 @@ class AugmentedLagrangian:
         return replace(centre, h=h, scores=scores, u=point.at.u, thetas=point.thetas), best
 
     def _thetas(self, values: Floats, centre: Iterate, widths: Floats) -> Floats:
-        """Return the maximising theta of each term of two sides."""
+        """Return the maximising theta of each two-sided term, (K,), for block values (J,)."""
         lead = self.eta * (values[self.first] - values[self.first + 1])
         return np.asarray(np.clip(centre.thetas + lead / widths, 0.0, 1.0))
 
     def _scales(self, thetas: Floats) -> Floats:
-        """Return the factor of each block, theta included, (J,)."""
+        """Return the factor of each block times its share theta or 1 - theta, (J,)."""
         return np.asarray(self.factors * shares(self.blocks.blocks, thetas))
 
     def _point(self, h: Floats, scores: Floats, centre: Iterate, tau: float, widths: Floats) -> _Point:
@@ -172,15 +200,15 @@ class AugmentedLagrangian:
         return _Point(at, thetas, self._ridge_gradient(h, centre) + dual_vector, dual_vector)
 
     def _ridge_gradient(self, h: Floats, centre: Iterate) -> Floats:
-        """Return the gradient of (lam/2) ||w||^2 + (r/2) (b - b^0)^2."""
+        """Return the gradient of (lam/2) ||w||^2 + (r/2) (b - b^0)^2 at h, b^0 from `centre`."""
         gradient = self.ridge * h
         gradient[-1] -= self.ridge[-1] * centre.h[-1]
         return np.asarray(gradient)
 
     def _better(self, best: Iterate, h: Floats, scores: Floats, point: _Point, tol: float) -> Iterate:
-        """Return `best`, updated where this point has a lower value n P or a higher bound n D.
+        """Return `best` with h replaced if n P is lower here, and u, thetas if n D is higher here.
 
-        It is `converged` if the gap is at most tol n P.
+        `converged` is set if the gap is at most tol |n P|.
         """
         values = self.blocks.values(scores)
         sides = np.maximum(values[self.first], values[self.first + 1])
@@ -196,7 +224,7 @@ class AugmentedLagrangian:
         return replace(best, converged=bool(best.gap <= tol * abs(best.primal)))
 
     def _lines(self, u: Floats) -> Floats:
-        """Return e_k, the gradient of eta_k (S_k^+ - S_k^-), for each term of two sides."""
+        """Return e_k, the gradient of eta_k (S_k^+ - S_k^-) at multipliers u, one row per two-sided term."""
         lines = np.zeros((len(self.eta), self.rows.shape[1]))
         for k, j in enumerate(self.first):
             scales = np.zeros(len(u))
@@ -206,7 +234,10 @@ class AugmentedLagrangian:
         return lines
 
     def _widths(self, scores: Floats, centre: Iterate, tau: float, extend: bool) -> Floats:
-        """Return R_k relative to e_k'H^-1 e_k: how far the sides of a term move apart as theta_k changes."""
+        """Return the proximal weight R_k of each theta_k, (K,).
+
+        R_k is proportional to e_k'H^-1 e_k, the change of eta_k (S_k^+ - S_k^-) per unit of theta_k.
+        """
         if not self.eta.any():
             return np.ones(len(self.eta))
         at = self.blocks.smoothed(scores, centre.u, tau, extend=extend)
@@ -229,7 +260,11 @@ class AugmentedLagrangian:
         widths: Floats,
         extend: bool,
     ) -> tuple[Floats, int]:
-        """Return Newton's direction and the number of products with H."""
+        """Return the Newton direction, shaped like h, and the number of products with H.
+
+        With `extend`, rows at a kink at the centre are treated as if they stayed there; if the result is no
+        descent direction, the plain Newton direction is returned.
+        """
         at = point.at
         gradient = point.gradient
         if extend:
@@ -256,7 +291,10 @@ class AugmentedLagrangian:
         tau: float,
         widths: Floats,
     ) -> float:
-        """Return a step length in [0, 1] at which the slope along the direction is nearly 0 or negative."""
+        """Return a step length t in [0, 1] by a search for a zero of the slope along the direction.
+
+        t is 1 if the slope there is negative or nearly 0, and 0 if the direction is no descent direction.
+        """
 
         def slope(t: float) -> float:
             with np.errstate(over="ignore", invalid="ignore"):

@@ -1,14 +1,15 @@
-"""Blocks smoothed around multipliers, as a proximal point step on the dual sees them.
+"""Smooth blocks around given multipliers: the primal side of a proximal point step on the dual.
 
-For phi*(u) = a u + (q/2) u^2 on [low, high] and a centre U the step maximises over u
+Let an atom phi have the conjugate phi*(u) = a u + (q/2) u^2 on [low, high]. At the margin m, with the centre
+U and the smoothing parameter tau, the smoothed value phi_r(m) is the maximum over u of
 
 ::
 
     u m - phi*(u) - (r/2) (u - U)^2,    r = max(tau - q, 0),
     so  u = clip((m - a + r U) / (q + r), low, high).
 
-The maximum is smooth in m, also where phi has a kink, and equals phi where u = U. Functions with q >= tau and
-those with a curvature of their own (logistic) stay as they are.
+phi_r is differentiable in m, also where phi has a kink, and equals phi where u = U. Atoms with q >= tau, and
+atoms whose conjugate is not quadratic (logistic), are not smoothed.
 """
 
 from __future__ import annotations
@@ -24,17 +25,16 @@ from nerm.typing import Floats
 
 
 class Smoothed(NamedTuple):
-    """Smoothed blocks at some scores.
+    """Smoothed blocks at given scores: J blocks, n rows, margins m and row weights B.
 
     Attributes
     ----------
     values, conjugates
         sum_i B_i phi_r(m_i) and sum_i B_i phi*(u_i) of each block, (J,).
     u, curvature
-        First and second derivative of phi_r, (J, n).
+        First and second derivative of phi_r in m, (J, n).
     extended
-        u without its bounds in rows whose centre lies between them, (J, n): the line on which a row at a kink
-        moves.
+        u, (J, n). With `extend`, u is not clipped to [low, high] in rows whose centre is strictly inside.
     """
 
     values: Floats
@@ -50,7 +50,8 @@ class Blocks:
     Attributes
     ----------
     targets, slopes
-        t and B t, (J, n); both 0 in rows without weight and in blocks whose factor is 0.
+        Targets t and products B t of row weight and target, (J, n). Both are 0 in rows of weight 0 and in
+        blocks whose factor is 0.
     """
 
     def __init__(self, blocks: Sequence[Block], factors: Floats) -> None:
@@ -61,14 +62,18 @@ class Blocks:
         self.slopes = self.weights * self.targets
 
     def values(self, scores: Floats) -> Floats:
-        """Return sum_i B_i phi(m_i) of each block."""
+        """Return sum_i B_i phi(m_i) of each block, without smoothing, (J,)."""
         margins = self.targets * scores
         return np.array(
             [w @ b.atom.value(m) for w, b, m in zip(self.weights, self.blocks, margins, strict=True)]
         )
 
     def smoothed(self, scores: Floats, centre: Floats, tau: float, *, extend: bool = False) -> Smoothed:
-        """Return the blocks smoothed around a centre; with `extend`, free rows may leave their bounds."""
+        """Return the blocks at `scores`, (n,), smoothed around the multipliers `centre`, (J, n).
+
+        With `extend`, rows whose centre is strictly inside its bounds count as rows at a kink: they have
+        curvature, and their multiplier in `extended` is not clipped.
+        """
         values = np.zeros(len(self.blocks))
         conjugates = np.zeros(len(self.blocks))
         u, curvature, extended = np.empty((3, *centre.shape))
@@ -93,7 +98,7 @@ class Blocks:
 
 
 def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
-    """Return the middle of the subgradients of blocks at these scores, (J, n)."""
+    """Return the midpoint of the subdifferential of each block in each row at these scores, (J, n)."""
     return np.stack(
         [
             np.mean(b.atom.subgradient(np.where(b.weights > 0, b.targets, 0.0) * scores), axis=0)
@@ -104,7 +109,10 @@ def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
 
 @numba.njit(cache=True, nogil=True)
 def _quadratic(m, w, centre, a, q, r, low, high, extend, u, curvature, extended):  # type: ignore[no-untyped-def]
-    """Fill in u, curvature and extended; return the sums of values and conjugates."""
+    """Write u, curvature and extended of one block in place, (n,) each.
+
+    Return sum_i w_i phi_r(m_i) and sum_i w_i phi*(u_i).
+    """
     value = 0.0
     conjugates = 0.0
     for i in range(len(m)):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nerm.solvers.newton_alm.linear_rows import LinearRows
     from nerm.solvers.newton_alm.method import AugmentedLagrangian, Iterate
 
-COARSE_SHARE = 4  # one row in so many is part of the start of a kernel problem
+COARSE_SHARE = 4  # a kernel problem starts from the solution on n // COARSE_SHARE rows
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,27 @@ class AugmentedLagrangianSolver(NermSolver):
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
-        """Return one phrase: the problems that it takes."""
+        """Return a phrase that says which problems the solver takes."""
         return f"squared l2 of positive weight and atoms that are {ATOMS}"
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Return the first term that the method does not take."""
+        """Return the first term that the method does not take, or None if it takes all."""
         return unsupported_term(problem)
 
     def open(self, problem: Problem) -> Session:
-        """Start a session."""
+        """Start a session for this problem and others along a path."""
         return AugmentedLagrangianSession(problem)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return a second accuracy as well, since the method's own bound is an estimate."""
+        """Return the accuracies to try in turn: tol, then tol / 10 if the first answer is not certified.
+
+        The second one is needed because the method's own dual bound is an estimate.
+        """
         return tol, 0.1 * tol
 
 
 class AugmentedLagrangianSession(Session):
-    """One problem and others along a path, each started from the solution of the last one."""
+    """Solve problems along a path, each started from the solution of the previous one."""
 
     def __init__(self, problem: Problem) -> None:
         from nerm.solvers.interior_point.matrices import RowThreads
@@ -63,25 +66,28 @@ class AugmentedLagrangianSession(Session):
         hypothesis = problem.hypothesis
         self._rows: LinearRows | KernelRows
         if isinstance(hypothesis, KernelHypothesis):
-            self._workers = RowThreads(hypothesis.n, 0, count=1)  # tiles are too small for threads of BLAS
+            self._workers = RowThreads(hypothesis.n, 0, count=1)  # one BLAS thread: the tiles of K are small
             with self._workers:
                 self._rows = KernelRows(hypothesis, intercept=problem.intercept)
         else:
             self._workers = RowThreads(hypothesis.n, 0)
             self._rows = LinearRows(hypothesis.X, self._workers, intercept=problem.intercept)
         self._blocks: tuple[Block, ...] = ()
-        self._weights = np.zeros(0)  # factors of the last problem, and lam
+        self._weights = np.zeros(0)  # factors and lam of the previous problem
         self._last: Iterate | None = None
         self._tau = 0.0
 
     def renewed(self, problem: Problem) -> bool:
-        """Take other terms: the last hypothesis stays, and its scores determine the multipliers."""
+        """Accept a problem with other terms.
+
+        It starts from the previous hypothesis, with multipliers that are subgradients at its scores.
+        """
         return True
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Solve one problem, warm-started from the last solution."""
+        """Solve one problem to this relative gap, warm-started from the previous solution."""
         from nerm.solvers.newton_alm.method import AugmentedLagrangian
 
         check_options("augmented-lagrangian", options, ())
@@ -108,10 +114,11 @@ class AugmentedLagrangianSession(Session):
         )
 
     def _start(self, problem: Problem, method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
-        """Return the first iterate and its tau.
+        """Return the first iterate and the first tau.
 
-        The first solve starts at f = 0 with tau = 1, or on a large kernel problem at the solution on a part
-        of the rows. Later ones start at the last hypothesis, with WARM_TAU if a weight or a block changed.
+        The first solve starts at f = 0 with tau = 1; on a large kernel problem it starts from the solution on
+        a random subset of the rows (`coarse_start`). Later solves start from the previous hypothesis: with
+        WARM_TAU if a weight or a block changed, else with the tau at which the previous solve ended.
         """
         from nerm.solvers.newton_alm.method import WARM_TAU
         from nerm.solvers.newton_alm.smoothing import multipliers
@@ -123,18 +130,19 @@ class AugmentedLagrangianSession(Session):
             return method.at(last.h), WARM_TAU
         if np.array_equal(self._weights, np.append(method.factors, method.lam)):
             return last, self._tau
-        # Blocks that had no weight so far have multipliers without a meaning.
+        # The previous multipliers of a block with weight 0 are arbitrary: compute them from the scores.
         unused = (self._weights[:-1] == 0)[:, None]
         u: Floats = np.where(unused, multipliers(problem.blocks, last.scores), last.u)
         return replace(last, u=u), WARM_TAU
 
 
 def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
-    """Solve a kernel problem on a part of its rows; return the hypothesis on all rows, and tau.
+    """Solve a kernel problem on a random subset of its rows; return a start for all rows, and its tau.
 
-    The weights of these rows are scaled up to the total weight. Far from the optimum all rows are near a
-    kink, and a Newton system is as large as the problem. At the solution on fewer rows most rows are away
-    from the kinks. That solution is found in the same way; small problems start at f = 0.
+    The subset has n // COARSE_SHARE rows, with weights scaled to the total weight of each block. Far from the
+    optimum nearly all rows are at a kink, so a Newton system is as large as the problem. At the solution on
+    the subset most rows are away from the kinks. The subset problem is started in the same way, recursively;
+    a problem of at most `DIRECT` rows starts at f = 0 with tau = 1.
     """
     from nerm.solvers.newton_alm.kernel_rows import DIRECT, KernelRows
     from nerm.solvers.newton_alm.method import INNER, WARM_TAU, AugmentedLagrangian

@@ -1,7 +1,8 @@
-"""The SMO at fixed theta: a compiled loop of pair steps (select by WSS2, update, test), and its state.
+"""The SMO at fixed theta: a compiled loop of pair steps, and its state.
 
-Every atom is two straight lines that meet at a bend (`facts.bend`): hinge, pinball, identity, absolute value.
-At fixed theta the dual of the problem, times its divisor, reads with lambda = mu * divisor
+A pair is selected by second-order information (WSS2 of LIBSVM). Every atom psi_j consists of two straight
+lines that meet at a bend (`facts.bend`): hinge, pinball, identity, absolute value. Let mu be the total weight
+of the squared l2 terms and lambda = mu * divisor. At fixed theta the dual, times the problem's divisor, is
 
 ::
 
@@ -9,21 +10,26 @@ At fixed theta the dual of the problem, times its divisor, reads with lambda = m
     h_i(a) = max { - sum_j W_ji psi_j*(-beta_ji) :  sum_j W_ji t_ji beta_ji = a, all beta_ji in their domains
     },
 
-where block j has targets t_j and weights W_j = factor * share * weights. Its conjugate is linear, so raising
-a_i through beta_ji earns bend_j / t_ji, and h_i has one segment per block: that slope, the width `W_ji
-|t_ji|` times the length of the domain, sorted by falling slope. A slope is also the score at which that atom
-bends, and optimality says: f_i lies in the superdifferential of h_i at a_i. So n numbers replace the 3n
-variables of the paper, in which pairs inside one row have no curvature and 1 / v is infinite at v = 0.
+where block j has the multipliers beta_j, the targets t_j and the weights W_j = factor * share * weights; the
+share is theta, 1 - theta or 1. The variable a_i is called the level of row i.
 
-With G = K a / lambda, the scores without
-intercept, raising a_i earns ``rise_i - G_i`` and lowering it costs ``fall_i - G_i``, where rise and fall are
-the slopes of h_i to the right and to the left of a_i (-inf and +inf at the ends). A feasible a is optimal iff
+The conjugate psi_j* is linear on its domain. So h_i is concave and piecewise linear, with one segment per
+block: its slope is bend_j / t_ji, its width is `W_ji |t_ji|` times the length of the domain, and the segments
+are sorted by decreasing slope. A slope is also the score at which that atom bends. At the optimum the score
+f_i lies in the superdifferential of h_i at a_i. This form has n variables. The form of the paper has 3n:
+there pairs inside one row have no curvature, and 1 / v is infinite at v = 0.
+
+Let G = K a / lambda, the scores without intercept. Let rise_i and fall_i be the slopes of h_i to the right
+and to the left of a_i (-inf and +inf at the ends of its domain). The dual value grows at the rate rise_i -
+G_i if a_i increases and falls at the rate fall_i - G_i if a_i decreases. A feasible a is optimal if and only
+if
 
 ::
 
     m(a) = max_i (rise_i - G_i)  <=  M(a) = min_j (fall_j - G_j),
 
-and then every b in [m, M] is an optimal intercept: the paper's test, here necessary *and* sufficient.
+and then every b in [m, M] is an optimal intercept. The paper states this test; in this form it is necessary
+and sufficient.
 """
 
 from typing import NamedTuple
@@ -41,16 +47,18 @@ SMALLEST_TARGET = float(np.finfo(float).tiny) ** 0.5  # squares of bend / target
 
 
 class Segments:
-    """The segments of every h_i at fixed theta, with B blocks and m rows.
+    """The segments of every h_i at fixed theta, for B blocks and n rows.
+
+    The segments of a row are sorted by decreasing slope, segments of width 0 last.
 
     Attributes
     ----------
     thetas : (K,) array
-        theta of the two-sided term, if there is one.
-    breaks : (m, B + 1) array
-        The smallest a_i, and where each segment ends; by falling slope, empty segments last.
-    slopes : (m, B + 2) array
-        The slope on each segment, after a column of +inf and before one of -inf; -inf on empty segments.
+        theta of the two-sided term; K is 1 if there is one, else 0.
+    breaks : (n, B + 1) array
+        In each row, the smallest possible a_i, then the end of each segment.
+    slopes : (n, B + 2) array
+        In each row +inf, then the slope of each segment (-inf if its width is 0), then -inf.
 
     """
 
@@ -74,13 +82,14 @@ class Segments:
         self.slopes = np.pad(inner, ((0, 0), (1, 1)), constant_values=((0, 0), (np.inf, -np.inf)))
 
     def _filled(self, a: Floats) -> Floats:
-        """Return how far each segment is filled at levels a."""
+        """Return the length of each segment that lies below a_i, (n, B)."""
         return np.clip(a[:, None] - self.breaks[:, :-1], 0.0, np.diff(self.breaks, axis=1))
 
     def multipliers(self, a: Floats, scores: Floats) -> Multipliers:
-        """Return the best multipliers that produce a: those that attain every h_i(a_i).
+        """Return the multipliers that attain the maximum in every h_i(a_i).
 
-        A multiplier that moves nothing (its target or its weight is 0) is that of the row's score.
+        A multiplier whose target or weight is 0 does not change a; it is computed from the row's score
+        (`nerm.certify.multipliers.multipliers_at`).
         """
         filled = np.empty(self._order.shape)
         np.put_along_axis(filled, self._order, self._filled(a), axis=1)
@@ -88,21 +97,24 @@ class Segments:
         idle = multipliers_at(self._blocks, scores)
         raised = np.divide(filled.T, rates, out=np.zeros_like(rates), where=rates > 0)
         first, last = self._domains[:, 0], self._domains[:, 1]
-        # A multiplier rises with a if its target is positive; otherwise it falls from its upper end.
+        # If a grows, a multiplier with a positive target grows from its lower end; the others decrease.
         rows = np.where(rates > 0, np.where(self._targets > 0, first + raised, last - raised), idle)
         return Multipliers(np.clip(rows, first, last), self.thetas)
 
     def gain(self, multipliers: Multipliers) -> float:
-        """Return sum_i h_i(a_i) for the best multipliers of a: -psi*(-beta) = bend beta + psi(bend)."""
+        """Return sum_i h_i(a_i), given the multipliers beta that attain it.
+
+        Each term is -psi*(-beta) = bend * beta + psi(bend), times its weight.
+        """
         bends = zip(self._blocks, self._bends, strict=True)
         at_bend = np.array([block.atom.value(bend) for block, bend in bends])
         return float(np.sum(self._weights * (self._bends * multipliers.rows + at_bend)))
 
     def balanced(self, a: Floats, scores: Floats) -> Floats:
-        """Return levels within their bounds with sum zero, changed where that costs least at these scores.
+        """Return levels, (n,), within their bounds and with sum 0, at the least cost for these scores.
 
-        Moving a_i along a segment earns or costs its slope minus the score, so whole segments are emptied or
-        filled, the cheapest first.
+        If a_i changes along a segment, the dual changes at the rate slope minus score. So segments are
+        emptied (if the sum is positive) or filled (if it is negative), in the order of increasing cost.
         """
         filled = self._filled(a)
         excess = float(self.breaks[:, 0].sum() + filled.sum())
@@ -117,10 +129,11 @@ class Segments:
 
 
 def theta_range(problem: Problem) -> tuple[float, float]:
-    """Return the interval of theta in which sum a = 0 is possible.
+    """Return the lower and upper end of the thetas for which some feasible a has sum 0.
 
-    All of [0, 1], unless 0 is no multiplier of a side, as with the identity: its part of a, of size `|2 theta
-    - 1|`, has to be balanced by the risk. At theta = 1/2 it vanishes.
+    This is [0, 1] if 0 is a feasible multiplier of both sides. It is not for the identity: the two sides then
+    contribute a fixed amount proportional to `|2 theta - 1|` to a, which the risk must balance. At theta =
+    1/2 this amount is 0, so 1/2 is always in the interval.
     """
 
     def sums(theta: float) -> Floats:
@@ -138,13 +151,22 @@ def theta_range(problem: Problem) -> tuple[float, float]:
 
 
 TINY = float(np.finfo(float).tiny)
-BATCH = 1000  # pair steps after which gap and clock are looked at
+BATCH = 1000  # the duality gap and the clock are checked after this many pair steps, or after n if larger
 
 
 class Levels(NamedTuple):
-    """The level a_i of every row, the scores G, and the slopes of h_i on both sides of a_i.
+    """The state of the compiled loop for n rows: levels, scores, and slopes of h_i at the levels.
 
     numba writes the name of this class into its cache on disk: delete __pycache__ after a change.
+
+    Attributes
+    ----------
+    a, G
+        The level of every row, and its score without intercept, (n,).
+    rise, fall
+        The slope of h_i to the right and to the left of a_i, (n,).
+    breaks, slopes
+        As in `Segments`.
     """
 
     a: Floats
@@ -157,7 +179,7 @@ class Levels(NamedTuple):
 
 @numba.njit(cache=True)
 def set_slopes(i, at):  # type: ignore[no-untyped-def]
-    """Set rise and fall of row i; return the breaks of h_i before and after a_i."""
+    """Set rise and fall of row i; return the nearest breaks of h_i below and above a_i."""
     count = at.breaks.shape[1]
     k = 0
     while k < count and at.breaks[i, k] < at.a[i]:
@@ -172,9 +194,10 @@ def set_slopes(i, at):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
-    """Raise a_i and lower a_j by the best common amount, at most to the next break; return it.
+    """Increase a_i and decrease a_j by the same amount, at most to the next break; return the amount.
 
-    Along the pair the dual is quadratic between breaks, and linear where the curvature is 0 (equal rows).
+    The amount maximises the dual, which is quadratic in it between breaks, and linear if the curvature is 0
+    (two equal rows).
     """
     top = set_slopes(i, at)[1]
     bottom = set_slopes(j, at)[0]
@@ -190,19 +213,19 @@ def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
-    """Do pair steps until m - M <= epsilon, at most max_steps; return how many."""
+    """Take at most `max_steps` pair steps, until m - M <= epsilon; return how many were taken."""
     n = len(at.a)
     least = TINY
     for k in range(n):
         least = max(least, EPS * K[k, k])
     for done in range(max_steps):
-        # First index: the steepest rise, i = argmax (rise - G).
+        # First index: i = argmax (rise - G).
         i, best = -1, -np.inf
         for k in range(n):
             value = at.rise[k] - at.G[k]
             if value > best:
                 best, i = value, k
-        # Second index: the largest second-order gain slope^2 / curvature among the j that violate with i.
+        # Second index: the largest second-order gain slope^2 / curvature among j with fall_j - G_j < best.
         j, gain, lowest = -1, 0.0, np.inf
         for k in range(n):
             value = at.fall[k] - at.G[k]
@@ -221,18 +244,19 @@ def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
 
 
 class Standing(NamedTuple):
-    """The values at a point, times the divisor.
+    """Primal and dual values at one state of the SMO, times the problem's divisor.
 
     Attributes
     ----------
     intercept : float
-        b.
+        The intercept b of the primal value.
     primal, dual : float
-        The true values, the dual at its theta.
+        The objective of the whole problem, and the dual value at the current theta.
     inner_gap : float
-        The part of `primal - dual` that more pair steps can close; the rest belongs to theta.
+        The duality gap of the problem at fixed theta, which more pair steps can close. The rest of `primal -
+        dual` can only be closed by a change of theta.
     slope : float
-        The derivative of the dual in theta: the weight of the term times C+ - C-.
+        The derivative of the dual in theta: the weight of the two-sided term times C+ - C-.
 
     """
 
@@ -249,7 +273,19 @@ class Standing(NamedTuple):
 
 
 class FixedTheta:
-    """The state of the compiled loop at one theta: levels a and scores G without intercept."""
+    """The SMO at one theta: levels a, scores G without intercept, and functions of them.
+
+    Parameters
+    ----------
+    problem, theta
+        The problem, and the fixed theta.
+    gram
+        The Gram matrix K, (n, n).
+    a
+        Levels to start from, (n,); they are clipped to their bounds.
+    G
+        K a / lambda, (n,), if it is known.
+    """
 
     def __init__(
         self, problem: Problem, theta: float, gram: Floats, a: Floats, G: Floats | None = None
@@ -269,17 +305,17 @@ class FixedTheta:
             set_slopes(i, self.at)
 
     def optimal_intercepts(self) -> tuple[float, float]:
-        """Return m and M: at an optimum of this theta every b in [m, M] is an optimal intercept."""
+        """Return m and M; if a is optimal at this theta, every b in [m, M] is an optimal intercept."""
         return float((self.at.rise - self.at.G).max()), float((self.at.fall - self.at.G).min())
 
     @property
     def violation(self) -> float:
-        """M - M, the paper's test."""
+        """The violation m - M of the optimality condition; at most 0 if a is optimal."""
         m, M = self.optimal_intercepts()
         return m - M
 
     def best_intercept(self, b: float) -> float:
-        """Return b, or where C+ = C- between m and M if the objective is smaller there."""
+        """Return b or the intercept in [m, M] at which C+ = C-, whichever has the smaller objective."""
 
         def difference(b: float) -> float:
             _, plus, minus = self._totals(b)
@@ -292,7 +328,11 @@ class FixedTheta:
         return min(b, other, key=lambda at: _larger(self._totals(at)))
 
     def standing(self) -> Standing:
-        """Return the values at the best intercept known, the slope at the middle of [m, M]."""
+        """Return the current values.
+
+        The primal value is taken at the better of two intercepts (`best_intercept`); the inner gap and the
+        slope are taken at the midpoint of [m, M].
+        """
         at, theta = self.at, self.theta
         ends = [end for end in self.optimal_intercepts() if np.isfinite(end)]
         middle = sum(ends) / len(ends) if ends else 0.0
@@ -305,14 +345,17 @@ class FixedTheta:
         return Standing(b, primal, dual, mixed + half_norm - dual, plus - minus)
 
     def _totals(self, intercept: float) -> tuple[float, float, float]:
-        """Return the weighted sums of the blocks alone, of C+ and of C-."""
+        """Return three weighted sums at this intercept: of the one-sided blocks, of C+, and of C-."""
         sums = {0: 0.0, 1: 0.0, -1: 0.0}
         for factor, block in zip(term_weights(self.problem), self.problem.blocks, strict=True):
             sums[block.side] += factor * block.total(self.at.G + intercept)
         return sums[0], sums[1], sums[-1]
 
     def advance(self, steps: int) -> int:
-        """Do pair steps until the violation is a tenth, at most BATCH or as many as rows; return how many."""
+        """Take pair steps until the violation m - M is a tenth of its present value; return how many.
+
+        At most `steps`, and at most the larger of BATCH and the number of rows.
+        """
         epsilon = max(self.violation / 10, 16 * EPS * (1.0 + float(np.abs(self.at.G).max())))
         return int(run(self.at, self.gram, self.lam, epsilon, min(steps, max(BATCH, len(self.at.a)))))
 

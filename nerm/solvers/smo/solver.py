@@ -1,4 +1,4 @@
-"""The SMO as a solver; a session keeps the Gram matrix and the last multipliers."""
+"""The SMO as a solver; a session keeps the Gram matrix and the multipliers of the previous solve."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class SMO(NermSolver):
     merges_rows: ClassVar[bool] = True
 
     def requirements(self) -> str:
-        """Return one phrase: the problems that it takes."""
+        """Return a phrase that says which problems the solver takes."""
         return (
             "a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared l2, at most one "
             f"neutrality term, a free intercept, at most {GRAM_LIMIT} rows unless the Gram matrix is given"
         )
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Return the first part of the problem that the SMO does not take."""
+        """Return the first property of the problem that the SMO does not take, or None if it takes all."""
         for block in problem.blocks:
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
             if block.atom.facts.bend is None or alone_unbounded:
@@ -64,7 +64,7 @@ class SMO(NermSolver):
 
 
 class SMOSession(Session):
-    """One problem and others along a path: they share the Gram matrix, and each starts from the last."""
+    """Solve problems along a path with one Gram matrix, each started from the previous solution."""
 
     def __init__(self, problem: Problem) -> None:
         hypothesis = problem.hypothesis
@@ -77,7 +77,7 @@ class SMOSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Run the SMO to this relative gap."""
+        """Solve one problem by the SMO to this relative gap, started from the previous solution."""
         from nerm.solvers.smo.theta_search import solve  # compiled code takes long to load
 
         check_options("smo", options, ("max_iter",))

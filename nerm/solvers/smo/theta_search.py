@@ -1,13 +1,15 @@
 """The search over theta around the SMO's pair steps.
 
-D(theta), the best dual value at fixed theta, is concave with derivative eta (C+ - C-): its maximum is
-bracketed and the bracket is cut by interpolation. Between two solved points the levels a and the scores are
-interpolated as well: a(theta) is piecewise linear (a parametric quadratic programme), so the warm start is
-exact until the active set changes, and it costs no kernel value.
+D(theta), the maximum of the dual at fixed theta, is concave with derivative eta (C+ - C-). The search
+brackets its maximum and shrinks the bracket by interpolation. Between two solved thetas the levels a and the
+scores are interpolated too. a(theta) is piecewise linear (a parametric quadratic program), so this warm start
+is exact as long as the active set does not change. It needs no kernel evaluation.
 
-Pair steps stop when their part e of the true gap is small; the rest belongs to theta. Then a point still says
-D(theta') <= D(theta) + e + slope (theta' - theta), so its side can be wrong by at most `e / |slope|`, its
-doubt. If the bracket is no wider than the doubt of one end, pair steps go on at that end.
+Pair steps at fixed theta stop when their share e of the duality gap is small; the rest of the gap depends on
+theta. At such a point, with dual value d, every theta' has D(theta') <= d + e + slope (theta' - theta). So
+the maximum can lie on the other side of theta than the slope says, but only within the distance `e / |slope|`
+of theta, called the doubt of theta. If the bracket is no wider than the doubt of one end, pair steps continue
+at that end.
 """
 
 import time
@@ -24,20 +26,28 @@ from nerm.solvers.rootfind import Bracket
 from nerm.solvers.smo.fixed_theta import FixedTheta, Segments, Standing, theta_range
 from nerm.typing import Floats
 
-INNER_SHARE = 0.1  # of the true gap and of the tolerance, at which pair steps stop
+INNER_SHARE = 0.1  # pair steps stop at this share of the whole gap, or of the tolerance
 
 TIME_IS_UP = "stopped: time is up"
 
 
 class _End(NamedTuple):
-    """An end of the bracket, and by how much its theta may be on the wrong side."""
+    """One end of the bracket: its state and its doubt (see the module docstring)."""
 
     state: FixedTheta
     doubt: float
 
 
 class ThetaSearch:
-    """The search, with the counts of pair steps (`iterations`) and of thetas (`outer`)."""
+    """The search over theta.
+
+    Attributes
+    ----------
+    iterations
+        Number of pair steps so far.
+    outer
+        Number of thetas tried so far.
+    """
 
     def __init__(self, problem: Problem, gram: Floats, tol: float, max_iter: int, deadline: float) -> None:
         self.problem = problem
@@ -49,12 +59,12 @@ class ThetaSearch:
         self.iterations = self.outer = 0
 
     def run(self, start: Multipliers, scores: Floats) -> tuple[FixedTheta, str]:
-        """Search from multipliers and scores; return the best state and a sentence about it."""
+        """Search from these multipliers and scores, (n,); return the best state and a sentence about it."""
         first, last = theta_range(self.problem)
         theta = float(start.thetas[0]) if len(start.thetas) else 0.5
         state = self._moved(min(max(theta, first), last), start, scores)
-        bracket = Bracket()  # the dual rises at its low end and falls at its high end
-        ends = dict[int, _End]()  # the low end by 1, the high end by -1
+        bracket = Bracket()  # the dual increases at the low end and decreases at the high end
+        ends = dict[int, _End]()  # key 1: the low end; key -1: the high end
         best, smallest = state, np.inf
         while True:
             self.outer += 1
@@ -87,7 +97,10 @@ class ThetaSearch:
                 state = self._moved(end, state.segments.multipliers(state.at.a, scores), scores)
 
     def _solve(self, state: FixedTheta) -> Standing:
-        """Take pair steps until their gap is a small share of the tolerance, or no violation is left."""
+        """Take pair steps until the inner gap is a small share of the whole gap or of the tolerance.
+
+        Stop also if the gap is within the tolerance, no step is possible, or the time is up.
+        """
         while True:
             standing = state.standing()
             scale = self.tol * abs(standing.primal)
@@ -101,13 +114,13 @@ class ThetaSearch:
                 return state.standing()
 
     def _moved(self, theta: float, multipliers: Multipliers, scores: Floats) -> FixedTheta:
-        """Return the state at another theta with these multipliers."""
+        """Return the state at `theta` whose levels come from these multipliers, corrected to sum 0."""
         a = weighted_duals(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
         a = Segments(self.problem, theta).balanced(a, scores)
         return FixedTheta(self.problem, theta, self.gram, a)
 
     def _between(self, low: FixedTheta, high: FixedTheta, share: float) -> FixedTheta:
-        """Return the state on the line between two."""
+        """Return the state whose theta, levels and scores are interpolated: (1 - share) low + share high."""
         theta = (1 - share) * low.theta + share * high.theta
         a = (1 - share) * low.at.a + share * high.at.a
         G = (1 - share) * low.at.G + share * high.at.G
@@ -130,15 +143,20 @@ def solve(
     problem : Problem
         With squared l2, a free intercept, at most one two-sided term, and atoms that have `facts.bend`.
     gram : (n, n) array
-        K.
+        The Gram matrix K.
     tol : float
-        The relative duality gap.
+        The relative duality gap to reach.
     start : (Multipliers, array), optional
-        Those of an adjacent problem, and its scores.
+        Multipliers and scores, (n,), of the solution of an adjacent problem.
     max_iter : int, optional
-        The limit of pair steps.
+        Limit on the number of pair steps; by default the larger of a million and 200 n.
     deadline : float
         When to stop (`nerm.solvers.clock`).
+
+    Returns
+    -------
+    Answer
+        Coefficients, intercept, multipliers and a sentence about the result.
 
     """
     started = time.perf_counter()
@@ -160,7 +178,10 @@ def solve(
 
 
 def _cold(problem: Problem) -> Multipliers:
-    """Return the multipliers of the score 0 at theta = 1/2, and 0 for the risks."""
+    """Return the multipliers of a start without a previous solution, with theta = 1/2.
+
+    They belong to score 0 for the neutrality term, and are as close to 0 as possible for the risks.
+    """
     rows = multipliers_at(problem.blocks, np.zeros(problem.hypothesis.n))
     for row, block in zip(rows, problem.blocks, strict=True):
         if block.side == 0:
