@@ -1,1 +1,1 @@
-"""Certificates: what proves an answer, whoever computed it."""
+"""Certificates: bound the distance of a hypothesis from the optimum, whichever solver computed it."""

@@ -1,8 +1,12 @@
-"""The certificate: a lower bound on the optimum from conjugates alone, and with it the duality gap.
+"""The certificate: a lower bound D on the optimum, computed from conjugates, and the duality gap P - D.
 
-With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, every alpha_i in -dom phi*, beta_i^+- in
--dom psi* and theta_k in [0, 1] with sum_i c_i = 0 (when the intercept is free) give a bound D <= optimum,
-where
+The objective is P = (1/n) sum_i s_i phi(y_i f_i) + Omega(w) + sum_k eta_k max(C_k^+, C_k^-), where
+C_k^+- = (1/n) sum_i u_ki psi(+-v_ki f_i). Here y_i are the labels, v_ki the viewpoints, s_i and u_ki the row
+weights, phi the loss, psi the surrogate and Omega the regularizer.
+
+With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, multipliers alpha_i in -dom phi*,
+beta_ki^+- in -dom psi* and theta_k in [0, 1] give a bound D <= optimum. If the intercept is free, they must
+also satisfy sum_i c_i = 0. The bound is D, where
 
 ::
 
@@ -12,11 +16,12 @@ where
           -(1/n) sum_ki eta_k u_ki [theta_k psi*(-beta_ki^+) + (1 - theta_k) psi*(-beta_ki^-)] - Omega*(q).
 
 So gap = P - D certifies any hypothesis, whichever solver computed it. This package imports no solver of
-`nerm.solvers`. The multipliers of a solver are made feasible first (`nerm.certify.feasibility`); without any
-they are found from the scores (`nerm.certify.multipliers`). `nerm.certify.conjugates` bounds Omega* from
-above, and `nerm.certify.rounding` bounds the rounding errors. Custom regularizers, and some sums of
-regularizers, solve small cvxpy programs for Omega* (`nerm.atoms.small_programs`); any split of q gives a
-valid bound, and the values of these programs are rounded up.
+`nerm.solvers`. The multipliers of a solver are made feasible first (`nerm.certify.feasibility`). If the
+solver gives none, they are computed from the scores (`nerm.certify.multipliers`).
+`nerm.certify.conjugates` bounds Omega* from above, and `nerm.certify.rounding` bounds the rounding errors.
+For custom regularizers, and for some sums of regularizers, Omega* is computed by small cvxpy programs
+(`nerm.atoms.small_programs`). Any split of q among the regularizers gives a valid bound, and the values of
+these programs are rounded up.
 """
 
 from __future__ import annotations
@@ -60,26 +65,28 @@ FEW_DIGITS = f"in doubles this kernel keeps too few digits here: {ADVICE}"
 
 @dataclass(frozen=True)
 class Certificate:
-    """primal >= optimum >= dual, recomputed by nerm.
+    """Two bounds on the optimum, computed by nerm: primal >= optimum >= dual.
 
     Attributes
     ----------
-    primal, dual : float
-        The objective at the hypothesis, and the lower bound on every hypothesis' objective.
+    primal : float
+        The objective at the hypothesis.
+    dual : float
+        A lower bound on the objective of every hypothesis.
     scale : float
-        The objective at f = 0. A primal value below 1e-8 of it counts as that much in the relative gap.
+        The objective at f = 0. The relative gap divides by at least 1e-8 times this value.
     reason : str
         Why there is no bound, or why it may be loose; empty if there is nothing to report.
     violation : float
-        By how much the worst constraint is violated; if it is positive, the relative gap is infinite.
+        The largest violation of a constraint; if it is positive, the relative gap is infinite.
     slack : float
-        A bound on the rounding errors of primal and dual together, plus the errors of custom atoms there.
+        A bound on the sum of the rounding errors of primal and dual, plus the errors of custom atoms.
         The relative gap includes it.
     saved : bool
-        Whether it was read from a file without the rows, so that it cannot be computed again.
+        Whether the certificate was read from a file without the rows, so that it cannot be computed again.
 
-    For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1. There primal and dual meet;
-    of w = 0 the certificate says that up to 1 could be gained:
+    For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1, where primal and dual are
+    equal. At w = 0 the gap is 1:
 
     >>> import nerm
     >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()
@@ -101,20 +108,20 @@ class Certificate:
 
     @property
     def size(self) -> float:
-        """The divisor of the relative gap: `|primal|`, at least 1e-8 of `scale`."""
+        """The divisor of the relative gap: `|primal|`, but at least 1e-8 * `scale`."""
         return max(abs(self.primal), NEGLIGIBLE * self.scale)
 
     @property
     def gap(self) -> float:
-        """Primal - dual, the most that any hypothesis could gain."""
+        """Primal - dual: no hypothesis has an objective that is smaller than `primal` by more than this."""
         return self.primal - self.dual
 
     @property
     def relative_gap(self) -> float:
-        """`(Gap + slack) / |primal|`; infinite without a bound, or if a constraint is violated.
+        """`(gap + slack) / size`; infinite without a bound, or if a constraint is violated.
 
-        A primal below 1e-8 of `scale` counts as that much. If the bound exceeds the primal by more than a
-        relative 1e-8, a conjugate is wrong or the problem is not convex, and the result is infinite too.
+        If the dual bound exceeds the primal value by more than a relative 1e-8, a conjugate is wrong or the
+        problem is not convex, and the relative gap is infinite too.
         """
         contradicts = -self.gap > NEGLIGIBLE * max(abs(self.primal), abs(self.dual))
         if self.violation or not np.isfinite(self.gap) or contradicts:
@@ -123,16 +130,16 @@ class Certificate:
         return float(claimed / self.size) if self.size else 0.0 if claimed <= 0 else np.inf
 
     def as_saved(self) -> Certificate:
-        """Return the certificate as one that was read from a file."""
+        """Return a copy of the certificate marked as read from a file (`saved=True`)."""
         return replace(self, saved=True)
 
     def times(self, factor: float) -> Certificate:
-        """Return the certificate of the objective multiplied by a positive number."""
+        """Return the certificate of the objective multiplied by `factor` > 0."""
         numbers = ("primal", "dual", "scale", "slack")
         return replace(self, **{name: factor * getattr(self, name) for name in numbers})
 
     def __add__(self, other: Certificate) -> Certificate:
-        """Return the certificate of the sum of two problems in variables of their own."""
+        """Return the certificate of the sum of two problems that share no variables."""
         reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
         numbers = ("primal", "dual", "scale", "slack")
         return Certificate(
@@ -153,7 +160,11 @@ class Certificate:
 def certify(
     problem: Problem, coef: Floats, intercept: float, multipliers: Multipliers | None = None
 ) -> Certificate:
-    """Return the certificate of a hypothesis, from given multipliers or from its scores."""
+    """Return the certificate of a hypothesis.
+
+    The bound comes from `multipliers`, made feasible; if they are None, multipliers are computed from the
+    scores of the hypothesis.
+    """
     expected = (len(problem.blocks), problem.n), (len(two_sided(problem)),)
     if multipliers is not None and (multipliers.rows.shape, multipliers.thetas.shape) != expected:
         must = f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}"
@@ -164,7 +175,7 @@ def certify(
 
 
 class Certified(NamedTuple):
-    """The value of a hypothesis, its certificate, and the feasible multipliers behind the bound."""
+    """The value of a hypothesis, its certificate, and the feasible multipliers that give its bound."""
 
     value: ObjectiveValue
     certificate: Certificate
@@ -172,9 +183,10 @@ class Certified(NamedTuple):
 
 
 def from_bounds(primal: float, dual: float, scale: float, slack: float) -> Certificate:
-    """Return the certificate of a value and a lower bound that were summed over chunks of rows.
+    """Return the certificate for a primal value and a dual bound that are sums over chunks of rows.
 
-    `slack` bounds the rounding errors of both; see `nerm.certify.rounding.rounding_of_sums`.
+    `scale` is the objective at f = 0. `slack` bounds the rounding errors of `primal` and `dual`; see
+    `nerm.certify.rounding.rounding_of_sums`.
     """
     return Certificate(primal, dual, scale, slack=slack)
 
@@ -188,10 +200,26 @@ def best_certificate(
     *,
     early_exit: bool = False,
 ) -> Certified:
-    """Return the value, the certificate with the best bound found, and the multipliers behind it.
+    """Return the value of a hypothesis and its certificate with the best bound found.
 
-    Without `tol` the given multipliers are used as they are. If they do not reach `tol`, multipliers are
-    also recovered from the scores, on problems of moderate size; if time is up (`early_exit`), only once.
+    Parameters
+    ----------
+    problem : Problem
+    coef, intercept
+        The hypothesis.
+    multipliers : Multipliers or None
+        Multipliers of a solver. If None, multipliers are computed from the scores.
+    tol : float, optional
+        The target of the relative gap. If the given multipliers do not reach it, multipliers are also
+        computed from the scores, unless the problem is too large. Without `tol` only the given ones are used.
+    early_exit : bool
+        Whether time is up. Then multipliers are computed from the scores at most once.
+
+    Returns
+    -------
+    Certified
+        The value, the certificate, and the feasible multipliers that give the bound.
+
     """
     value = problem.evaluate(coef, intercept)
     violation = problem.violation(coef, intercept)
@@ -224,7 +252,7 @@ def best_certificate(
 
 
 def _reason(problem: Problem, best: Certificate, tol: float) -> str:
-    """Return why there is no bound, or why it is loose."""
+    """Return the reason why there is no bound, or why the bound is loose; "" if none is known."""
     if best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
         return HIDDEN.format(best.slack)
     if isinstance(problem.hypothesis, KernelHypothesis):
@@ -235,7 +263,7 @@ def _reason(problem: Problem, best: Certificate, tol: float) -> str:
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
-    """Return the bound D of these multipliers, made feasible; -inf if that is impossible."""
+    """Return the bound D after the multipliers are made feasible; -inf if this is impossible."""
     return dual_point(problem, multipliers).bound
 
 
@@ -245,7 +273,8 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
     If it is positive, no hypothesis satisfies all limits.
 
     For weights eta_k >= 0 with sum 1, max_k (C_k(f) - t_k) >= sum_k eta_k (C_k(f) - t_k). The minimum of the
-    right-hand side under the linear constraints has a dual bound, like that of any objective.
+    right-hand side over f, under the linear constraints, has a dual bound, which is returned. The eta_k are
+    the multipliers of the limits, divided by their sum.
     """
     total = float(np.maximum(multipliers.limits, 0.0).sum())
     if not total > 0:
@@ -255,12 +284,15 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
 
 
 def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
-    """Return the bound of these multipliers after restoring their feasibility.
+    """Make multipliers feasible and return the dual bound that they give.
 
-    If Omega* is infinite at their q, they are moved towards the centre until it is finite. If that bound is
-    below `wanted`, they are instead shifted so that q is a nearby point where Omega* is finite, and the
-    better bound counts. A limit C <= t with multiplier eta adds a term eta C and subtracts eta t. Linear
-    constraints A w <= b with multipliers z replace Omega*(q) by Omega*(q - A'z) + b.z.
+    Let q = (1/n) sum_i c_i x_i. If Omega*(q) is infinite, the multipliers are shrunk towards the centre,
+    where c = 0, until Omega* is finite. If the resulting bound is below `wanted`, the multipliers are also
+    shifted so that q becomes a nearby point where Omega* is finite, and the better of the two bounds is
+    returned.
+
+    A limit C <= t with multiplier eta adds the term eta (C - t) to the objective. Linear constraints
+    A w <= b with multipliers z replace Omega*(q) by Omega*(q - A'z) + b.z.
     """
     if problem.limits:
         weights = np.maximum(np.nan_to_num(multipliers.limits, posinf=0.0), 0.0)
@@ -285,14 +317,14 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, missed)
 
     def dual_vector(at: Multipliers) -> Floats:
-        """Return sum c x / n - A'z."""
+        """Return (1/n) sum_i c_i x_i - A'z."""
         c = weighted_duals(problem, at.rows, at.thetas)
         return problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor - linear_term
 
     q = dual_vector(feasible)
     if not np.isfinite(q).all():
         return DualPoint(-np.inf, None, "sum c x overflows")
-    rest = free @ (free.T @ q)  # what is left of it there is rounding
+    rest = free @ (free.T @ q)  # 0 in exact arithmetic
     q, missed = q - rest, float(np.linalg.norm(rest))
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
     reason = reason or omega.reason

@@ -1,7 +1,8 @@
-"""The conjugate of a weighted sum of regularizers: what the certificate subtracts for Omega.
+"""Upper bounds on Omega*(q), the conjugate of a weighted sum Omega of regularizers.
 
-Any split q = sum_j q_j gives Omega*(q) <= sum_j weight_j Omega_j*(q_j / weight_j), so a split that is not the
-best makes a bound loose and never wrong.
+The certificate subtracts Omega*(q) from its dual bound. Any split q = sum_j q_j gives
+Omega*(q) <= sum_j weight_j Omega_j*(q_j / weight_j). So a split that is not optimal makes the dual bound
+loose but never wrong. In this module a *part* is one summand (weight_j, Omega_j), and q_j is its *share*.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,20 +20,22 @@ from nerm.typing import Floats
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights
 
 NEGLIGIBLE = 1e-8  # relative: a gap, an optimum or an error below this counts as nothing
-MOST_COEFFICIENTS = 4_000  # up to which a split is a program for cvxpy, and directions are a dense matrix
+MOST_COEFFICIENTS = 4_000  # with more, q is not split by cvxpy, and no dense (d, d) basis is made
 
 
 class ConjugateValue(NamedTuple):
-    """What is known of Omega* at a multiple of q and near q.
+    """Upper bounds on Omega* at a multiple t q and at a point near q.
 
     Attributes
     ----------
     shrink : float
-        t in [0, 1], the largest one known with Omega*(t q) finite.
+        t in [0, 1]: the largest factor found for which Omega*(t q) is finite.
     value : float
         An upper bound on Omega*(t q).
-    nearest, nearest_value : array or None, and float
-        Where t < 1: a point close to q with a finite Omega*, and an upper bound on that.
+    nearest : (d,) array or None
+        If t < 1, a point close to q at which Omega* is finite.
+    nearest_value : float
+        An upper bound on Omega*(nearest).
     reason : str
         Why t < 1.
 
@@ -46,7 +49,10 @@ class ConjugateValue(NamedTuple):
 
 
 def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
-    """Return the parts of a weighted sum of regularizers, equal ones added, without those of weight 0."""
+    """Return the pairs (weight, atom) of a sum of regularizers.
+
+    The weights of equal atoms are added, and pairs of weight 0 are left out.
+    """
     parts: Parts = []
     for weight, omega in regularizers:
         for share, atom in omega.parts():
@@ -59,13 +65,16 @@ def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
 
 
 def free_directions(parts: Parts, d: int) -> Floats:
-    """Return an orthonormal basis, (d, k), of the directions that no part punishes; axes where possible."""
+    """Return an orthonormal basis, (d, k), of the directions that no regularizer in `parts` penalizes.
+
+    The basis vectors are coordinate axes where possible.
+    """
     if not parts:
         return np.eye(d) if d <= MOST_COEFFICIENTS else np.zeros((d, 0))
     common = parts[0][1].free(d)
     for _, atom in parts[1:]:
         if common.shape[1]:
-            # what a direction of one space loses when it is projected on the other is 0 where both have it
+            # a vector lies in both spaces iff its residual after projection on the other space is 0
             other = atom.free(d)
             _, values, vectors = np.linalg.svd(common - other @ (other.T @ common))
             common = along_axes(common @ vectors[int((values > 1e-9).sum()) :].T)
@@ -73,21 +82,21 @@ def free_directions(parts: Parts, d: int) -> Floats:
 
 
 def unpunished(problem: Problem) -> Floats:
-    """Return a basis, (d, k), of the directions of w that no regularizer punishes; none for a kernel."""
+    """Return a basis, (d, k), of the directions of w that no regularizer penalizes; k = 0 for a kernel."""
     d = problem.hypothesis.size
     return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
 def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], float]) -> ConjugateValue:
-    """Return an upper bound on Omega*(t q), with t = 1 if that can be had.
+    """Return an upper bound on Omega*(t q), with t = 1 if a finite bound is found there.
 
-    Omega is a weighted sum: its squares add up to (mu/2) ||w||^2, and the conjugate of a sum is the best
-    split of q among the parts::
+    Omega is the sum of (mu/2) ||w||^2, which collects all squared l2 terms, and of the other parts
+    weight_j Omega_j. Its conjugate is the minimum over all splits of q::
 
         Omega*(q) = min over q_j of  sum_j weight_j Omega_j*(q_j / weight_j) + ||q - sum_j q_j||^2 / (2 mu)
 
-    where mu = 0 asks for sum_j q_j = q. The norm of the square is given by `squared_norm`: that of a kernel's
-    function space, or the Euclidean one.
+    If mu = 0, the constraint sum_j q_j = q replaces the last term. `squared_norm` computes ||q||^2: in the
+    function space of a kernel, or Euclidean.
     """
     mu = sum(weight for weight, atom in parts if isinstance(atom, SquaredL2))
     others = [(weight, atom) for weight, atom in parts if not isinstance(atom, SquaredL2)]
@@ -103,7 +112,7 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
 
 
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
-    """Return a share, projected to where the conjugate of its part is finite, and that conjugate."""
+    """Shrink a share until the conjugate of its part is finite; return it, (d,), and the conjugate there."""
     weight, atom = part
     share = _punished(part, share)
     share = atom.finite_multiple(share / weight) * share
@@ -111,13 +120,16 @@ def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, flo
 
 
 def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
-    """Return a share without what its part does not punish."""
+    """Return the share, (d,), without its component in the directions that the part does not penalize."""
     free = part[1].free(len(share))
     return share - free @ (free.T @ share)
 
 
 def _with_square(parts: Parts, mu: float, q: Floats) -> float:
-    """Return an upper bound on the conjugate of (mu/2) ||.||^2 + parts, from shares in their domains."""
+    """Return an upper bound on the conjugate at q of (mu/2) ||w||^2 plus the parts.
+
+    The bound comes from a split of q whose shares are in the domains of the conjugates of the parts.
+    """
 
     def bound(shares: list[Floats]) -> float:
         pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
@@ -138,7 +150,10 @@ def _with_square(parts: Parts, mu: float, q: Floats) -> float:
 
 
 def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
-    """Return the conjugate of a sum without a square: shares that add up to t q, and those nearest to q."""
+    """Return upper bounds on the conjugate of a sum of parts without a squared l2 term.
+
+    One bound is at t q with the largest t found; if t < 1, the other is at a point near q.
+    """
     found = _along(parts, _split(parts, 0.0, q), q)
     norms = all(isinstance(atom, Norm) for _, atom in parts)
     if len(parts) == 1 or len(q) > MOST_COEFFICIENTS or (norms and found.shrink > 1 - NEGLIGIBLE):
@@ -148,15 +163,19 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
     exact = _along(parts, split(parts, q), q)
     if exact.shrink > 1 - NEGLIGIBLE:
         return exact
-    # q is out of reach of the parts: what is nearest to it comes from a bit of a square, the longest t q from
-    # the ball
+    # Omega*(q) is infinite. A split with a small squared l2 term (mu = 1e-3) gives a point near q. A split
+    # with mu = None, whose shares exceed all dual balls in the same proportion, gives the largest t.
     near, along = _along(parts, split(parts, q, 1e-3), q), _along(parts, split(parts, q, None), q)
     best = max(found, exact, near, along, key=lambda one: one.shrink)
     return best._replace(nearest=near.nearest, nearest_value=near.nearest_value)
 
 
 def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
-    """Return the bound from some shares: in their domains they give `nearest`, completed to q t q."""
+    """Return the bounds on Omega* that follow from given shares of q.
+
+    The sum of the shares, each shrunk into the domain of its conjugate, is `nearest`. The shares completed
+    to the sum q, and all multiplied by t, give the bound at t q.
+    """
     pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
     inside = [share for share, _ in pairs]
     t, best = 0.0, shares
@@ -180,7 +199,12 @@ def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
 
 
 def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[Floats]]:
-    """Yield shares that add up to q: the rest goes to one part, or to all in directions that they punish."""
+    """Yield lists of shares that add up to q.
+
+    The remainder q - sum_j share_j is added to one share, for each part in turn. If several parts have
+    directions that they do not penalize, it is finally divided among all parts, so that each part gets only
+    directions that it penalizes.
+    """
     rest = q - sum(shares)
     for j in range(len(parts)):
         yield [share + rest if i == j else share for i, share in enumerate(shares)]
@@ -192,7 +216,10 @@ def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[F
 
 
 def _split(parts: Parts, mu: float, q: Floats) -> list[Floats]:
-    """Return shares of q; for one part the best, for several norms nearly so, else none."""
+    """Return one share of q per part.
+
+    The shares are optimal for one part and nearly optimal for several built-in norms. Otherwise all are 0.
+    """
     if len(parts) == 1:
         (weight, atom), scale = parts[0], mu or 1e-3
         if mu == 0 and np.isfinite(atom.conjugate(q / weight)):
@@ -204,10 +231,11 @@ def _split(parts: Parts, mu: float, q: Floats) -> list[Floats]:
 
 
 def _projected(norms: list[tuple[float, Norm]], q: Floats) -> list[Floats]:
-    """Return the shares of the projection of q on the sum of the balls { weight * dual unit ball }.
+    """Project q on the sum of the scaled dual balls, and return the share from each ball.
 
-    One share after the other takes the most of what the others leave (v - prox(v) projects v on a ball). The
-    first sweep is already exact for l1 followed by group l2.
+    The ball of a norm is weight * (its dual unit ball). Each sweep sets one share after the other to the
+    projection v - prox(v) of v = q - (sum of the other shares) on its ball. The first sweep is already exact
+    for l1 followed by group l2.
     """
     order = sorted(range(len(norms)), key=lambda j: norms[j][1].name != "l1")
     shares, rest = [np.zeros_like(q) for _ in norms], q

@@ -1,8 +1,9 @@
-"""Feasible multipliers and hypotheses: in their domains, with sum c = 0, and within the constraints.
+"""Make multipliers and hypotheses feasible.
 
-The multipliers of a solver are only nearly feasible, and a bound holds for feasible ones only. Nothing here
-can make a bound wrong, only loose: if the multipliers cannot be made feasible, the centre replaces them
-(`towards_centre`), or there is no bound.
+Multipliers are feasible if they are in their domains and sum_i c_i = 0; a hypothesis is feasible if it
+satisfies the constraints. The multipliers of a solver are only nearly feasible, and a dual bound is valid
+for feasible ones only. If they cannot be made feasible, they are replaced by the centre, where c = 0
+(`towards_centre`), or there is no bound. So this module can make a bound loose but never wrong.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from nerm.model.problem import Problem
 
 
-MOST_OPERATIONS = 2e10  # up to which multipliers are recovered, or fitted to conditions
-FAILED_STEPS = 3  # that may fail to bring the conditions nearer
-CANCELLED = 1e-11  # of a sum, relative to the size of its summands: this counts as 0
-LOST = 4 * EPS  # of the parts of c_i: the most that their sum loses by rounding
+MOST_OPERATIONS = 2e10  # on larger problems, multipliers are neither computed from scores nor shifted
+FAILED_STEPS = 3  # consecutive steps without progress after which `Conditions.settle` stops
+CANCELLED = 1e-11  # a sum below this fraction of the sum of its absolute summands counts as 0
+LOST = 4 * EPS  # bound on the rounding error of c_i, relative to the sum of its absolute terms
 NOT_ATTAINED = (
     "no hypothesis attains the optimum: along a direction that no regularizer punishes the objective falls "
     "for ever; regularise more"
@@ -37,13 +38,22 @@ NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the mult
 def repaired(
     problem: Problem, multipliers: Multipliers, free: Floats, linear_term: Floats | None = None
 ) -> tuple[Multipliers | None, str]:
-    """Return feasible multipliers near the given ones, and the condition that failed.
+    """Return feasible multipliers near the given ones, and the condition that failed ("" if none).
 
-    They are in their domains, with sum c = 0, and with sum c x = 0 in the free directions. If that is not
-    possible, the centre is returned, or None if there is no centre.
+    The returned multipliers are in their domains, with sum_i c_i = 0 if the intercept is free, and with
+    sum_i c_i x_i = 0 in the free directions. If no such multipliers are found, the centre is returned, or
+    None if there is no centre.
 
-    `free`, (d, k), spans the directions that no regularizer punishes. With multipliers z of linear
-    constraints A w <= b, sum c x / n must equal `linear_term` = A'z in these directions instead of 0.
+    Parameters
+    ----------
+    problem : Problem
+    multipliers : Multipliers
+    free : (d, k) array
+        A basis of the directions that no regularizer penalizes.
+    linear_term : (d,) array, optional
+        A'z for multipliers z of linear constraints A w <= b. In the free directions, (1/n) sum_i c_i x_i
+        must equal this vector instead of 0.
+
     """
     thetas = np.clip(np.nan_to_num(multipliers.thetas, nan=0.5), 0.0, 1.0)
     inside = Multipliers(np.clip(np.nan_to_num(multipliers.rows), *_domains(problem)), thetas)
@@ -60,7 +70,10 @@ def repaired(
 
 
 def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
-    """Return feasible multipliers with sum c x / n shifted by the vector `by`; None if none are found."""
+    """Return feasible multipliers for which (1/n) sum_i c_i x_i is shifted by `by`, (d,).
+
+    Return None if none are found, or if the problem has a kernel or is too large.
+    """
     if problem.is_kernel or not by.any() or problem.hypothesis.n * len(by) ** 2 > MOST_OPERATIONS:
         return None
     conditions = Conditions.of(problem, np.eye(len(by)))
@@ -84,7 +97,7 @@ def lost(problem: Problem, multipliers: Multipliers) -> float:
 
 
 def _weighted_targets(problem: Problem, thetas: Floats) -> Floats:
-    """Return the change of c per unit of each multiplier, (number of blocks, n)."""
+    """Return the derivative of c_i with respect to its multiplier in each block, (number of blocks, n)."""
     weights = scaled_weights(problem, thetas)
     return np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
 
@@ -95,11 +108,11 @@ def _domains(problem: Problem) -> Floats:
 
 
 def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
-    """Return the point at fraction t of the way from the centre, c = 0, to these multipliers.
+    """Return the convex combination (1 - t) * centre + t * multipliers; None if there is no centre.
 
-    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2. The bound is concave in (alpha, theta beta^+,
-    (1 - theta) beta^-, theta), so the products are what is mixed. None if 0 is no multiplier of a block
-    alone.
+    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2, where c = 0. The bound is concave in (alpha,
+    theta beta^+, (1 - theta) beta^-, theta), so these products are combined, not beta^+ and beta^-. There is
+    no centre if 0 is outside the domain of a risk or of a one-sided neutrality term.
     """
     alone = [block for block in problem.blocks if block.side == 0]
     if any(not block.domain[0] <= 0 <= block.domain[1] for block in alone):
@@ -118,20 +131,26 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """sum_i c_i F_i = target, F_i = N'x_i, in directions N that no regularizer punishes; and sum c = 0.
+    """The linear conditions on c: sum_i c_i F_i = target, and sum_i c_i = 0 if the intercept is free.
 
-    A sum counts as its target within CANCELLED of the size of its summands before they cancel. Then the
-    multipliers are exactly feasible for rows x_i that differ from the given ones by that fraction of each
-    entry. The error of the bound at a hypothesis w is at most this fraction of sum_ij `|c_i x_ij w_j|` / n.
+    Here F_i = N'x_i, and the columns of N are directions of w, for example those that no regularizer
+    penalizes.
+
+    A condition counts as satisfied if its error is at most CANCELLED times the sum of the absolute summands.
+    Then the multipliers are exactly feasible for rows x_i whose entries differ from the given ones by that
+    fraction. The error of the bound at a hypothesis w is at most CANCELLED * sum_ij `|c_i x_ij w_j|` / n.
     """
 
-    features: Any  # F, (n, k), dense or sparse, and a column of ones where the intercept is free
-    sizes: Any  # |X| |N|, likewise
+    features: Any  # F, (n, k), dense or sparse; with a last column of ones if the intercept is free
+    sizes: Any  # |X| |N|, (n, k), with the same last column
     intercept: bool
 
     @classmethod
     def of(cls, problem: Problem, directions: Floats) -> Conditions:
-        """Return the conditions of a problem in these directions, (d, k), of w; none of a kernel problem."""
+        """Return the conditions for the columns of `directions`, (d, k).
+
+        A kernel problem has only the condition sum_i c_i = 0.
+        """
         ones = np.ones((problem.hypothesis.n, int(problem.intercept)))
         if not isinstance(problem.hypothesis, LinearHypothesis) or not directions.shape[1]:
             return cls(ones, ones, problem.intercept)
@@ -146,11 +165,12 @@ class Conditions:
         return cls(stack([F, ones]), stack([sizes, ones]), problem.intercept)
 
     def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
-        """Shift multipliers inside their domains, in place; return which conditions still fail.
+        """Shift multipliers in place, inside their domains, until the conditions hold.
 
-        The steps are of weighted least squares, short near an end of a domain. At first only multipliers
-        away from both ends of their domain move, which changes the bound to second order only; then all that
-        can move.
+        Return a mask, one entry per condition, of those that still fail. Each step solves a weighted least
+        squares problem in which multipliers near an end of their domain move less. At first only multipliers
+        away from both ends of their domain move, which changes the bound to second order only. Then all
+        multipliers may move.
         """
         weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
         target = np.append(target, np.zeros(self.features.shape[1] - len(target)))
@@ -169,21 +189,22 @@ class Conditions:
         return np.abs(missing) > CANCELLED * size
 
     def _missing(self, weighted_targets: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Return what the sums lack of their targets, and the sizes of their summands."""
+        """Return one residual, target - sum_i c_i F_i, and one sum of absolute summands per condition."""
         moments = weighted_targets * rows
         c = moments.sum(axis=0)
         sums = self.features.T @ c
         if self.intercept:
-            sums[-1] = c.sum()  # more exact than the product
+            sums[-1] = c.sum()  # has a smaller rounding error than the product
         return target - sums, self.sizes.T @ _sizes(moments) + np.abs(target)
 
     def _step(
         self, domains: Floats, weighted_targets: Floats, rows: Floats, missing: Floats, at_ends: bool
     ) -> None:
-        """Move the multipliers by a weighted least squares step, as far as their domains allow.
+        """Move the multipliers `rows` in place by one weighted least squares step, inside their domains.
 
-        A multiplier whose domain allows less than half of its step stays where it is, and the step is
-        computed again for the others. If the domain is unbounded, the step is at most 1 + `|multiplier|`.
+        A multiplier that can make less than half of its step is kept fixed, and the step is computed again
+        for the others. In an unbounded domain the step is at most 1 + `|multiplier|`. `at_ends` says whether
+        multipliers at an end of their domain may move.
         """
         both = [domains[1] - rows, rows - domains[0]]
         both = [np.where(np.isfinite(d), np.maximum(d, 0.0), 1.0 + np.abs(rows)) for d in both]
@@ -202,7 +223,10 @@ class Conditions:
         np.clip(rows, *domains, out=rows)
 
     def _shift(self, weighted_targets: Floats, distance: Floats, missing: Floats) -> Floats:
-        """Return the shift that adds `missing` to the sums, the shortest in units of these distances."""
+        """Return the shift of the multipliers, (number of blocks, n), that adds `missing` to the sums.
+
+        Among all such shifts it minimises sum (shift / distance)^2.
+        """
         gains = ((weighted_targets * distance) ** 2).sum(axis=0)
         M = self.features.T @ (sp.diags_array(gains) @ self.features)
         M = M.toarray() if sp.issparse(M) else M
@@ -213,17 +237,21 @@ class Conditions:
 
 
 def _sizes(moments: Floats) -> Floats:
-    """Return |c_i|, and of the parts that cancel within a row only what they leave by rounding."""
+    """Return |c_i| plus the rounding error from terms of c_i that cancel, (n,).
+
+    `moments`, (number of blocks, n), holds the terms of c_i. The error is divided by CANCELLED, by which
+    the callers multiply.
+    """
     return np.asarray(np.abs(moments.sum(axis=0)) + LOST / CANCELLED * np.abs(moments).sum(axis=0))
 
 
 def _worst(missing: Floats, size: Floats) -> float:
-    """Return the largest sum that is missing, relative to its size."""
+    """Return the largest residual of a condition, relative to its `size`."""
     return float(np.max(np.abs(missing) / np.where(size > 0, size, 1.0), initial=0.0))
 
 
 def _in_words(free: Floats, failing: Bools) -> str:
-    """Say which conditions failed; nothing if none did."""
+    """Return a sentence about the conditions that failed; "" if none did."""
     k = free.shape[1]
     columns = np.flatnonzero(np.abs(free[:, failing[:k]]).max(axis=1, initial=0.0) > 1e-9).tolist()
     what = ["sum c = 0"] if failing[k:].any() else []
@@ -236,10 +264,11 @@ def _in_words(free: Floats, failing: Bools) -> str:
 
 
 def runs_away(problem: Problem, coef: Floats, intercept: float, value: float) -> bool:
-    """Tell whether the objective still falls far along the part of w and b that is not regularized.
+    """Tell whether the objective decreases without end, so that no hypothesis attains the optimum.
 
-    `value` is the objective at the hypothesis. Then no hypothesis attains the optimum: an atom such as the
-    logistic approaches its infimum without attaining it.
+    The test moves w and b far along their component that no regularizer penalizes, and compares the
+    objective there with `value`, the objective at the hypothesis. Only an atom that approaches its infimum
+    without attaining it, such as the logistic loss, can make the objective decrease in this way.
     """
     far_margins = np.array([-30.0, 30.0])
     falling = [b for b in problem.blocks if b.atom.value(far_margins).min() > b.atom.facts.minimum]
@@ -251,18 +280,21 @@ def runs_away(problem: Problem, coef: Floats, intercept: float, value: float) ->
 def restored(
     problem: Problem, coef: Floats, intercept: float, inside: tuple[Floats, float] | None = None
 ) -> tuple[Floats, float]:
-    """Return a hypothesis near the given one that satisfies the constraints, or else as nearly as possible.
+    """Return a hypothesis (coef, intercept) near the given one that satisfies the constraints.
 
-    Coefficients are projected on the linear constraints. A limit that is still exceeded is met on the way to
-    a hypothesis inside: C(s f + (1 - s) f_0) <= s C(f) + (1 - s) C(f_0) for convex C. By default f_0 = 0.
+    The coefficients are projected on the linear constraints. If limits C <= t are then still exceeded, f is
+    replaced by s f + (1 - s) f_0 with the largest s in [0, 1] for which convexity guarantees the limits:
+    C(s f + (1 - s) f_0) <= s C(f) + (1 - s) C(f_0). If f_0 does not satisfy the constraints, only the
+    projection is returned.
 
     Parameters
     ----------
     problem : Problem
     coef, intercept
-        The hypothesis.
+        The hypothesis f.
     inside
-        One that satisfies the linear constraints and is strictly inside all limits.
+        (coef, intercept) of f_0, which satisfies the linear constraints and is strictly inside all limits.
+        By default f_0 = 0.
 
     """
     if problem.region is not None:
@@ -280,7 +312,7 @@ def restored(
     if (least[exceeded] >= bounds[exceeded]).any():
         return coef, intercept
     share = float(np.min((bounds - least)[exceeded] / (values - least)[exceeded]))
-    margin = 0.0  # nearer to the inside until the limits hold as computed
+    margin = 0.0  # s is reduced until the limits also hold in floating-point arithmetic
     while (limit_values(problem, share * scores + (1 - share) * centre) > bounds).any() and margin < 1.0:
         margin = max(4 * margin, EPS)
         share *= 1 - min(margin, 1.0)

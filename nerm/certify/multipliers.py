@@ -1,7 +1,7 @@
-"""The multipliers of a problem, and how they are found: from one weighted dual per row, or from the scores.
+"""The multipliers of a problem, and their computation from the weighted duals c_i or from the scores f_i.
 
-Recovered multipliers are made exactly feasible by the certificate: nothing here can make a bound wrong, only
-loose.
+The certificate makes the multipliers feasible before it uses them, so this module can make a bound loose but
+never wrong.
 """
 
 from __future__ import annotations
@@ -23,32 +23,37 @@ from nerm.typing import Floats
 if TYPE_CHECKING:
     from nerm.model.problem import Problem
 
-MOST_STEPS = 1_000  # of any iteration in this package
+MOST_STEPS = 1_000  # the limit of iterations of every iterative method in this package
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """alpha_i in -d phi(y_i f_i), beta_i^+- in -d psi(+-v_i f_i), theta in [0, 1].
+    """The dual variables alpha, beta^+, beta^- (one number per row and term) and theta (one per term).
 
-    At an optimum sum_i c_i = 0 for a free intercept, and for (mu/2) ||w||^2 the
-    coefficients are w = X'c / (mu n), where::
+    At an optimum alpha_i is in -d phi(y_i f_i) and beta_i^+- is in -d psi(+-v_i f_i), where d is the
+    subdifferential, phi the loss and psi the surrogate. Also theta is in [0, 1]. With row weights s and u let
+    ::
 
         c_i = s_i alpha_i y_i + eta u_i v_i (theta beta_i^+ - (1 - theta) beta_i^-).
+
+    At an optimum sum_i c_i = 0 if the intercept is free, and w = X'c / (mu n) if the regularizer is
+    (mu/2) ||w||^2.
 
     Attributes
     ----------
     rows : (number of blocks, n) array
         One row per block, in the order of `problem.blocks`: the risks, the one-sided neutrality terms, then
-        C+ and C- of each neutrality term of two sides.
+        C+ and C- of each two-sided neutrality term.
     thetas : (K,) array
-        The weight of C+ in max(C+, C-) = max over theta of theta C+ + (1 - theta) C-, for each term of two
-        sides.
+        For each of the K two-sided neutrality terms, the weight of C+ in
+        max(C+, C-) = max over theta of theta C+ + (1 - theta) C-.
     one_sided : int
-        How many neutrality terms have one side.
+        The number of one-sided neutrality terms.
     limits : (number of limits,) array
-        The multiplier eta >= 0 of each limit C <= t, whose blocks are terms of that weight.
+        The multiplier eta >= 0 of each limit C <= t. The blocks of a limit are treated as a term of weight
+        eta.
     linear : (number of linear constraints,) array
-        z of A w <= b, at least 0, and of any sign for an equation; empty where it is not known.
+        z of A w <= b: at least 0, or of any sign for an equation. Empty if z is not known.
 
     >>> import nerm
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
@@ -117,11 +122,19 @@ def _single(rows: Floats) -> Floats:
 
 
 def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats) -> Multipliers:
-    """Split the weighted dual c_i of every row into the multipliers of its terms, at fixed theta.
+    """Split the weighted dual c_i of every row into the multipliers of its terms, at fixed thetas.
 
-    The best split of c_i has all multipliers at one common score: the f_i where the (monotone) total of the
-    subgradients passes c_i. It is found by bisection, and where it jumps over c_i, at a kink, the multipliers
-    are mixed from both sides.
+    In the optimal split the multipliers of row i are (minus) subgradients at one common score f_i. Their
+    weighted sum is monotone in f_i, and bisection finds the f_i where it equals c_i. If the sum jumps over
+    c_i at a kink, the multipliers are a convex combination of those on both sides of the kink.
+
+    Parameters
+    ----------
+    problem : Problem
+    c : (n,) array
+    thetas : (K,) array
+        One number per two-sided neutrality term.
+
     """
     thetas = np.clip(np.nan_to_num(thetas, nan=0.5), 0.0, 1.0)
     c = np.nan_to_num(c)
@@ -138,7 +151,10 @@ def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats)
 
 
 def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
-    """Return the middle of each interval of multipliers at given scores; finite if a slope overflows."""
+    """Return the midpoints of the intervals of multipliers at given scores, (number of blocks, n).
+
+    An interval is minus the subdifferential of the atom. Infinite slopes are replaced by +-1e150.
+    """
     rows = []
     for block in blocks:
         low, high = block.atom.subgradient(block.targets * scores)
@@ -147,11 +163,12 @@ def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
 
 
 def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Multipliers]:
-    """Yield multipliers found from the scores alone; the certificate takes the best.
+    """Yield multipliers computed from the scores alone; the certificate uses the best of them.
 
-    At smooth points they are the derivatives. Near a kink any point of the subgradient interval will do, and
-    at C+ = C- any theta: that freedom is used to bring q = (1/n) sum c_i x_i to the subgradients of Omega at
-    w and sum c to 0. How near is near depends on how exact the hypothesis is, so a few distances are tried.
+    Where an atom is smooth, its multiplier is minus the derivative. Near a kink any point of the
+    subdifferential is allowed, and if C+ = C- any theta in [0, 1]. Among these choices, least squares brings
+    q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, and sum_i c_i close to 0. The scores
+    are not exact, so a margin within some width of a kink counts as at the kink. Three widths are tried.
     """
     scores = problem.hypothesis.scores(coef, intercept)
     limits = _limits_at(problem, coef, scores)
@@ -162,7 +179,10 @@ def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Mul
 
 
 def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Multipliers:
-    """Return the multipliers with those of the linear constraints, found from q if they are not known."""
+    """Add the multipliers of the linear constraints; if they are not known, compute them from q.
+
+    Here q = (1/n) sum_i c_i x_i, and A'z should equal the distance of q from the subdifferential of Omega.
+    """
     region = problem.region
     if region is None or len(multipliers.linear) == len(region.bound):
         return multipliers
@@ -174,9 +194,10 @@ def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Mul
 
 
 def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
-    """Return the weights of the limits that bring q nearest to the subgradients of Omega.
+    """Return one multiplier per limit that bring q close to the subdifferential of Omega at w.
 
-    Nonnegative least squares in the two sides of every limit that is tight.
+    They solve a nonnegative least squares problem with one unknown per side of each active limit. A limit
+    that is not active gets 0.
     """
     if not problem.limits:
         return np.zeros(0)
@@ -190,7 +211,7 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
         return weights
 
     def gradient(c: Floats) -> Floats:
-        """Return sum c x / n, and sum c / n after it if the intercept is free."""
+        """Return (1/n) sum_i c_i x_i, followed by (1/n) sum_i c_i (0 if the intercept is not free)."""
         mean = c.sum() if problem.intercept else 0.0
         return np.append(problem.hypothesis.adjoint(c), mean) / problem.divisor
 
@@ -206,9 +227,10 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
 
 
 def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float) -> Multipliers:
-    """Bring q near the subgradients of Omega at w, and sum c near 0, by multipliers in intervals.
+    """Return multipliers that bring q close to the subdifferential of Omega at w, and sum_i c_i close to 0.
 
-    The unknowns are the multipliers whose margin is within `width` of a kink, and the thetas of tied terms.
+    The unknowns of this least squares problem are the multipliers whose margin is within `width` of a kink,
+    and the thetas of terms with C+ = C- up to `width`.
     """
     hypothesis, divisor = problem.hypothesis, problem.divisor
     thetas, tied = _thetas(problem, scores, width)
@@ -216,19 +238,19 @@ def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float)
     target = _regularizer_interval(problem, coef)
     blocks = zip(term_weights(problem), problem.blocks, strict=True)
     weighted_targets = np.stack([factor * b.weights * b.targets for factor, b in blocks])
-    # the mean of c is measured in the units of q
+    # the factor of (mean of c)^2, which gives it the units of ||q||^2
     balance = float(np.mean(hypothesis.squared_row_norms())) if problem.intercept else 0.0
     start, free = Multipliers(0.5 * (low + high), thetas), (high > low) & (weighted_targets != 0)
     k = int(free.sum())
 
     def at(x: Floats) -> Multipliers:
-        """Return the multipliers of these unknowns."""
+        """Return the multipliers for the unknowns x."""
         rows, new_thetas = start.rows.copy(), thetas.copy()
         rows[free], new_thetas[tied] = x[:k], x[k:]
         return Multipliers(rows, new_thetas)
 
     def misfit(x: Floats) -> tuple[float, Floats]:
-        """Return half of the squared distance, and its gradient."""
+        """Return half of the squared distance to be minimised, and its gradient with respect to x."""
         m = at(x)
         per_unit = shares(problem.blocks, m.thetas)[:, None] * weighted_targets
         c = (per_unit * m.rows).sum(axis=0)
@@ -257,14 +279,21 @@ def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float)
 
 
 def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Floats]:
-    """Return theta for each term, 1 or 0 where one side is larger, and where the sides tie."""
+    """Return theta and a mask of ties, (K,) each, for the K two-sided neutrality terms.
+
+    theta is 1 if C+ is larger, 0 if C- is larger and 1/2 at a tie. The mask is True at ties of terms with a
+    positive weight.
+    """
     sides = np.array([b.total(scores) / problem.divisor for b in problem.blocks if b.side]).reshape(-1, 2)
     tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
     return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (two_sided(problem) > 0)
 
 
 def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:
-    """Return the box of subgradients at w of the regularizers and of bounds on single coefficients."""
+    """Return the lower and upper ends, (d,) each, of the subgradients at w of the regularizers.
+
+    Constraints that bound a single coefficient extend the interval of this coefficient.
+    """
     low, high = np.zeros(len(coef)), np.zeros(len(coef))
     for weight, omega in problem.regularizers:
         below, above = omega.subgradient(coef)
@@ -273,7 +302,10 @@ def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Float
 
 
 def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:
-    """Return the multipliers that occur at margins within `width` of the given ones."""
+    """Return the smallest and largest multipliers at margins within `width` of the given ones.
+
+    Both arrays have the shape (number of blocks, n).
+    """
     low, high = [], []
     for block in blocks:
         margins = block.targets * scores

@@ -1,11 +1,11 @@
-"""The slack of a certificate: rounding errors of value and bound, and errors of custom atoms.
+"""The slack of a certificate: bounds on its rounding errors and on the errors of custom atoms.
 
 The computed score of row i has an error of at most e_i (`Hypothesis.score_errors`), with a probability close
 to 1 (`nerm.model.blocks.sum_error`). The error of the objective is at most the mean over rows of the slope
 of the loss times e_i. The bound depends on the scores f_i of the optimum through (1/n) sum_i c_i f_i, so its
 error is at most (1/n) sum_i of the absolute terms of c_i times e_i. The rounding errors of the losses and
 conjugates themselves are added. The optimum is not known: its norm is estimated by the larger of the norms
-of w and of q / mu, the solution that belongs to the multipliers.
+of w and of q / mu, the coefficients that correspond to the multipliers.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 
 class DualPoint(NamedTuple):
-    """A lower bound and the point that gives it.
+    """A lower bound D on the optimum, and the multipliers that give it.
 
     Attributes
     ----------
     bound : float
-        D, -inf if there is none.
+        D; -inf if there is no bound.
     multipliers : Multipliers or None
-        The feasible ones that give it.
+        The feasible multipliers that give D.
     reason : str
-        Why there is no bound, or why it is loose.
-    q : array or None
-        The vector at which Omega* was taken, sum c x / n up to rounding.
+        Why there is no bound, or why it is loose; "" if there is nothing to report.
+    q : (d,) array or None
+        The vector at which Omega* was evaluated, equal to (1/n) sum_i c_i x_i - A'z up to rounding.
     missed : float
-        The distance of q from sum c x / n.
+        The Euclidean distance of q from this vector in exact arithmetic.
 
     """
 
@@ -87,7 +87,10 @@ class Slack:
         return total + sum_error(len(self.coef)) * sum(others, start=0.0)
 
     def _value_errors(self, block: Block, errors: Floats) -> Floats:
-        """Return the errors of a block's atom, from those of the scores and its own rounding."""
+        """Return a bound on the error of the block's atom per row, (n,).
+
+        It consists of the propagated `errors` of the scores, (n,), and the rounding error of the atom itself.
+        """
         margins = block.targets * self.scores
         width = np.abs(block.targets) * errors + EPS * np.abs(margins)
         low = block.atom.subgradient(margins - width)[0]
@@ -96,7 +99,10 @@ class Slack:
         return np.asarray(np.maximum(np.abs(low), np.abs(high)) * width + 4 * EPS * values)
 
     def of(self, point: DualPoint) -> float:
-        """Bound the sum of the rounding errors of the objective and of a dual bound; 0 without a bound."""
+        """Return a bound on the rounding error of the objective plus that of the dual bound at `point`.
+
+        Return 0 if `point` has no dual bound.
+        """
         at, problem, hypothesis = point.multipliers, self.problem, self.problem.hypothesis
         if at is None or point.q is None or not np.isfinite(point.bound):
             return 0.0
@@ -125,10 +131,19 @@ class Slack:
 
 
 def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int, values: float) -> float:
-    """Estimate the rounding errors of a value and a bound that are sums over many rows, from some of these.
+    """Estimate the rounding errors of a primal value and a dual bound that are sums over many rows.
 
-    The errors of the scores enter value and bound, as they do on the sample; a sum of `rows` numbers adds
-    `sum_error(rows)` of its size, which `values` bounds.
+    Parameters
+    ----------
+    sample : Problem
+        A problem on a sample of the rows. The effect of rounding errors of the scores is estimated from it.
+    coef, intercept
+        The hypothesis.
+    rows : int
+        The number of all rows. The summation adds a relative error of `sum_error(rows)`.
+    values : float
+        A bound on the size of the sums.
+
     """
     return 2 * Slack(sample, coef, intercept).primal + sum_error(rows) * values
 
@@ -136,10 +151,11 @@ def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int,
 def custom_atom_error(
     problem: Problem, hypothesis: tuple[Floats, float], behind: Multipliers | None
 ) -> float:
-    """Return by how much custom atoms differ from their cvxpy expressions at the margins and multipliers.
+    """Return the effect on the duality gap of errors in the values and conjugates of custom atoms.
 
-    The expression is convex by cvxpy's rules; a value or a conjugate that was given is only known to agree
-    with it at some points.
+    cvxpy proves that the expression of a custom atom is convex. The user may also give a value or a conjugate
+    of the atom, and these may be wrong. So they are compared with the expression at the margins of the
+    hypothesis and at the multipliers `behind` the bound. Return 0 if `behind` is None.
     """
     custom = [j for j, block in enumerate(problem.blocks) if not block.atom.built_in]
     if not custom or behind is None:

@@ -1,4 +1,4 @@
-"""From a solver's `Answer` to a `Solution`: its status follows from the certificate, never from the solver.
+"""Turn a solver's `Answer` into a `Solution`, whose status follows from the certificate only.
 
 All functions that create a solution, or change its status or certificate, are in this module.
 """
@@ -37,25 +37,25 @@ class Answer:
     Attributes
     ----------
     coef : (problem.hypothesis.size,) array or None
-        w, or for a kernel one coefficient per row.
+        w, or for a kernel one coefficient per row; None if the solver found nothing.
     intercept : float
         b.
     multipliers : Multipliers, optional
-        One row per block.
+        The solver's dual variables; they need not be feasible.
     inside : (coef, intercept), optional
         On a problem with limits, a hypothesis strictly inside all of them; needed if f = 0 is not.
     infeasible : bool
-        Whether the multipliers are meant to show that no hypothesis meets all limits.
+        Whether the solver claims that its multipliers prove that no hypothesis satisfies all limits.
     claim : str
         The status that the solver reports.
     iterations : int, optional
-        How many iterations it took.
+        The number of iterations of the solver.
     build_seconds, solve_seconds : float
-        How long it took.
+        The times for building the model and for solving it.
     details : dict
         Any further results of the solver.
     timed_out : bool
-        Whether it stopped because time was up.
+        Whether the solver stopped at the time limit.
 
     A wrong claim does not change the status:
 
@@ -88,7 +88,7 @@ class Answer:
 
 
 class Status(StrEnum):
-    """Whether the answer can be trusted; `status.sentence` says it in words.
+    """The status of a solution, as certified by nerm; `status.sentence` explains it.
 
     >>> Status.OPTIMAL == "optimal"
     True
@@ -110,7 +110,7 @@ class Status(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """What this status means."""
+        """One sentence that explains this status."""
         return {
             "optimal": "nerm certified the relative duality gap within the tolerance.",
             "stationary": "The convex-concave procedure came to rest at a point that need not be optimal.",
@@ -128,8 +128,8 @@ class Status(StrEnum):
 class Stats:
     """Which solver was used, and its iterations and times.
 
-    ``claim`` is the status that the solver reported, ``reason`` why the solver was chosen, ``timed_out``
-    whether it was stopped by the time limit.
+    ``claim`` is the status that the solver reported. ``reason`` says why this solver was chosen.
+    ``timed_out`` is True if the time limit stopped the solver.
     """
 
     solver: str
@@ -151,9 +151,9 @@ class Solution:
     Attributes
     ----------
     problem : Problem
-        What was solved.
+        The problem that was solved.
     status : Status
-        Optimal iff ``certificate.relative_gap <= tol``.
+        Optimal only if ``certificate.relative_gap <= tol``.
     coef : (d,) or (n,) array
         w of f = X w + b, or c of f = K c + b; read-only.
     intercept : float
@@ -161,13 +161,13 @@ class Solution:
     objective : ObjectiveValue
         The value in total and by term, at (coef, intercept).
     multipliers : Multipliers or None
-        Behind the certificate's bound, on the given rows; None where no bound was found.
+        The feasible multipliers that give the certificate's bound; None if no bound was found.
     certificate : Certificate
         Primal value and lower bound, recomputed by nerm.
     stats : Stats
-        Solver, version, iterations, seconds, and the solver's own claim, which grants nothing.
+        Solver, version, iterations, seconds, and the status that the solver reported, which is not trusted.
     tol : float
-        The relative gap that was asked for.
+        The tolerance: the target of the relative gap.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], ["no", "no", "yes", "yes"], [1, -1, 1, -1]
@@ -210,12 +210,15 @@ class Solution:
         return self.problem.hypothesis.decision_function(X, coef, intercept)
 
     def training_scores(self) -> Floats:
-        """Return f at the given rows, (n,)."""
+        """Return the scores f of the training rows, (n,)."""
         coef, intercept = check_hypothesis(self.problem, self.coef, self.intercept)
         return self.problem.hypothesis.scores(coef, intercept)
 
     def predict(self, X: Any) -> Array:
-        """Return the class of new rows, (m,): the larger class iff f(x) > 0."""
+        """Return the predicted class of new rows, (m,).
+
+        Of the two sorted classes, the second is predicted if f(x) > 0, otherwise the first.
+        """
         if is_lazy(X):
             from nerm.chunks.pieces import lazily
 
@@ -223,7 +226,10 @@ class Solution:
         return self.problem.classes[(self.decision_function(X) > 0).astype(int)]
 
     def without_rows(self) -> Solution:
-        """Return the solution without the training rows: value, certificate, theta and w are kept."""
+        """Return a copy without the training rows.
+
+        The copy keeps the objective value, the certificate, the thetas, and w of a linear model.
+        """
         m = self.multipliers
         kept = None if m is None else replace(m, rows=m.rows[:, :0].copy())
         coef = self.coef[:0].copy() if self.problem.is_kernel else self.coef
@@ -231,9 +237,10 @@ class Solution:
 
     @property
     def thetas(self) -> dict[str, float]:
-        """By viewpoint, the weight of C+ in its term; nan where eta is 0 or no multipliers are known.
+        """The weight theta of C+ in max(C+, C-), by the name of the viewpoint.
 
-        If several terms have the same viewpoint, the key of each after the first is the term as text.
+        It is nan if eta is 0 or if no multipliers are known. If several terms have the same viewpoint, the
+        key of each term after the first is the `repr` of the term.
         """
         found: dict[str, float] = {}
         for weighted, value in zip(self.problem.objective.terms, self.objective.terms, strict=True):
@@ -244,7 +251,7 @@ class Solution:
         return found
 
     def fit_facts(self, to: str | None = None) -> FitFacts:
-        """Return what `nerm.bounds.guarantee` needs to know of this solution, about one viewpoint."""
+        """Return the facts about this solution and the viewpoint `to` that `nerm.bounds.guarantee` needs."""
         from nerm.bounds.theorems import facts_of
 
         return facts_of(self, to)
@@ -256,7 +263,7 @@ class Solution:
         save(self, path)
 
     def _limits(self) -> list[str]:
-        """Return a text per limit: its value, its bound and its multiplier."""
+        """Return one text per limit: the limit with its bound, its value and its multiplier."""
         problem = self.problem
         if not (problem.limits and problem.blocks):
             return []
@@ -278,10 +285,10 @@ class Solution:
 
 
 def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
-    """Return the solution of an answer, with the status that its certificate proves.
+    """Certify a solver's answer and return it as a `Solution`.
 
-    The times of the answer are added to those in `stats`. An unusable hypothesis, and one that is worse than
-    f = 0, is replaced by f = 0.
+    A hypothesis that is not finite, or whose objective is larger than at f = 0, is replaced by f = 0. The
+    times of the answer are added to those in `stats`.
     """
     started = time.perf_counter()
     coef, intercept, given = answer.coef, answer.intercept, answer.multipliers
@@ -335,7 +342,10 @@ def certify_bounds(
     stats: Stats,
     tol: float,
 ) -> Solution:
-    """Return the solution of a hypothesis with its value and bound, which may be sums over chunks of rows."""
+    """Build the solution of a hypothesis whose value and certificate are known, and set its status.
+
+    Value and certificate may be sums over chunks of rows.
+    """
     status = Status.TIME_LIMIT if stats.timed_out else Status.INACCURATE
     if certificate.relative_gap <= tol:
         status = Status.OPTIMAL
@@ -356,9 +366,10 @@ def certify_bounds(
 
 
 def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
-    """Return the solution, or one at other coefficients, with value and certificate computed again.
+    """Return the solution with its value and certificate computed again, at `coef` if given.
 
-    It stays optimal if the gap exceeds the tolerance by rounding only: another processor sums differently.
+    The status stays optimal if the gap exceeds the tolerance by rounding errors only, because sums may be
+    rounded differently on another processor.
     """
     coef = solution.coef if coef is None else coef
     value = solution.problem.evaluate(coef, solution.intercept)
@@ -372,10 +383,11 @@ def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
 
 
 def combine(old: Solution | None, new: Solution) -> Solution:
-    """Return the better of two solutions of one problem, the new one's times included.
+    """Return the better of two solutions of one problem.
 
-    The one with the smaller certified gap; if neither is optimal, the one with the smaller objective, with
-    the better of both bounds.
+    If one of them is optimal or violates a constraint, return the one with the smaller relative gap.
+    Otherwise return the one with the smaller objective, with the better of both dual bounds. If the new
+    solution was stopped by the time limit, the result is marked so.
     """
     best = new
     if old is not None and new.status is not Status.INFEASIBLE:
@@ -390,9 +402,9 @@ def combine(old: Solution | None, new: Solution) -> Solution:
 
 
 def _with_bound_of(best: Solution, other: Solution) -> Solution:
-    """Return a solution with the other's bound if that is better: it bounds every hypothesis' objective.
+    """Return `best` with the dual bound of `other`, if this makes the relative gap smaller.
 
-    The rounding errors of its objective and of the other's bound add up.
+    A dual bound is valid for every hypothesis of the problem. The slacks of both certificates are added.
     """
     mine, theirs = best.certificate, other.certificate
     reason, slack = theirs.reason or mine.reason, mine.slack + theirs.slack
@@ -405,7 +417,10 @@ def _with_bound_of(best: Solution, other: Solution) -> Solution:
 
 
 def timed_out(solution: Solution) -> Solution:
-    """Return a solution marked as stopped by the time limit; one that is proved keeps its status."""
+    """Return a copy of the solution marked as stopped by the time limit.
+
+    The status changes only if it was inaccurate or failed.
+    """
     status = solution.status
     if status in (Status.INACCURATE, Status.FAILED):
         status = Status.TIME_LIMIT
@@ -420,18 +435,22 @@ def stationary(
     settled: bool,
     late: bool,
 ) -> Solution:
-    """Return the solution of the convex-concave procedure: no bound, and the certified gaps of its steps.
+    """Build the solution of a nonconvex problem from the steps of the convex-concave procedure.
+
+    Its certificate has no dual bound; its `reason` reports the largest gap of the convex steps.
 
     Parameters
     ----------
     problem : Problem
-        That is not convex.
+        The nonconvex problem.
     hypothesis : (coef, intercept)
-        The best one found.
+        The best hypothesis found.
     steps : sequence of Solution
-        Those of the convex problems.
-    settled, late : bool
-        Whether the objective fell no more, and whether time was up.
+        The solutions of the convex problems, one per step.
+    settled : bool
+        Whether the objective stopped decreasing.
+    late : bool
+        Whether the time limit was reached.
 
     """
     last = steps[-1]
@@ -464,14 +483,14 @@ def stationary(
 
 
 def _frozen(coef: Floats) -> Floats:
-    """Return a read-only copy of the coefficients: the certificate is of these numbers."""
+    """Return a read-only copy of the coefficients, because the certificate holds only for these numbers."""
     coef = coef.copy()
     coef.setflags(write=False)
     return coef
 
 
 def _zero_multipliers(problem: Problem) -> Multipliers:
-    """Return multipliers 0, or the nearest in their domain, which give a bound without any effort."""
+    """Return multipliers that are 0, or the nearest points of their domains, as a cheap start."""
     rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
     thetas = np.full(len(two_sided(problem)), 0.5)
     return Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))

@@ -1,1 +1,1 @@
-"""From a problem to cvxpy and back, and the solvers behind cvxpy."""
+"""Translate a problem to cvxpy, solve it with a solver of cvxpy, and read the solution back."""

@@ -4,7 +4,8 @@ The scores are a variable f with the constraint f == X w + b, for two reasons. F
 propagates intervals through expressions and turns inf - inf into 0. An atom of X w + b then leads to wrong
 bounds of variables, and solvers that use such bounds return wrong "optimal" answers. Second, the dual
 variable of the constraint holds the weighted dual variable c_i of every row, from which all multipliers
-follow. All weights are Parameters and the problem is DPP, so a path over eta is compiled once.
+follow. All weights are cvxpy Parameters and the problem follows cvxpy's rules for parametrized programs
+(DPP), so a path over eta is compiled once.
 """
 
 from dataclasses import dataclass, replace
@@ -33,21 +34,21 @@ class Model:
     ----------
     problem : cvxpy.Problem
     coef, intercept : cvxpy.Variable
-        The intercept is None where there is none.
+        `coef` is w. `intercept` is b, or None if the problem has no intercept.
     tie : cvxpy.Constraint
-        f == X w + b, whose dual holds the weighted dual variable of each row.
+        f == X w + b. Its dual variable holds the weighted dual variable of each row.
     weights : tuple of cvxpy.Parameter
-        The weight of each term of the objective, in its order.
+        The weight of each term, in the order of the objective's terms.
     sides : list of pairs of cvxpy.Constraint
-        C+ <= t and C- <= t of each neutrality term of two sides, those of limits last.
+        C+ <= t and C- <= t of each two-sided neutrality term; then the same pair of each two-sided limit.
     limits : list of tuples of cvxpy.Constraint
-        Each limit as one or two of them.
+        For each limit one constraint, or two if the limit is two-sided.
     linear : tuple of cvxpy.Constraint
-        A w <= b and E w == e, those that the problem has.
+        A w <= b and E w == e, if the problem has such constraints.
     recover : array or None
-        The matrix that maps the variable to kernel coefficients.
-    offset : array
-        By how much the columns were shifted.
+        For kernels, the matrix that maps w to kernel coefficients.
+    offset : (d,) array
+        The vector that was subtracted from each row of X.
 
     """
 
@@ -63,12 +64,18 @@ class Model:
     offset: Floats
 
     def set_weights(self, problem: Problem, scale: float = 1.0) -> None:
-        """Take the weights of a problem with the same terms and data, times a positive number."""
+        """Set the Parameters to the weights of `problem`, multiplied by `scale` > 0.
+
+        The problem must have the same terms and data as the model.
+        """
         for parameter, weighted in zip(self.weights, problem.objective.terms, strict=True):
             parameter.value = scale * weighted.weight
 
     def hypothesis(self) -> tuple[Floats, float] | None:
-        """Return (coef, intercept) as they stand in the variables; None if the solver left nothing finite."""
+        """Return (coef, intercept) of the solved model; None if a value is missing or not finite.
+
+        The shift of the columns is undone, and for kernels `coef` holds the kernel coefficients.
+        """
         if self.coef.value is None or (self.intercept is not None and self.intercept.value is None):
             return None
         w = np.atleast_1d(np.asarray(self.coef.value, dtype=float))
@@ -80,20 +87,26 @@ class Model:
         return (w if self.recover is None else self.recover @ w), b
 
     def multipliers(self, problem: Problem, scale: float = 1.0) -> Multipliers | None:
-        """Return the multipliers from the duals of the solved model; None if the solver gave none."""
+        """Compute the multipliers from the dual variables of the solved model; None if there are none.
+
+        `scale` is the factor by which the weights were multiplied in `set_weights`.
+        """
         duals = self.tie.dual_value
         if duals is None or not np.isfinite(duals).all():
             return None
         thetas = np.array([dual_share(plus, minus) for plus, minus in self.sides])
         sums = [sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits]
         weights = np.array(sums) / scale
-        # cvxpy's dual of f == X w + b is -(1/n) times the derivative of the separable part: c / n.
+        # cvxpy's dual variable of f == X w + b is minus the derivative of the losses in f, which is c / n.
         c = problem.divisor * np.asarray(duals, dtype=float).ravel() / scale
         found = multipliers_from_weighted_duals(relaxed_problem(problem, weights), c, thetas)
         return replace(found, limits=weights, linear=self._linear(problem) / scale)
 
     def _linear(self, problem: Problem) -> Floats:
-        """Return the duals of the linear constraints, in the order of the problem's region."""
+        """Return the dual variables of the linear constraints, in the order of `problem.region`.
+
+        The array is empty if there are no linear constraints or no dual variables.
+        """
         if problem.region is None or any(c.dual_value is None for c in self.linear):
             return np.zeros(0)
         z = np.zeros(len(problem.region.bound))
@@ -103,20 +116,27 @@ class Model:
 
 
 def _nonnegative(dual: Any) -> float:
-    """Return the dual of a scalar inequality, 0 where there is none."""
+    """Return the dual variable of a scalar inequality as a number >= 0; 0 if there is none."""
     return 0.0 if dual is None else max(0.0, float(np.nan_to_num(np.asarray(dual, dtype=float).reshape(()))))
 
 
 def _rows_of(region: Polyhedron) -> list[Ints]:
-    """Return the inequalities and the equations of a region, without what is empty."""
+    """Return the indices of the inequalities, then those of the equations; empty arrays are left out."""
     return [rows for rows in (np.flatnonzero(~region.equal), np.flatnonzero(region.equal)) if len(rows)]
 
 
 def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model:
-    """Return the cvxpy model: the weighted terms subject to f = X w + b, C_k^+- <= t_k, and constraints.
+    """Build the cvxpy model: minimise the weighted terms subject to f = X w + b and the constraints.
 
-    With `slack` the least slack is minimised instead with which all limits can be met: C_k <= t_k + slack.
-    With `near` columns far from 0 are shifted, and the model's intercept with them.
+    Parameters
+    ----------
+    problem : Problem
+    slack : bool
+        Whether to minimise a common slack of the limits, C_k <= t_k + slack, instead of the objective.
+    near : bool
+        Whether to shift columns that are far from 0, which changes the model's intercept.
+        `Model.hypothesis` undoes the shift.
+
     """
     X, recover = _features(problem)
     offset = far_offset(X) if near and problem.intercept and recover is None else np.zeros(X.shape[1])
@@ -154,7 +174,7 @@ def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model
 
 
 def _linear_constraints(region: Polyhedron, w: cp.Variable) -> tuple[cp.Constraint, ...]:
-    """Return A w <= b and E w == e."""
+    """Return the cvxpy constraints A w <= b and E w == e; those without rows are left out."""
     return tuple(
         region.matrix[rows] @ w == region.bound[rows]
         if region.equal[rows[0]]
@@ -164,7 +184,7 @@ def _linear_constraints(region: Polyhedron, w: cp.Variable) -> tuple[cp.Constrai
 
 
 def _names(problem: Problem) -> list[str]:
-    """Return a name for the weight of each term: its kind and its number among those of its kind."""
+    """Return a name for the weight of each term: its kind and a counter per kind, such as `eta_0`."""
     kinds = [
         "regularizer" if isinstance(t.term, Regularizer) else "risk" if isinstance(t.term, Risk) else "eta"
         for t in problem.objective.terms
@@ -183,7 +203,7 @@ def _features(problem: Problem) -> tuple[Any, Floats | None]:
 
 
 def _mean(block: Block, f: cp.Variable, divisor: float) -> cp.Expression:
-    """Return (1/n) sum_i weights_i atom(targets_i f_i); rows of weight 0 do not enter."""
+    """Return the expression (1/n) sum_i weights_i atom(targets_i f_i), over rows of nonzero weight."""
     rows = np.flatnonzero(block.weights)
     part = slice(None) if len(rows) == len(block.weights) else rows
     scores = f if len(rows) == len(block.weights) else f[rows]

@@ -1,6 +1,6 @@
-"""The solvers that cvxpy drives: their options for accuracy and time, and their failures.
+"""The solvers that are called through cvxpy, with their options for accuracy and time limit.
 
-A solver is one entry of `DRIVEN`, and nothing else.
+To add a solver, add one entry to `DRIVEN`.
 """
 
 from __future__ import annotations
@@ -29,32 +29,34 @@ QP = "quadratic programs: piecewise linear or quadratic losses, piecewise linear
 SOCP = "second-order cone programs: every atom but logistic and exponential"
 EXP = "every atom"
 
-INTERIOR, ROUGH = (1e-2, 1e-4), (1e-1, 1e-3)  # for interior-point and for first-order methods
+INTERIOR, ROUGH = (1e-2, 1e-4), (1e-1, 1e-3)  # `Driven.tighten` of interior-point and first-order methods
 
 
 @dataclass(frozen=True)
 class Driven:
-    """A solver behind cvxpy, in its own words. An option "a/b" is the entry b of the option a.
+    """The settings of a solver that is called through cvxpy.
+
+    Option names are the solver's own. A name "a/b" means the entry "b" of the option "a", which is a dict.
 
     Attributes
     ----------
     name, package : str
-        Its name in lower case, and the package that it needs.
+        The name of the solver in lower case, and the Python package that it needs.
     cones : str
-        What it can take.
+        The problems that it can solve.
     accuracy : tuple of str
-        The options that get the accuracy.
+        The options that set the accuracy.
     clock : str
-        The option that gets the seconds; "" where there is none.
+        The option that sets the time limit in seconds; "" if there is none.
     fixed : dict
-        Further options.
+        Further options, with their values.
     tighten : tuple of float
-        The accuracies asked for, as fractions of the tolerance: of the problem as it is, and if its
-        certificate fails, of the objective brought to a size of 1.
+        The accuracies of the first and the second solve, as fractions of the tolerance. The second solve is
+        made only if the first is not certified; its objective is scaled to an optimum of about 1.
     finest : float
-        The finest accuracy that it takes.
+        The smallest accuracy that the solver accepts.
     slower : float
-        How many times as long it takes as Clarabel; infinite for one that is asked by name only.
+        The solve time relative to Clarabel; infinite if the solver is used only when the user names it.
 
     """
 
@@ -69,7 +71,7 @@ class Driven:
     slower: float = np.inf
 
     def options(self, accuracy: float, deadline: float, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the options for an accuracy and a deadline; given options come first."""
+        """Return the solver's options for an accuracy and a deadline; options in `given` take precedence."""
         asked = {**dict.fromkeys(self.accuracy, max(accuracy, self.finest)), **self.fixed}
         if self.clock and deadline < clock.NEVER:
             asked[self.clock] = clock.left(deadline)
@@ -81,7 +83,7 @@ class Driven:
 
 
 def _over(ours: Any, given: Any) -> Any:
-    """Return a given option, with what it leaves open where it is a dict."""
+    """Return the given option; if both values are dicts, missing entries are filled in from `ours`."""
     return {**ours, **given} if isinstance(ours, dict) and isinstance(given, dict) else given
 
 
@@ -130,7 +132,7 @@ DRIVEN = {
         Driven("qpalm", "qpalm", QP, ("eps_abs", "eps_rel"), "time_limit", _STEPS, ROUGH),
         Driven("proxqp", "proxsuite", QP, ("eps_abs", "eps_rel"), fixed=_STEPS, tighten=ROUGH),
         Driven("qoco", "qoco", SOCP, ("abstol", "reltol"), fixed={"max_iters": 500}),
-        # Licensed ones: none finer than 1e-9, which is the least that some of their tolerances can be.
+        # Commercial solvers: some of their tolerances cannot be smaller than 1e-9.
         Driven("mosek", "mosek", EXP, ("eps",), _MOSEK_CLOCK, {"accept_unknown": True}, finest=1e-9),
         Driven("gurobi", "gurobipy", SOCP, _GUROBI, "TimeLimit", finest=1e-9),
         Driven("cplex", "cplex", SOCP, _CPLEX, "cplex_params/timelimit", finest=1e-9),
@@ -149,34 +151,34 @@ def run(
     *,
     afresh: bool = False,
 ) -> str:
-    """Solve a cvxpy problem and return the solver's claim; "error: ..." if it failed.
+    """Solve a cvxpy problem and return the status that the solver reports.
 
     Parameters
     ----------
     problem : cvxpy.Problem
-        With every parameter set.
+        A problem with a value for every Parameter.
     solver : str
-        In lower case. One that is not in DRIVEN runs at its own accuracy.
+        The name in lower case. A solver that is not in DRIVEN runs at its default accuracy.
     accuracy : float
-        In the solver's own terms, by DRIVEN.
+        The value of the solver's accuracy options (`Driven.accuracy`).
     options : dict
-        The solver's own; one that it does not know is refused.
+        Further options of the solver. An unknown option raises an error.
     deadline : float
-        When to stop (`nerm.solvers.clock`); only where the solver has a clock.
+        When to stop (`nerm.solvers.clock`); ignored if the solver has no time limit.
     afresh : bool
-        Whether the solver forgets what it knows of the last solve, how it scaled that problem among others.
+        Whether to start cold: the solver must not reuse the previous solve, for example its scaling.
 
     Returns
     -------
     str
-        The solver's own word.
+        cvxpy's status, or "error: ..." if the solver failed.
 
     """
     import cvxpy as cp
 
     settings = DRIVEN.get(solver, Driven(solver, "", "")).options(accuracy, deadline, options)
     with warnings.catch_warnings():
-        # cvxpy's doubts about accuracy: the certificate gives the verdict, the claim is kept.
+        # Hide cvxpy's warnings about inaccurate solutions: the certificate decides about the accuracy.
         warnings.filterwarnings("ignore", message=".*[Ss]olution may be inaccurate.*")
         warnings.filterwarnings("ignore", message=".*Converting .* to a CSC.*")
         try:
@@ -202,7 +204,7 @@ def _bad_options(name: str, options: dict[str, Any], error: Exception) -> Invali
 
 
 class CvxpySolver(Solver):
-    """A solver behind cvxpy, as `DRIVEN` knows it."""
+    """A solver that is called through cvxpy, with the settings of its entry in `DRIVEN`."""
 
     takes_constraints: ClassVar[bool] = True
 
@@ -214,28 +216,28 @@ class CvxpySolver(Solver):
         self.takes_every_atom = driven.cones == EXP
 
     def requirements(self) -> str:
-        """One phrase: what a problem must be like for this solver."""
+        """Return a phrase that names the problems that this solver can solve."""
         return self.driven.cones
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Only cvxpy can tell, when it compiles."""
+        """Return None: only cvxpy can tell, when it compiles the problem, whether it is supported."""
         return None
 
     def cost(self, shape: auto.Shape) -> float:
-        """Return about how many seconds a solve takes; inf for solvers that are asked by name only."""
+        """Return the estimated seconds of a solve; inf if the solver is used only when the user names it."""
         return self.driven.slower * auto.cone_program(shape)
 
     def open(self, problem: Problem) -> Session:
-        """Build the cvxpy model."""
+        """Build the cvxpy model and return a session that solves it for different weights."""
         return _CvxpySession(self, problem)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return the fractions of the tolerance, bounded below by what the solver's arithmetic can do."""
+        """Return the accuracies of the first and the second solve, each at least `Driven.finest`."""
         return tuple(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten)
 
 
 class _CvxpySession(Session):
-    """One compiled model, solved again and again with other weights."""
+    """A cvxpy model that is compiled once and solved repeatedly with different weights."""
 
     def __init__(self, solver: CvxpySolver, problem: Problem) -> None:
         from nerm.cvxpy_backend.build import build
@@ -245,15 +247,18 @@ class _CvxpySession(Session):
         self.model = build(problem, near=True)
         self.compiled, self.compilation = False, 0.0
         self.inside: tuple[Floats, float] | None = None
-        self.last: tuple[Problem, float] | None = None  # the last problem solved, and 1 / its optimum
+        self.last: tuple[Problem, float] | None = None  # the previous problem solved, and 1 / its optimum
         self.unbilled = time.perf_counter() - started
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Set the weights, solve, read the answer; a solver's failure is an answer too."""
+        """Set the weights, solve the model and return the answer; its `coef` is None if the solver failed.
+
+        If the same problem was just solved, its weights are scaled so that the optimum is about 1.
+        """
         model, name = self.model, self.solver.name.upper()
-        # Solvers measure gaps below 1 as they are: an optimum of 1e-8 would not be asked for in any digits.
+        # Solvers use absolute gaps for optima below 1: an unscaled optimum of 1e-8 would have no exact digit.
         scale = self.last[1] if self.last and self.last[0] is problem else 1.0
         model.set_weights(problem, scale)
         if not self.compiled:
@@ -264,12 +269,12 @@ class _CvxpySession(Session):
         started = time.perf_counter()
         claim = run(model.problem, self.solver.name, accuracy, options, deadline, afresh=scale != 1.0)
         seconds = time.perf_counter() - started
-        # cvxpy's own figure: what it spent on compiling for this solve, the first time included
+        # as measured by cvxpy: the compilation for this solve, plus the first compilation in `_compile`
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
         size = 0.0 if found is None else abs(problem.evaluate(*found).total)
         if found and not problem.objective.constraints and runs_away(problem, *found, size):
-            size = 0.0  # nobody attains the optimum: smaller would only be farther out
+            size = 0.0  # no hypothesis attains the optimum: a finer solve would only increase the norm of w
         self.last = problem, 1.0 / size if EPS < size < np.inf else 1.0
         infeasible = bool(problem.limits) and claim.startswith("infeasible")
         if infeasible:
@@ -293,7 +298,7 @@ class _CvxpySession(Session):
         )
 
     def _with_slack(self, problem: Problem, accuracy: float, deadline: float) -> Model:
-        """Return the model of the least slack that the limits need, solved."""
+        """Solve for the smallest slack with which all limits can be met, and return the solved model."""
         from nerm.cvxpy_backend.build import build
 
         model = build(problem, slack=True, near=True)
@@ -301,7 +306,10 @@ class _CvxpySession(Session):
         return model
 
     def _inside(self, problem: Problem, accuracy: float, deadline: float) -> tuple[Floats, float] | None:
-        """Return a hypothesis strictly inside all limits; None if f = 0 serves."""
+        """Return (coef, intercept) with the smallest slack of the limits, to be strictly inside them.
+
+        Return None if f = 0 satisfies all constraints, or if the solver fails.
+        """
         if not problem.violation(np.zeros(problem.hypothesis.size), 0.0):
             return None
         found = self._with_slack(problem, accuracy, deadline).hypothesis()
@@ -310,7 +318,10 @@ class _CvxpySession(Session):
         )
 
     def _compile(self, name: str) -> None:
-        """Compile for this solver (once: cvxpy keeps the result); refuse what it cannot take."""
+        """Compile the model for this solver; cvxpy stores the result.
+
+        Raise `UnsupportedProblemError` if the solver does not support the problem.
+        """
         import cvxpy as cp
 
         started = time.perf_counter()
