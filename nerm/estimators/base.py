@@ -1,4 +1,7 @@
-"""The base of the classifiers: the conventions of scikit-learn around one binary problem per class."""
+"""Base class of the classifiers: the scikit-learn interface around one binary problem per class.
+
+Two classes give one binary problem. More than two classes give one problem per class (one-vs-rest).
+"""
 
 import dataclasses
 import warnings
@@ -49,33 +52,33 @@ from nerm.solvers.registry import SolverPool
 from nerm.typing import Array, Floats, Ints, Matrix
 from nerm.validation import as_pandas, as_positive, as_weights, check_known, integers_that_fit, is_lazy
 
-ONLY_SOME = ("coef_", "dual_coef_", "support_", "support_vectors_")  # of one kind of kernel
-# One memory layout, so that equal data in another container give equal results to the last bit.
+ONLY_SOME = ("coef_", "dual_coef_", "support_", "support_vectors_")  # set for linear or kernel models only
+# Fix the memory layout, so that equal data in different containers give bitwise equal results.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fit:
-    """The outcome of a fit, from which all fitted attributes are set.
+    """The result of a fit, from which all fitted attributes are set.
 
     Attributes
     ----------
     design : Design
         The checked parameters.
     classes, class_weight : arrays
-        The labels, and one weight per class.
+        The class labels, and one weight per class.
     solutions : list of Solution
         One per binary problem.
     rows : TrainingRows
-        The rows that were learned from; of chunks, a sample of them.
-    places : array
-        Where they stand in the training set; empty for chunks.
+        The rows used for training; for chunks, a sample of them.
+    places : array of int
+        Indices of these rows in the training set; empty for chunks.
     found : list of Neutralized
-        With a limit, the results of the search.
+        If a limit was given, the result of the search for each binary problem; otherwise empty.
     promise : Promise or None
-        With confidence.
+        The statement about new rows, if a confidence was given.
     features : callable or None
-        Of chunks of tables, from a frame to a matrix.
+        For chunks of tables, the function that turns a DataFrame into a feature matrix.
 
     """
 
@@ -91,7 +94,7 @@ class Fit:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the classes that are +1 in the problems."""
+        """The index of the positive class of each binary problem."""
         return _positives(self.classes)
 
 
@@ -100,17 +103,24 @@ def _positives(classes: Array) -> list[int]:
 
 
 class NeutralClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that is neutral to a viewpoint: fit, predict, explain, save. Subclasses name the atoms."""
+    """Base class of the neutral classifiers: fit, predict, explain, save.
+
+    A subclass defines the loss, the regularizer and the surrogate in `_atoms`.
+    """
 
     sum_form: ClassVar[bool]
-    _features: Any = None  # of chunks of tables, from a frame to a matrix
+    _features: Any = None  # for chunks of tables: the function from a DataFrame to a feature matrix
 
     @abstractmethod
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
-        """Return loss, regularizer, surrogate and lam, checked."""
+        """Return the validated (loss, regularizer, surrogate, lam)."""
 
     def _design(self, X: Matrix, weight: Floats, names: list[str]) -> Design:
-        """Return the parameters, checked and fixed on the rows X with these weights."""
+        """Return the validated parameters, with the kernel's parameters computed from weighted rows.
+
+        `X` and `weight` are the training rows and their sample weights; `names` are the names of the
+        viewpoints.
+        """
         loss, regularizer, surrogate, lam = self._atoms()
         options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return Design(
@@ -141,21 +151,22 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, d) matrix
-            Dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix. A dask array, with
-            y and viewpoint of the same rows, or `nerm.Chunks`, without them, is read chunk by chunk.
+            Dense, sparse or a DataFrame; with kernel="precomputed" the (n, n) Gram matrix. Two other types
+            are read chunk by chunk: a dask array, together with y and viewpoint, and `nerm.Chunks`, which
+            contains y and viewpoint.
         y : (n,) array
-            Labels of two or more classes; beyond two, one class against the rest each.
+            Labels of two or more classes. More than two classes are fitted one-vs-rest.
         viewpoint : optional
             See `nerm.viewpoint`: an array; a column of X by name, by position or as `Column(key, drop=True)`;
-            a callable g(X) or a fitted estimator, which see X as it is given here; `Learned(estimator, X,
-            labels)`; a DataFrame or a dict of several. Two groups count as -1 and +1, more groups (strings,
-            integers) give one neutrality term per group; real numbers (floats) are used as they are. A named
-            column of words is not a feature.
+            a callable g(X) or a fitted estimator, evaluated on X as it is given here; `Learned(estimator, X,
+            labels)`; a DataFrame or a dict of several viewpoints. Two groups are coded as -1 and +1. More
+            than two groups (strings or integers) give one neutrality term per group. Floats are used
+            unchanged. A named column of strings is not used as a feature.
         sample_weight : (n,) array, optional
-            Nonnegative. A row of weight 2 is two rows, for the risk and for neutrality; a row of weight 0 is
-            none.
+            Nonnegative. A row of weight 2 counts as two rows, in the risk and in neutrality. A row of
+            weight 0 is ignored.
         sensitive_features : optional
-            Another name of `viewpoint`, that of Fairlearn.
+            Alias of `viewpoint`, as in Fairlearn.
 
         Returns
         -------
@@ -183,14 +194,28 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _forget(self) -> None:
-        """Remove what an earlier fit left, so that a fit that fails leaves no model behind."""
+        """Remove the attributes of an earlier fit, so that no old model remains if this fit fails."""
         for name in ("solutions_", "eta_", "neutrality_", "trace_", "promise_", *ONLY_SOME):
             self.__dict__.pop(name, None)
 
     def _fit_rows(
         self, matrix: Matrix, labels: Array, terms: dict[str, Floats], s: Floats, target: Target | None
     ) -> Fit:
-        """Fit on rows in memory."""
+        """Fit on rows in memory.
+
+        Parameters
+        ----------
+        matrix : (n, d) matrix
+            The features.
+        labels : (n,) array
+            The class labels.
+        terms : dict
+            One (n,) viewpoint per neutrality term, by name.
+        s : (n,) array
+            The sample weights.
+        target : Target or None
+            The limit on the measure and the options of the search, if a limit was given.
+        """
         classes, places = np.unique(labels[s > 0]), np.flatnonzero(s > 0)
         if len(classes) < 2:
             must = "'y' must hold at least two classes"
@@ -199,7 +224,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         rows = TrainingRows(matrix, np.searchsorted(classes, labels), terms, s, s)
         if len(places) < len(s):
             rows = rows.at(places, self._pairwise())
-        learned = rows_to_learn_from(rows, target)  # class weights and a kernel's width ignore a hold-out
+        learned = rows_to_learn_from(rows, target)  # class weights and kernel width exclude the hold-out
         class_weight = self._class_weights(classes, rows.codes[learned], rows.sample_weight[learned])
         rows = dataclasses.replace(rows, risk_weight=rows.sample_weight * class_weight[rows.codes])
         learning = rows if len(learned) == len(rows.codes) else rows.at(learned, self._pairwise())
@@ -217,7 +242,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return Fit(design, classes, class_weight, solutions, learning, places[learned], found, promise)
 
     def _fit_chunks(self, chunks: Any, target: Target | None) -> Fit:
-        """Fit a linear classifier of two classes in a few passes over chunks."""
+        """Fit a linear binary classifier in a few passes over the chunks."""
         coding = chunks.coding(groups=True)
         sample = coding.coded(chunks.census.sample)
         totals = chunks.census.counts[""]["weight"].groupby("label").sum()[coding.classes].to_numpy()
@@ -252,11 +277,14 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return getattr(kernel, "name", kernel) == "precomputed"
 
     def _validated(self, X: Any, y: Any, dropped: tuple[int, ...]) -> tuple[Any, Array]:
-        """Return X as a float matrix without dropped columns, and the labels, checked by scikit-learn."""
+        """Validate X and y with scikit-learn; return the float matrix and the labels.
+
+        The columns at the positions `dropped` are removed from X and need not be numeric.
+        """
         with integers_that_fit("X"):
             if not dropped:
                 matrix, labels = validate_data(self, X, y, **CHECKS)
-            else:  # what is dropped need not be numeric
+            else:  # the dropped columns need not be numeric
                 validate_data(self, X, y, skip_check_array=True)
                 matrix, labels = check_X_y(_without(X, dropped), y, estimator=self, **CHECKS)
         try:
@@ -273,7 +301,11 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return matrix.toarray() if sp.issparse(matrix) else matrix, labels
 
     def _class_weights(self, classes: Array, codes: Array, s: Array) -> Array:
-        """Return one weight per class; "balanced" counts rows by their sample weights."""
+        """Return one weight per class, (number of classes,).
+
+        `codes` are the class indices of the rows and `s` their sample weights. "balanced" uses the total
+        sample weight of each class in place of its number of rows.
+        """
         given = getattr(self, "class_weight", None)
         if given is None:
             return np.ones(len(classes))
@@ -284,10 +316,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         with integers_that_fit("class_weight"):
             return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]), dtype=float)
 
-    # --- what is kept -----------------------------------------------------------------------------
+    # --- fitted attributes -----------------------------------------------------------------------------
 
     def _keep(self, fit: Fit, target: Target | None) -> None:
-        """Set the fitted attributes; of the training rows only support vectors remain."""
+        """Set the fitted attributes. Support vectors are the only training rows that are stored."""
         design, solutions, found = fit.design, fit.solutions, fit.found
         for solution in solutions:
             insist(solution)
@@ -308,7 +340,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([solution.intercept for solution in solutions], dtype=float)
         self.n_iter_ = max(solution.stats.iterations or 1 for solution in solutions)
         self.total_weight_ = solutions[0].problem.divisor
-        # One-vs-rest is the sum of its problems, so their certificates add up.
+        # The one-vs-rest objective is the sum of the binary objectives, so the certificates are added.
         own = design.own_form(self.total_weight_)
         self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(own)
         self._features = fit.features
@@ -326,7 +358,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self.collapse_ = self._collapse(fit)
 
     def _collapse(self, fit: Fit) -> str | None:
-        """Return a sentence if the model is nearly constant or its positive rate collapsed."""
+        """Return a warning if the model is nearly constant or its positive rate collapsed, else None.
+
+        `nerm.neutralize.target` defines both conditions.
+        """
         rows, solutions = fit.rows, fit.solutions
         in_memory = bool(len(fit.places))
         if in_memory:
@@ -352,9 +387,10 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     # --- prediction -------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
-        """Return f(x) for the rows of X (n, d): (n,) for two classes, (n, number of classes) beyond.
+        """Return the scores f(x) of the rows of X, an (n, d) matrix.
 
-        With a precomputed kernel X is (n, number of training rows), the values k(x, x_i).
+        The shape is (n,) for two classes and (n, number of classes) for more. With a precomputed kernel, X
+        contains the values k(x, x_i) for all training rows x_i and is (n, number of training rows).
         """
         check_is_fitted(self, "solutions_")
         if is_lazy(X):
@@ -371,7 +407,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _known(self, X: Any) -> Any:
-        """Return new rows as a matrix, checked against what was seen in fit."""
+        """Return new rows as a matrix, after checking that their columns are those seen in fit."""
         X = as_pandas(X)
         with integers_that_fit("X"):
             if not self.dropped_columns_:
@@ -383,14 +419,18 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             return check_array(X, estimator=self, input_name="X", **CHECKS)
 
     def predict(self, X: Any) -> Array:
-        """Return the class of each row, (n,): of two the larger iff f(x) > 0, else the best score."""
+        """Return the predicted class of each row, (n,).
+
+        With two classes, this is `classes_[1]` if f(x) > 0 and `classes_[0]` otherwise. With more classes, it
+        is the class with the largest score.
+        """
         if is_lazy(X):
             return lazily(X, self.predict, self.classes_.dtype, self._features)
         scores = self.decision_function(X)
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; labels that were not seen in fit are an error."""
+        """Return the accuracy on (X, y); raise an error if y contains a label not seen in fit."""
         check_is_fitted(self, "solutions_")
         unknown = np.flatnonzero(~np.isin(np.ravel(y), self.classes_))
         if len(unknown):
@@ -400,23 +440,35 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidInputError(f"'y' must hold classes seen in fit, {shown}", got, do)
         return float(super().score(X, y, sample_weight=sample_weight))
 
-    # --- what it says about itself ----------------------------------------------------------------
+    # --- explanation and saving ----------------------------------------------------------------
 
     def explain(self, top: int = 10, feature_names: Sequence[str] | None = None) -> Explanation:
-        """Return terms of the objective, C+ and C-, theta, the certificate and the largest coefficients.
+        """Explain the fitted model: objective, neutrality, certificate, largest coefficients.
+
+        The explanation lists the value of every term of the objective. For each neutrality term it also gives
+        C+, C- and theta, the dual weight of C+ in max(C+, C-).
 
         Parameters
         ----------
         top : int
-            How many coefficients to show.
+            Number of coefficients to show.
         feature_names : sequence of str, optional
-            Names of the columns, where `fit` saw none; in a pipeline ``pipe[:-1].get_feature_names_out()``.
+            Names of the columns. Needed only if the X given to `fit` had no column names; in a pipeline use
+            ``pipe[:-1].get_feature_names_out()``.
         """
         check_is_fitted(self, "solutions_")
         return explanation_of(self, top, feature_names)
 
     def fit_facts(self, to: str | None = None, label: Any = None) -> Any:
-        """Return the facts for `nerm.bounds.guarantee` about one viewpoint (and one class beyond two)."""
+        """Return the facts about this fit that `nerm.bounds.guarantee` needs.
+
+        Parameters
+        ----------
+        to : str, optional
+            Name of the viewpoint; required if there are several.
+        label : optional
+            The positive class; required if there are more than two classes.
+        """
         check_is_fitted(self, "solutions_")
         labels = self.classes_[_positives(self.classes_)].tolist()
         number = labels.index(_chosen(label, labels, "label", "class"))
@@ -432,9 +484,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         return dataclasses.replace(facts[to], learned=("the kernel's width",)) if learned else facts[to]
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to one file, without pickle and training rows (except support vectors).
+        """Write the fitted model to one file; `nerm.load(path)` reads it.
 
-        `nerm.load(path)` reads it back.
+        The file does not use pickle and contains no training rows except support vectors.
         """
         from nerm.io import save
 
@@ -444,12 +496,12 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     # --- parameters -------------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; deep also those of atoms and kernels, as in loss__width."""
+        """Return the parameters; with deep=True also those of atoms and kernels, such as loss__width."""
         params = super().get_params(deep=deep)
         return {**params, **nested(params)} if deep else params
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters; loss__width=0.1 replaces the loss by one of that width."""
+        """Set parameters; for instance loss__width=0.1 replaces the loss by one with width 0.1."""
         own = {name: value for name, value in params.items() if "__" not in name}
         super().set_params(**own)
         valid = self.get_params(deep=False)
@@ -468,7 +520,11 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _facts(solution: Solution, design: Design) -> dict[str, Any]:
-    """Return the facts for bounds, by viewpoint; where the plain model was neutral enough, with eta = 0."""
+    """Return the facts for `nerm.bounds.guarantee`, one entry per viewpoint.
+
+    If the solution has no neutrality term, because the plain model was within the limit, terms of weight
+    eta = 0 are added first.
+    """
     problem = solution.problem
     if not any(t.term.kind == "neutrality" for t in problem.objective.terms):
         terms = dataclasses.replace(design, eta=dict.fromkeys(design.eta, 0.0)).objective().terms[2:]
@@ -479,7 +535,10 @@ def _facts(solution: Solution, design: Design) -> dict[str, Any]:
 
 
 def _chosen(given: Any, known: list[Any], name: str, what: str) -> Any:
-    """Return what was chosen of these, or the only one."""
+    """Return `given` if it is known; if it is None, return the only known value.
+
+    Raise an error if `given` is None and several values are known.
+    """
     if given is None and len(known) > 1:
         must, got = f"a guarantee must be about one {what}", f"{len(known)}: {', '.join(map(repr, known))}"
         raise InvalidInputError(must, got, f"Choose one: fit_facts({name}={known[0]!r})")
@@ -489,7 +548,7 @@ def _chosen(given: Any, known: list[Any], name: str, what: str) -> Any:
 
 
 def _without(X: Any, columns: tuple[int, ...]) -> Any:
-    """Return X without these columns, as the kind of table it is."""
+    """Return X without the columns at these positions: a DataFrame, a sparse matrix or an array, as X is."""
     kept = [j for j in range(np.shape(X)[1]) if j not in columns]
     if hasattr(X, "iloc"):
         return X.iloc[:, kept]

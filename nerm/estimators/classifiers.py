@@ -1,4 +1,4 @@
-"""The classifiers: the paper's neutral SVM, and neutralized empirical risk minimization with any atoms."""
+"""The classifiers: `NeutralSVC`, the paper's neutral SVM, and `NERMClassifier`, NERM with any atoms."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -40,77 +40,84 @@ class SharedParameters:
 
 @dataclass(eq=False, repr=False)
 class NeutralSVC(NeutralClassifier, SharedParameters):
-    """The neutral SVM, in the paper's sum form (section 6.1); C = 1 / lam in the words of other SVMs.
+    """The neutral SVM, in the paper's sum form (section 6.1).
 
     ::
 
         min  sum_i s_i max(0, 1 - y_i f_i) + (lam/2) ||w||^2 + eta max_+- sum_i s_i u_i max(0, 1 -+ v_i f_i)
 
-    with f = X w + b, or f = K c + b and ||w||^2 = c'Kc. The intercept is free and not regularised.
+    with f = X w + b, or with a kernel f = K c + b and ||w||^2 = c'Kc. Here s_i are the sample weights, v_i
+    the viewpoint and u_i the neutrality weights (see `weights`). The intercept b is not regularized. The
+    parameter C of other SVMs is 1 / lam.
 
     Parameters
     ----------
     lam : float
         Weight of the regularizer, in this sum form.
     eta : float or dict
-        Weight of neutrality: a number for every neutrality term, or a dict by viewpoint. eta > 0 needs a
-        viewpoint in `fit`.
+        Weight of neutrality: one number for all neutrality terms, or a dict with one number per viewpoint.
+        eta > 0 needs a viewpoint in `fit`.
     kernel, gamma, degree, coef0
         As in scikit-learn's SVC: "linear", "rbf", "poly", "sigmoid", "precomputed", a callable, or a
         `nerm.kernels.Kernel`, which has its own gamma, degree and coef0.
     weights : str
-        u: "uniform" (the paper), "balanced" (demographic parity), "equal_opportunity" or
-        "predictive_equality".
+        Name of the neutrality weights u_i: "uniform" (the paper), "balanced" (demographic parity),
+        "equal_opportunity" or "predictive_equality".
     class_weight : dict, "balanced" or None
-        Multiplies the risk only.
+        Weights of the classes in the risk; neutrality does not use them.
     fit_intercept : bool
-        Whether b is free; otherwise it is 0.
+        Whether to fit b; otherwise b = 0.
     solver : str
         See `nerm.Problem.solve`.
     tol : float
-        The relative duality gap that nerm certifies. Missing it is a ConvergenceWarning.
+        Tolerance on the certified relative duality gap. A larger gap gives a ConvergenceWarning.
     limit : float, optional
-        The largest size of the measured neutrality on the training rows: then the weight of one-sided
-        neutrality terms is searched (`nerm.Problem.neutralize`), beginning with eta if that is positive, and
-        `weights` follow from the measure. `NotNeutralError` where nothing that could be used is within the
-        limit. Beyond two classes it is about the predicted class, the one of the largest score.
+        Upper limit on the absolute value of `measure` on the training rows. If it is given,
+        `nerm.Problem.neutralize` searches the weight of one-sided neutrality terms, starting at eta if
+        eta > 0; the measure then determines the neutrality weights, and `weights` is ignored. If no usable
+        model is within the limit, `NotNeutralError` is raised. With more than two classes, the measure is
+        computed for the predicted class, which has the largest score.
     measure : str or callable
-        What is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
+        The measure that is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
         "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed
         float``.
     confidence : float, optional
-        With 0.95 the measure is within the limit on *new* rows with that probability, by rows that are held
-        out, or `NoPromiseError` is raised. What else was learned or chosen must not have seen these
-        rows.
+        Probability with which the measure must be within the limit on *new* rows, for instance 0.95. It is
+        proved on a hold-out of the rows given to `fit`; if it cannot be proved, `NoPromiseError` is raised.
+        The proof assumes that no other step (scaling, feature selection, choice of lam) has used these rows.
     prefer : "accuracy", "auc" or callable
-        By what surrogates are compared on rows that are set apart.
+        Criterion that compares surrogates on a validation set; a callable is ``(y, scores) -> float``.
     keep : float
-        The share of the plain model's positive rate that must be left in every group.
+        Least allowed ratio, in every group, of the positive rate to that of the plain model (eta = 0).
 
     Attributes
     ----------
     classes_ : array
-        The labels. Two classes are P = 1 problem, more are one problem per class.
+        The class labels. The number P of binary problems is 1 for two classes and the number of classes
+        otherwise.
     coef_ : (P, d) array
-        For the linear kernel; 0 for columns that the viewpoint dropped.
-    dual_coef_, support_, support_vectors_
-        For other kernels: (P, number of support vectors), their places in the training set, and themselves.
+        Coefficients w, for the linear kernel only; 0 for columns that were dropped as the viewpoint.
+    dual_coef_ : (P, number of support vectors) array
+        Kernel coefficients c of the support vectors, for other kernels only.
+    support_, support_vectors_
+        Indices of the support vectors in the training set, and their rows, for other kernels only.
     intercept_ : (P,) array
-        b.
+        Intercepts b.
     certificate_ : Certificate
-        Of the sum form; of the sum over classes beyond two.
+        Certificate of the objective in sum form; with P > 1, of the sum of the P objectives.
     solutions_ : tuple of Solution
-        One per binary problem, in mean form (divided by `total_weight_`, the sum of sample weights), without
-        its rows.
+        One per binary problem, without the training rows. Their objectives are in mean form: the sum form
+        divided by `total_weight_`, the sum of the sample weights.
     eta_, neutrality_, trace_
-        With a limit: the weight that was found, the measure on the training rows, and a table of every solve.
+        With a limit only: the weight found, the measure on the training rows, and a table with one row per
+        solve.
     promise_ : Promise
-        With confidence: what holds on new rows.
+        With a confidence only: the bound on the measure of new rows.
     class_weight_ : dict
-        By class; empty if none was asked for.
+        One weight per class; empty if class_weight is None.
     collapse_ : str or None
-        Says that the model is nearly constant or that its positive rate collapsed
-        (`nerm.NearlyConstantWarning`).
+        The text of the `nerm.NearlyConstantWarning` if the model is nearly constant or its positive rate
+        collapsed, else None.
     n_iter_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -134,34 +141,35 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
 
 
 def _is_logistic(model: "NERMClassifier") -> bool:
-    """Whether scores are log-odds."""
+    """Return whether the loss is logistic, so that scores are log-odds."""
     return isinstance(as_atom(model.loss, "loss"), Logistic)
 
 
 @dataclass(eq=False, repr=False)
 class NERMClassifier(NeutralClassifier, SharedParameters):
-    """NERM in mean form, the mean taken by sample weight, S = sum_i s_i.
+    """Neutralized empirical risk minimization with any atoms, in mean form.
 
     ::
 
         min  (1/S) sum_i s_i phi(y_i f_i) + lam Omega(f) + eta max_+- (1/S) sum_i s_i u_i psi(+- v_i f_i)
 
-    With hinges and SquaredL2 it is `NeutralSVC` with S times this lam and the same eta.
+    Here s_i are the sample weights, S = sum_i s_i, v_i is the viewpoint and u_i are the neutrality weights.
+    With hinges and SquaredL2 this is `NeutralSVC` with S times this lam and the same eta.
 
-    Parameters of atoms can be searched: `set_params(loss__width=0.1)`. All else is as in `NeutralSVC`;
-    `certificate_` is of the mean form.
+    Parameters of atoms can be tuned, for instance with `set_params(loss__width=0.1)`. The fitted attributes
+    are those of `NeutralSVC`, except that `certificate_` is about the mean form.
 
     Parameters
     ----------
     loss, surrogate : MarginFunction or str
         phi and psi, or their names ("hinge", "logistic", see `nerm.atoms.margin_functions()`). The surrogate
-        "auto" is the paper's hinge, or with a limit the one that does best on rows that are set apart.
+        "auto" is the paper's hinge; with a limit it is the best of several on a validation set (`prefer`).
     regularizer : Regularizer or str
         Omega, or its name (see `nerm.atoms.regularizers()`); with a kernel it must be SquaredL2.
     lam : float
         Weight of the regularizer, in this mean form.
     eta : float or dict
-        Weight of neutrality, or a dict by viewpoint.
+        Weight of neutrality: one number, or a dict with one number per viewpoint.
     kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
         As in `NeutralSVC`.
     limit, measure, confidence, prefer, keep
@@ -192,11 +200,11 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes, (n, number of classes); for the logistic loss only.
+        """Return the class probabilities, (n, number of classes); for the logistic loss only.
 
-        P(y | x) = 1 / (1 + exp(-y f(x))): what the logistic loss estimates, as far as regularizer and
-        neutrality let it; class weights shift it. Beyond two classes, those of each class against the rest,
-        scaled to the sum 1.
+        With two classes coded as y = -1 and +1, P(y | x) = 1 / (1 + exp(-y f(x))). Regularizer, neutrality
+        and class weights bias this estimate. With more classes, the one-vs-rest probabilities of each row are
+        divided by their sum.
         """
         if is_lazy(X):
             return lazily(X, self.predict_proba, float, self._features, self.classes_.tolist())

@@ -1,14 +1,15 @@
-"""From the parameters of a classifier to its problems, one per class, and to the solutions it keeps.
+"""Build the binary problems of a classifier from its parameters, and the solutions it stores.
 
-Both classifiers minimise, over training rows i with sample weights s_i and class weights c_i, S = sum_i s_i,
+Both classifiers minimise, over training rows i with sample weights s_i, class weights c_i and S = sum_i s_i,
 
 ::
 
     (1/S) sum_i s_i c_i phi(y_i f_i) + lam Omega(f) + sum_k eta_k max( (1/S) sum_i s_i u_ki psi(+- v_ki f_i)
     ).
 
-`NERMClassifier` speaks of this mean form; `NeutralSVC` of S times it, the paper's sum form, with its own lam
-S times the one here. A row of weight 2 is two rows, so both are the same problem to the last bit.
+Here k counts the viewpoints v_k, and u_ki are the neutrality weights. `NERMClassifier` uses this mean form.
+`NeutralSVC` uses the paper's sum form: S times this objective, so its lam is S times the lam here. A row of
+weight 2 counts as two rows.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ KINDS = (MarginFunction, Regularizer, kernels.Kernel)
 
 
 def as_atom(value: Any, name: str) -> Any:
-    """Return a margin function, or a regularizer for name "regularizer", from a value or its name.
+    """Return the atom that a parameter specifies: an atom, or the name of one.
+
+    `name` is the parameter: "regularizer" needs a regularizer, every other name a margin function.
 
     >>> as_atom("hinge", "loss"), as_atom("ramp(2)", "surrogate")
     (Hinge(), Ramp(width=2.0))
@@ -66,7 +69,9 @@ def as_atom(value: Any, name: str) -> Any:
 
 
 def atom_name(atom: Any) -> str:
-    """Return the name from which `as_atom` makes this atom, with a parameter that is not the default.
+    """Return the name of an atom, from which `as_atom` makes an equal atom.
+
+    The name includes the atom's parameter unless it has the default value.
 
     >>> from nerm import Hinge, Ramp
     >>> atom_name(Hinge()), atom_name(Ramp(2.0))
@@ -85,14 +90,17 @@ def _is_number(text: str) -> bool:
 
 
 def as_weights_name(value: Any) -> str:
-    """Return the name of a weighting; arrays belong to data, and data come to `fit`."""
+    """Check that `value` is a name in `nerm.weights.NAMES`, and return it.
+
+    Arrays are refused: a parameter of a classifier must not depend on the training rows.
+    """
     if not isinstance(value, str) or value not in NAMES:
         raise UnknownNameError("'weights'", value if isinstance(value, str) else type(value).__name__, NAMES)
     return value
 
 
 def as_viewpoint(viewpoint: Any, sensitive_features: Any) -> Any:
-    """Return the viewpoint, which `fit` takes under one of two names.
+    """Return the viewpoint given to `fit` as `viewpoint` or as `sensitive_features`, not both.
 
     >>> as_viewpoint(None, [1, -1])
     [1, -1]
@@ -104,7 +112,12 @@ def as_viewpoint(viewpoint: Any, sensitive_features: Any) -> Any:
 
 
 def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
-    """Return eta for each term: one number, or a dict by viewpoint ("race" stands for "race=...")."""
+    """Return a dict with the weight eta of each neutrality term.
+
+    `names` are the names of the terms. `eta` is one number for all, or a dict by name. A viewpoint with more
+    than two groups has one term per group, named "race=a", "race=b", ...; the key "race" applies to all of
+    them.
+    """
     if not isinstance(eta, Mapping):
         number = as_nonnegative(eta, "eta")
         if number > 0 and not names:
@@ -117,7 +130,7 @@ def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
         if not keys:
             must = "'eta' must have an entry for each viewpoint"
             raise InvalidInputError(must, f"none for {name!r}", "Add it; 0 switches the term off")
-        key = max(keys, key=len)  # "race=a" speaks for itself even where "race" speaks for all
+        key = max(keys, key=len)  # the key "race=a" takes precedence over "race"
         found[name] = as_nonnegative(eta[key], f"eta[{key!r}]")
     for key in eta:
         if not any(name == key or name.startswith(f"{key}=") for name in names):
@@ -126,9 +139,10 @@ def as_eta(eta: Any, names: list[str]) -> dict[str, float]:
 
 
 def as_kernel(kernel: Any, options: Mapping[str, Any], X: Any, weight: np.ndarray) -> kernels.Kernel | None:
-    """Return the kernel with its parameters fixed on the data, None for the linear hypothesis.
+    """Return the kernel with its parameters computed from the data; None for the linear kernel.
 
-    Rows are counted by their weights.
+    `options` are gamma, degree and coef0, used if the kernel is given by name. The rows of `X` are weighted
+    by `weight`.
     """
     if isinstance(kernel, str) and kernel == "linear":
         return None
@@ -144,7 +158,7 @@ def as_kernel(kernel: Any, options: Mapping[str, Any], X: Any, weight: np.ndarra
 
 
 def nested(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of atoms and kernels among these parameters, as scikit-learn spells them.
+    """Return the parameters of the atoms and kernels in `params`, with keys as in scikit-learn.
 
     >>> nested({"loss": atoms.SmoothHinge(0.5), "lam": 1.0})
     {'loss__width': 0.5}
@@ -158,7 +172,9 @@ def nested(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_parameter(value: Any, name: str, parameter: str, new: Any) -> Any:
-    """Return an atom or kernel (or the one of this name) with one parameter changed.
+    """Return an atom or kernel, given itself or by name, with one parameter changed.
+
+    `name` is the classifier's parameter that holds it, such as "loss"; `new` is the new value of `parameter`.
 
     >>> with_parameter("smooth-hinge", "loss", "width", 0.1)
     SmoothHinge(width=0.1)
@@ -174,7 +190,10 @@ def with_parameter(value: Any, name: str, parameter: str, new: Any) -> Any:
 
 @dataclass(frozen=True)
 class Design:
-    """The parameters of a classifier, checked; lam is of the classifier's own form."""
+    """The validated parameters of a classifier.
+
+    `lam` is the weight in the classifier's own form: the sum form if `sum_form` is true, else the mean form.
+    """
 
     loss: MarginFunction
     regularizer: Regularizer
@@ -189,11 +208,15 @@ class Design:
     sum_form: bool
 
     def own_form(self, total_weight: float) -> float:
-        """Return the factor of the mean form: S for the sum form, else 1."""
+        """Return the factor from the mean form to the classifier's form: S for the sum form, else 1."""
         return total_weight if self.sum_form else 1.0
 
     def objective(self, lam: float | None = None, u: Mapping[str, Any] | None = None) -> Objective:
-        """Return Risk + lam Omega + sum_k eta_k Neutrality_k, with weights by name or, given u, as arrays."""
+        """Return the objective Risk + lam Omega + sum_k eta_k Neutrality_k.
+
+        `lam` replaces the weight of the regularizer. `u` gives the neutrality weights as one (n,) array per
+        viewpoint; without it, the terms contain the name of the weights.
+        """
         omega = WeightedTerm(self.lam if lam is None else lam, self.regularizer)
         terms = [WeightedTerm(1.0, Risk(self.loss)), omega]
         for name, eta in self.eta.items():
@@ -203,7 +226,10 @@ class Design:
         return Objective(tuple(terms))
 
     def problem(self, rows: TrainingRows, positive: int, like: Problem | None = None) -> Problem:
-        """Return the problem of one class against the rest; `like` shares its rows and Gram matrix."""
+        """Return the binary problem of the class with index `positive` against the rest.
+
+        If `like`, a problem on the same rows, is given, its matrix X or Gram matrix is reused.
+        """
         y, s = np.where(rows.codes == positive, 1.0, -1.0), rows.sample_weight
         u = {k: s * neutrality_weights.resolve(self.weights, y, v, s) for k, v in rows.viewpoints.items()}
         S = float(s.sum())
@@ -225,7 +251,20 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows of positive weight: checked X, class numbers, viewpoints, s_i, s_i times the class weight."""
+    """The validated training rows of positive weight.
+
+    Attributes
+    ----------
+    X : (n, d) matrix
+        The features, or the (n, n) Gram matrix of a precomputed kernel.
+    codes : (n,) array of int
+        The index of each row's class.
+    viewpoints : mapping
+        One (n,) array per neutrality term, by name.
+    sample_weight, risk_weight : (n,) arrays
+        The sample weights s_i, and s_i times the weight of the row's class.
+
+    """
 
     X: Matrix
     codes: Any
@@ -234,7 +273,7 @@ class TrainingRows:
     risk_weight: Floats
 
     def at(self, places: Ints, pairwise: bool) -> TrainingRows:
-        """Return some of the rows; `pairwise` where X is a Gram matrix."""
+        """Return the rows with the indices `places`; `pairwise` says that X is a Gram matrix."""
         X = self.X[places][:, places] if pairwise else self.X[places]
         views = {name: v[places] for name, v in self.viewpoints.items()}
         weights = self.sample_weight[places], self.risk_weight[places]
@@ -242,7 +281,10 @@ class TrainingRows:
 
 
 def solved(problem: Problem, design: Design, pool: SolverPool) -> Solution:
-    """Solve, leaving out the terms of weight 0, and return the solution of the whole problem."""
+    """Solve a problem without its terms of weight 0, and return a solution of the given problem.
+
+    The returned solution reports the values of all terms, including those of weight 0.
+    """
     terms = problem.objective.terms
     acting = Objective(tuple(t for t in terms if t.weight or isinstance(t.term, Risk)))
     whole = len(acting.terms) == len(terms)
@@ -259,14 +301,14 @@ def solved(problem: Problem, design: Design, pool: SolverPool) -> Solution:
 
 
 def plain_scores(problem: Problem, design: Design) -> Floats | None:
-    """Return the training scores of the same model without neutrality, (n,); None where it is not solved."""
+    """Return the training scores, (n,), of the same model without neutrality; None if the solver fails."""
     terms = tuple(t for t in problem.objective.terms if not isinstance(t.term, Neutrality))
     solution = with_terms(problem, Objective(terms)).solve(design.solver, design.tol)
     return None if solution.status is Status.FAILED else solution.training_scores()
 
 
 def insist(solution: Solution) -> None:
-    """Refuse a solver that found nothing, and warn of an answer that is not certified."""
+    """Raise an error if the solver failed; warn if the solution is not certified."""
     if solution.status is Status.FAILED:
         raise NotSolvedError(
             f"{solution.status.sentence} Solver {solution.stats.solver!r} claims {solution.stats.claim!r}. "
@@ -281,10 +323,11 @@ def insist(solution: Solution) -> None:
 
 
 def pruned(solution: Solution) -> Solution:
-    """Set the smallest kernel coefficients to zero while the gap grows by at most a tenth of tol.
+    """Set the smallest kernel coefficients to zero, where the certificate allows it.
 
-    An interior-point method leaves small numbers where the optimum has zeros; only support vectors should be
-    kept.
+    The primal value may grow by at most a tenth of the tolerance (relative), and the relative gap must not
+    exceed the larger of the tolerance and its present value. An interior-point method returns small nonzero
+    coefficients where the optimum has zeros, and only support vectors should be stored.
     """
     size = float(np.abs(solution.coef).max(initial=0.0))
     primal, most = solution.certificate.primal, max(solution.tol, solution.certificate.relative_gap)
@@ -298,7 +341,10 @@ def pruned(solution: Solution) -> Solution:
 
 
 def kept(solution: Solution, design: Design, names: Sequence[str] | None = None) -> Solution:
-    """Return the solution that a classifier keeps: without rows, its neutrality weights by name."""
+    """Return the solution that a classifier stores: without the training rows.
+
+    The arrays of neutrality weights are replaced by their names: those in `names`, or `design.weights`.
+    """
     if names is None:
         shown = design.objective(solution.problem.regularizers[0][0])
     else:

@@ -14,30 +14,32 @@ from nerm.model.blocks import TermValue
 
 @dataclass(frozen=True)
 class ClassExplanation:
-    """One class against the rest, in the classifier's own form: sum (`NeutralSVC`) or mean.
+    """The explanation of one binary problem: one class against the rest.
+
+    Values are in the classifier's own form: the sum form for `NeutralSVC`, else the mean form.
 
     Attributes
     ----------
     label : object
         The class that counts as +1.
     formula : str
-        What was minimised.
+        The objective that was minimised.
     terms : tuple of TermValue
-        Weight and value of each term; C+ and C- are means over the rows.
+        Weight and value of each term; C+ and C- are means over the rows in both forms.
     total : float
-        The sum of weight times value.
+        The value of the objective: the sum of weight times value.
     certificate : Certificate
-        Of this form.
+        The certificate of this objective.
     solved : str
-        The status, who solved, in how many iterations.
+        The status, the name of the solver and the number of iterations.
     coef_norm, intercept : float
         ||w|| (for kernels sqrt(c'Kc)) and b.
     coefficients : tuple of (str, float)
-        The largest, by name.
+        The largest coefficients in absolute value, as (name, value).
     others : int
-        How many more are not zero.
+        Number of nonzero coefficients that are not shown.
     class_weights : dict
-        By class, if any were asked for.
+        One weight per class; empty if class_weight is None.
     """
 
     label: Any
@@ -55,16 +57,16 @@ class ClassExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """The result of `explain()`: prints as text.
+    """The result of `explain()`; printing it shows a text.
 
     Attributes
     ----------
     model : str
         The classifier and its parameters.
     problems : tuple of ClassExplanation
-        One for two classes, one per class beyond.
+        One for two classes; with more classes, one per class.
     collapse : str or None
-        Says, before all else, that the model is nearly constant or that its positive rate collapsed.
+        A warning if the model is nearly constant or its positive rate collapsed; it is printed first.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [-1, -1, 1, 1], [1, -1, 1, -1]
@@ -85,7 +87,7 @@ class Explanation:
 
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
-    """Return the explanation of a fitted classifier, with this many coefficients per class."""
+    """Return the explanation of a fitted classifier, with the `top` largest coefficients per class."""
     linear = model.kernel_ is None
     table = model.coef_ if linear else model.dual_coef_
     names = _names(model, feature_names) if linear else [f"row {i}" for i in model.support_.tolist()]

@@ -1,16 +1,18 @@
-"""Classifiers within a limit on measured neutrality, and the promise that it will hold on new rows.
+"""Fit classifiers within a limit on measured neutrality, and prove that the limit holds on new rows.
 
-A hold-out of m rows that no candidate has seen compares k candidates: with probability 1 - delta all of them
-have a measure within its value there plus the width of a bound at delta / k (`nerm.bounds`). The best
-candidate whose bound is within the limit is the answer; if there is none, there is no model.
+The proof (`Promise`) uses a hold-out: rows that are not used to fit the k candidates. With probability
+1 - delta, the measure of every candidate on new rows is at most its value on the hold-out plus the width of a
+bound at level delta / k (`nerm.bounds`). The result is the first candidate, in order of increasing weight of
+neutrality, whose bound is within the limit. If there is none, `NoPromiseError` is raised.
 
-The bounds are Hoeffding's. A measure is a mean or a difference of rates P(f > 0 given A), and the rows of A
-that are held out must be i.i.d. draws given A, independent of the rows that are learned from. With i.i.d.
-rows (x, y, v) and a hold-out that is drawn within strata this is so, given the strata of all rows, where
-every A lies within one stratum. Strata that cut A give the hold-out the shares that the learning rows have,
-by which f was chosen, and the rows of A are not those of the population: then nothing is proved. So the
-strata are the conditions of the measure: the viewpoint for parity, label and viewpoint for rates among the
-labels, nothing for C_sgn, and nothing where several overlap.
+The bounds are Hoeffding's. A measure is a mean or a difference of rates P(f > 0 | A), where A is a condition
+such as v > 0. The bound needs the hold-out rows in A to be i.i.d. draws given A, independent of the rows
+used to fit f. If the rows (x, y, v) are i.i.d. and the hold-out is drawn within strata, this holds,
+conditionally on the strata of all rows, if every A lies within one stratum. If a stratum boundary divides A,
+the proportions of the strata in the hold-out depend on the rows used to fit f, and the bound does not hold.
+The strata are therefore the conditions of the measure: the viewpoint for parity; label and viewpoint for
+rates given the label. There are no strata for C_sgn, for several viewpoints, or for rates given the label
+with more than two classes.
 """
 
 from __future__ import annotations
@@ -36,21 +38,21 @@ from nerm.typing import Bools, Floats, Ints
 if TYPE_CHECKING:
     from nerm.estimators.design import Design, TrainingRows
 
-TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # the limits of the candidates for a promise, as shares of the target's
+TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # limits of the candidates, as fractions of the target limit
 
 
 @dataclass(frozen=True)
 class Promise:
-    """The statement about new rows: with this confidence the measure is at most `bound`, within the limit.
+    """The statement that the measure on new rows is at most `bound`, with probability `confidence`.
 
     Attributes
     ----------
     measure, limit, confidence
-        The target.
+        The name of the measure, its limit, and the probability that the user set.
     bound, measured : float
-        The bound on the measure of new rows, and its value on the hold-out.
+        The upper bound on the measure of new rows, at most `limit`, and the measure on the hold-out.
     rows, candidates : int
-        Rows that were held out, and models that were compared on them.
+        The number of rows in the hold-out, and the number of models compared on them.
 
     """
 
@@ -71,7 +73,7 @@ class Promise:
 
 
 def target_of(model: Any) -> Target | None:
-    """Return the target of a classifier's parameters, checked; None without a limit."""
+    """Return the validated target from a classifier's parameters; None if it has no limit."""
     if model.limit is None:
         if model.confidence is not None:
             must = "'confidence' must come with a limit"
@@ -85,7 +87,7 @@ def target_of(model: Any) -> Target | None:
 
 
 def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:
-    """Return the rows to learn from: all or, for a promise, those that are not held out."""
+    """Return the indices of the training rows: all, or with a confidence those not in the hold-out."""
     if target is None or target.confidence is None:
         return np.arange(len(rows.codes))
     learned = np.flatnonzero(~held_out(rows, target.metric))
@@ -98,7 +100,26 @@ def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:
 def neutralized(
     design: Design, rows: TrainingRows, classes: Sequence[int], target: Target, learned: Ints
 ) -> tuple[list[Neutralized], Promise | None]:
-    """Return one result per class and, with confidence, the promise, of the rows to learn from."""
+    """Search for models within the limit; return one result per binary problem, and the promise.
+
+    Parameters
+    ----------
+    design, rows
+        The validated parameters, and all rows including the hold-out.
+    classes : sequence of int
+        The index of the positive class of each binary problem.
+    target : Target
+        The limit, the measure and the options of the search.
+    learned : array of int
+        Indices of the rows used for training; the others are the hold-out.
+
+    Returns
+    -------
+    results : list of Neutralized
+        One per binary problem.
+    promise : Promise or None
+        None if the target has no confidence.
+    """
     if not rows.viewpoints:
         must = "'viewpoint' must be given when a limit is"
         raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
@@ -124,7 +145,7 @@ def neutralized(
         pairs = [_bounds(metric, y, f, v, delta) for y, f, v in _decisions(held, classes, shown)]
         bounds.append(np.concatenate(pairs))
         bound, value = bounds[-1].max(axis=0).tolist()
-        if bound <= target.limit:  # the first has the least weight of neutrality
+        if bound <= target.limit:  # candidates are in order of increasing weight of neutrality
             confidence = float(target.confidence)
             promise = Promise(metric.name, target.limit, confidence, bound, value, m, len(candidates))
             return found, promise
@@ -134,14 +155,17 @@ def neutralized(
 def _decisions(
     rows: TrainingRows, classes: Sequence[int], scores: Floats
 ) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Yield labels, scores and viewpoint of every class and viewpoint."""
+    """Yield (labels, scores, viewpoint), three (n,) arrays, for every pair of class and viewpoint.
+
+    `scores` has one column per class; the labels are +1 for the class and -1 for the rest.
+    """
     for k, f in zip(classes, scores.T, strict=True):
         for v in rows.viewpoints.values():
             yield np.where(rows.codes == k, 1.0, -1.0), f, v
 
 
 def _searches(design: Design, rows: TrainingRows, classes: Sequence[int], target: Target) -> list[Search]:
-    """Return the search of every class."""
+    """Return one search per binary problem."""
     problem, found = None, []
     options = {"first": max(design.eta.values()) or None, "one_of_several": len(classes) > 1}
     for k in classes:
@@ -151,9 +175,11 @@ def _searches(design: Design, rows: TrainingRows, classes: Sequence[int], target
 
 
 def _tightened(searches: Sequence[Search], target: Target) -> list[list[Neutralized]]:
-    """Return the candidates, from the loosest limit to the tightest that is reached, none of them twice.
+    """Return the candidates: models within ever smaller fractions (`TIGHTENED`) of the limit.
 
-    One surrogate serves a class at all limits, and the solves for one limit bracket the next.
+    Each candidate is a list with one result per binary problem. The list ends at the first limit that no
+    model reaches, and equal consecutive candidates appear once. For each class, the surrogate chosen at the
+    first limit is used at all limits, and the solves for one limit give the first bracket for the next.
     """
     found: list[list[Neutralized]] = []
     surrogates = [target.surrogate] * len(searches)
@@ -175,7 +201,10 @@ def _tightened(searches: Sequence[Search], target: Target) -> list[list[Neutrali
 
 
 def held_out(rows: TrainingRows, metric: Metric) -> Bools:
-    """Return the rows of the hold-out, stratified by the conditions of the measure (see above)."""
+    """Return which rows are in the hold-out, (n,) bool.
+
+    The hold-out is stratified by the conditions of the measure (see the docstring of this module).
+    """
     if np.ptp(rows.sample_weight) > 0:
         must = "a promise must rest on rows that count the same"
         raise InvalidInputError(must, "sample weights that differ", "Leave them out")
@@ -184,13 +213,13 @@ def held_out(rows: TrainingRows, metric: Metric) -> Bools:
         (v,) = rows.viewpoints.values()
         if not metric.needs_y:
             strata = [sign(v)]
-        elif len(np.unique(rows.codes)) == 2:  # of more labels, "not this one" is several
+        elif len(np.unique(rows.codes)) == 2:  # with more, a one-vs-rest label -1 spans several strata
             strata = [rows.codes, sign(v)]
     return hold_out(strata, HOLD_OUT, 0)
 
 
 def _check_bounded(metric: Metric, held: TrainingRows, classes: Sequence[int]) -> None:
-    """Refuse a measure that has no bound, and a hold-out on which it is not defined."""
+    """Raise an error if the measure has no bound, or is undefined on the hold-out."""
     if not metric.is_agreement:
         do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
         raise InvalidInputError("a promise must be about a measure that has a bound", f"{metric.name!r}", do)
@@ -204,7 +233,11 @@ def _check_bounded(metric: Metric, held: TrainingRows, classes: Sequence[int]) -
 
 
 def _bounds(metric: Metric, y: Floats, scores: Floats, v: Floats, delta: float) -> Floats:
-    """Return for each part a bound on new rows at confidence 1 - delta, and its size on these."""
+    """Return bounds on new rows for the parts of a measure, (number of parts, 2).
+
+    The first column is an upper bound that holds with probability 1 - delta; the second is the absolute value
+    of the part on the given rows. A measure such as equalized odds has several parts.
+    """
     ones, found = np.ones(len(y)), []
     for weights, value in zip(metric.weights, metric.parts(y, scores, v, ones), strict=True):
         among = neutrality_weights.resolve(weights, y, v, ones) > 0
@@ -214,10 +247,11 @@ def _bounds(metric: Metric, y: Floats, scores: Floats, v: Floats, delta: float) 
 
 
 def no_promise(target: Target, bounds: Sequence[Floats], rows: int) -> NoPromiseError:
-    """Return the error: the closest candidate, and how many rows would have sufficed.
+    """Return the error with the closest candidate and the number of rows that would suffice.
 
-    A bound is value + width, and t times the rows divide each width by sqrt(t): t = max ((width / (limit -
-    value))^2). `bounds` has (bound, value) of each part, for each candidate.
+    A bound is value + width. With t times as many rows, each width is divided by sqrt(t), so the limit is met
+    for t = max ((width / (limit - value))^2) over the parts. `bounds` has one (number of parts, 2) array per
+    candidate, with columns (bound, value); `rows` is the number of rows in the hold-out.
     """
     limit = target.limit
     bound, value = min(found.max(axis=0).tolist() for found in bounds)
