@@ -1,7 +1,8 @@
-"""The neutral SVM written out on its own: two QPs, a reference SMO and the subgradient method.
+"""Reference implementations of the neutral SVM: two QPs, an SMO and the subgradient method.
 
-This package checks the rest of nerm, so it shares no code with it but the errors. Arguments are in the
-paper's sum form. Certificates are in the package's mean form: values in sum form are n times as large.
+The tests compare the rest of nerm with this package, so it shares only the error classes with the rest.
+Arguments are in the paper's sum form (sums over the n rows). Certificates are in mean form: multiply their
+values by n to get sum form.
 """
 
 from nerm.svm.data import Result

@@ -1,9 +1,13 @@
 """The data of a neutral SVM (checked arguments, primal objective, dual boxes), and the result of a method.
 
-In the paper's sum form::
+With labels y, viewpoints v, row weights s and u, and scores f_i = w.x_i + b, the objective in the paper's
+sum form is::
 
     P(w, b) = sum_i s_i (1 - y_i f_i)_+  +  (lambda/2) ||w||^2  +  eta max(C^+, C^-),
     C^{+-} = sum_i u_i (1 -+ v_i f_i)_+
+
+The dual variables are alpha, beta^+, beta^- (together: gamma), one per row and hinge, and nu^+ + nu^- = eta,
+the weights of C^+ and C^-. The *target* t of a dual variable is y, v or -v: its hinge is (1 - t_i f_i)_+.
 
 The published variant has eta sum_i u_i (1 + |v_i f_i|) in place of eta max(C^+, C^-): the printed dual is
 the dual of that problem (docs/errata.md, erratum 1).
@@ -23,18 +27,19 @@ from nerm.errors import InvalidInputError, UnknownNameError
 
 Floats = NDArray[np.float64]
 EPS = float(np.finfo(float).eps)
-ROOT_EPS = EPS**0.5  # relative error that rounding explains: of kernel values, of margins at a bend
+ROOT_EPS = EPS**0.5  # the relative rounding error allowed for kernel values and for margins at a kink
 
 
 class Boxes(NamedTuple):
-    """The dual at a fixed nu^+, in z = t gamma: what each multiplier adds to its a_i.
+    """The dual problem at a fixed nu^+, in the variables z = t gamma (target times dual variable).
 
-    Arrays have one row per block of multipliers and one column per sample::
+    Arrays have one row per kind k of dual variable (alpha, beta^+, beta^-) and one column per sample i::
 
         maximise    constant + sum gain * z - a'Ka / (2 lambda),      gain = 1 / t
         subject to  a_i = sum_k z_ki,   sum_i a_i = 0 (if `balanced`),   low <= z <= high
 
-    A multiplier of target t = 0 moves no a_i: it is at its upper bound, in the constant.
+    A dual variable with target t = 0 does not change a_i. It is set to its upper bound, which is part of
+    `constant`.
     """
 
     low: Floats
@@ -44,12 +49,18 @@ class Boxes(NamedTuple):
     balanced: bool
 
     def loss(self, scores: Floats) -> float:
-        """Return the maximum of constant + sum z (gain - f) over the boxes: P at this nu^+ but its norm."""
+        """Return the maximum over low <= z <= high of constant + sum z (gain - f).
+
+        This is P without the regularizer, with nu^+ C^+ + nu^- C^- in place of eta max(C^+, C^-).
+        """
         slope = self.gain - scores
         return self.constant + float(np.maximum(self.low * slope, self.high * slope).sum())
 
     def feasible(self, z: Floats, scores: Floats) -> Floats:
-        """Clip z into the boxes, then move those that cost the dual least until sum_i a_i = 0."""
+        """Clip z into the boxes, then restore sum_i a_i = 0 (if `balanced`); return z.
+
+        Entries whose change reduces the dual least, to first order at `scores`, are moved first.
+        """
         z = np.clip(z, self.low, self.high)
         if not self.balanced:
             return z
@@ -63,7 +74,11 @@ class Boxes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NeutralSVM:
-    """A neutral SVM in the paper's symbols; `kernel` is None for a linear model."""
+    """A neutral SVM in the symbols of this module's formula.
+
+    `lam` is lambda, `kernel` is None for a linear model, `intercept` says whether b is free, and `exact` is
+    False for the published variant.
+    """
 
     X: Any
     y: Floats
@@ -98,7 +113,7 @@ class NeutralSVM:
         return np.asarray((self.X if self.kernel is None else self.gram) @ coef)
 
     def coef(self, z: Floats) -> Floats:
-        """Return w = X'a / lambda, or c = a / lambda."""
+        """Return w = X'a / lambda, (d,), or for a kernel c = a / lambda, (n,), where a_i = sum_k z_ki."""
         a = z.sum(axis=0)
         return np.asarray((self.X.T @ a if self.kernel is None else a) / self.lam)
 
@@ -107,11 +122,11 @@ class NeutralSVM:
         return self.lam / 2 * float(coef @ (coef if self.kernel is None else self.gram @ coef))
 
     def primal(self, coef: Floats, intercept: float) -> float:
-        """Return P."""
+        """Return the objective P(w, b), in sum form."""
         return float(self.loss(self.scores(coef) + intercept)) + self.norm(coef)
 
     def dual(self, boxes: Boxes, z: Floats) -> float:
-        """Return the dual's value at feasible multipliers."""
+        """Return the dual objective at feasible z, in sum form."""
         return boxes.constant + float((boxes.gain * z).sum()) - self.norm(self.coef(z))
 
     @property
@@ -120,10 +135,11 @@ class NeutralSVM:
         return np.array([self.y, self.v, -self.v])
 
     def boxes(self, nu_plus: float) -> Boxes:
-        """Return the boxes of (alpha, beta^+, beta^-) at nu^- = eta - nu^+; of (alpha, r) if published.
+        """Return the boxes of the dual variables at nu^+, with nu^- = eta - nu^+.
 
-        In the published variant beta_i^+ + beta_i^- = eta u_i at the optimum. That leaves r = beta^+ - beta^-
-        in [-eta u, eta u], of gain 0.
+        The dual variables are (alpha, beta^+, beta^-), and (alpha, r) in the published variant. There
+        beta_i^+ + beta_i^- = eta u_i at the optimum, so r = beta^+ - beta^- in [-eta u, eta u] replaces both;
+        its gain is 0.
         """
         bound = self.eta * self.u
         if self.exact:
@@ -136,21 +152,22 @@ class NeutralSVM:
         return Boxes(low, high, np.array([self.y, 0 * r]), float(bound.sum()), self.intercept)
 
     def sides(self, scores: Floats) -> tuple[Any, Any]:
-        """Return C^+ and C^- along the last axis of scores."""
+        """Return C^+ and C^-, summed over the last axis of `scores`."""
         margins = self.v * scores
         return np.maximum(0, 1 - margins) @ self.u, np.maximum(0, 1 + margins) @ self.u
 
     def loss(self, scores: Floats) -> Any:
-        """Return P without its norm, along the last axis of scores."""
+        """Return P without the regularizer, summed over the last axis of `scores`."""
         risk = np.maximum(0, 1 - self.y * scores) @ self.s
         if self.exact:
             return risk + self.eta * np.maximum(*self.sides(scores))
         return risk + self.eta * ((1 + np.abs(self.v * scores)) @ self.u)
 
     def best_intercept(self, scores: Floats) -> float:
-        """Return a minimiser b of P for scores without intercept; 0 where b is not free.
+        """Return a minimiser b of P for given scores without intercept; 0 if b is not free.
 
-        P is convex in b and no minimiser is beyond all bends of the hinges: by ever finer grids.
+        P is convex in b, and some minimiser lies between the smallest and the largest kink of the hinges.
+        Successively finer grids in this interval find it.
         """
         if not self.intercept:
             return 0.0
@@ -184,7 +201,7 @@ def neutral_svm(
     X : (n, d) matrix
         Dense or sparse; the (n, n) Gram matrix with ``kernel="precomputed"``.
     y, viewpoint : (n,) arrays
-        Labels (any two values, the larger one is +1) and v; the viewpoint may be None when eta is 0.
+        Labels (any two values, the larger one is +1), and the viewpoint v, which may be None if eta is 0.
     lam, eta : float
         lambda > 0 and eta >= 0, in sum form.
     kernel : {"linear", "rbf", "precomputed"} or callable
@@ -192,7 +209,7 @@ def neutral_svm(
     variant : {"exact", "published"}
         The published one is the problem whose dual is printed in the paper.
     sample_weight, neutrality_weight : (n,) arrays, optional
-        s and u.
+        The row weights s of the risk and u of the neutrality term; ones by default.
     intercept : bool
         Whether b is free.
 
@@ -237,13 +254,13 @@ def _kernel(kernel: Any, X: Any) -> Callable[[Any, Any], Any] | None:
 
 
 def require(holds: Any, must: str, got: str, do: str) -> None:
-    """Raise an error of three parts where a condition does not hold."""
+    """Raise `InvalidInputError(must, got, do)` unless `holds`."""
     if not holds:
         raise InvalidInputError(must, got, do)
 
 
 def number(value: Any, name: str, *, positive: bool = False) -> float:
-    """Return a finite number that is at least 0, or positive."""
+    """Check that a value is finite and at least 0 (`positive`: more than 0), and return it as a float."""
     found = float(_floats(value, name))
     must = "a finite positive number" if positive else "a finite number, at least 0"
     valid = 0 <= found < np.inf and not (positive and found == 0)
@@ -268,7 +285,7 @@ def _vector(values: Any, n: int, name: str) -> Floats:
     vector = _floats(values, name)
     must = f"{name!r} must have one entry for each of the {n} rows"
     require(vector.shape == (n,), must, f"shape {vector.shape}", f"Pass a vector of length {n}")
-    bad = int(np.isfinite(vector).argmin())  # the first one, 0 where all are finite
+    bad = int(np.isfinite(vector).argmin())  # the first entry that is not finite; 0 if all are finite
     got = f"{vector[bad]} at index {bad}"
     require(np.isfinite(vector[bad]), f"{name!r} must be finite", got, "Drop or impute these rows")
     return vector
@@ -318,20 +335,28 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a method of `nerm.svm` found.
+    """The result of a method of `nerm.svm`.
 
     Attributes
     ----------
-    coef, intercept : array and float
-        w of a linear model, or c with f(x) = sum_i c_i k(x_i, x) + b; and b.
-    multipliers, certificate : Multipliers and Bounds
-        Feasible dual variables, and the values of P and of the dual.
-    status, claim : str
-        "optimal" where the relative gap is within the tolerance, else "inaccurate"; and the method's words.
+    data : NeutralSVM
+        The data of the problem.
+    coef : (d,) or (n,) array
+        w of a linear model, or c of f(x) = sum_i c_i k(x_i, x) + b.
+    intercept : float
+        b.
+    multipliers : Multipliers
+        Feasible dual variables.
+    certificate : Bounds
+        The primal and the dual objective, in mean form.
+    status : str
+        "optimal" if the relative gap is within the tolerance, else "inaccurate".
+    claim : str
+        The status that the method itself reports.
     iterations, outer_iterations : int
-        Steps taken, and how many values of nu^+ were tried.
+        The number of steps, and the number of values of nu^+ that were tried.
     history : tuple of dict
-        Steps (iterations) and values (primal, dual, gap, in mean form) so far, now and then.
+        The steps taken (iterations), primal, dual and gap in mean form, at some of the steps.
 
     Examples
     --------
@@ -359,12 +384,15 @@ class Result:
         return self.data.scores(self.coef) + self.intercept
 
     def decision_function(self, X: Any) -> Floats:
-        """Return f on new rows, (m,); for a precomputed kernel X has their values with the training rows."""
+        """Return f on new rows, (m,).
+
+        For a precomputed kernel X is the (m, n) matrix of kernel values of new and training rows.
+        """
         rows = X if self.data.kernel is None else self.data.kernel(X, self.data.X)
         return np.asarray(rows @ self.coef) + self.intercept
 
     def predict(self, X: Any) -> Floats:
-        """Return +1 where f > 0, else -1."""
+        """Return +1 where f > 0, else -1, (m,)."""
         return np.where(self.decision_function(X) > 0, 1.0, -1.0)
 
 
@@ -376,15 +404,28 @@ def result_of(
     claim: str = "",
     hypothesis: tuple[Floats, float] | None = None,
 ) -> Result:
-    """Build the result of a hypothesis and of multipliers z = t gamma, which are made feasible first.
+    """Make the dual variables feasible and return them as a `Result`, with hypothesis and duality gap.
 
-    Without a hypothesis it is the one of the multipliers, w = X'a / lambda with its best intercept.
+    Parameters
+    ----------
+    data : NeutralSVM
+    z : (3, n) array
+        Target times dual variable; (2, n) in the published variant (see `Boxes`).
+    nu_plus : float
+        nu^+ in [0, eta].
+    tol : float
+        The relative gap up to which the status is "optimal".
+    claim : str
+        The status that the method reports.
+    hypothesis : (coef, intercept), optional
+        By default computed from z: w = X'a / lambda with the best intercept.
+
     """
     boxes = data.boxes(nu_plus)
     z = boxes.feasible(z, data.scores(hypothesis[0] if hypothesis else data.coef(z)))
     coef, b = hypothesis or (data.coef(z), data.best_intercept(data.scores(data.coef(z))))
     bounds = Bounds(data.primal(coef, b) / len(data.y), data.dual(boxes, z) / len(data.y))
-    # where an upper bound is 0, the share is that of the subgradient at the scores
+    # a dual variable whose upper bound is 0 has no quotient: use the subgradient of the hinge at the scores
     share = (data.targets * (data.scores(coef) + b) < 1).astype(float)
     theta = nu_plus / data.eta if data.eta > 0 else 0.5
     most = boxes.low + boxes.high

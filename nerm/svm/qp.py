@@ -12,7 +12,7 @@ from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.svm.data import Floats, NeutralSVM, Result, neutral_svm, number, result_of
 
 OPTIMAL_GAP = 1e-6  # the result of a QP solver counts as optimal at this relative duality gap
-ACCURACY = {  # the options that set a solver's accuracy; other solvers keep their own
+ACCURACY = {  # the options that set a solver's accuracy; other solvers run at their default accuracy
     "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "ecos": ("abstol", "reltol", "feastol"),
     "osqp": ("eps_abs", "eps_rel"),
@@ -22,16 +22,16 @@ ACCURACY = {  # the options that set a solver's accuracy; other solvers keep the
 
 @dataclass(frozen=True)
 class QPSolution:
-    """A solver's answer, and the hypothesis with its duality gap computed from it.
+    """The solution of a QP: the solver's objective and status, and a hypothesis with its duality gap.
 
     Attributes
     ----------
     value : float
-        The objective as the solver left it (its point may be slightly infeasible), in sum form.
+        The objective at the solver's point, which may be slightly infeasible; in sum form.
     status, solver : str
-        The solver's own status, and its name.
+        The status that the solver reports, and its name.
     model : Result or None
-        The hypothesis with feasible multipliers and their gap; None where the solver returned no point.
+        The hypothesis with feasible dual variables and duality gap; None if the solver returned no point.
 
     Examples
     --------
@@ -56,11 +56,11 @@ class QP:
     Attributes
     ----------
     problem : cvxpy.Problem
-        Its matrices are those of ``problem.get_problem_data("OSQP")``.
+        The problem; ``problem.get_problem_data("OSQP")`` returns its matrices.
     variables : dict of cvxpy.Variable
-        By the names in the formula.
+        The variables, by name as in the example.
     constraints : dict of cvxpy constraints
-        By the names of their multipliers.
+        The constraints, by the names of their dual variables.
 
     Examples
     --------
@@ -80,16 +80,16 @@ class QP:
     _recover: Callable[[str], Result] = field(repr=False)
 
     def solve(self, solver: str = "osqp", tol: float = 1e-8, **options: Any) -> QPSolution:
-        """Solve with any QP solver that cvxpy offers, by its name.
+        """Solve the QP with a solver of cvxpy.
 
         Parameters
         ----------
         solver : str
-            In lower case.
+            The name of an installed QP solver of cvxpy.
         tol : float
-            The accuracy asked of the solver.
+            The value of the solver's accuracy options.
         options : dict
-            Further keywords, passed through.
+            Further options of the solver.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class QP:
         if name == "osqp":
             defaults |= {"max_iter": 50_000, "polishing": True}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of inaccurate solutions: the gap of the result tells
+            warnings.simplefilter("ignore")  # about inaccurate solutions: the duality gap shows the accuracy
             try:
                 self.problem.solve(solver=name.upper(), **{**defaults, **options})
                 status = str(self.problem.status)
@@ -143,7 +143,8 @@ def primal_qp(
         subject to  f = X w + b,   1 - y_i f_i <= xi_i,   1 - v_i f_i <= xi_i^+,   1 + v_i f_i <= xi_i^-,
                     sum_i u_i xi_i^+ <= zeta,   sum_i u_i xi_i^- <= zeta,   xi, xi^+, xi^- >= 0.
 
-    Samples with u_i = 0, and all of them when eta = 0, have no xi^+ and xi^-, which would be free.
+    Here s and u are the row weights and v is the viewpoint. Samples with u_i = 0 have no xi_i^+ and xi_i^-,
+    because no constraint would determine them. If eta = 0, no sample has them.
 
     Parameters
     ----------
@@ -152,12 +153,12 @@ def primal_qp(
     y, viewpoint : (n,) arrays
         Labels -1/+1 (or any two values), and v.
     lam, eta : float
-        In sum form: the value is n times that of the same problem in mean form, with lam / n and the same
-        eta.
+        lambda and eta in sum form. The same problem in mean form has lam / n and the same eta, and its value
+        is that of the sum form divided by n.
     intercept : bool
-        Whether there is a b.
+        Whether b is free; otherwise b = 0.
     sample_weight, neutrality_weight : (n,) arrays, optional
-        s and u.
+        s and u; ones by default.
 
     Returns
     -------
@@ -219,16 +220,18 @@ def dual_qp(
     neutrality_weight: Any = None,
     intercept: bool = True,
 ) -> QP:
-    """Return the dual QP in (a, alpha, beta^+, beta^-, nu), whose value is minus the dual's.
+    """Return the dual as a minimisation QP in (a, alpha, beta^+, beta^-, nu).
 
-    Exact, divided by lambda so that the dual's value is the primal's (docs/errata.md, erratum 1)::
+    Its value is minus the value of the dual. The exact variant, scaled so that the optimal values of dual and
+    primal are equal (docs/errata.md, erratum 1), is::
 
         minimise    (1 / 2 lambda) a'K a - sum_i (alpha_i + beta_i^+ + beta_i^-)
         subject to  a_i = alpha_i y_i + (beta_i^+ - beta_i^-) v_i,   sum_i a_i = 0,   0 <= alpha_i <= s_i,
                     0 <= beta_i^{+-} <= u_i nu^{+-},   nu^+ + nu^- <= eta.
 
-    Published: as printed (section 6.2 and appendix), 0 <= beta^{+-}, beta_i^+ + beta_i^- <= eta u_i, and no
-    nu: each sample may choose its own direction. It is the dual of a shrinkage problem, kept for research.
+    The published variant, as printed in section 6.2 and the appendix of the paper, has no nu. Its constraints
+    on beta are 0 <= beta^{+-} and beta_i^+ + beta_i^- <= eta u_i, so each sample may favour C^+ or C^-. It is
+    the dual of a problem that only shrinks the scores, and is kept for research.
 
     Parameters
     ----------
@@ -239,11 +242,11 @@ def dual_qp(
     lam, eta : float
         In sum form.
     kernel : {"linear", "rbf", "precomputed"} or callable
-        With "linear" the hypothesis is w.
+        With "linear" the `coef` of the result is w.
     variant : {"exact", "published"}
         The published one has no variable nu.
     sample_weight, neutrality_weight : (n,) arrays, optional
-        s and u.
+        s and u; ones by default.
     intercept : bool
         Without it the constraint sum_i a_i = 0 is left out.
 
@@ -254,8 +257,8 @@ def dual_qp(
 
     Examples
     --------
-    The exact dual meets the primal, 5.25 here. The published one exceeds it: weak duality fails, and for
-    v = +-1 and eta >= 1 it returns w = 0:
+    The exact dual has the value of the primal, 5.25 here. The value of the published one is larger, so weak
+    duality fails. For v = +-1 and eta >= 1 its solution is w = 0:
 
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
     >>> for variant in ("exact", "published"):
@@ -299,7 +302,7 @@ def dual_qp(
 def _result(
     data: NeutralSVM, z: Floats, nu: Any, claim: str, hypothesis: tuple[Floats, float] | None = None
 ) -> Result:
-    """Scale nu so that nu^+ + nu^- = eta, which only widens the boxes, and build the result."""
+    """Scale nu so that nu^+ + nu^- = eta, which keeps z feasible, and return the `Result`."""
     plus, minus = (max(float(value), 0.0) for value in nu)
     theta = plus / (plus + minus) if plus + minus > 0 else 0.5
     return result_of(data, z, theta * data.eta, OPTIMAL_GAP, claim, hypothesis)

@@ -1,9 +1,10 @@
-"""A reference SMO for the neutral SVM's exact dual, and for the published one.
+"""A reference SMO for the exact and the published dual of the neutral SVM.
 
 At a fixed nu^+ the exact dual is an SVM dual in 3n box variables gamma = (alpha, beta^+, beta^-) with targets
-t = (y, v, -v) and upper bounds (s, nu^+ u, nu^- u), written here in z = t gamma. Its value D(nu^+) is concave
-with slope C^+ - C^-. Pair steps solve the box problem, warm started, inside a safeguarded search for a zero
-of that slope. The published dual is one box problem in (alpha, r). This code is written to be read;
+t = (y, v, -v) and upper bounds (s, nu^+ u, nu^- u), written here in z = t gamma. Its optimal value D(nu^+) is
+concave with slope C^+ - C^-. The outer loop searches for a zero of this slope by bisection and secant steps;
+the inner loop solves the box problem by pair steps from a warm start. The published dual is one box problem
+in (alpha, r), with r = beta^+ - beta^-. This code is written to be read;
 `problem.solve("smo")` is faster.
 """
 
@@ -28,7 +29,7 @@ def smo(
     neutrality_weight: Any = None,
     max_iter: int = 1_000_000,
 ) -> Result:
-    """Solve the neutral SVM's dual by two-variable steps until the relative duality gap is at most tol.
+    """Solve the dual of the neutral SVM by SMO until the relative duality gap is at most `tol`.
 
     Parameters
     ----------
@@ -41,19 +42,19 @@ def smo(
     kernel : {"linear", "rbf", "precomputed"} or callable
         With "linear" the result's `coef` is w, else c = a / lambda. The Gram matrix is kept in memory.
     variant : {"exact", "published"}
-        "published" solves the printed dual, which is that of a shrinkage problem, kept for research
-        (docs/errata.md).
+        "published" solves the dual as printed in the paper, which belongs to a different problem
+        (docs/errata.md); it is kept for research.
     tol : float
         The relative duality gap.
     sample_weight, neutrality_weight : (n,) arrays, optional
-        s and u.
+        The row weights s of the risk and u of the neutrality term; ones by default.
     max_iter : int
-        The limit of pair steps.
+        The maximal number of pair steps.
 
     Returns
     -------
     Result
-        With its duality gap in mean form; ``history`` says how the gap fell.
+        Hypothesis, dual variables and duality gap in mean form; ``history`` records the gap at some steps.
 
     Examples
     --------
@@ -73,7 +74,7 @@ def smo(
 
 @dataclass
 class _Search:
-    """The search over nu^+, and the pair steps at a fixed one; K is divided by lambda."""
+    """The search over nu^+, and the pair steps at a fixed nu^+; `K` is the Gram matrix divided by lambda."""
 
     data: NeutralSVM
     K: Floats
@@ -84,7 +85,10 @@ class _Search:
     history: list[dict[str, float]] = field(default_factory=list)
 
     def run(self) -> Result:
-        """Search nu^+: try the ends of [0, eta], then halve the bracket and take secant steps in turn."""
+        """Search the optimal nu^+ in [0, eta] and return the result.
+
+        After eta / 2, an end of the interval is tried, then bisection and secant steps alternate.
+        """
         low, nu, high = 0.0, self.data.eta / 2, self.data.eta
         slope_low = slope_high = None
         z = np.zeros_like(self.data.boxes(nu).low)
@@ -112,7 +116,10 @@ class _Search:
             return replace(found, claim=claim, history=tuple(self.history), **details)
 
     def solve_boxes(self, nu: float, z: Floats) -> tuple[Floats, float, Result]:
-        """Solve the dual at a fixed nu^+ until its gap is far below tol; return z, C^+ - C^-, the result."""
+        """Solve the dual at a fixed nu^+, starting from z, until its duality gap is at most tol / 8.
+
+        Return z, the slope C^+ - C^-, and the `Result` at z.
+        """
         boxes = self.data.boxes(nu)
         z = boxes.feasible(z, self.K @ z.sum(axis=0))
         violation = 1.0
@@ -132,14 +139,16 @@ class _Search:
     def pair_steps(self, boxes: Boxes, z: Floats, tol: float) -> tuple[Floats, tuple[float, float]]:
         """Take two-variable steps until m - M <= tol; return z and (m, M).
 
-        Raising z_i by delta and lowering z_j by delta raises the dual by (F_i - F_j) delta - A_ij delta^2 / 2
-        with F = gain - K a / lambda and A_ij = (K_ii - 2 K_ij + K_jj) / lambda. The pair is chosen by the
-        second-order rule of LIBSVM. A_ij is 0 within a sample and between equal rows: step to the bound.
+        Here F = gain - K a / lambda is the gradient of the dual, m is its maximum over the entries of z that
+        can increase, and M its minimum over those that can decrease. Increasing z_i by delta and decreasing
+        z_j by delta increases the dual by (F_i - F_j) delta - A_ij delta^2 / 2, where
+        A_ij = (K_ii - 2 K_ij + K_jj) / lambda. The second-order rule of LIBSVM chooses the pair. If A_ij = 0
+        (same sample or equal rows), the step goes to the bound.
         """
         diagonal = self.K.diagonal()
         n = len(diagonal)
         F = boxes.gain - self.K @ z.sum(axis=0)
-        least = 4 * EPS * (boxes.high - boxes.low)  # less than this from a bound is at the bound
+        least = 4 * EPS * (boxes.high - boxes.low)  # an entry of z closer to a bound counts as at the bound
         rise, fall = (np.where(gap > least, gap, 0.0) for gap in (boxes.high - z, z - boxes.low))
         floor = 16 * EPS * np.abs(F[rise + fall > 0]).max(initial=0.0)
         while True:
@@ -157,5 +166,5 @@ class _Search:
                 fall.flat[k] += delta
             F -= move * (self.K[i % n] - self.K[j % n])
         if best - worst <= floor:
-            worst = best  # as far as rounding allows
+            worst = best  # the difference is rounding error
         return np.clip(np.where(fall > 0, boxes.high - rise, boxes.low), boxes.low, boxes.high), (best, worst)

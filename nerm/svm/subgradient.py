@@ -1,14 +1,15 @@
 """The subgradient method on the primal (paper, section 6.1), corrected, with a certificate.
 
-The intercept is not regularised, so a step in it has no natural length. It is minimised out exactly instead::
+The intercept b is not regularised, so its step length is not determined by the method. Therefore b is
+minimised exactly in every step::
 
     F(w) = min over b of P(w, b)      is lambda-strongly convex,      lambda w - X'a  in  dF(w)
 
-where a is made of multipliers at the best b. At a kink of a hinge, and where C^+ = C^-, several multipliers
-are possible; they are chosen such that sum_i a_i = 0. With the step 2 / (lambda (k + 2)), k = 0, 1, ..., the
-next iterate is exactly X'abar_k / lambda, where abar_k is a weighted mean of all a so far. This mean is a
-feasible point of the exact dual, so every run has a lower bound and a duality gap. Convergence is
-O(1 / (lambda k)).
+Here dF is the subdifferential, and a_i is the sum of target times dual variable of row i at the best b. At a
+kink of a hinge, and if C^+ = C^-, the dual variables are not unique; they are chosen so that sum_i a_i = 0.
+With the step length 2 / (lambda (k + 2)), k = 0, 1, ..., the next iterate is exactly X'abar_k / lambda, where
+abar_k is a weighted mean of all a so far. This mean is a feasible point of the exact dual, so every run has a
+lower bound and a duality gap. Convergence is O(1 / (lambda k)).
 """
 
 from dataclasses import replace
@@ -31,7 +32,7 @@ def subgradient_method(
     sample_weight: Any = None,
     neutrality_weight: Any = None,
 ) -> Result:
-    """Minimise the linear neutral SVM's primal by averaged subgradient steps; stop at relative gap tol.
+    """Minimise the primal of the linear neutral SVM by averaged subgradient steps.
 
     Parameters
     ----------
@@ -44,16 +45,16 @@ def subgradient_method(
     intercept : bool
         Whether b is free.
     tol : float
-        The relative duality gap; at 0 all steps are taken.
+        The method stops when the relative duality gap is at most `tol`.
     max_iter : int
-        The limit of steps.
+        The maximal number of steps.
     sample_weight, neutrality_weight : (n,) arrays, optional
-        s and u.
+        The row weights s of the risk and u of the neutrality term; ones by default.
 
     Returns
     -------
     Result
-        The weighted mean of the iterates; ``history`` says how the gap fell.
+        The weighted mean of the iterates; ``history`` records the gap at some of the steps.
 
     Examples
     --------
@@ -95,19 +96,20 @@ def subgradient_method(
 
 
 def hinge_subgradient(t: Floats, scores: Floats) -> Floats:
-    """Return c with -c t in the subdifferential of (1 - t f)_+ at f: 1 where **t f < 1**, else 0.
+    """Return c, the shape of t, with -c t in the subdifferential of (1 - t f)_+ at f.
 
-    The print tests w.x + b < 1 without t. At t f = 1 every c in [0, 1] is one.
+    c is 1 where **t f < 1**, else 0. At t f = 1 every c in [0, 1] would be valid. The paper's formula tests
+    w.x + b < 1 without t, which is an error.
     """
     margin = t * scores
     return (margin < 1.0 - ROOT_EPS * (1.0 + np.abs(margin))).astype(float)
 
 
 def multipliers_at(data: NeutralSVM, scores: Floats) -> tuple[Floats, float]:
-    """Return z = t (alpha, beta^+, beta^-) and nu^+ of a subgradient of P at these scores.
+    """Return z = t (alpha, beta^+, beta^-), (3, n), and nu^+ of a subgradient of P at given scores.
 
-    With a free intercept sum_i a_i = 0 is wanted. At the best intercept two choices attain it: nu^+ in
-    [0, eta] where C^+ = C^-, and multipliers in their boxes where a hinge bends.
+    With a free intercept, sum_i a_i must be 0. At the best intercept this is possible, because two things can
+    be chosen: nu^+ in [0, eta] if C^+ = C^-, and the dual variables of hinges at their kink.
     """
     plus, minus = data.sides(scores)
     active = hinge_subgradient(data.targets, scores)
