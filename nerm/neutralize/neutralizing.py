@@ -1,4 +1,4 @@
-"""From a target to solutions: of one problem, or of several classes, each against the rest."""
+"""Find solutions that meet a `Target`, for one binary problem or for several one-vs-rest problems."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from nerm.viewpoint import resolve
 def neutralize(
     problem: Problem, limit: float, measure: Any, *, on: Any = None, **options: Any
 ) -> Neutralized:
-    """Return the solution within a limit on measured neutrality (see `nerm.Problem.neutralize`)."""
+    """Return a solution within a limit on measured neutrality (see `nerm.Problem.neutralize`)."""
     target = Target(limit, measure, **options)
     surrogates_of(target.surrogate)  # an error here comes before any solve
     metric = target.metric
@@ -36,9 +36,10 @@ def neutralize(
 
 
 def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any) -> Any:
-    """Return the surrogate that is best on rows that are set apart, None where none meets the limit.
+    """Return the surrogate that is best on a validation set; None if no surrogate meets the limit.
 
-    That is the first half of `neutralize`: no solution on all rows is searched for.
+    This is the first step of `neutralize`. The second step, the search for a solution on all rows, is not
+    done.
 
     Parameters
     ----------
@@ -55,14 +56,17 @@ def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any)
 
 
 def search_for(problem: Problem, target: Target, row_weight: Floats | None = None, **options: Any) -> Search:
-    """Return the search on a problem; rows count once or by `row_weight`. Options as of `Search`."""
+    """Return a `Search` for a problem; `options` are further parameters of `Search`.
+
+    `row_weight`, (n,), weights the rows in the measure and in neutrality; by default every row has weight 1.
+    """
     weight = np.ones(problem.n) if row_weight is None else row_weight
     options.setdefault("used", np.ones(problem.n, dtype=bool))
     return Search(problem, target, viewpoints_of(problem), weight, **options)
 
 
 def viewpoints_of(problem: Problem) -> tuple[str, ...]:
-    """Return the viewpoints of the neutrality terms, or all where there is no such term."""
+    """Return the names of the viewpoints of the neutrality terms, or of all if there is no such term."""
     if not problem.viewpoints:
         must = "'viewpoint' must be given to be neutral to it"
         raise InvalidInputError(must, "None", "Bind the data with viewpoint=...")
@@ -72,11 +76,14 @@ def viewpoints_of(problem: Problem) -> tuple[str, ...]:
 
 
 def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None) -> list[Neutralized]:
-    """Return one result per search: one problem, or one class against the rest each.
+    """Return one result per search: for one binary problem, or for several one-vs-rest problems.
 
-    Every class is brought within the limit by itself. The class of the largest score is another decision;
-    where that is beyond the limit, the weights of all classes are searched jointly, and the value of a result
-    is about it. `surrogates` are those of the target, or one for each search.
+    First, each problem is brought within the limit separately. With several classes, the predicted class is
+    the one with the largest score, and its measure may still exceed the limit. In that case the weights of
+    all problems are searched jointly. With several classes, the `value` of each result is the measure of the
+    predicted class.
+
+    `surrogates` has one entry per search; by default it is the surrogate of the search's target.
     """
     given = [search.target.surrogate for search in searches] if surrogates is None else surrogates
     parts = [_found(search, surrogate) for search, surrogate in zip(searches, given, strict=True)]
@@ -94,13 +101,23 @@ def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None)
 
 
 def _found(search: Search, surrogate: Any) -> tuple[Any, Candidate, pd.DataFrame]:
-    """Return the best surrogate, the candidate within the limit, and how surrogates compared."""
+    """Return the first surrogate, in order of preference, with a usable candidate within the limit.
+
+    Returns
+    -------
+    surrogate : MarginFunction
+        The surrogate.
+    candidate : Candidate
+        The candidate within the limit.
+    choice : DataFrame
+        The comparison of the surrogates from `compare`; empty if none was needed.
+    """
     surrogates, choice = surrogates_of(surrogate, search), pd.DataFrame()
     firsts: list[float | None] = [None] * len(surrogates)
     if len(surrogates) > 1 and search.plain.value > search.target.limit:
         choice = compare(search, surrogates)
         surrogates = [surrogates[i] for i in choice.index]
-        if len(search.plain.parts) == 1:  # the weight that met the limit on most rows is close to that of all
+        if len(search.plain.parts) == 1:  # start at the weight that met the limit in the comparison
             firsts = [eta if eta > 0 else None for eta in choice.get("eta", choice["worth"] * np.nan)]
     for one, first in zip(surrogates, firsts, strict=True):
         candidate = search.find(one, first)
@@ -113,9 +130,9 @@ def _found(search: Search, surrogate: Any) -> tuple[Any, Candidate, pd.DataFrame
 
 
 def predicted(scores: Floats) -> Floats:
-    """Return +1 where a class is predicted, the first of the largest scores, else -1.
+    """Return +1 for the predicted class of each row and -1 for the others, (n, number of classes).
 
-    Scores are (n, number of classes).
+    The predicted class is the one with the largest score; ties go to the first. `scores` has the same shape.
 
     >>> predicted(np.array([[0.2, 0.3, -1.0], [-2.0, -3.0, -2.0]]))
     array([[-1.,  1., -1.],
@@ -127,7 +144,11 @@ def predicted(scores: Floats) -> Floats:
 def _classes(
     searches: Sequence[Search], surrogates: Sequence[Any], start: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Return candidates whose predicted classes are within the limit, if possible with each class' scores."""
+    """Search for one candidate per class such that the predicted class is within the limit.
+
+    The first search asks that the measure of each class' own scores is within the limit too; if it fails, a
+    second search asks for the predicted class only. `start` are the candidates to start from, one per class.
+    """
     target = searches[0].target
     least = target.keep * _predicted_rates(searches, [search.plain for search in searches])
     seen: list[tuple[Floats, Sequence[Candidate]]] = []
@@ -161,14 +182,17 @@ def _classes(
 
 
 def _predictions(candidates: Sequence[Candidate]) -> Floats:
-    """Return +1 where a class is predicted, (number of classes, n)."""
+    """Return +1 for the predicted class of each row and -1 for the others, (number of classes, n)."""
     return predicted(np.column_stack([candidate.scores for candidate in candidates])).T
 
 
 def _predicted_parts(
     searches: Sequence[Search], candidates: Sequence[Candidate], with_scores: bool
 ) -> Floats:
-    """Return the parts of the predicted classes and, with scores, those of each class' own scores."""
+    """Return the signed parts of the measure of the predicted classes, as one flat array.
+
+    If `with_scores`, the parts of the measure of each class' own scores are appended.
+    """
     shown = zip(searches, _predictions(candidates), strict=True)
     parts = [search.measure(scores) for search, scores in shown]
     parts += [candidate.parts for candidate in candidates] if with_scores else []
@@ -176,16 +200,22 @@ def _predicted_parts(
 
 
 def _predicted_rates(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Floats:
-    """Return how often each class is predicted in each group."""
+    """Return the share of rows in each group for which each class is predicted.
+
+    The shape is (number of classes, number of viewpoints, 2), the groups being v <= 0 and v > 0.
+    """
     shown = zip(searches, _predictions(candidates), strict=True)
     return np.array([search.rates(scores) for search, scores in shown])
 
 
-# --- what the measure is taken on --------------------------------------------------------------------
+# --- the rows of the measure ----------------------------------------------------------------------
 
 
 def _own_weights(problem: Problem) -> Floats | None:
-    """Return the array of weights of the problem's one neutrality term, None where there is no such array."""
+    """Return the neutrality weights, (n,), that the user gave as an array; None otherwise.
+
+    They are returned only if the problem has exactly one neutrality term.
+    """
     terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
     if len(terms) != 1 or terms[0].weights is None or isinstance(terms[0].weights, str):
         return None
@@ -195,7 +225,11 @@ def _own_weights(problem: Problem) -> Floats | None:
 def measured_on(
     on: Any, problem: Problem, metric: Metric, names: tuple[str, ...]
 ) -> Callable[[Solution], Floats] | None:
-    """Return the function that measures a solution on other rows; None for the training rows."""
+    """Return a function that measures a solution on the rows `on`; None if `on` is None.
+
+    `on` is (X, y, viewpoint), and `names` are the viewpoints to measure. The function maps a solution to the
+    signed parts of the measure. Without it, the training rows are used.
+    """
     if on is None:
         return None
     if not isinstance(on, tuple | list) or len(on) != 3:

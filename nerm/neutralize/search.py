@@ -1,9 +1,10 @@
-"""The search for the weights at which one-sided terms bring a measure within its limit.
+"""Search for the weights of one-sided neutrality terms at which a measure is within its limit.
 
-As eta grows from 0 the signed measure falls from that of the plain model through 0 to that of f ~ -v, nearly
-monotonely and in small jumps: scores are discrete. False position closes a bracket around the limit; of all
-candidates within the limit the one of least weight counts. Several terms are searched jointly, since each
-moves the parts of all.
+As eta grows from 0, the signed measure decreases from its value at the plain model (eta = 0), through 0, to
+its value at a model that opposes the viewpoint v. It does so almost monotonically and in small jumps, because
+it depends on the signs of finitely many scores. False position narrows a bracket around the limit. The result
+is the usable candidate within the limit that has the least weight. Several weights are searched jointly,
+since each of them changes all parts of the measure.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,14 +28,17 @@ from nerm.solvers.registry import SolverPool
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Bools, Floats
 
-MOST_SOLVES = 14  # per weight that is searched
-FIRST_WEIGHT = 0.3  # eta weighs two mean losses, so it is of order 1; the next is 1/0.3 times as large
+MOST_SOLVES = 14  # maximal number of solves per weight
+FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1; the next one tried is eta / 0.3
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
 class Search:
-    """Solves of one problem with one-sided neutrality terms in place of its own, and their history.
+    """Solve one problem with one-sided neutrality terms of varying weights, and record the candidates.
+
+    The one-sided terms replace the problem's own neutrality terms. A measure has one or more *parts*, such as
+    the two differences of rates in equalized odds, for each viewpoint. There is one term per part.
 
     Parameters
     ----------
@@ -43,21 +47,22 @@ class Search:
     target : Target
         The limit, the measure and the tolerance of every solve.
     viewpoints : tuple of str
-        Those to be neutral to.
+        Names of the viewpoints to be neutral to.
     row_weight : (n,) array
-        How much each row counts in the measure and in neutrality terms.
+        Weight of each row in the measure and in neutrality terms.
     used : (n,) array of bool
-        The rows to learn from and to measure on; the others have the weight 0.
+        The rows for training and for the measure; the other rows get weight 0.
     first : float, optional
         The weight to try first.
     solver : str
         See `nerm.Problem.solve`.
     measured : callable, optional
-        From a solution to the signed parts, where the rows to measure on are others.
+        Function from a solution to the signed parts of the measure on other rows than the training rows.
     one_of_several : bool
-        Whether the problem is that of one class among several: then a constant is a valid model.
+        Whether this is one of several one-vs-rest problems. If so, the plain model is accepted even if it is
+        constant, and nearly constant candidates are usable.
     history : History
-        Every candidate.
+        All candidates so far.
 
     """
 
@@ -74,24 +79,28 @@ class Search:
 
     @cached_property
     def pool(self) -> SolverPool:
-        """The solver of all problems, with what it keeps from one to the next."""
+        """The solver sessions, which reuse computations from one solve to the next."""
         return SolverPool(self.solver)
 
     @property
     def metric(self) -> metrics.Metric:
-        """The measure with its facts."""
+        """The measure of the target as a `Metric`."""
         return self.target.metric
 
     # --- one solve ------------------------------------------------------------------------------------
 
     @cached_property
     def plain(self) -> Candidate:
-        """The candidate without neutrality."""
+        """The candidate without neutrality terms."""
         count = len(self.viewpoints) * len(self.metric.weights)
         return self._candidate(self.solution(self.plain_objective()), None, np.zeros(count))
 
     def solve(self, surrogate: Any, weights: Floats, start: Candidate) -> Candidate:
-        """Solve with terms of these weights; positive ones punish following the viewpoint."""
+        """Solve with one-sided terms of these signed weights, (number of parts,).
+
+        A positive weight penalizes agreement with the viewpoint, a negative one disagreement. Only a
+        nonconvex problem uses `start`, as its starting point.
+        """
         objective = self.objective(surrogate, weights)
         return self._candidate(self.solution(objective, start.solution), surrogate, weights)
 
@@ -110,9 +119,9 @@ class Search:
         return candidate
 
     def term_rows(self) -> list[tuple[str, Floats, Floats]]:
-        """Return (name of the viewpoint, neutrality weights, viewpoint) for each part of the measure.
+        """Return (viewpoint's name, neutrality weights, viewpoint) for each part of the measure.
 
-        Rows that are not used have the weight 0.
+        Both arrays are (n,). Rows that are not used have neutrality weight 0.
         """
         s = self.row_weight * self.used
         found = []
@@ -123,13 +132,13 @@ class Search:
         return found
 
     def plain_objective(self) -> Objective:
-        """Return the objective without neutrality."""
+        """Return the objective without neutrality terms."""
         terms = self.problem.objective.terms
         kept = tuple(t for t in terms if not isinstance(t.term, Neutrality))
         return replace(self.problem.objective, terms=kept)
 
     def objective(self, surrogate: Any, weights: Floats) -> Objective:
-        """Return the objective with a one-sided term of this signed weight for each part."""
+        """Return the objective with one one-sided term per part; `weights` are their signed weights."""
         plain = self.plain_objective()
         terms = list(plain.terms)
         for (name, u, _), weight in zip(self.term_rows(), weights.tolist(), strict=True):
@@ -138,21 +147,24 @@ class Search:
         return replace(plain, terms=tuple(terms))
 
     def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
-        """Solve the problem with this objective on the used rows."""
+        """Solve the problem with this objective on the used rows.
+
+        Only a nonconvex problem uses `start`, as its starting point.
+        """
         p = self.problem
         weighted = with_terms(p, objective, sample_weight=p.sample_weight * self.used)
         share = float((self.row_weight * self.used).sum() / self.row_weight.sum())
         options = {} if start is None or weighted.is_convex else {"start": (start.coef, start.intercept)}
         return self.pool.solve(replace(weighted, divisor=p.divisor * share), self.target.tol, **options)
 
-    # --- what a model does ------------------------------------------------------------------------------
+    # --- measures of a model ------------------------------------------------------------------------------
 
     def scores(self, solution: Solution) -> Floats:
-        """Return the scores of a solution on the given rows."""
+        """Return the scores of a solution on all rows of the problem, (n,)."""
         return solution.training_scores()
 
     def measure(self, scores: Floats, rows: Bools | None = None) -> Floats:
-        """Return the signed parts of the measure, on the used rows or on others."""
+        """Return the signed parts of the measure, on the used rows or on `rows`, a (n,) mask."""
         rows = self.used if rows is None else rows
         y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
         return np.concatenate(
@@ -170,7 +182,7 @@ class Search:
         return np.reshape(found, (-1, 2))
 
     def quality(self, scores: Floats, rows: Bools | None = None) -> dict[str, float]:
-        """Return accuracy and AUC on the used rows or on others."""
+        """Return accuracy and AUC on the used rows or on `rows`, a (n,) mask."""
         rows = self.used if rows is None else rows
         y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
         one_class = (y > 0).all() == (y > 0).any()
@@ -178,7 +190,7 @@ class Search:
         return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": area}
 
     def objection(self, candidate: Candidate) -> str:
-        """Say why a candidate is not usable; empty if it is."""
+        """Return the reason why a candidate is not usable; an empty string if it is usable."""
         if not candidate.solution.status.success:
             return "its solution was not certified"
         which = "it" if any(candidate.etas) else "the plain model already"
@@ -205,7 +217,7 @@ class Search:
     # --- the search -------------------------------------------------------------------------------------
 
     def find(self, surrogate: Any, first: float | None = None) -> Candidate | None:
-        """Return the usable candidate of least weight within the limit; None if there is none.
+        """Return the usable candidate within the limit that has the least weight; None if there is none.
 
         `first` is the weight to try first.
         """
@@ -221,13 +233,13 @@ class Search:
         return next((candidate for candidate in within if not self.objection(candidate)), None)
 
     def _one_weight(self, surrogate: Any, first: float) -> None:
-        """Search one weight, within the bracket that known candidates leave."""
+        """Search one weight, starting from the bracket given by the earlier candidates."""
         limit = self.target.limit
         low = 0.5 * limit  # a measure between this and the limit is close enough to the limit
         goal = 0.5 * (low + limit)
         way = float(np.sign(self.plain.parts[0]))
         largest = largest_weight(self, surrogate, np.array([way])) or np.inf
-        narrow = np.sqrt(self.target.tol)  # a bracket as narrow, relative to its low end, holds a jump
+        narrow = np.sqrt(self.target.tol)  # a bracket of this relative width contains a jump: stop
         known = sorted(self.history.of(surrogate), key=lambda candidate: candidate.etas)
         start, solves, bracket = self.plain, 0, Bracket()
         bracket.add(0.0, abs(float(self.plain.parts[0])) - goal)
@@ -248,7 +260,7 @@ class Search:
                 start = candidate if value > limit else start
 
     def _several_weights(self, surrogate: Any) -> None:
-        """Search the weights of all parts jointly, from small ones on."""
+        """Search the weights of all parts jointly, starting from 0."""
         plain = self.plain
 
         def evaluate(weights: Floats, start: Candidate) -> tuple[Floats, Candidate]:
@@ -261,7 +273,7 @@ class Search:
     # --- the answer -------------------------------------------------------------------------------------
 
     def answer(self, candidate: Candidate, surrogate: Any, choice: pd.DataFrame) -> Neutralized:
-        """Return a candidate as the result."""
+        """Return the result for a candidate; `choice` is the table of compared surrogates."""
         return Neutralized(
             solution=candidate.solution,
             eta=shown(candidate.etas),
@@ -276,7 +288,7 @@ class Search:
         )
 
     def error(self, surrogates: Sequence[Any]) -> NotNeutralError:
-        """Return the error that tells the closest candidate, why it is not usable, and the advice."""
+        """Return the error that reports the closest candidate, why it is not usable, and what to change."""
         limit = self.target.limit
         candidate = self.history.closest(limit)
         surrogate = surrogates[0] if candidate.surrogate is None else candidate.surrogate
@@ -297,7 +309,7 @@ ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam"
 
 
 def with_named_weights(objective: Objective, names: Sequence[str]) -> Objective:
-    """Return an objective whose neutrality terms have weights by name instead of arrays."""
+    """Replace the arrays of neutrality weights in an objective by names, one per neutrality term."""
     known = iter(names)
     terms = tuple(
         replace(t, term=replace(t.term, weights=next(known))) if isinstance(t.term, Neutrality) else t
@@ -313,23 +325,29 @@ def damped_secant(
     first: Floats,
     limit: float,
 ) -> list[tuple[Floats, T]]:
-    """Search several signed weights for parts within the limit; return every evaluation.
+    """Search several signed weights until all parts of the measure are within the limit.
 
-    The Jacobian of the parts is learned from one step of each weight and from every step (Broyden's method,
-    damped). Parts within half of the limit count as 0.
+    This is Broyden's method with damping. The Jacobian of the parts with respect to the weights is estimated
+    by one finite difference per weight, and updated after every step. Parts of absolute value at most half
+    the limit are treated as 0.
 
     Parameters
     ----------
     evaluate : callable
-        From weights and a model to start from to (parts, model).
+        Function (weights, model to start from) -> (parts, model).
     x : (n,) array
-        The weights at the start.
+        The initial weights.
     at : (parts, model)
-        The model at these weights.
+        The parts and the model at the initial weights.
     first : (n,) array
-        The first step of each weight.
+        The finite difference step of each weight.
     limit : float
-        Of the parts in size.
+        The limit on the absolute value of every part.
+
+    Returns
+    -------
+    list of (parts, model)
+        Every evaluation, in order.
 
     """
 

@@ -1,4 +1,4 @@
-"""The choice of a surrogate: each is tried on most rows and compared on the others."""
+"""Choose a surrogate: fit a model with each on a part of the rows, and compare them on the other rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ from nerm.typing import Bools, Floats
 if TYPE_CHECKING:
     from nerm.neutralize.search import Search
 
-#: The surrogates of "auto": smooth, the paper's, the covariance, and ramps, which do not move large scores.
+#: The surrogates of "auto": the logistic function (smooth), the paper's hinge, the identity (covariance), and
+#: two ramps, which have slope 0 at large scores.
 AUTO: tuple[MarginFunction | DCFunction, ...] = (Logistic(), Hinge(), Identity(), Ramp(1.0), Ramp(2.0))
 
 
 def surrogates_of(surrogate: Any, search: Search | None = None) -> list[Any]:
-    """Return the surrogates to compare; of "auto" those whose terms are bounded below."""
+    """Return the surrogates to compare, as a list.
+
+    "auto" stands for `AUTO`. If a search is given, surrogates that make its problem unbounded below are left
+    out.
+    """
     if isinstance(surrogate, str) and surrogate == "auto":
         return [one for one in AUTO if search is None or largest_weight(search, one, search.plain.parts) > 0]
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
@@ -41,10 +46,12 @@ def surrogates_of(surrogate: Any, search: Search | None = None) -> list[Any]:
 
 
 def compare(search: Search, surrogates: Sequence[Any]) -> pd.DataFrame:
-    """Search with each surrogate on most rows, roughly, and compare them on the others; the best first.
+    """Compare surrogates on a validation set; return a table with one row per surrogate, best first.
 
-    A surrogate that is worse by no more than two standard errors of the difference is tied with the best, and
-    the AUC decides. The index counts the surrogates as given.
+    Each surrogate is used in a search on the other rows, with a larger tolerance. The column "worth" is the
+    criterion `prefer` on the validation set. A surrogate is tied with the best if its worth is smaller by at
+    most two standard errors of the difference; among tied surrogates the AUC decides. The index of a row is
+    the position in `surrogates`.
     """
     p, target = search.problem, search.target
     strata = [p.y, *(sign(p.viewpoints[name]) for name in search.viewpoints)]
@@ -62,7 +69,7 @@ def compare(search: Search, surrogates: Sequence[Any]) -> pd.DataFrame:
             row["worth"] = float(worths[i].mean())
             row |= inner.quality(found.scores, apart)
             row["eta"] = max(found.etas)
-            with suppress(InvalidInputError):  # a group may have no row there
+            with suppress(InvalidInputError):  # a group may have no row in the validation set
                 row["measure"] = float(np.abs(inner.measure(found.scores, apart)).max())
         rows.append(row)
     frame = pd.DataFrame(rows).assign(tied=False)
@@ -78,7 +85,11 @@ def compare(search: Search, surrogates: Sequence[Any]) -> pd.DataFrame:
 
 
 def _worth(search: Search, scores: Floats, rows: Bools) -> Floats:
-    """Return the worth of a model on rows by `prefer`: row by row for the accuracy, else one number."""
+    """Return the criterion `prefer` of a model on some rows, given as a mask.
+
+    For "accuracy" this is one weighted 0/1 value per row, with the accuracy as mean; else an array of length
+    1.
+    """
     y, prefer = search.problem.y[rows], search.target.prefer
     if callable(prefer):
         return np.array([float(prefer(y, scores[rows]))])
@@ -89,22 +100,25 @@ def _worth(search: Search, scores: Floats, rows: Bools) -> Floats:
 
 
 def largest_weight(search: Search, surrogate: MarginFunction | DCFunction, ways: Floats) -> float:
-    """Return the weight up to which terms of this surrogate leave the problem bounded below; 0 if unknown.
+    """Return the largest weight eta for which the problem is bounded below; 0 if it is unknown.
 
-    With a psi that has an infimum every weight does. The identity is a straight line: a term that punishes
-    following the viewpoint is ``eta mean(u v f) = eta (w.q + b c)`` with ``c = mean(u v)``. A squared norm
-    outgrows w.q. The intercept is held by the risk alone, which rises along b by the weight of the rows whose
-    label b denies (times the slope of the loss), and so up to ``eta |c| =`` that share. Where weights balance
-    two groups v = -1 and +1, as those of parity and of rates among labels do, c is 0; for C_sgn it is not,
-    and at the largest weight f is a constant that opposes the larger group: every level of the measure lies
-    before.
+    If the surrogate psi is bounded below, every eta is allowed, and the result is inf. The identity is not
+    bounded below. Its term, with neutrality weights u, is ``eta mean(u v f) = eta (w.q + b c)`` with
+    ``q = mean(u v x)`` and ``c = mean(u v)``. The part w.q is dominated by a squared norm of w. The part b c
+    is bounded by the risk alone: as b goes to infinity in the direction that lowers b c, the risk grows
+    linearly, with a slope r that is the weight of the rows of the opposite label times the slope of the loss.
+    The problem is bounded below up to ``eta |c| = r``.
+
+    If the weights u balance two groups v = -1 and +1, as for parity and for rates given the label, c = 0. For
+    C_sgn, c is not 0; at the largest weight f is a constant that opposes the larger group, so every level of
+    the measure is reached at a smaller weight.
 
     Parameters
     ----------
     search, surrogate
-        The problem with its terms, and psi.
+        The search, which has the problem and its terms, and psi.
     ways : (number of parts,) array
-        Positive where following the viewpoint is to be punished, negative where opposing it is.
+        Positive where agreement with the viewpoint is to be penalized, negative where disagreement is.
 
     """
     if surrogate.facts.minimum != -np.inf:

@@ -1,18 +1,21 @@
-"""The nouns of a search for neutrality: `Target`, `Candidate`, `History` and the result, `Neutralized`.
+"""The classes of a search for neutrality: `Target`, `Candidate`, `History` and the result, `Neutralized`.
 
-A model is **nearly constant** if the rows to which it does not give its most frequent prediction are less
-than a tenth (`NEARLY`) of the rows that are not labelled so, or if its scores differ by no more than a
-solver's tolerance, so that their signs are rounding. The share is measured against the labels and not against
-all rows: where 1 % are positive, predicting 0.6 % positive is an ordinary model; where half are, it is
-nearly constant. With several classes only the most frequent one counts: a rare class that is never predicted
-is ordinary.
+A model is **nearly constant** in two cases. Let c be the class that it predicts most often. In the first
+case, the number of rows predicted as another class than c is less than a tenth (`NEARLY`) of the number of
+rows labelled as another class. In the second case, its scores differ by at most a solver's tolerance, so that
+their signs are determined by rounding. The comparison is with the labels and not with all rows: predicting
+0.6 % positive is ordinary if 1 % of the labels are positive, and nearly constant if half of them are. With
+several classes, only c matters: it is ordinary that a rare class is never predicted.
 
-Its positive rate **collapsed** if in some group it fell below half of the rate that the same model without
-neutrality (eta = 0) has in that group, and of that model's rate among all rows: a favoured group may come
-down to the common rate. That model is solved only where the labels in its place give the same verdict.
+The positive rate of a model **collapsed** if in some group it is below half of both rates of the plain model
+(the same model with eta = 0): the rate in that group and the rate among all rows. The second condition allows
+the rate of a favoured group to fall to the common rate. To save time, the plain model is solved only if the
+labels, used in place of its predictions, show a collapse.
 
-Both need at least ten rows that should get another prediction, since a tenth of fewer is less than one row. A
-class whose rows hardly count in the risk, by the user's weights, need not be predicted.
+Both conditions need at least ten rows, since a tenth of fewer is less than one row. A model is called nearly
+constant only if at least ten rows have another label than c, also when they are counted by their weights in
+the risk: a class of small total weight need not be predicted. A group has a collapsed rate only if the plain
+model predicts positive for at least ten of its rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,9 +37,9 @@ Prefer = str | Callable[[Floats, Floats], float]
 
 @dataclass(frozen=True)
 class Target:
-    """The level of neutrality that is wanted, and how the search for it chooses (`nerm.Problem.neutralize`).
+    """The target of a search: limit, measure and options (see `nerm.Problem.neutralize`).
 
-    With `confidence` the measure is to be within the limit on new rows with that probability.
+    If `confidence` is given, the measure must be within the limit on new rows with that probability.
     """
 
     limit: float
@@ -62,30 +65,32 @@ class Target:
 
     @property
     def rough_tol(self) -> float:
-        """The relative gap of solves that serve a comparison only: 1e-4 for 1e-6."""
+        """The tolerance of solves used only to compare surrogates: tol^(2/3), for instance 1e-4 for 1e-6."""
         return max(self.tol, float(self.tol ** (2 / 3)))
 
     @property
     def metric(self) -> Metric:
-        """The measure with its facts."""
+        """The measure as a `Metric`."""
         return as_metric(self.measure)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One solve.
+    """The result of one solve in a search.
 
     Attributes
     ----------
     surrogate : MarginFunction or None
-        psi of its terms; None for the plain model.
+        psi of the neutrality terms; None for the plain model.
     weights : (number of parts,) array
-        The weights of its terms, negative where they punish opposing the viewpoint.
+        The signed weights of the one-sided terms; negative if a term penalizes disagreement with the
+        viewpoint.
     solution : Solution
+        The certified solution.
     scores : (n,) array
-        f of the rows.
+        The scores f of the rows.
     parts : (number of parts,) array
-        The signed parts of the measure.
+        The signed parts of the measure: one per viewpoint and difference that the measure consists of.
 
     """
 
@@ -97,39 +102,45 @@ class Candidate:
 
     @property
     def value(self) -> float:
-        """The measure: the largest part in size."""
+        """The measure: the largest absolute value of its parts."""
         return float(np.abs(self.parts).max())
 
     @property
     def measured(self) -> float:
-        """The measure, signed where it has one part."""
+        """The measure, with its sign if it has one part only."""
         return float(self.parts[0]) if len(self.parts) == 1 else self.value
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The sides of the terms."""
+        """The side of each term: "agreement" or "disagreement"."""
         return tuple(side_of(self.surrogate, weight) for weight in self.weights.tolist())
 
     @property
     def etas(self) -> tuple[float, ...]:
-        """The weights of the terms in size."""
+        """The absolute values of the weights."""
         return tuple(np.abs(self.weights).tolist())
 
 
 def side_of(surrogate: Any, weight: float) -> str:
-    """Return the side of a term that punishes following, or opposing: of an increasing psi the other one."""
+    """Return the side of the term for a signed weight: "agreement" or "disagreement".
+
+    A nonnegative weight penalizes agreement with the viewpoint. An increasing psi exchanges the two sides.
+    """
     increasing = surrogate is not None and surrogate.facts.monotone == "increasing"
     return "agreement" if (weight >= 0) != increasing else "disagreement"
 
 
 def shown(values: tuple[Any, ...]) -> Any:
-    """Return the only value, or all of several."""
+    """Return the value itself if there is only one, else the tuple."""
     return values[0] if len(values) == 1 else values
 
 
 @dataclass
 class History:
-    """Every candidate of a search, and the rows of the trace, which a search on fewer rows shares."""
+    """All candidates of a search, and the rows of its trace.
+
+    The search that compares surrogates has its own candidates, but adds to the same `rows`.
+    """
 
     candidates: list[Candidate] = field(default_factory=list)
     rows: list[tuple[Candidate, dict[str, Any]]] = field(default_factory=list)
@@ -153,14 +164,14 @@ class History:
         return [candidate for candidate in self.candidates if candidate.surrogate is surrogate]
 
     def closest(self, limit: float) -> Candidate:
-        """Return the candidate of least weight within the limit, or else that of the smallest measure."""
+        """Return the candidate of least weight within the limit; if none, that of the smallest measure."""
         within = [candidate for candidate in self.candidates if candidate.value <= limit]
         if within:
             return min(within, key=lambda candidate: sum(candidate.etas))
         return min(self.candidates, key=lambda candidate: candidate.value)
 
     def trace(self, chosen: Candidate) -> pd.DataFrame:
-        """Return one row per solve."""
+        """Return a table with one row per solve; the column "chosen" marks the given candidate."""
         candidates, rows = zip(*self.rows, strict=True)
         return pd.DataFrame(rows).assign(chosen=[chosen is other for other in candidates])
 
@@ -172,20 +183,23 @@ class Neutralized:
     Attributes
     ----------
     solution : Solution
-        Certified; of the problem with one-sided neutrality terms of the weights that were found.
+        The certified solution of the problem with one-sided neutrality terms of weight `eta`.
     eta, side
-        Weight and side of the term; a tuple each where there are several.
+        Weight and side of the neutrality term; tuples if there are several terms.
     surrogate : MarginFunction
-        psi of the terms.
-    measure, limit, value
-        The target, and the measure of the solution, signed where it has one part.
+        psi of the neutrality terms.
+    measure, limit : str, float
+        Name of the measure, and its limit.
+    value : float
+        The measure of the solution, with its sign if the measure has one part only.
     reached : bool
-        Whether it is within the limit.
+        Whether the measure is within the limit.
     trace : pandas.DataFrame
-        Every solve: surrogate, weight, measure, rows, accuracy, AUC, positive rates, status, certified gap;
-        one is `chosen`. Surrogates are compared by rougher solves on fewer rows.
+        One row per solve: surrogate, weight, measure, rows, accuracy, AUC, positive rates, status, certified
+        gap, and whether it was `chosen`. The solves that compare surrogates use fewer rows and a larger
+        tolerance.
     choice : pandas.DataFrame
-        How the surrogates compared on rows that were set apart; empty where one was given.
+        The comparison of the surrogates on a validation set; empty if there was nothing to compare.
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
@@ -219,7 +233,7 @@ class Neutralized:
         )
 
 
-NEARLY = 0.1  # of the rows that are labelled otherwise
+NEARLY = 0.1  # see the docstring of this module
 
 
 def collapse(
@@ -232,22 +246,26 @@ def collapse(
     weight: Floats | None = None,
     risk_weight: Floats | None = None,
 ) -> str | None:
-    """Return a sentence if a model is nearly constant or its positive rate collapsed, else None.
+    """Return a warning text if a model is nearly constant or its positive rate collapsed, else None.
+
+    The docstring of this module defines both conditions.
 
     Parameters
     ----------
     scores
-        f of the training rows, (n,), or (n, number of classes).
+        The scores f of the training rows, (n,), or (n, number of classes).
     labels
-        The number of each row's class, (n,).
+        The index of each row's class, (n,).
     classes
-        The names of the classes in the sentence, in the order of their numbers.
+        The names of the classes for the text, in the order of their indices.
     groups
-        By name, the rows that belong to a group, (n,) each.
+        One (n,) mask per group, by the group's name.
     plain
-        Returns the scores of the same model without neutrality, (n,), or None if there are none.
-    weight, risk_weight
-        Sample weights, and these times class weights, (n,); by default 1, and the sample weights.
+        Function that returns the scores of the same model without neutrality, (n,), or None.
+    weight
+        The sample weights, (n,); 1 by default.
+    risk_weight
+        The sample weights times the class weights, (n,); by default the sample weights.
 
     Examples
     --------
@@ -282,7 +300,11 @@ def collapse(
 def _collapsed(
     decided: Ints, before: Ints, groups: Mapping[str, Bools], positive: str, s: Floats
 ) -> str | None:
-    """Return a sentence about a group whose positive rate fell below half of what it was."""
+    """Return a warning text about the first group whose positive rate collapsed; None if there is none.
+
+    `decided` and `before` are the 0/1 predictions of the model and of the plain model, (n,); `positive` is
+    the name of class 1 and `s` are the sample weights.
+    """
     everybody = s @ before / s.sum()
     for name, among in groups.items():
         if np.count_nonzero(among & (before > 0)) < 1 / NEARLY:
