@@ -1,4 +1,6 @@
-"""Data sets of the paper, in the paper's codings: ``load(name, coding=…)``, ``Discretize`` and ``OneHot``.
+"""Load the paper's data sets, and code tables as the paper does.
+
+``load(name, coding=…)`` returns a `Dataset`; ``Discretize`` and ``OneHot`` are the codings as transformers.
 
 >>> from nerm.datasets import load
 >>> data = load("synthetic", n=6, random_state=0)

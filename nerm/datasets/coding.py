@@ -1,4 +1,4 @@
-"""The paper's codings of tables: `Discretize` into nominal codes, and `OneHot` columns."""
+"""The paper's codings of tables: `Discretize` makes nominal codes, `OneHot` makes 0/1 columns."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,12 +17,14 @@ from nerm.validation import as_nonnegative, check_known
 
 @dataclass(frozen=True)
 class Levels:
-    """The values of one attribute: two of them share one column, any other number has a column each.
+    """The values of one attribute, and their 0/1 columns.
+
+    An attribute with two values has one column (1 for the second value). Otherwise each value has a column.
 
     Attributes
     ----------
     values
-        In the order of their columns.
+        The values, in the order of their columns.
 
     Examples
     --------
@@ -36,7 +38,7 @@ class Levels:
 
     @classmethod
     def seen(cls, series: Any) -> Self:
-        """Return the values that occur: in the order of the categories when there are any, else sorted."""
+        """Return the levels that occur in a series, in category order if it is categorical, else sorted."""
         present = series.dropna().unique()
         if series.dtype.name == "category":
             return cls(tuple(value for value in series.cat.categories if value in present))
@@ -44,13 +46,13 @@ class Levels:
 
     @property
     def shown(self) -> tuple[Any, ...]:
-        """The values that have a column: of two only the second, since the first says the same."""
+        """The values that have a column; if there are two values, only the second."""
         return self.values[1:] if len(self.values) == 2 else self.values
 
     def codes(self, column: Any) -> Ints:
-        """Return the place of each entry among the values, (n,); -1 for what is missing or none of them."""
+        """Return the index of each entry in `values`, (n,); -1 if it is missing or not in `values`."""
         values, column = pd.Index(self.values), pd.Series(column)
-        if not values.dtype.kind == column.dtype.kind == "f":  # numbers are looked up ten times as fast
+        if not values.dtype.kind == column.dtype.kind == "f":  # float lookup is ten times as fast
             values, column = values.astype(object), column.astype(object)
         return np.asarray(values.get_indexer(column))
 
@@ -62,7 +64,7 @@ class Levels:
         codes
             As `codes` returns them. A row with code -1 is all zeros.
         unknown
-            What stands in the one column of two values for code -1 instead, since 0 means the first of them.
+            For an attribute with two values, the entry for code -1, where 0 would mean the first value.
         """
         if len(self.values) == 2:
             return sp.csr_matrix(np.where(codes < 0, unknown, codes).astype(float)[:, None])
@@ -74,7 +76,7 @@ POOL = "Pool"
 
 
 def as_frame(X: Any) -> Any:
-    """Return X as a DataFrame whose columns have names and their own types."""
+    """Return X as a DataFrame; the columns of an array are named x0, x1, … and get their own types."""
     values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if values.ndim != 2 or 0 in values.shape:
         must = "'X' must be a table with at least one row and one column"
@@ -86,16 +88,16 @@ def as_frame(X: Any) -> Any:
 
 
 class TableTransformer(TransformerMixin, BaseEstimator):
-    """A transformer that remembers the columns of the table that it was fitted on."""
+    """Base class of transformers that accept only tables with the columns seen in fit."""
 
     def _fit_frame(self, X: Any) -> Any:
-        """Return X as a frame whose columns are remembered."""
+        """Return X as a DataFrame, and store its column names."""
         frame = as_frame(X)
         self.feature_names_in_, self.n_features_in_ = np.asarray(frame.columns, dtype=object), frame.shape[1]
         return frame
 
     def _known_frame(self, X: Any) -> Any:
-        """Return X as a frame; refuse one whose columns are not the fitted ones, in order."""
+        """Return X as a DataFrame; raise an error unless it has the columns seen in fit, in that order."""
         check_is_fitted(self)
         frame = as_frame(X)
         got, expected = ([str(c) for c in columns] for columns in (frame.columns, self.feature_names_in_))
@@ -110,21 +112,21 @@ class TableTransformer(TransformerMixin, BaseEstimator):
 class Discretize(TableTransformer):
     """Turn a mixed table into nominal codes, as Calders and Verwer (2010) did.
 
-    Numbers (n of them present, sorted) are cut at ``sorted[floor(n k / n_bins)]``, k = 1 .. n_bins - 1; a
-    value belongs to the first bin with x <= cut, and bins without members vanish. Then, in every attribute,
-    values seen at most ``pool_at_most`` times become one value ``Pool``. ``?``, None and NaN are missing and
-    stay missing.
+    A numeric attribute with n values that are not missing is cut at ``sorted[floor(n k / n_bins)]``,
+    k = 1 .. n_bins - 1. A value x belongs to the first bin with x <= cut, and empty bins are removed. Then,
+    in every attribute, all values seen at most ``pool_at_most`` times are replaced by one value, ``Pool``.
+    ``?``, None and NaN are missing values and stay missing.
 
-    Everything is learned in ``fit``: fit on the training fold for an honest experiment, or on all rows, as
-    the paper did (``load(name, coding="nominal")`` does the latter). A value never seen in fit is a rare one:
-    it is coded as ``Pool`` where the attribute has one, and as missing otherwise.
+    Cut points and kept values are learned in ``fit``. To avoid leakage, fit on the training fold. The paper
+    used all rows, and so does ``load(name, coding="nominal")``. A value not seen in fit is treated as a rare
+    one: it is coded as ``Pool`` if the attribute has that value, and as missing otherwise.
 
     Parameters
     ----------
     n_bins
-        How many bins for numbers, at most.
+        The maximal number of bins of a numeric attribute.
     pool_at_most
-        A value seen so often or less is pooled; 0 pools nothing.
+        Values seen at most this many times are pooled; 0 pools nothing.
     output
         ``"codes"`` (floats 0, 1, …, NaN = missing) or ``"categories"`` (pandas categories with their labels,
         which give ``OneHot`` readable column names).
@@ -132,9 +134,9 @@ class Discretize(TableTransformer):
     Attributes
     ----------
     ``cuts_``
-        The distinct cut points of each numeric attribute.
+        The distinct cut points of each numeric attribute, by its name.
     ``categories_``
-        The labels behind the codes of each attribute.
+        For each attribute, by its name, the list of labels; code k means label k.
 
     Examples
     --------
@@ -153,7 +155,7 @@ class Discretize(TableTransformer):
         self.output = output
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn cut points and which values to keep."""
+        """Learn the cut points, and the values that are not pooled."""
         check_known(self.output, "'output'", ("codes", "categories"))
         as_count(self.n_bins, "n_bins", do="Use 4, as the paper")
         as_nonnegative(self.pool_at_most, "pool_at_most")
@@ -168,7 +170,7 @@ class Discretize(TableTransformer):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the codes (or categories) of X."""
+        """Return X as a DataFrame of codes, or of categories if ``output="categories"``."""
         frame = self._known_frame(X)
         columns = {}
         for column in frame.columns:
@@ -183,12 +185,12 @@ class Discretize(TableTransformer):
         return pd.DataFrame(columns, index=frame.index, columns=list(frame.columns))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the column names, which discretisation leaves alone."""
+        """Return the column names, which are those of the input."""
         check_is_fitted(self)
         return self.feature_names_in_
 
     def _values(self, series: Any) -> Any:
-        """Return the series with numbers replaced by their bin and every kind of missing by NaN."""
+        """Return a column with numbers replaced by the index of their bin, and missing values by NaN."""
         cuts = self.cuts_.get(series.name)
         if cuts is None:
             values = series.astype(object)
@@ -205,7 +207,7 @@ class Discretize(TableTransformer):
         return pd.Series(bins, index=series.index)
 
     def _learn(self, column: str, values: Any) -> None:
-        """Give each value of one attribute its code: kept ones in order, then Pool for the rare ones."""
+        """Assign the codes of one attribute: first the kept values, sorted, then Pool for the rare ones."""
         counts = values.value_counts()
         ordered = sorted(counts.index, key=lambda v: (isinstance(v, str), v))
         kept = [value for value in ordered if counts[value] > self.pool_at_most]
@@ -222,7 +224,7 @@ def _is_numeric(series: Any) -> bool:
 
 
 def _cuts(numbers: Floats, n_bins: int) -> Floats:
-    """Return the distinct cuts ``sorted[floor(n k / n_bins)]``, without one whose upper side is empty."""
+    """Return the distinct cuts ``sorted[floor(n k / n_bins)]`` that are below the largest number."""
     present = np.sort(numbers[~np.isnan(numbers)])
     if present.size == 0:
         return present
@@ -232,7 +234,7 @@ def _cuts(numbers: Floats, n_bins: int) -> Floats:
 
 
 def _bin_label(cuts: Floats, k: int) -> str:
-    """Name bin k by its limits."""
+    """Return the label of bin k, which states its limits."""
     if cuts.size == 0:
         return "any"
     if k == 0:
@@ -243,15 +245,16 @@ def _bin_label(cuts: Floats, k: int) -> str:
 
 
 class OneHot(TableTransformer):
-    """Code a nominal table (codes or pandas categories) as a CSR matrix of zeros and ones, (n, columns).
+    """Code a nominal table as a CSR matrix of zeros and ones, (n, number of columns).
 
-    An attribute with two values takes one column (1 for the second value), any other one column per value. A
-    missing entry, and a value not seen in fit, is all zeros.
+    The table contains codes or pandas categories. An attribute with two values gives one column (1 for the
+    second value); any other attribute gives one column per value. A missing entry, and a value not seen in
+    fit, is coded as zeros.
 
     Attributes
     ----------
     ``levels_``
-        The `Levels` of each attribute.
+        The `Levels` of each attribute, by its name.
 
     Examples
     --------
@@ -284,7 +287,7 @@ class OneHot(TableTransformer):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the CSR matrix of X.
+        """Return X as a CSR matrix of zeros and ones, (n, number of columns).
 
         Parameters
         ----------
@@ -296,7 +299,7 @@ class OneHot(TableTransformer):
         return sp.hstack([levels.matrix(levels.codes(frame[c])) for c, levels in known.items()], format="csr")
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return one ``attribute=value`` per column.
+        """Return the name ``attribute=value`` of each column.
 
         Parameters
         ----------
@@ -309,5 +312,5 @@ class OneHot(TableTransformer):
 
 
 def _show(value: Any) -> str:
-    """Show a code 3.0 as 3."""
+    """Return a value as text; a whole float such as 3.0 becomes "3"."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,4 +1,4 @@
-"""``load``: every data set, in every coding."""
+"""Load a data set in one of the three codings: raw, nominal or one-hot."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from nerm.splitting import as_count
 from nerm.typing import Floats
 from nerm.validation import check_known
 
-#: The options of single data sets.
+#: For each option of `load`, the data sets that accept it.
 OWNERS = {"n": ("synthetic",), "random_state": ("synthetic",), "path": ("dutch", "news")}
 
 
@@ -26,22 +26,23 @@ class Dataset:
     Attributes
     ----------
     X
-        (n, d), never with the target or the viewpoint: a frame (raw), a frame of codes with NaN for missing
-        (nominal), or a CSR matrix (one-hot). Of news, the sentences whose outlet has a side.
+        The features, (n, d), without the target and the viewpoint. Raw: the features as published. Nominal: a
+        DataFrame of codes, NaN = missing. One-hot: a CSR matrix. For news, only the labelled
+        sentences of outlets on the left or the right.
     y
         (n,): +1 for the desired outcome, else -1.
     viewpoint
         (n,): +1 for the favoured group, else -1.
     feature_names
-        Of the columns of X.
+        The names of the columns of X.
     name, coding, description, source, licence
-        What it is, how X is coded, where it came from and on which terms.
+        The data set's name, the coding of X, a description, the origin of the data and their licence.
     frame
-        The whole published table, target and viewpoint included, where there is one.
+        The whole published table, including target and viewpoint; None if there is none.
     categories
-        What the nominal codes stand for.
+        For each attribute, the labels of the nominal codes.
     details
-        For instance the true weights of synthetic data.
+        Further facts, for instance the true weights of synthetic data.
 
     Examples
     --------
@@ -75,7 +76,7 @@ class Dataset:
 
 
 def names() -> list[str]:
-    """Return the names that ``load`` knows.
+    """Return the names of all data sets that ``load`` accepts, sorted.
 
     Returns
     -------
@@ -103,23 +104,23 @@ def load(
     Parameters
     ----------
     name
-        ``"synthetic"``, ``"diabetes"`` (comes with scikit-learn: works offline), ``"adult"``, ``"german"``,
-        ``"bank"``, ``"dutch"``, ``"acs_income"`` (1.66 million rows) or ``"news"`` (sentences and the side of
-        their outlet).
+        ``"synthetic"``, ``"diabetes"`` (included in scikit-learn, works offline), ``"adult"``, ``"german"``,
+        ``"bank"``, ``"dutch"``, ``"acs_income"`` (1.66 million rows) or ``"news"`` (sentences, with the
+        political side of their outlet).
     coding
         ``"raw"`` (as published), ``"nominal"`` (the paper's discretised codes, NaN = missing) or
         ``"one-hot"`` (CSR). The last two learn cut points and pooled values from all rows, as the paper did;
         to learn them on training folds only, load ``"raw"`` and put ``Discretize`` and ``OneHot`` in a
-        pipeline. ``"news"`` is text and has no other coding than ``"raw"``.
+        pipeline. ``"news"`` is text and has only the coding ``"raw"``.
     n, random_state
-        For ``"synthetic"``: how many rows (default 1000), and a seed for ``numpy.random.default_rng``.
+        For ``"synthetic"``: the number of rows (default 1000), and a seed for ``numpy.random.default_rng``.
     path
-        For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file, where none of the folders
-        below has it.
+        For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file; needed only if it is not
+        in `data_home` or in the folder NERM_DATA.
     data_home
-        A folder with the published files (plain or gzip'ed), looked at before the one that the environment
-        variable NERM_DATA names; scikit-learn's cache of OpenML downloads goes there too. Without these files
-        Adult, German, Bank and ACSIncome come from OpenML.
+        A folder with the published files (plain or gzip). It is searched before the folder that the
+        environment variable NERM_DATA names. scikit-learn also stores its OpenML downloads there. If the
+        files are not found, Adult, German, Bank and ACSIncome are downloaded from OpenML.
 
     Returns
     -------
@@ -151,7 +152,7 @@ def load(
 
 
 def _coded(raw: Dataset, coding: str) -> Dataset:
-    """Discretise on all rows, and one-hot code where asked."""
+    """Return a raw data set in the coding "nominal" or "one-hot", learned from all rows."""
     features = as_frame(raw.X)
     discretize = Discretize(output="categories" if coding == "one-hot" else "codes")
     X = discretize.fit_transform(features)
@@ -163,13 +164,19 @@ def _coded(raw: Dataset, coding: str) -> Dataset:
 
 
 def _dataset(name: str, X: Any, y: Floats, viewpoint: Floats, **more: Any) -> Dataset:
-    """Return a raw data set with what is published about it."""
+    """Return a raw data set with its published description, source and licence.
+
+    `more` are further attributes of `Dataset`; they replace the published ones.
+    """
     about: dict[str, Any] = {key: PUBLISHED[name].get(key) for key in ("description", "source", "licence")}
     return Dataset(X, y, viewpoint, list(as_frame(X).columns), name, "raw", **about | more)
 
 
 def _labelled(name: str, frame: Any, source: str) -> Dataset:
-    """Return the raw data set of a whole table, two of whose columns are the target and the viewpoint."""
+    """Return the raw data set of a published table, which includes the target and the viewpoint.
+
+    ``published.json`` names the two columns, and the rows and features to keep.
+    """
     about = PUBLISHED[name]
     description = about["description"]
     if len(frame) != about.get("rows", len(frame)):
@@ -184,7 +191,7 @@ def _labelled(name: str, frame: Any, source: str) -> Dataset:
 
 
 def _diabetes() -> Dataset:
-    """Return scikit-learn's diabetes data in their original units."""
+    """Return scikit-learn's diabetes data set in its original units; the target is cut at its median."""
     from sklearn.datasets import load_diabetes
 
     frame = load_diabetes(as_frame=True, scaled=False).frame
@@ -196,11 +203,16 @@ def _diabetes() -> Dataset:
 def synthetic(n: int, random_state: Any) -> dict[str, Any]:
     """Draw the paper's n samples (section 7.1), with the corrected label noise.
 
-    Inputs and two true weight vectors that share their first entry are uniform on [-1, 1]^10; ``y =
-    sign(w_y.x)`` and ``v = sign(w_v.x)``, each flipped with probability ``1 / (1 + exp(+100 |w.x|))``. The
-    print has -100, which flips 99.5 % of the labels instead of 0.45 %. The weights are drawn before the
-    samples and samples one after the other, so with the same integer seed the data of a small n are the first
-    rows of those of a larger n.
+    The inputs x and the true weight vectors w_y and w_v are uniform on [-1, 1]^10; w_y and w_v have the same
+    first entry. Then ``y = sign(w_y.x)`` and ``v = sign(w_v.x)``, each flipped with probability
+    ``1 / (1 + exp(+100 |w.x|))``. The paper prints -100, which would flip 99.5 % of the labels instead of
+    0.45 %. With the same integer seed, the rows for a small n are the first rows for a larger n, since the
+    weights are drawn first and then the samples one after the other.
+
+    Returns
+    -------
+    dict
+        X (n, 10), y (n,), viewpoint (n,), and details with w_y and w_v.
     """
     as_count(n, "n", do="Give the number of samples to draw")
     d = 10

@@ -1,8 +1,9 @@
-"""Readers of the published files and of users' own files, table-driven by ``published.json``.
+"""Read published files and files of the user, as described in ``published.json``.
 
-A reader takes the entry of a data set, a path or None, and a folder or None; it returns the whole table and
-where it came from. A further UCI table that OpenML has too is one more entry of ``published.json``; any other
-data set is an entry and a reader in `READERS`.
+A reader is a function (about, path, data_home) -> (table, source). `about` is the data set's entry in
+``published.json``, `path` a file or None, `data_home` a folder or None, and `source` says where the table
+came from. To add a UCI table that is also on OpenML, add an entry to ``published.json``. To add any other
+data set, add an entry and a reader in `READERS`.
 """
 
 import gzip
@@ -24,9 +25,9 @@ from nerm.errors import InvalidInputError
 
 
 class DataUnavailableError(InvalidInputError, FileNotFoundError):
-    """The data are neither on this machine nor to be downloaded; the message says where to put them.
+    """Raised if the data are not on this machine and cannot be downloaded.
 
-    A FileNotFoundError too.
+    The message says where to put the files. This is also a FileNotFoundError.
 
     >>> from nerm.datasets import load
     >>> try:
@@ -44,13 +45,16 @@ PUBLISHED: dict[str, dict[str, Any]] = {k: {"name": k, **about} for k, about in 
 
 
 def homes(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    """Return the folders to look in: ``data_home`` when given, then the one that NERM_DATA names."""
+    """Return the folders to search: ``data_home`` if given, then the one named by NERM_DATA if set."""
     named = [data_home, os.environ.get("NERM_DATA")]
     return [Path(home).expanduser() for home in named if home]
 
 
 def find(name: str, file: str, data_home: str | os.PathLike[str] | None) -> Path | None:
-    """Return where the file is, in ``<home>/<name>/`` or ``<home>/``, plain or with ``.gz``, or None."""
+    """Return the path of a file, or None if it is not found.
+
+    It is searched in ``<home>/<name>/`` and ``<home>/`` for every folder in `homes`, plain or with ``.gz``.
+    """
     folders = [folder for home in homes(data_home) for folder in (home / name, home)]
     candidates = [folder / one for folder in folders for one in (file, f"{file}.gz")]
     return next((path for path in candidates if path.is_file()), None)
@@ -58,7 +62,7 @@ def find(name: str, file: str, data_home: str | os.PathLike[str] | None) -> Path
 
 @contextmanager
 def readable(path: Path, kind: str) -> Iterator[None]:
-    """Say that a file is damaged where reading it fails in the block."""
+    """Turn errors raised in the ``with`` block into an error that says that the file is damaged."""
     try:
         yield
     except InvalidInputError:
@@ -69,7 +73,7 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content, unzipped where the file is gzip'ed."""
+    """Return the content of a file, decompressed if it is a gzip file."""
     content = path.read_bytes()
     if content[:2] != b"\x1f\x8b":
         return content
@@ -78,7 +82,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_verified(path: Path, sha256: str) -> str:
-    """Return the text of a published file after comparing its checksum."""
+    """Return the text of a published file; raise an error if its checksum differs."""
     content = read_bytes(path)
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
@@ -89,7 +93,7 @@ def read_verified(path: Path, sha256: str) -> str:
 
 
 def digest(frame: Any) -> str:
-    """Return a checksum of a table's names and values that does not depend on the pandas version."""
+    """Return a checksum of a table's column names and values, independent of the pandas version."""
     check = hashlib.sha256()
     for column in frame.columns:
         missing = frame[column].isna().to_numpy()
@@ -100,7 +104,7 @@ def digest(frame: Any) -> str:
 
 
 def fetch_openml_frame(name: str, data_id: int, file: str, data_home: str | os.PathLike[str] | None) -> Any:
-    """Return OpenML's frame, downloaded once and then cached by scikit-learn."""
+    """Return a data set of OpenML as a DataFrame; scikit-learn downloads it once and caches it."""
     from http.client import HTTPException
 
     from sklearn.datasets import fetch_openml
@@ -113,11 +117,11 @@ def fetch_openml_frame(name: str, data_id: int, file: str, data_home: str | os.P
             f"{name!r} must be on this machine or within reach of OpenML (id {data_id})",
             f"no {file} or {file}.gz in {looked}, and OpenML answered {type(error).__name__}: {error}",
             f"Go online, or put the UCI file {file} in a folder and name it in NERM_DATA or data_home",
-        ) from None  # the sentence says what the network said
+        ) from None  # the message contains the network error
 
 
 def read_uci(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return the table of a UCI file, or the same table from OpenML where there is no file."""
+    """Return (table, source) of a UCI file; if it is not found, read the same table from OpenML."""
     file = about["file"]
     where = find(about["name"], file, data_home)
     if where is not None:
@@ -142,12 +146,12 @@ def read_uci(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str
 
 
 def _decoded(frame: Any, codes: dict[str, dict[str, str]]) -> Any:
-    """Put words in the place of codes, column by column."""
+    """Replace the codes in some columns by words; `codes` has one dict from code to word per column."""
     return frame.assign(**{column: frame[column].astype(str).map(words) for column, words in codes.items()})
 
 
 def _uci_types(about: dict[str, Any], frame: Any) -> Any:
-    """Return the columns in order: integers, and categories in alphabetical order."""
+    """Return the published columns, in order, as integers or as alphabetically sorted categories."""
     typed = {}
     for column in about["columns"]:
         series = frame[column]
@@ -161,7 +165,7 @@ def _uci_types(about: dict[str, Any], frame: Any) -> Any:
 
 
 def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return ACSIncome (Ding et al., 2021), 1.66 million rows, from acs_income.csv or from OpenML."""
+    """Return (table, source) of ACSIncome (Ding et al., 2021), from acs_income.csv or from OpenML."""
     where = find(about["name"], about["file"], data_home)
     if where is None:
         served = fetch_openml_frame(about["name"], about["openml"], about["file"], data_home)
@@ -171,7 +175,10 @@ def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[A
 
 
 def _acs_types(about: dict[str, Any], frame: Any, where: str) -> Any:
-    """Return whole numbers, codes as categories, and whether the income is above 50,000."""
+    """Return the features as integers or categories, and a column that says if the income is above 50,000.
+
+    `where` names the origin of the table in error messages.
+    """
     features = about["columns"][:-1]
     must = f"{where} must have the columns of ACSIncome"
     _check_columns(frame, [*features, "PINCP"], must, "Use the names of folktables or fairlearn")
@@ -189,7 +196,7 @@ def _acs_types(about: dict[str, Any], frame: Any, where: str) -> Any:
 
 
 def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return the Dutch census of 2001 from the user's ARFF file, every column nominal."""
+    """Return (table, source) of the Dutch census of 2001, from the user's ARFF file; all are categories."""
     from scipy.io import arff
 
     where = None if path is None else Path(path).expanduser()
@@ -212,14 +219,17 @@ def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, s
 
 
 def _label(value: Any) -> str | None:
-    """Return a number such as 1.0 as '1', and ``?`` as missing."""
+    """Return an ARFF value as text, for instance 1.0 as '1'; None for ``?`` and NaN."""
     if isinstance(value, bytes):
         return None if value == b"?" else value.decode()
     return None if np.isnan(value) else f"{value:g}"
 
 
 def read_news(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return news sentences with the side of their outlet (BABE, Spinde et al. 2021), from a user's file."""
+    """Return (table, source) of the news sentences BABE (Spinde et al. 2021), from the user's file.
+
+    The column "type" is the political side of the sentence's outlet.
+    """
     where = find(about["name"], about["file"], data_home) if path is None else Path(path).expanduser()
     if where is None or not where.is_file():
         missing = "no path, and none in the folder that NERM_DATA names"
@@ -242,7 +252,7 @@ def _check_columns(frame: Any, columns: list[str], must: str, do: str) -> None:
 
 
 Reader = Callable[[dict[str, Any], Any, Any], tuple[Any, str]]
-#: The readers of the data sets that are files.
+#: The reader of each data set that is stored in a file.
 READERS: dict[str, Reader] = {name: read_uci for name, about in PUBLISHED.items() if "sha256" in about} | {
     "acs_income": read_acs_income,
     "dutch": read_dutch,
