@@ -17,6 +17,7 @@ from nerm.certify.certificate import ADVICE, NOT_CONVEX, Certificate, best_certi
 from nerm.certify.conjugates import NEGLIGIBLE
 from nerm.certify.feasibility import restored
 from nerm.certify.multipliers import Multipliers
+from nerm.certify.rounding import Slack
 from nerm.model.blocks import ObjectiveValue, limit_values, one_sided, two_sided, value_at_zero
 from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem, check_hypothesis, without_rows
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from nerm.bounds import FitFacts
 
 SECONDS = ("build_seconds", "solve_seconds", "certify_seconds")  # the times in `Stats`
-WORSE_THAN_ZERO = "the solver's hypothesis was no better than f = 0, which is returned in its place"
+WORSE_THAN_ZERO = (
+    "up to rounding the solver's answer was no better than f = 0, which is returned in its place"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,8 +305,8 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
         coef, intercept = restored(problem, coef, intercept, answer.inside)
     value, certificate, multipliers = best_certificate(problem, coef, intercept, given, tol, early_exit=early)
     zero = np.zeros_like(coef)
-    unknown = certificate.slack > certificate.scale and certificate.relative_gap > tol
-    if (value.total > certificate.scale or unknown) and not problem.violation(zero, 0.0):
+    error = 0.0 if certificate.relative_gap <= tol else Slack(problem, coef, intercept).primal
+    if value.total + error > certificate.scale and not problem.violation(zero, 0.0):
         reasons = WORSE_THAN_ZERO, certificate.reason
         coef, intercept, given = zero, 0.0, multipliers or given
         value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol, early_exit=early)
