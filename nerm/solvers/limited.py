@@ -50,17 +50,7 @@ class LimitedSession(Session):
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Search for the weight of the limit; the session remembers the last solutions."""
-        try:
-            return _Search(self._session, problem, accuracy, options, deadline).run()
-        except _NothingFoundError as nothing:
-            return nothing.answer
-
-
-class _NothingFoundError(Exception):
-    """The solver gave up on one weight: the search has nothing better to say than its answer."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
+        return _Search(self._session, problem, accuracy, options, deadline).run()
 
 
 class _Search:
@@ -74,64 +64,58 @@ class _Search:
         self.accuracy = accuracy
         self.options = options
         self.deadline = deadline
-        self.late = False
-        self.bracket = Bracket()  # of eta, by C(f_eta) - t
-        (self.limit,) = (limit.bound for limit in problem.limits)
-        self.iterations = self.solves = 0
-        self.build_seconds = self.solve_seconds = 0.0
-        first = len(problem.objective.terms)
-        own = [block for block in problem.blocks if block.term >= first]
-        mass = float(own[0].weights.sum()) / problem.divisor
-        self.at_zero = own[0].atom.facts.at_zero * mass
-        self.least = self.at_zero if own[0].side else own[0].atom.facts.minimum * mass
+        self.answers = list[Answer]()
+        self.limit = problem.limits[0].bound
 
     def run(self) -> Answer:
         """Search until the primal value and the bound meet, or the limit's rounding hides the objective."""
-        low = best = self._at(0.0)
-        if low.limited <= self.limit:
-            return self._answer(low)
-        self.bracket.add(0.0, low.limited - self.limit)
+        bracket = Bracket()  # of eta, by C(f_eta) - t
+        low: Solved | None = None
         high: Solved | None = None
-        eta = self._first(low)
-        while self.solves < MOST_WEIGHTS and not clock.is_up(self.deadline):
+        best: Solved | None = None
+        eta = 0.0
+        while len(self.answers) < MOST_WEIGHTS and not (self.answers and clock.is_up(self.deadline)):
             point = self._at(eta)
-            self.bracket.add(eta, point.limited - self.limit)
+            if point is None:  # the solver stopped early without a hypothesis
+                return self.answers[-1]
+            bracket.add(eta, point.limited - self.limit)
             if point.limited > self.limit:
                 low = best = point
             else:
-                high = point
+                high = best = point
             if high is not None:
-                best = self._mixture(low, high)
-                if best.value - best.bound <= self.accuracy * abs(best.value):
+                best = high if low is None else self._mixture(low, high)
+                if low is None or self._is_met(best):
                     break
-            following = self.bracket.next() if high is not None else 4 * eta
+            following = bracket.next() if high is not None else 4 * eta or self._first(point)
             hidden = EPS * following * max(abs(point.limited), abs(self.limit))
             if following == eta or hidden > self.accuracy * abs(point.value):
                 break
             eta = following
+        assert best is not None
         return self._answer(best)
 
-    def _at(self, eta: float) -> Solved:
+    def _at(self, eta: float) -> Solved | None:
         """Solve for one eta, in half of the time that is left."""
         relaxed = relaxed_problem(self.problem, [eta])
         half = limit(clock.share(self.deadline, 2))
         answer = self.session.answer(relaxed, WEIGHT_SHARE * self.accuracy, self.options, **half)
-        self.late = self.late or answer.timed_out
-        self.solves += 1
-        self.iterations += answer.iterations or 0
-        self.build_seconds += answer.build_seconds
-        self.solve_seconds += answer.solve_seconds
+        self.answers.append(answer)
         if answer.coef is None or answer.multipliers is None:
-            raise _NothingFoundError(answer)
+            return None
         return self._point(eta, answer.coef, answer.intercept, answer.multipliers)
 
     def _point(self, eta: float, coef: Floats, intercept: float, multipliers: Multipliers) -> Solved:
         multipliers = replace(multipliers, limits=np.array([eta]))
         scores = self.problem.hypothesis.scores(coef, intercept)
         value = float(self.problem.evaluate(coef, intercept))
-        limited = float(limit_values(self.problem, scores)[0])
+        limited = self._limited(scores)
         bound = dual_point(self.problem, multipliers).bound
         return Solved(eta, coef, intercept, scores, value, limited, multipliers, bound)
+
+    def _limited(self, scores: Floats) -> float:
+        """Return C of these scores."""
+        return float(limit_values(self.problem, scores)[0])
 
     def _first(self, low: Solved) -> float:
         """Return a first guess.
@@ -139,41 +123,46 @@ class _Search:
         p(eta) <= P(0) + eta C(0) bounds the right eta by (P(0) - p(0)) / (t - C(0)); C falls from C(f_0)
         towards its least value about like 1 / (1 + k eta).
         """
-        room = max(self.limit - self.at_zero, 1e-6 * (low.limited - self.limit))
+        block = next(b for b in self.problem.blocks if b.term >= len(self.problem.objective.terms))
+        mass = float(block.weights.sum()) / self.problem.divisor
+        at_zero = block.atom.facts.at_zero * mass
+        least = at_zero if block.side else block.atom.facts.minimum * mass
+        room = max(self.limit - at_zero, 1e-6 * (low.limited - self.limit))
         most = max(value_at_zero(self.problem) - low.value, 1e-12 * abs(low.value)) / room
-        return 0.1 * most * (low.limited - self.limit) / max(low.limited - self.least, 1e-300)
+        return 0.1 * most * (low.limited - self.limit) / max(low.limited - least, 1e-300)
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:
         """Return the mixture of two hypotheses that just satisfies the limit, and of their multipliers."""
-        from scipy.optimize import brentq
-
-        def over(share: float) -> float:
-            scores = (1 - share) * low.scores + share * high.scores
-            return float(limit_values(self.problem, scores)[0]) - self.limit
-
-        s = float(brentq(over, 0.0, 1.0, xtol=1e-13)) if high.limited < self.limit else 1.0
-        nudge = EPS
-        while over(s) > 0 and s < 1.0:
-            s = min(1.0, s + nudge)
-            nudge *= 8
+        share = Bracket()
+        share.add(0.0, low.limited - self.limit)
+        share.add(1.0, high.limited - self.limit)
+        while share.high - share.low > EPS**0.75:
+            s = share.next()
+            share.add(s, self._limited((1 - s) * low.scores + s * high.scores) - self.limit)
+        s = share.high
         coef, intercept = (1 - s) * low.coef + s * high.coef, (1 - s) * low.intercept + s * high.intercept
         eta = (1 - s) * low.eta + s * high.eta
         mixed = self._point(eta, coef, intercept, _mixed(self.problem, low, high, s))
         best = max((mixed, low, high), key=lambda point: point.bound)
         return replace(mixed, bound=best.bound, multipliers=best.multipliers)
 
+    def _is_met(self, point: Solved) -> bool:
+        """Tell whether a point satisfies the limit and its value and bound meet."""
+        return point.limited <= self.limit and point.value - point.bound <= self.accuracy * abs(point.value)
+
     def _answer(self, point: Solved) -> Answer:
-        met = point.limited <= self.limit and point.value - point.bound <= self.accuracy * abs(point.value)
+        met = self._is_met(point)
+        is_late = clock.is_up(self.deadline) or any(answer.timed_out for answer in self.answers)
         return Answer(
             coef=point.coef,
             intercept=point.intercept,
             multipliers=point.multipliers,
             claim="converged" if met else "stopped early",
-            iterations=self.iterations,
-            build_seconds=self.build_seconds,
-            solve_seconds=self.solve_seconds,
-            details={"solves": self.solves, "eta": point.eta},
-            timed_out=not met and (self.late or clock.is_up(self.deadline)),
+            iterations=sum(answer.iterations or 0 for answer in self.answers),
+            build_seconds=sum(answer.build_seconds for answer in self.answers),
+            solve_seconds=sum(answer.solve_seconds for answer in self.answers),
+            details={"solves": len(self.answers), "eta": point.eta},
+            timed_out=not met and is_late,
         )
 
 
