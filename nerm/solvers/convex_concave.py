@@ -1,10 +1,10 @@
 """The convex-concave procedure: a stationary point of an objective with differences of convex functions.
 
 It starts at the convex relaxation, the tangent at f = 0, or at a given hypothesis. Every step solves the
-convex problem that touches the objective at the last hypothesis from above, so the objective never rises; the
-step is prolonged as long as that lowers the objective. When the objective falls no more, rows may lie at
-kinks of the subtracted part, where many tangents touch: then one step is taken with the tangent at slightly
-larger scores, and if that does not help either, the point counts as stationary.
+convex problem that touches the objective at the last hypothesis from above, so the objective never rises.
+When it falls no more, rows may lie at kinks of the subtracted part, where many tangents touch: then one step
+is taken with the tangent at slightly larger scores, and if that does not help either, the point counts as
+stationary.
 
 In a convex problem, a term with phi = A - G (`nerm.atoms.DCFunction`) becomes the same term with A and a
 `Tangent` of -G. A neutrality term of two sides is a difference too, with the same part subtracted from both
@@ -81,22 +81,22 @@ class _Procedure:
     def run(self, start: Hypothesis | None) -> Solution:
         """Take steps until the objective falls no more; return the last hypothesis as a solution."""
         best = (np.zeros(self.problem.hypothesis.size), 0.0) if start is None else start
-        lowest, beyond, settled = np.inf if start is None else self._height(best), 1.0, False
+        lowest = np.inf if start is None else self._height(best)
+        beyond = 1.0
+        settled = False
         while len(self.steps) < self.max_steps and not settled:
             step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.deadline)
             found = check_hypothesis(self.problem, step.coef, step.intercept)
-            if np.isfinite(lowest):
-                found = self._prolonged(found, best)
             value = self._height(found)
             falls = lowest - value > 10 * self.tol * abs(value)
             if value < lowest or not np.isfinite(lowest):
                 best, lowest = found, value
             self._note(step, lowest)
-            if step.status in NO_STEP or step.stats.timed_out or self._is_convex():
+            is_last = step.status in NO_STEP or step.stats.timed_out or clock.is_up(self.deadline)
+            if is_last or self._is_convex():
                 break
-            settled, beyond = not falls and beyond > 1, 1.0 if falls else BEYOND
-            if clock.is_up(self.deadline):
-                break
+            settled = not falls and beyond > 1
+            beyond = 1.0 if falls else BEYOND
         return self._solution(best, settled=settled)
 
     def _is_convex(self) -> bool:
@@ -108,18 +108,6 @@ class _Procedure:
         """Return the objective; infinite where a constraint is missed."""
         missed = self.problem.objective.constraints and self.problem.violation(*at) > 0
         return np.inf if missed else float(self.problem.evaluate(*at))
-
-    def _prolonged(self, found: Hypothesis, before: Hypothesis) -> Hypothesis:
-        """Go on in the direction of a step, twice as far each time, as long as the objective falls."""
-        best, lowest = found, self._height(found)
-        further = 1.0
-        while True:
-            ahead = found[0] + further * (found[0] - before[0]), found[1] + further * (found[1] - before[1])
-            value = self._height(ahead)
-            if not value < lowest:
-                return best
-            best, lowest = ahead, value
-            further *= 2.0
 
     def _note(self, step: Solution, value: float) -> None:
         self.steps.append(step)
