@@ -34,6 +34,8 @@ def test_hostile_problems(tier):
     [
         911261,  # a group's rotation underflows and its share overflows
         1031,  # numbers too far apart to factor the Newton system
+        261211,  # the Newton system overflows
+        260430,  # rounding hides that the answer is worse than f = 0
     ],
 )
 def test_former_warnings_and_exceptions(seed):
