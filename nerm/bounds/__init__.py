@@ -1,14 +1,20 @@
 """Bounds on unseen data: the paper's theorems as functions, with their assumptions checked.
 
-Setting: (x, y, v) are i.i.d.; `|v| <= G`; k(x, x) <= R^2; the class `F = { x -> w.x + b : ||w|| <= B, |b| <=
-beta }` is fixed before the data are seen. Then `|f| <= M = B R + beta` and `|v f| <= G M` on the whole class.
+The theorems assume that the rows (x, y, v) are i.i.d., that `|v| <= G` and k(x, x) <= R^2, and that the class
+`F = { x -> w.x + b : ||w|| <= B, |b| <= beta }` is fixed before the data are seen. Then
+`|f| <= M = B R + beta` and `|v f| <= G M` for every f in F. The class v F consists of the functions v f. The
+loss is phi, the surrogate psi; R is the expected and R_n the empirical risk, C_psi and C_n,psi are the
+expected and the empirical relaxed neutrality risk, and C_sgn is the neutrality risk of the predictions.
 
-The chain: a radius (:func:`norm_radius`, :func:`intercept_radius`, :func:`radius_from_data`), a complexity
-(:func:`rademacher_linear`, :func:`rademacher_kernel`, :func:`rademacher_population`,
-:func:`rademacher_monte_carlo`), a bound (:func:`risk_bound`, :func:`neutrality_bound`,
-:func:`optimal_neutrality_bound`). :func:`holdout_neutrality_bound` and :func:`holdout_parity_bound` need
-none of this, only data that the fit has not seen. :func:`guarantee` does all of it for a fitted model, and
-says which statements are vacuous.
+A bound is computed in three steps:
+
+1. the radii B and beta: :func:`norm_radius`, :func:`intercept_radius`, :func:`radius_from_data`;
+2. the Rademacher complexity of the class: :func:`rademacher_linear`, :func:`rademacher_kernel`,
+   :func:`rademacher_population`, :func:`rademacher_monte_carlo`;
+3. the bound: :func:`risk_bound`, :func:`neutrality_bound`, :func:`optimal_neutrality_bound`.
+
+:func:`holdout_neutrality_bound` and :func:`holdout_parity_bound` need only rows that the fit has not seen.
+:func:`guarantee` computes all bounds for a fitted model, and says which of them are vacuous.
 """
 
 from nerm.bounds.complexity import MonteCarloComplexity as MonteCarloComplexity

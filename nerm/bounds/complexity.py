@@ -1,11 +1,13 @@
 """The radii of a class and its Rademacher complexity, in closed form and by Monte Carlo.
 
-For `F = { w.x + b : ||w|| <= B, |b| <= beta }` the supremum is explicit and splits::
+For `F = { w.x + b : ||w|| <= B, |b| <= beta }` and independent random signs sigma_i, the empirical Rademacher
+complexity of the class vF of the functions v f is::
 
     Rhat_n(vF) = E_sigma sup_f (1/n) sum_i sigma_i v_i f(x_i)
                = (1/n) ( B E ||sum_i sigma_i v_i x_i|| + beta E |sum_i sigma_i v_i| )
 
-Without a viewpoint (v = 1) this is the complexity of F itself, for the risk.
+Its expectation over the data is R_n(vF). Without a viewpoint, v = 1, and this is the complexity of F itself,
+which bounds the risk.
 """
 
 import math
@@ -26,7 +28,7 @@ _FINITE_CLASS = "The class must have finite complexity"
 
 
 def as_delta(delta: Any) -> float:
-    """Return a probability of failure strictly between 0 and 1."""
+    """Check that `delta`, the probability that a bound fails, is strictly between 0 and 1; return it."""
     if not isinstance(delta, float | int | np.floating) or not 0.0 < delta < 1.0:
         do = "The bound holds with probability 1 - delta: use 0.05, for instance"
         raise InvalidInputError("'delta' must be strictly between 0 and 1", repr(delta), do)
@@ -34,23 +36,25 @@ def as_delta(delta: Any) -> float:
 
 
 def as_rows(n: Any) -> int:
-    """Return n, the number of rows."""
+    """Check that n, the number of rows, is a positive integer; return it."""
     return as_count(n, "n", do="Pass the number of rows")
 
 
 def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -> float:
     """Return a bound on ||w|| that does not depend on eta.
 
-    It holds for every w whose objective is within `gap` (mean form) of the optimum. The problem is
-    R_n + Omega + eta C_n with Omega = (lam / 2n) ||w||^2, convex phi >= 0 and convex psi; `at_zero` is
-    phi(0). The smaller of two bounds is returned::
+    It holds for every w whose objective is within `gap` (mean form) of the optimum. The objective is
+    R_n + Omega + eta C_n, where R_n is the empirical risk with a convex loss phi >= 0, C_n the relaxed
+    neutrality risk with a convex surrogate psi, and Omega = (lam / 2n) ||w||^2. `at_zero` is phi(0). The
+    smaller of two bounds is returned::
 
         ||w||  <=  sqrt(2n (phi(0) + gap) / lam)
         ||w||  <=  sqrt(n phi(0) / lam) + sqrt(2n gap / lam)
 
-    The first compares w with f = 0 and uses C_n >= psi(0). The second bounds the optimum and adds the
-    distance to it, which strong convexity limits. The optimum (w, b) minimises the objective at (t w, t b)
-    over t, so the derivatives from the left at t = 1 satisfy R' + 2 Omega + eta C' <= 0. By convexity
+    The first bound follows from a comparison with f = 0 and from C_n >= psi(0). The second bound is a bound
+    on the norm of the optimum plus a bound on the distance to the optimum, by strong convexity. Its first
+    summand is proved as follows. For the optimum (w, b), t = 1 minimises the objective at (t w, t b) over t,
+    so the derivatives from the left at t = 1 satisfy R' + 2 Omega + eta C' <= 0. By convexity
     R' >= R - R(0) >= -phi(0) and C' >= C - C(0) >= 0, so 2 Omega <= phi(0).
 
     Examples
@@ -68,12 +72,15 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
 def intercept_radius(
     radius: float, input_radius: float, *, flat_from: float = 1.0, smallest_viewpoint: float = 1.0
 ) -> float:
-    """Return a bound on `|b|` that *some* optimum meets: `flat_from / min(1, |v|) + B R`.
+    """Return a bound on `|b|` that holds for *some* optimum: `flat_from / min(1, |v|) + B R`.
 
-    For phi and psi that never increase and are constant from the margin `flat_from` on (hinges: 1), and `|v|`
-    at least `smallest_viewpoint`. If all f_i exceed `flat_from / min(1, |v|)`, lowering b raises no term; so
-    some optimum has an f_i at or below it, and `|w.x_i| <= B R`. For hinges and v = ±1 this is 1 + B R. The
-    optimum in b can be an interval: check the b at hand.
+    It assumes that phi and psi never increase and are constant from the margin `flat_from` on (hinge: 1), and
+    that `|v|` is at least `smallest_viewpoint`. `radius` is B, a bound on ||w||, and `input_radius` is R. For
+    hinges and v = ±1 the bound is 1 + B R.
+
+    Proof for b > 0: if all f_i exceed `flat_from / min(1, |v|)`, decreasing b increases no term. So some
+    optimum has an f_i that is at most this number, and `|w.x_i| <= B R`. The optimal b need not be unique, so
+    check that the b of your solution satisfies the bound.
 
     Examples
     --------
@@ -88,11 +95,12 @@ def intercept_radius(
 
 
 def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[float, float]:
-    """Return (B_k, delta_k): the first radius B_k = base 2^k that holds `norm`, and its share of delta.
+    """Return (B_k, delta_k): the smallest radius B_k = base 2^k >= `norm`, and its share of delta.
 
-    A bound for a fixed radius does not hold for one read off the data. It does for a grid fixed in advance,
-    by a union bound: delta_k = delta / ((k+1)(k+2)), which sums to delta over k = 0, 1, 2, ... Use delta_k in
-    place of delta. For a pair `(||w||, |b|)` apply it twice, the second time with the first share.
+    A bound that holds for a fixed radius does not hold for a radius computed from the data. It holds for all
+    radii of a grid fixed in advance, by a union bound with delta_k = delta / ((k+1)(k+2)), whose sum over
+    k = 0, 1, 2, ... is delta. Use B_k and delta_k in the bound in place of the norm and delta. For a pair
+    `(||w||, |b|)` call the function twice, the second time with the delta_k of the first.
 
     Examples
     --------
@@ -110,9 +118,10 @@ def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[flo
 def rademacher_linear(
     X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
 ) -> float:
-    """Return (B/n) sqrt(sum v_i^2 ||x_i||^2) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF), for dense or sparse X.
+    """Return an upper bound on Rhat_n(vF) of a linear class.
 
-    X is (n, d), viewpoint (n,); radius is B, intercept_radius beta.
+    It is (B/n) sqrt(sum_i v_i^2 ||x_i||^2) + (beta/n) sqrt(sum_i v_i^2). X is (n, d), dense or sparse, and
+    viewpoint is (n,), by default ones; radius is B and intercept_radius is beta.
 
     Examples
     --------
@@ -126,11 +135,12 @@ def rademacher_linear(
 def rademacher_kernel(
     gram: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
 ) -> float:
-    """Return (B/n) sqrt(sum v_i^2 k_ii) + (beta/n) sqrt(sum v_i^2) >= Rhat_n(vF).
+    """Return an upper bound on Rhat_n(vF) of a kernel class.
 
-    `gram` is the (n, n) Gram matrix or just its diagonal k(x_i, x_i), (n,) (see
-    `nerm.kernels.Kernel.diagonal`); viewpoint is (n,), radius B and intercept_radius beta. The inequality is
-    Jensen's, E||.|| <= sqrt(E||.||^2), and loses a few per cent.
+    It is (B/n) sqrt(sum_i v_i^2 k_ii) + (beta/n) sqrt(sum_i v_i^2). `gram` is the (n, n) Gram matrix or its
+    diagonal k_ii = k(x_i, x_i), (n,) (see `nerm.kernels.Kernel.diagonal`). viewpoint is (n,), by default
+    ones; radius is B and intercept_radius is beta. The bound follows from Jensen's inequality,
+    E||.|| <= sqrt(E||.||^2), and is a few per cent too large.
 
     Examples
     --------
@@ -147,7 +157,10 @@ def rademacher_kernel(
 def rademacher_population(
     n: int, radius: float, input_radius: float, *, intercept_radius: float = 0.0, viewpoint_bound: float = 1.0
 ) -> float:
-    """Return G (B R + beta) / sqrt(n) >= R_n(vF), where k(x, x) <= R^2 and `|v| <= G` for every x.
+    """Return G (B R + beta) / sqrt(n), an upper bound on R_n(vF), the expectation of Rhat_n(vF).
+
+    It holds if k(x, x) <= R^2 and `|v| <= G` for every x. radius is B, input_radius R, intercept_radius beta
+    and viewpoint_bound G.
 
     Examples
     --------
@@ -163,11 +176,11 @@ def rademacher_population(
 
 @dataclass(frozen=True)
 class MonteCarloComplexity:
-    """An estimate of Rhat_n(vF): the mean over random signs, and how far it may be off.
+    """An estimate of Rhat_n(vF): the mean over draws of random signs, with its standard error.
 
-    `scale` is tau with tau^2 = (1/n^2) sum v_i^2 (B sqrt(k_ii) + beta)^2: flipping one sign moves the
-    supremum by at most `2 |v_i| (B sqrt(k_ii) + beta) / n`, so one draw is sub-Gaussian with parameter tau
-    (McDiarmid).
+    `scale` is tau with tau^2 = (1/n^2) sum_i v_i^2 (B sqrt(k_ii) + beta)^2. If one sign changes, the supremum
+    changes by at most `2 |v_i| (B sqrt(k_ii) + beta) / n`. So by McDiarmid's inequality the supremum of one
+    draw is sub-Gaussian with parameter tau.
 
     Examples
     --------
@@ -184,9 +197,10 @@ class MonteCarloComplexity:
     scale: float
 
     def upper(self, delta: float) -> float:
-        """Return estimate + tau sqrt(2 ln(1/delta) / draws), which exceeds Rhat_n with probability 1 - delta.
+        """Return an upper bound on Rhat_n(vF) that holds with probability 1 - delta.
 
-        Its delta adds to that of the bound in which it is used.
+        It is estimate + tau sqrt(2 ln(1/delta) / draws). If it is used in another bound that fails with
+        probability delta', the result holds with probability 1 - delta - delta'.
         """
         return self.estimate + self.scale * float(np.sqrt(2.0 * np.log(1.0 / as_delta(delta)) / self.draws))
 
@@ -201,9 +215,11 @@ def rademacher_monte_carlo(
     draws: int = 1000,
     random_state: int | None = 0,
 ) -> MonteCarloComplexity:
-    """Estimate Rhat_n(vF) from random signs; a few per cent below the closed form, which it converges under.
+    """Estimate Rhat_n(vF) by Monte Carlo, from `draws` vectors of random signs.
 
-    X is (n, d), viewpoint (n,). `kernel` is as elsewhere; with `"precomputed"` X is the (n, n) Gram matrix.
+    The estimate is usually a few per cent below the upper bound of `rademacher_kernel`. X is (n, d); with
+    `kernel="precomputed"` it is the (n, n) Gram matrix. viewpoint is (n,), by default ones; radius is B and
+    intercept_radius is beta.
 
     Examples
     --------
@@ -221,7 +237,7 @@ def rademacher_monte_carlo(
     v = _viewpoint(viewpoint, n)
     rng = np.random.default_rng(random_state)
     suprema = []
-    batch = max(1, min(draws, 4_000_000 // n))  # a batch of signs stays near 32 MB
+    batch = max(1, min(draws, 4_000_000 // n))  # a batch of signs takes at most about 32 MB
     for start in range(0, draws, batch):
         signs = 2.0 * rng.integers(0, 2, size=(min(batch, draws - start), n)) - 1.0
         signed = signs * v
@@ -241,19 +257,22 @@ def rademacher_monte_carlo(
 
 
 def _radii(radius: Any, intercept_radius: Any) -> tuple[float, float]:
-    """Return B and beta, the bounds on ||w|| and `|b|`."""
+    """Check and return B and beta, the bounds on ||w|| and `|b|`."""
     B = as_nonnegative(radius, "radius", f"{_FINITE_CLASS}: bound ||w||, see nerm.bounds.norm_radius")
     do = f"{_FINITE_CLASS}: bound |b|, see nerm.bounds.intercept_radius"
     return B, as_nonnegative(intercept_radius, "intercept_radius", do)
 
 
 def _viewpoint(viewpoint: Any, n: int) -> Floats:
-    """Return the viewpoint, or ones (the class F itself) for None."""
+    """Return the viewpoint, (n,); if it is None, return ones, which give the class F itself."""
     return np.ones(n) if viewpoint is None else as_vector(viewpoint, n, "viewpoint")
 
 
 def _diagonal(gram: Any) -> Floats:
-    """Return k(x_i, x_i) from a Gram matrix or from the diagonal itself; no entry may be negative."""
+    """Return the diagonal k(x_i, x_i), (n,), of a Gram matrix, or check a given diagonal.
+
+    No entry may be negative.
+    """
     values = np.asarray(gram, dtype=float)
     diagonal = np.diag(kernels.check_gram(values)).copy() if values.ndim == 2 else values
     if diagonal.ndim != 1 or diagonal.size == 0:

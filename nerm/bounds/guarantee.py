@@ -1,4 +1,4 @@
-"""Every statement that follows from the facts about a fitted model."""
+"""All bounds that can be computed for a fitted model, as `Statement` objects."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,20 +17,24 @@ from nerm.validation import as_nonnegative, as_vector, as_weights
 
 @dataclass(frozen=True)
 class Statement:
-    """One promise: `quantity <= bound`, by which theorem, assuming what; `note` says why it is empty.
+    """One statement `quantity <= bound`, with its source and its assumptions.
 
     Attributes
     ----------
-    quantity, source : str
-        What is bounded, and by which argument.
+    quantity : str
+        The name of the bounded quantity.
+    source : str
+        The theorem or method that gives the bound.
     on_sample : float
         The quantity on the training (or held-out) rows.
     bound : float
-        nan when the statement cannot be made.
-    assumes, note : str
-        What it assumes; why it is empty.
+        The bound; nan if none can be given.
+    assumes : str
+        The assumptions of the bound.
     vacuous : bool
-        Its bound is no better than the largest possible value.
+        Whether the bound is no better than the largest possible value of the quantity.
+    note : str
+        Why there is no bound, or why it is vacuous; "" otherwise.
 
     Examples
     --------
@@ -51,12 +55,12 @@ class Statement:
 
     @property
     def holds(self) -> bool:
-        """Whether the statement could be made at all."""
+        """Whether there is a finite bound."""
         return bool(np.isfinite(self.bound))
 
     @property
     def remark(self) -> str:
-        """What a reader must know: why it is empty, or what it assumes."""
+        """The note, if there is one; otherwise the assumptions."""
         return self.note or f"assumes {self.assumes}"
 
     def __str__(self) -> str:
@@ -70,20 +74,20 @@ class Statement:
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """The statements about one model. Each holds with probability 1 - delta by itself; prints as a list.
-
-    Four rows promise nothing beyond the corollary, which always holds: C_n,psi <= psi(0) + (phi(0) + gap) /
-    eta.
+    """All statements about one model; each by itself holds with probability 1 - delta.
 
     Attributes
     ----------
     delta : float
         Each statement fails with at most this probability.
     statements : tuple of Statement
-        In the order of the paper, the hold-out's last.
+        In the order of the paper; those from held-out rows are last.
 
     Examples
     --------
+    With only four rows, the corollary C_n,psi <= psi(0) + (phi(0) + gap) / eta is the only statement that is
+    not vacuous. It holds with certainty:
+
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
     >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2() + 4.0 * nerm.Neutrality(nerm.Hinge())
@@ -116,28 +120,28 @@ def guarantee(
     input_radius: float | None = None,
     viewpoint_bound: float | None = None,
 ) -> Guarantee:
-    """Return every bound on a fitted model, with its value, what it assumes, and whether it is vacuous.
+    """Return every bound for a fitted model, with its value, its assumptions, and whether it is vacuous.
 
-    The radius is taken in two ways: from (lam, n) in advance, for Theorem 3, and from the solution by a
-    union over radii, for Theorems 1 and 2. A statement about a relaxed risk is called vacuous when it
-    promises no more than the largest value that the risk of any hypothesis of this size can take.
+    The radius of the class comes from (lam, n) for Theorem 3, before the data are seen. For Theorems 1 and 2
+    it comes from the solution, by a union bound over radii. A bound on the risk or on C_psi is called vacuous
+    if it is at least the largest value that any hypothesis with this norm and intercept can have.
 
     Parameters
     ----------
     model : FitFacts, Problem, Solution or fitted classifier
-        Anything with a method `fit_facts()` that returns :class:`FitFacts` will do.
+        Any object with a method `fit_facts()` that returns :class:`FitFacts` is accepted.
     delta : float
         Each statement by itself holds with probability 1 - delta.
     holdout : tuple of arrays, optional
         (scores, viewpoint) on rows that the fit has not seen.
     input_radius, viewpoint_bound : float, optional
-        R, with k(x, x) <= R^2, and G, with `|v| <= G`, when they are known of all inputs; otherwise the
-        largest of the sample stand in, and the statement says so.
+        R and G with k(x, x) <= R^2 and `|v| <= G` for all inputs, if they are known. Otherwise the largest
+        values in the sample are used, and the statement lists this as an assumption.
 
     Returns
     -------
     Guarantee
-        The statements, those that cannot be made with the reason.
+        The statements. If a bound cannot be given, its statement has the bound nan, and its `note` says why.
 
     Examples
     --------
@@ -183,7 +187,11 @@ def guarantee(
 
 
 class _Setting(NamedTuple):
-    """The facts, checked, with both weights s and u, and the bounds R and G on the inputs."""
+    """The checked facts about a model, and the settings of the bounds.
+
+    f are the scores, y the labels, v the viewpoint, s and u the row weights of the risk and of neutrality,
+    (n,) each. R and G bound ||x|| and `|v|`. `assumes` states the assumptions in words.
+    """
 
     facts: FitFacts
     f: Floats
@@ -197,23 +205,29 @@ class _Setting(NamedTuple):
     assumes: str
 
     def require(self, holds: bool, otherwise: str) -> None:
-        """Say why a statement cannot be made."""
+        """Raise `_NoBoundError` with the reason `otherwise` unless `holds`."""
         if not holds:
             raise _NoBoundError(otherwise)
 
     def require_neutrality(self) -> None:
-        """Refuse a term without max(C+, C-) >= psi(0), on which the bound of the optimum rests."""
+        """Raise `_NoBoundError` unless the objective has a two-sided neutrality term with eta > 0.
+
+        The bounds on the optimum need max(C+, C-) >= psi(0), which only a two-sided term guarantees.
+        """
         self.require(not self.facts.one_sided, _ONE_SIDED)
         self.require(as_nonnegative(self.facts.eta, "eta") > 0, _NO_WEIGHT)
 
     def class_of_radius(self, B: float, beta: float, G: float) -> dict[str, Any]:
-        """Return the complexity of v F and its largest value, where `|v| <= G`."""
+        """Return the complexity of v F and the bound G (B R + beta) on `|v f|`, as keywords of a theorem."""
         n = len(self.f)
         size = complexity.rademacher_population(n, B, self.R, intercept_radius=beta, viewpoint_bound=G)
         return {"complexity": size, "margin_bound": G * (B * self.R + beta)}
 
     def class_from_data(self, G: float) -> dict[str, Any]:
-        """Return the same for the radii on the grids that hold the solution, and their share of delta."""
+        """Return complexity, margin bound and delta of a class whose radii come from the solution.
+
+        The radii are points of a grid, and delta is their share in the union bound (`radius_from_data`).
+        """
         B, share = complexity.radius_from_data(self.facts.coef_norm, self.delta)
         beta = 0.0
         if self.facts.fit_intercept:
@@ -221,11 +235,11 @@ class _Setting(NamedTuple):
         return {**self.class_of_radius(B, beta, G), "delta": share}
 
 
-Bound = Callable[[_Setting], tuple[float, str]]  # its value, and what it assumes
+Bound = Callable[[_Setting], tuple[float, str]]  # returns the value of a bound and its assumptions
 
 
 class _NoBoundError(Exception):
-    """A statement that cannot be made, and why."""
+    """Raised with the reason if a bound cannot be given."""
 
 
 _WEIGHTED = "the theorem is about the plain mean, not about weights estimated from the sample; use a hold-out"
@@ -234,9 +248,11 @@ _ONE_SIDED = "the objective has one side of neutrality, which bounds no max(C+, 
 
 
 def _stated(s: _Setting, quantity: str, source: str, bound: Bound) -> Statement:
-    """Return the statement, or that it cannot be made and why: one that fails must not silence the others.
+    """Return the statement of one theorem; if there is no bound, a statement with the reason as its note.
 
-    Risks are those of the objective, with its weights; the largest is that of a hypothesis of this norm.
+    An error in one theorem must not prevent the other statements. The value on the sample is computed with
+    the row weights of the objective. The bound is vacuous if it is at least the largest value for a
+    hypothesis with this norm and intercept.
     """
     facts, size = s.facts, float(s.facts.coef_norm) * s.R + abs(float(s.facts.intercept))
     if quantity == "risk":
@@ -252,19 +268,19 @@ def _stated(s: _Setting, quantity: str, source: str, bound: Bound) -> Statement:
 
 
 def _theorem_1(s: _Setting) -> tuple[float, str]:
-    """Bound the risk, for the class of the data's own radius."""
+    """Return the bound on the risk by Theorem 1 and its assumptions; the radius comes from the solution."""
     s.require((s.s == 1).all(), "Theorem 1 is about the plain mean; the rows were weighted")
     return theorems.risk_bound(s.y, s.f, s.facts.loss, **s.class_from_data(1.0)), s.assumes
 
 
 def _theorem_2(s: _Setting) -> tuple[float, str]:
-    """Bound the neutrality risk, for the class of the data's own radius."""
+    """Return the bound on C_psi by Theorem 2 and its assumptions; the radius comes from the solution."""
     s.require((s.u == 1).all(), _WEIGHTED)
     return theorems.neutrality_bound(s.f, s.v, s.facts.surrogate, **s.class_from_data(s.G)), s.assumes
 
 
 def _corollary(s: _Setting) -> tuple[float, str]:
-    """Bound C_n,psi of the sample by psi(0) mean(u) + (phi(0) mean(s) + gap) / eta."""
+    """Return the bound psi(0) mean(u) + (phi(0) mean(s) + gap) / eta on C_n,psi, and its assumptions."""
     facts = s.facts
     s.require_neutrality()
     printed = theorems.optimal_neutrality_bound(facts.loss, facts.surrogate, facts.eta, gap=facts.gap)
@@ -274,7 +290,10 @@ def _corollary(s: _Setting) -> tuple[float, str]:
 
 
 def _theorem_3(s: _Setting) -> tuple[float, str]:
-    """Bound the neutrality risk of the optimum, for the class that is known before the data."""
+    """Return the bound on C_psi of the optimum by Theorem 3 and its assumptions.
+
+    The class is known before the data: its radii come from lam and n.
+    """
     facts, n = s.facts, len(s.f)
     s.require_neutrality()
     if facts.lam is None or not facts.lam > 0:
@@ -309,7 +328,7 @@ _STATEMENTS = (
 
 
 def _through_psi(s: _Setting) -> Statement:
-    """Proposition 1 applied to C_psi, which can never say anything."""
+    """Return the statement on C_sgn from Proposition 1 applied to C_psi, which is always vacuous."""
     zero = float(s.facts.surrogate.facts.at_zero)
     why = (
         f"vacuous for every f: C_psi >= psi(0) = {zero:.4g}, so 2 C_psi / psi(0) - 1 >= 1. "
@@ -321,7 +340,7 @@ def _through_psi(s: _Setting) -> Statement:
 
 
 def _held_out(s: _Setting, holdout: tuple[Any, Any] | None) -> list[Statement]:
-    """Return the hold-out bounds, the ones that speak about predictions."""
+    """Return the statements from held-out rows; they bound measures of the predictions, not C_psi."""
     if holdout is None:
         why = "no hold-out given; the value on the training rows is no guarantee"
         return [Statement("C_sgn", "hold-out", neutrality_risk(s.f, s.v), note=why)]
@@ -347,7 +366,7 @@ def _statement(
 
 
 def _bound(given: float | None, seen: Any, name: str, what: str) -> float:
-    """Return a bound on all inputs: the given one, which must hold on the sample, or the sample's own."""
+    """Return the given bound, which must hold on the sample, or the largest value `seen` in the sample."""
     if given is None:
         return float(seen)
     do = "Give a bound that holds for every input, or None to use the sample's"
@@ -359,7 +378,7 @@ def _bound(given: float | None, seen: Any, name: str, what: str) -> float:
 
 
 def _flat_from(function: Any) -> float | None:
-    """Return where a margin function that never increases becomes constant, None if it is no such."""
+    """Return the margin from which a nonincreasing margin function is constant; None if there is none."""
     facts = function.facts
     if facts.monotone != "decreasing" or not facts.breakpoints:
         return None

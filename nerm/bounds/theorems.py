@@ -1,6 +1,6 @@
-"""Theorems 1, 2 and 3 of the paper, the corollary between them, and bounds from a hold-out.
+"""Theorems 1, 2 and 3 of the paper, its corollary, and bounds from held-out rows.
 
-The latter need no class and no complexity, and they speak about C_sgn itself.
+The bounds from held-out rows need no class and no complexity, and they bound C_sgn itself, not C_psi.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from nerm.validation import as_nonnegative, as_positive, as_vector, check_known
 class FitFacts:
     """The facts about a fitted model that bounds need, as plain arrays and numbers.
 
-    `Solution.fit_facts()` and the classifiers' make it.
+    `Solution.fit_facts()` and the method `fit_facts()` of the classifiers return this object.
 
     Attributes
     ----------
     scores, y, viewpoint : array of shape (n,)
-        On the training rows; y holds -1 and +1.
+        Scores, labels (-1 and +1) and viewpoint of the training rows.
     loss, surrogate : MarginFunction
         phi and psi.
     eta : float
@@ -42,19 +42,21 @@ class FitFacts:
     diagonal : array of shape (n,)
         k(x_i, x_i): ||x_i||^2 for linear models.
     lam : float or None
-        With Omega = (lam / 2n) ||w||^2; None for another regularizer, which gives no radius in advance.
+        lam of Omega = (lam / 2n) ||w||^2; None for other regularizers, for which no radius is known in
+        advance.
     gap : float
-        Certified, primal minus dual, in mean form.
+        The certified gap, primal minus dual, in mean form.
     fit_intercept : bool
         Whether b was free.
     sample_weight, neutrality_weights : array of shape (n,) or None
-        If any were used.
+        The row weights of the risk and of the neutrality term; None if all are 1.
     learned : tuple of str
-        What of the class was learned from the same rows (a kernel's width, a coding of columns), in words:
-        the theorems are about a class fixed before the data, so every statement names it as treated as fixed.
+        The properties of the class that were learned from the same rows, in words, such as the width of a
+        kernel or the encoding of columns. The theorems assume a class fixed before the data, so every
+        statement lists these properties as "treated as fixed".
     one_sided : bool
-        Whether the neutrality term has one side: such a C_n,psi can fall below psi(0), and no bound on it
-        follows.
+        Whether the neutrality term is one-sided. Then C_n,psi can be below psi(0), and the corollary and
+        Theorem 3 give no bound.
 
     Examples
     --------
@@ -85,18 +87,18 @@ class FitFacts:
 
 
 def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
-    """Return the facts of a solution about its neutrality to one viewpoint.
+    """Return the `FitFacts` of a solution for one viewpoint.
 
-    The objective is divided by the weight of its risk, so that eta, lam and the gap are those of the
-    theorems. With several neutrality terms eta (C_k - psi_k(0)) <= phi(0) + gap still holds for each, since
-    no C_k is below psi_k(0).
+    The objective is divided by the weight of its risk, so that eta, lam and the gap have the meaning of the
+    theorems. With several neutrality terms, eta_k (C_k - psi_k(0)) <= phi(0) + gap still holds for each term
+    k, because no C_k is below psi_k(0).
 
     Parameters
     ----------
     solution : Solution
-        Of a problem with one risk.
+        The solution of a problem with one risk.
     to : str, optional
-        The name of the viewpoint; it can be left out when the problem has one neutrality term.
+        The name of the viewpoint; it can be left out if the problem has one neutrality term.
     """
     problem = solution.problem
     risks = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Risk)]
@@ -128,7 +130,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
 
 
 def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
-    """Return the neutrality term of this viewpoint and its weight."""
+    """Return the weight and the neutrality term of the viewpoint `to`."""
     terms = [(t.weight, t.term) for t in problem.objective.terms if isinstance(t.term, Neutrality)]
     if not terms:
         must = "a guarantee about neutrality must have a viewpoint"
@@ -145,10 +147,11 @@ def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
 
 
 def _lam(problem: Problem, weight: float) -> float | None:
-    """Return lam = n mu for Omega = (mu/2)||w||^2, None where no radius follows from it.
+    """Return lam = n mu for Omega = (mu/2)||w||^2, or None if no bound on ||w|| or `|b|` follows from it.
 
-    The radius of a free intercept rests on the viewpoint of every term; with several, FitFacts shows only one
-    of them. One side of a neutrality term can fall below psi(0), so with such a term none follows.
+    The weight of the risk, `weight`, is divided out. The result is None for other regularizers, and in two
+    more cases. With a free intercept and several neutrality terms, the bound on `|b|` needs all viewpoints,
+    but FitFacts has only one. With a one-sided neutrality term, C can be below psi(0).
     """
     if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
         return None
@@ -167,12 +170,27 @@ def risk_bound(
     delta: float = 0.05,
     kind: str = "population",
 ) -> float:
-    """Return Theorem 1: R <= R_n + 2 L R_n(F) + c sqrt(ln(2/delta) / 2n), with probability 1 - delta.
+    """Return the upper bound on the expected risk R of Theorem 1.
 
-    It holds for all f in F at once. `complexity` bounds R_n(F) (kind "population",
-    :func:`rademacher_population`) or Rhat_n(F) (kind "empirical", the other functions), which costs 3c
-    instead of c. `margin_bound` is M, the largest `|f|` of the class; L and c are the Lipschitz constant and
-    the range of phi on [-M, M]. y holds -1 and +1; y and scores are (n,).
+    With probability 1 - delta, R <= R_n + 2 L R_n(F) + c sqrt(ln(2/delta) / 2n) for all f in the class F
+    simultaneously. R_n is the empirical risk and R_n(F) the Rademacher complexity; L and c are the Lipschitz
+    constant and the range of phi on [-M, M].
+
+    Parameters
+    ----------
+    y, scores : array-like of shape (n,)
+        Labels -1 and +1, and the scores f(x_i).
+    loss : MarginFunction
+        phi.
+    complexity : float
+        A bound on R_n(F) for kind "population" (:func:`rademacher_population`), or on the empirical
+        complexity Rhat_n(F) for kind "empirical" (the other functions).
+    margin_bound : float
+        M, a bound on `|f|` for all f in F.
+    delta : float
+        The probability that the bound fails.
+    kind : {"population", "empirical"}
+        The kind of complexity; with "empirical" the factor c becomes 3c.
 
     Examples
     --------
@@ -200,14 +218,28 @@ def neutrality_bound(
     delta: float = 0.05,
     kind: str = "population",
 ) -> float:
-    """Return Theorem 2: C_psi <= C_n,psi + 2 L R_n(vF) + c sqrt(ln(2/delta) / 2n), probability 1 - delta.
+    """Return the upper bound on the expected relaxed neutrality risk C_psi of Theorem 2.
 
-    It holds for all f in F at once. `complexity` bounds R_n(vF) (kind "population") or Rhat_n(vF) (kind
-    "empirical": then the last term is 3 c sqrt(ln(4/delta) / 2n)). `margin_bound` is G M, the largest `|v f|`
-    of the class; L and c are the Lipschitz constant and the range of psi on [-GM, GM] (hinge: 1, and 1 + GM
-    once GM >= 1). scores and viewpoint are (n,).
+    With probability 1 - delta, C_psi <= C_n,psi + 2 L R_n(vF) + c sqrt(ln(2/delta) / 2n) for all f in the
+    class F simultaneously. C_n,psi is the value on the sample and R_n(vF) the Rademacher complexity; L and c
+    are the Lipschitz constant and the range of psi on [-GM, GM] (hinge: 1, and 1 + GM if GM >= 1).
 
-    The bound is about C_psi. It says nothing about C_sgn: see :func:`holdout_neutrality_bound` for that.
+    The bound says nothing about C_sgn; use :func:`holdout_neutrality_bound` for C_sgn.
+
+    Parameters
+    ----------
+    scores, viewpoint : array-like of shape (n,)
+        f(x_i) and v_i.
+    surrogate : MarginFunction
+        psi.
+    complexity : float
+        A bound on R_n(vF) for kind "population", or on the empirical complexity Rhat_n(vF) for "empirical".
+    margin_bound : float
+        GM, a bound on `|v f|` for all f in F.
+    delta : float
+        The probability that the bound fails.
+    kind : {"population", "empirical"}
+        The kind of complexity; with "empirical" the last term is 3 c sqrt(ln(4/delta) / 2n).
 
     Examples
     --------
@@ -235,13 +267,15 @@ def optimal_neutrality_bound(
     delta: float = 0.05,
     kind: str = "population",
 ) -> float:
-    """Return psi(0) + (phi(0) + gap) / eta, and with a complexity what Theorem 3 adds for unseen data.
+    """Return the upper bound on C_n,psi of the corollary, or on C_psi of Theorem 3, for an optimum.
 
-    The corollary bounds C_n,psi of every solution within `gap` of the optimum (mean form, as the
-    certificate gives it), always: eta > 0, phi >= 0, Omega >= 0, Omega(0) = 0. With several viewpoints it
-    holds for each with its own eta. Theorem 3 bounds C_psi with probability 1 - delta: give n, complexity
-    and margin_bound, as in :func:`neutrality_bound`, of a class that holds the solution and was fixed
-    before the data.
+    The corollary is C_n,psi <= psi(0) + (phi(0) + gap) / eta. It holds with certainty for every solution
+    whose objective is within `gap` (mean form, as in the certificate) of the optimum, if eta > 0, phi >= 0,
+    Omega >= 0 and Omega(0) = 0. With several viewpoints it holds for each with its own eta.
+
+    Theorem 3 bounds C_psi on unseen data with probability 1 - delta. It is returned if `n`, `complexity` and
+    `margin_bound` are given, as in :func:`neutrality_bound`. They must belong to a class that contains the
+    solution and was fixed before the data.
 
     Examples
     --------
@@ -271,10 +305,12 @@ def optimal_neutrality_bound(
 def _excess(
     function: Any, name: str, n: int, complexity: Any, limit: float, delta: Any, kind: str, events: int
 ) -> float:
-    """Return 2 L R + c sqrt(ln(2/delta) / 2n), or 2 L Rhat + 3 c sqrt(ln(2 events/delta) / 2n) if empirical.
+    """Return the difference between the bound of a theorem and the value on the sample.
 
-    `events` is 1 for the risk and 2 for neutrality, which is a maximum of two risks. With the empirical
-    complexity each needs a second deviation inequality, for Rhat around R.
+    It is 2 L R + c sqrt(ln(2/delta) / 2n) for a population complexity R, and
+    2 L Rhat + 3 c sqrt(ln(2 events/delta) / 2n) for an empirical complexity Rhat. `events` is 1 for the risk
+    and 2 for neutrality, which is a maximum of two risks. With the empirical complexity each of these risks
+    needs a second deviation inequality, which bounds R by Rhat. `limit` is the bound on the margins.
     """
     check_known(kind, "'kind'", ("population", "empirical"))
     do = "The class must have finite complexity: bound ||w|| and |b|"
@@ -294,7 +330,10 @@ def _scores(scores: Any) -> Floats:
 
 
 def _margin_bound(bound: Any, values: Floats, what: str) -> float:
-    """Return the bound of the class; refuse one that the values exceed by more than rounding."""
+    """Check and return `margin_bound`; raise an error if a value exceeds it by more than rounding.
+
+    `what` names the values in the error.
+    """
     do = "The values of the class must be bounded: bound ||w||, |b|, x and v"
     limit = as_nonnegative(bound, "margin_bound", do)
     i = int(np.abs(values).argmax())
@@ -306,10 +345,11 @@ def _margin_bound(bound: Any, values: Floats, what: str) -> float:
 
 
 def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
-    """Return C_m,sgn + sqrt(2 ln(2/delta) / m): above C_sgn with probability 1 - delta.
+    """Return an upper bound on C_sgn from held-out rows, valid with probability 1 - delta.
 
-    scores and viewpoint are (m,). The m rows must be i.i.d. and unseen: neither fitting nor choosing among
-    models may have used them. Hoeffding's inequality, two-sided, for the m values sign f sign v in {-1, +1}.
+    It is C_m,sgn + sqrt(2 ln(2/delta) / m), where C_m,sgn is C_sgn on the m held-out rows. scores and
+    viewpoint are (m,). The rows must be i.i.d. and unseen: neither the fit nor the choice of a model may have
+    used them. The bound is Hoeffding's two-sided inequality for the m values sign f sign v in {-1, +1}.
 
     Examples
     --------
@@ -321,11 +361,13 @@ def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05
 
 
 def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
-    """Return `|CV_m| + sqrt(ln(2/delta) / 2 (1/m_+ + 1/m_-))`: above the absolute Calders-Verwer score.
+    """Return an upper bound on the absolute Calders-Verwer score from held-out rows.
 
-    scores and viewpoint are (m,), `m_+` and `m_-` the rows of each viewpoint. Given the viewpoints, the score
-    is a difference of two means of independent values in [0, 1]: Hoeffding's inequality, two-sided, with
-    ranges `1/m_+` and `1/m_-`. Assumptions as for :func:`holdout_neutrality_bound`.
+    It is `|CV_m| + sqrt((ln(2/delta) / 2) (1/m_+ + 1/m_-))` and holds with probability 1 - delta. CV_m is the
+    score on the held-out rows, and `m_+` and `m_-` are the numbers of rows with each sign of the viewpoint.
+    scores and viewpoint are (m,). Given the viewpoints, the score is a difference of two means of independent
+    values in [0, 1], and the bound is Hoeffding's two-sided inequality. The assumptions are those of
+    :func:`holdout_neutrality_bound`.
 
     Examples
     --------
@@ -338,7 +380,7 @@ def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) ->
     return score + float(np.sqrt(np.log(2.0 / as_delta(delta)) / 2.0 * inverse_sizes))
 
 
-#: What rows that the fit has not seen bound, and how: the quantity, its measure and its bound.
+#: The bounds from held-out rows: the name of the quantity, the function that measures it, and its bound.
 HELD_OUT = (
     ("C_sgn", neutrality_risk, holdout_neutrality_bound),
     ("|difference in positive rates|", calders_verwer_score, holdout_parity_bound),
@@ -346,13 +388,14 @@ HELD_OUT = (
 
 
 def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, float]:
-    """Return the Lipschitz constant L and the width c = max - min of a margin function on [-bound, bound].
+    """Return bounds on the Lipschitz constant L and the range c = max - min on [-bound, bound].
 
-    The paper asks for psi: R -> [0, c]; convex and bounded on all of R means constant, so both constants are
-    those of the values that the class can take. By convexity the steepest slope is at an end; the secant that
-    reaches a little beyond it is at least as steep, which keeps L an upper bound.
+    The paper assumes psi: R -> [0, c], but a convex function that is bounded on all of R is constant.
+    Therefore both constants are computed on the interval of margins that the class can take. By convexity the
+    steepest slope is at an end of the interval. The secant from this end to a point a little outside is at
+    least as steep, so L is an upper bound.
     """
-    if isinstance(function, DCFunction):  # at most that of both parts, and exactly known where it is monotone
+    if isinstance(function, DCFunction):  # sums of both convex parts; the range is exact if it is monotone
         parts = np.array([slope_and_range(part, bound, name) for part in function.parts[:2]])
         slope, width = parts.sum(axis=0).tolist()
         if function.facts.monotone:
@@ -368,7 +411,11 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
 
 
 def largest(function: Any, bound: float, name: str) -> float:
-    """Return the maximum on [-bound, bound]: at an end of a convex function, else an upper bound."""
+    """Return the maximum of a margin function on [-bound, bound], or an upper bound on it.
+
+    A convex or monotone function has its maximum at an end of the interval. For other functions, which are
+    differences of convex functions, an upper bound is returned.
+    """
     if isinstance(function, DCFunction) and not function.facts.monotone:
         return largest(function.parts.convex, bound, name) - _minimum(function.parts.subtracted, bound, name)
     return float(_values(function, np.array([-bound, bound]), name).max())
@@ -384,7 +431,7 @@ def _values(function: Any, points: Floats, name: str) -> Floats:
 
 
 def _minimum(function: Any, bound: float, name: str) -> float:
-    """Return the minimum of a convex function on [-bound, bound], by ever finer grids."""
+    """Return the minimum of a convex function on [-bound, bound], found on successively finer grids."""
     low, high = -bound, bound
     for _ in range(12):
         points = np.linspace(low, high, 101)

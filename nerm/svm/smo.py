@@ -116,7 +116,7 @@ class _Search:
             return replace(found, claim=claim, history=tuple(self.history), **details)
 
     def solve_boxes(self, nu: float, z: Floats) -> tuple[Floats, float, Result]:
-        """Solve the dual at a fixed nu^+, starting from z, until its duality gap is at most tol / 8.
+        """Solve the dual at a fixed nu^+, starting from z, until its relative gap is at most tol / 8.
 
         Return z, the slope C^+ - C^-, and the `Result` at z.
         """
