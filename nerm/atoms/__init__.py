@@ -1,8 +1,8 @@
 """Margin functions phi and psi, and regularizers Omega: mathematics without data and without weights.
 
-Margin functions are vectorised over margins m of any shape; regularizers take coefficients w, (d,). Each has
-its subgradients, its conjugate, its prox, its cvxpy expression and known facts. A new atom is one new class
-with a name, in a file of this folder: it is found and exported by itself.
+Margin functions are vectorised over margins m of any shape; regularizers take coefficients w of shape (d,).
+Each has subgradients, a conjugate, a prox and a cvxpy expression. To add an atom, write a class with a `name`
+in a file of this folder: this module finds and exports it.
 
 >>> from nerm.atoms import Hinge, SquaredL2
 >>> low, high = Hinge().subgradient([0.0, 1.0, 2.0])
@@ -34,7 +34,7 @@ __all__ += ["margin_function", "margin_functions", "regularizers"]
 
 
 def _by_name(base: type) -> dict[str, Any]:
-    """Return the classes below `base` that have a name, by their names."""
+    """Return the concrete subclasses of `base` that have a name, as a dict sorted by name."""
     named = (cls for cls in _ATOMS.values() if issubclass(cls, base) and cls.name)
     return dict(sorted((cls.name, cls) for cls in named if not inspect.isabstract(cls)))
 

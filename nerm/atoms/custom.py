@@ -1,4 +1,4 @@
-"""A user's own margin function, from a cvxpy expression and nothing else if need be."""
+"""Margin functions defined by the user: a cvxpy expression and optional numpy functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ Function: TypeAlias = Callable[[Floats], Any]
 
 @dataclass(frozen=True)
 class CustomMarginFunction(MarginFunction):
-    """A margin function made by `margin_function`; what was not given is computed.
+    """A margin function made by `margin_function`; functions that were not given are computed numerically.
 
-    Subgradients come from secants, the conjugate from bisection, the slopes from far away: `facts.numeric`
-    says so, and the certificate carries their error.
+    Subgradients are computed from secants, the conjugate by bisection, and the asymptotic slopes from values
+    at large margins. `facts.numeric` is then True, and the certificate includes the numerical error.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class CustomMarginFunction(MarginFunction):
 
     @cached_property
     def facts(self) -> Facts:
-        """What was found out about this function: its value at 0, its slopes, its minimum."""
+        """The facts of this function: its value at 0, its asymptotic slopes and its minimum."""
         low, high = self._slopes
         unbounded = low > 0 or high < 0
         return Facts(
@@ -72,14 +72,14 @@ class CustomMarginFunction(MarginFunction):
         return expressed(self, m)
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the interval of subgradients, by secants if no function was given."""
+        """Return the ends (low, high) of the subgradient interval, by secants if no function was given."""
         m = np.asarray(m, dtype=float)
         given = self.numpy_subgradient
         low, high = numeric.secant_slopes(self.value, m) if given is None else as_interval(given(m))
         return np.clip(low, *self._slopes), np.clip(high, *self._slopes)  # rounding may exceed them by 1e-10
 
     def curvature(self, m: ArrayLike) -> Floats | None:
-        """Return phi''(m) by the function that was given; None without one."""
+        """Return phi''(m) in the shape of m, or None if no curvature function was given."""
         if self.numpy_curvature is None:
             return None
         m = np.asarray(m, dtype=float)
@@ -97,7 +97,7 @@ class CustomMarginFunction(MarginFunction):
         return self.cvxpy_expression(m)
 
     def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX: only the name is known."""
+        """Return name(m) in LaTeX; the formula itself is not known."""
         return rf"\operatorname{{{self.label}}}({m})"
 
 
@@ -111,26 +111,27 @@ def margin_function(
     slopes: tuple[float, float] | None = None,
     name: str = "phi",
 ) -> MarginFunction:
-    """Return a margin function from a cvxpy expression, convex by cvxpy's rules.
+    """Make a margin function from a cvxpy expression that is convex by cvxpy's rules.
 
     Parameters
     ----------
     expression : callable
-        Maps a cvxpy expression of any length to phi of it, elementwise.
+        Maps a cvxpy expression m of any length to phi(m), elementwise.
     value, subgradient, conjugate : callable, optional
-        The same in numpy. A subgradient may be one array (the derivative) or a pair (low, high).
+        phi(m), its subgradient and phi*(u) as numpy functions. `subgradient` returns one array (the
+        derivative) or a pair (low, high). A function that is not given is computed numerically.
     curvature : callable, optional
-        The second derivative in numpy, if there is one; Newton's method needs it.
+        phi''(m) as a numpy function, if phi is twice differentiable; Newton's method needs it.
     slopes : tuple of float, optional
-        The ends of the interval of all subgradients, if the numeric ones (probed between 1e4 and 1e8) would
-        be wrong.
+        The slopes of phi at -inf and +inf. By default they are estimated from values at `|m|` between 1e4 and
+        2e8; pass them if that estimate would be wrong.
     name : str
-        How it is called in formulas and messages.
+        The name in formulas and error messages.
 
     Returns
     -------
     MarginFunction
-        The functions given in numpy have been compared with the expression at some points.
+        The given numpy functions were compared with the expression at test points.
 
     Examples
     --------
@@ -149,29 +150,29 @@ def margin_function(
 
 
 def expressed(atom: MarginFunction, m: Floats) -> Floats:
-    """Return phi(m) from its cvxpy expression, which is convex by cvxpy's rules, whatever `value` says."""
-    if m.size == 0:  # of which cvxpy 1.7 makes no constant
+    """Return phi(m), in the shape of m, by evaluating the cvxpy expression and not `atom.value`."""
+    if m.size == 0:  # cvxpy 1.7 cannot make a Constant from an empty array
         return np.zeros(m.shape)
     with np.errstate(all="ignore"):
         values = np.asarray(atom.expression(cp.Constant(m.ravel())).value, dtype=float)
-    # where all of m is 0, cvxpy 1.7 takes 1 + m for the number 1: broadcast
+    # if all of m is 0, cvxpy 1.7 evaluates 1 + m to the number 1: broadcast it
     return np.array(np.broadcast_to(values, m.size)).reshape(m.shape)
 
 
 def as_interval(given: Any) -> tuple[Floats, Floats]:
-    """Return a user's subgradient, an array or a pair (low, high), as a pair of arrays."""
+    """Convert a user's subgradient, an array or a pair (low, high), to a pair of arrays."""
     low, high = given if isinstance(given, tuple) else (given, given)
     return np.asarray(low, dtype=float), np.asarray(high, dtype=float)
 
 
 def require(holds: Any, must: str, got: str, do: str = "Correct it, or leave it out") -> None:
-    """Raise an error about a user's function, unless the condition holds everywhere."""
+    """Raise an `InvalidInputError` made of `must`, `got` and `do` unless all entries of `holds` are true."""
     if not np.all(holds):
         raise InvalidInputError(must, got, do)
 
 
 def _check_expression(atom: CustomMarginFunction) -> None:
-    """Refuse what is not a convex elementwise cvxpy expression."""
+    """Raise an error unless the expression is a convex, elementwise, finite cvxpy expression."""
     what = f"'expression' of {atom.label!r} must"
     try:
         result = atom.cvxpy_expression(cp.Variable(3))
@@ -197,10 +198,11 @@ def _check_expression(atom: CustomMarginFunction) -> None:
 
 
 def _check_given(atom: CustomMarginFunction) -> None:
-    """Compare what was given in numpy with the expression.
+    """Compare the given numpy functions with the cvxpy expression; raise an error if they differ.
 
-    Slopes lie between secants, phi(m) + phi*(u) = u m at u in d phi(m), and second differences are the
-    curvature.
+    The values must be equal, the subgradients must lie between the slopes of the left and right secants,
+    phi(m) + phi*(u) = u m must hold at a subgradient u of phi at m, and the curvature must equal second
+    differences.
     """
 
     def check(given: str, must: str, holds: Bools, got: Floats, at: Floats) -> None:

@@ -1,4 +1,4 @@
-"""A user's own regularizer, from one cvxpy expression."""
+"""Regularizers defined by the user: a cvxpy expression and optional numpy functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ Function: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class CustomRegularizer(Regularizer):
-    """A regularizer made by `regularizer`; what was not given is computed.
+    """A regularizer made by `regularizer`; functions that were not given are computed numerically.
 
-    Subgradients come from one-sided differences, prox and conjugate from small convex programs
-    (`nerm.atoms.small_programs`), rounded so that a certificate can only get looser; directions that it does
-    not punish are found from the span of its gradients.
+    Subgradients are computed from one-sided differences. Prox and conjugate are computed by small convex
+    programs (`nerm.atoms.small_programs`) and rounded so that an error can only make a certificate looser.
+    The directions along which Omega is constant are the orthogonal complement of its gradients.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class CustomRegularizer(Regularizer):
 
     @property
     def numeric(self) -> bool:  # type: ignore[override]
-        """Whether conjugate or prox are computed."""
+        """Whether the conjugate or the prox is computed numerically."""
         return self.numpy_conjugate is None or self.numpy_prox is None
 
     def _derived(self, d: int) -> Derived:
@@ -53,7 +53,10 @@ class CustomRegularizer(Regularizer):
         return float((self.numpy_value or self._derived(len(w)).value)(w))
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return the one-sided derivatives along the axes, by differences if no function was given."""
+        """Return (low, high), both (d,): the one-sided derivatives of Omega along the coordinate axes.
+
+        They are computed by differences if no function was given.
+        """
         return as_interval((self.numpy_subgradient or self._derived(len(w)).slopes)(w))
 
     def conjugate(self, q: Floats) -> float:
@@ -61,7 +64,7 @@ class CustomRegularizer(Regularizer):
         return float((self.numpy_conjugate or self._derived(len(q)).conjugate)(q))
 
     def finite_multiple(self, q: Floats) -> float:
-        """Return a t in [0, 1] with Omega*(t q) finite."""
+        """Return a number t in [0, 1] for which Omega*(t q) is finite."""
         derived = self._derived(len(q))
         return (
             derived.finite_multiple(q)
@@ -74,7 +77,7 @@ class CustomRegularizer(Regularizer):
         return np.asarray((self.numpy_prox or self._derived(len(w)).prox)(w, step), dtype=float)
 
     def free(self, d: int) -> Floats:
-        """Return an orthonormal basis of the directions that Omega does not punish."""
+        """Return an orthonormal basis, (d, k), of the directions along which Omega is constant."""
         return self._derived(d).free
 
     def expression(self, w: Any) -> Any:
@@ -82,7 +85,10 @@ class CustomRegularizer(Regularizer):
         return self.cvxpy_expression(w)
 
     def check(self, d: int) -> None:
-        """Refuse an expression that is no regularizer of d coefficients, or not what was given in numpy."""
+        """Raise an error if the expression is not a regularizer of d coefficients.
+
+        The given numpy functions are compared with the expression, too.
+        """
         what = f"'expression' of {self.label!r} must"
         try:
             made = self._derived(d).h
@@ -106,11 +112,11 @@ class CustomRegularizer(Regularizer):
         _check_given(self, points[1:])
 
     def formula(self, mean: str = "mean") -> str:
-        """Return the term as text: only the name is known."""
+        """Return name(w) as text; the formula itself is not known."""
         return f"{self.label}(w)"
 
     def latex_formula(self) -> str:
-        """Return the term as LaTeX: only the name is known."""
+        """Return name(w) as LaTeX; the formula itself is not known."""
         return rf"\operatorname{{{self.label}}}(w)"
 
 
@@ -123,14 +129,15 @@ def regularizer(
     prox: Function | None = None,
     subgradient: Function | None = None,
 ) -> Regularizer:
-    """Return a regularizer from one cvxpy expression, convex by cvxpy's rules, at least 0, and 0 at 0.
+    """Make a regularizer from one cvxpy expression.
 
     Parameters
     ----------
     expression : callable
-        Maps a cvxpy vector w to Omega(w), a scalar expression.
+        Maps a cvxpy vector w to Omega(w), a scalar expression. It must be convex by cvxpy's rules, with
+        Omega(w) >= 0 and Omega(0) = 0.
     name : str
-        How it is called in formulas and messages.
+        The name in formulas and error messages.
     value, conjugate : callable, optional
         Omega(w) and Omega*(q) in numpy.
     prox : callable, optional
@@ -141,8 +148,8 @@ def regularizer(
     Returns
     -------
     Regularizer
-        Checked for the length of w as soon as that is known; numpy functions are compared with the
-        expression then.
+        The expression is checked here for d = 6 if it accepts that length, and for the number of columns when
+        it is bound to data. Each check compares the numpy functions with the expression.
 
     Examples
     --------
@@ -161,14 +168,14 @@ def regularizer(
     require(callable(expression), must, repr(expression), "Pass lambda w: cp.norm1(w), for instance")
     try:
         derived(expression, 6)
-    except Exception:  # an expression of some other length only is checked when that is known
+    except Exception:  # the expression does not accept d = 6: it is checked when d is known
         return atom
     atom.check(6)
     return atom
 
 
 def _check_given(atom: CustomRegularizer, points: list[Floats]) -> None:
-    """Compare what was given in numpy with what is derived from the expression."""
+    """Compare the given numpy functions with those derived from the expression; raise if they differ."""
     plain = CustomRegularizer(atom.label, atom.cvxpy_expression)
     same = {
         "value": (atom.numpy_value, "be the same function as 'expression'"),

@@ -1,4 +1,4 @@
-"""Differences of convex functions of the margin: the ramp, and those made by `dc_function`."""
+"""Differences of convex functions of the margin: the ramp, and functions made by `dc_function`."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -19,7 +19,10 @@ from nerm.validation import as_positive
 
 
 class Parts(NamedTuple):
-    """A and G of phi = A - G, and A(m) + G(-m), the convex part of a term of two sides."""
+    """The convex functions A and G of phi = A - G, and the function m -> A(m) + G(-m).
+
+    The last one, `two_sided`, is the convex atom of a two-sided neutrality term (see `DCFunction`).
+    """
 
     convex: MarginFunction
     subtracted: MarginFunction
@@ -27,15 +30,16 @@ class Parts(NamedTuple):
 
 
 class DCFunction(MarginFunction):
-    """phi = A - G, a difference of convex functions of the margin, which need not be convex.
+    """A function phi = A - G of the margin, with convex A and G; phi itself need not be convex.
 
-    The convex-concave procedure solves problems with it: at every step G is replaced by its tangent, which is
-    below G, so that a convex problem from above remains. The two sides of a neutrality term share what is
-    subtracted, ``max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-)``, with A+ = A(v f) and so on.
+    Problems with such a function are solved by the convex-concave procedure. Each step replaces G by its
+    tangent. The tangent lies below G, so the convex problem of a step is an upper bound on the objective. In
+    a two-sided neutrality term both sides subtract the same function: ``max(A+ - G+, A- - G-) = max(A+ + G-,
+    A- + G+) - (G+ + G-)``, where A+ = A(v f) and A- = A(-v f).
 
-    Value, facts and formula are those of any margin function; conjugate, prox and cvxpy expression, which
-    only a convex function has, are refused. `nerm.dc_function` makes one from two cvxpy expressions, `Ramp`
-    is one.
+    Value, subgradient, facts and formula work as for any margin function. Conjugate, prox and cvxpy
+    expression raise an error, because they need a convex function. `Ramp` is built in; `nerm.dc_function`
+    makes a function of this class from two cvxpy expressions.
 
     Examples
     --------
@@ -49,19 +53,19 @@ class DCFunction(MarginFunction):
     @property
     @abstractmethod
     def parts(self) -> Parts:
-        """A, G, and A(m) + G(-m)."""
+        """The margin functions A, G and m -> A(m) + G(-m)."""
 
     def value(self, m: ArrayLike) -> Floats:
         """Return A(m) - G(m)."""
         return self.parts.convex.value(m) - self.parts.subtracted.value(m)
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the ends of an interval that holds all slopes at m: d A(m) - d G(m)."""
+        """Return the ends (low, high) of dA(m) - dG(m), an interval that contains all slopes of phi at m."""
         (low, high), (least, most) = self.parts.convex.subgradient(m), self.parts.subtracted.subgradient(m)
         return low - most, high - least
 
     def _not_convex(self, *_: Any) -> NoReturn:
-        """Refuse: it is not convex, its parts are."""
+        """Raise an error: a function that is not convex has no conjugate, prox or cvxpy expression."""
         must = "a margin function must be convex to have a conjugate, a prox or a cvxpy expression"
         do = "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)"
         raise UnsupportedProblemError(must, f"{self!r}, a difference of convex functions", do)
@@ -73,15 +77,15 @@ class DCFunction(MarginFunction):
 class Ramp(DCFunction):
     """phi(m) = r(m / width), r(m) = min(1, max(0, (1 - m) / 2)): not convex, a difference of two hinges.
 
-    ``r(m) = max(0, (1 - m) / 2) - max(0, (-1 - m) / 2)``. As a loss no row costs more than 1 (the ramp loss
-    SVM). As a surrogate r(m) + r(-m) = 1 like the indicator, so ``max(C+, C-) - mean(u)/2 = |C+ - C-| / 2``
-    is the measure of neutrality itself, up to the width. Solved by the convex-concave procedure, to a
-    stationary point.
+    ``r(m) = max(0, (1 - m) / 2) - max(0, (-1 - m) / 2)``. As a loss, the ramp costs at most 1 per row (the
+    ramp loss SVM). As a surrogate, it satisfies r(m) + r(-m) = 1 like the indicator function, so ``max(C+,
+    C-) - mean(u)/2 = |C+ - C-| / 2``, which tends to the measured neutrality as the width tends to 0.
+    `solve()` uses the convex-concave procedure and returns a stationary point.
 
     Parameters
     ----------
     width : float
-        Positive; where `|m|` is larger, the ramp is flat.
+        Positive; the ramp is constant where `|m|` >= width.
 
     Examples
     --------
@@ -97,13 +101,13 @@ class Ramp(DCFunction):
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known of this function."""
+        """The mathematical properties of the ramp."""
         ends = (-self.width, self.width)
         return Facts(at_zero=0.5, slopes=(-0.5 / self.width, 0.0), kinks=ends, breakpoints=ends)
 
     @cached_property
     def parts(self) -> Parts:
-        """The two hinges, and `|1 - m| / 2`, at their width."""
+        """The two hinges A and G, and A(m) + G(-m) = `|1 - m / width| / 2`."""
         slope = 0.5 / self.width
         hinge, later = TwoLines(self.width, -slope, 0.0), TwoLines(-self.width, -slope, 0.0)
         return Parts(hinge, later, TwoLines(self.width, -slope, slope))
@@ -135,10 +139,10 @@ class CustomDCFunction(DCFunction):
 
     @cached_property
     def facts(self) -> Facts:
-        """Its value at 0, an interval of slopes, and whether it is bounded below."""
+        """The facts of phi: its value at 0, an interval of its slopes, and whether it is bounded below."""
         (low, high), (least, most) = self.convex.facts.slopes, self.subtracted.facts.slopes
         far = numeric.FARTHEST * np.array([-1.0, 1.0])
-        fall = self.value(1e-4 * far) - self.value(far)  # unbounded below if it still falls there
+        fall = self.value(1e-4 * far) - self.value(far)  # positive if phi still decreases far from 0
         size = np.abs(self.convex.value(far))
         unbounded = bool(np.any(fall > np.maximum(1.0, 1e-6 * size)))
         return Facts(
@@ -151,7 +155,7 @@ class CustomDCFunction(DCFunction):
 
     @cached_property
     def parts(self) -> Parts:
-        """A, G, and A(m) + G(-m)."""
+        """The margin functions A, G and m -> A(m) + G(-m)."""
         A, G = self.convex, self.subtracted
         (low, high), (least, most) = A.facts.slopes, G.facts.slopes
 
@@ -173,7 +177,7 @@ class CustomDCFunction(DCFunction):
         return Parts(A, G, both)
 
     def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX: only the name is known."""
+        """Return name(m) in LaTeX; the formula itself is not known."""
         return rf"\operatorname{{{self.label}}}({m})"
 
 
@@ -183,25 +187,28 @@ def dc_function(
     *,
     name: str = "phi",
 ) -> DCFunction:
-    """Return the margin function phi = convex + concave, which need be neither.
+    """Make the margin function phi = convex + concave.
 
-    Problems with it are solved by the convex-concave procedure: `solve()` ends at a stationary point.
+    The sum need be neither convex nor concave. `solve()` uses the convex-concave procedure and returns a
+    stationary point.
 
     Parameters
     ----------
     convex : callable or MarginFunction
-        Maps a cvxpy expression of any length to a convex one, elementwise; or one of nerm's margin functions.
+        The convex part: a margin function, or a function that maps a cvxpy expression of any length to a
+        convex expression, elementwise.
     concave : callable or MarginFunction
-        The same for the concave part, which is added; one of nerm's margin functions, which are convex, is
-        subtracted instead.
+        The concave part. A callable maps a cvxpy expression to a concave expression, elementwise, which is
+        added. A margin function is convex, so it is subtracted.
     name : str
-        How it is called in formulas and messages.
+        The name in formulas and error messages.
 
     Returns
     -------
     DCFunction
-        A loss if it is bounded below, a surrogate in any case. With nerm's own atoms as parts (both smooth,
-        or for one side) the engine solves its steps.
+        Usable as a surrogate, and as a loss if it is bounded below. If both parts are built-in atoms, nerm's
+        own solver solves the convex steps of a risk or a one-sided term; for a two-sided term both must be
+        smooth.
 
     Examples
     --------
@@ -220,7 +227,7 @@ def dc_function(
 
 
 def _part(given: Any, name: str) -> MarginFunction:
-    """Return a part as a margin function, checked to be convex."""
+    """Convert the convex or the subtracted part to a margin function; raise an error if it is not convex."""
     if isinstance(given, DCFunction):
         must = f"the {name} must be convex"
         raise InvalidInputError(must, repr(given), "Pass its own parts")

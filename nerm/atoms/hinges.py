@@ -1,8 +1,8 @@
 """Margin functions whose conjugate is quadratic on an interval: the hinge and its family.
 
-The hinge, its rounded and squared forms, the modified Huber loss, the pinball, the squared loss and the
-identity. A class states four numbers (`dual_form`), its cvxpy expression and its formula in LaTeX; the rest
-follows from the numbers.
+The family has the hinge, the smooth, Huberized and squared hinges, the modified Huber loss, the pinball loss,
+the squared loss and the identity. A class defines four numbers (`dual_form`), its cvxpy expression and its
+LaTeX formula; `HingeLike` derives value, subgradient, conjugate and prox from the numbers.
 """
 
 from abc import abstractmethod
@@ -24,8 +24,9 @@ class HingeLike(MarginFunction):
 
     That is, phi*(u) = a u + (q/2) u^2 on [low, high].
 
-    Facts, value, subgradients, conjugate and prox follow from the four numbers, which a class of this family
-    gives as `dual_form`; `expression` and `latex` are its formula, written down independently of them.
+    A subclass defines the four numbers (a, q, low, high) as `dual_form`. Facts, value, subgradients,
+    conjugate and prox follow from them. `expression` and `latex` are written independently of these numbers,
+    so tests can compare the two.
 
     Examples
     --------
@@ -44,10 +45,10 @@ class HingeLike(MarginFunction):
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known of this function, all of it from `dual_form`."""
+        """The facts of this function, derived from `dual_form`."""
         a, q, low, high = self.dual_form
         curved, straight, unbounded = q > 0, low == high, low > 0 or high < 0
-        ends = {a + q * low, a + q * high}  # where the maximum reaches an end of the interval
+        ends = {a + q * low, a + q * high}  # margins at which the maximizing u reaches low or high
         return Facts(
             at_zero=float(-self.conjugate(self.subgradient(0.0)[0])) + 0.0,
             slopes=(low, high),
@@ -70,7 +71,10 @@ class HingeLike(MarginFunction):
         return np.asarray(u * (z - 0.5 * q * u))
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the u that attain the maximum: clip((m - a) / q, low, high), or the ends if q = 0."""
+        """Return (low, high), the interval of all u that attain the maximum, each in the shape of m.
+
+        For q > 0 it is the single point clip((m - a) / q, low, high).
+        """
         a, q, low, high = self.dual_form
         z = np.asarray(m, dtype=float) - a
         if q > 0:
@@ -79,7 +83,7 @@ class HingeLike(MarginFunction):
         return np.where(z <= 0, low, high), np.where(z < 0, low, high)
 
     def conjugate(self, u: ArrayLike) -> Floats:
-        """Return a u + (q/2) u^2 on [low, high]."""
+        """Return a u + (q/2) u^2 on [low, high] and +inf outside."""
         a, q, low, high = self.dual_form
         u = np.asarray(u, dtype=float)
         inside = np.clip(u, low, high)
@@ -138,10 +142,10 @@ class SquaredHinge(HingeLike):
 
 @dataclass(frozen=True)
 class SmoothHinge(HingeLike):
-    """The hinge, rounded by a parabola on [1 - width, 1]; it never exceeds the hinge.
+    """The hinge with its kink replaced by a parabola on [1 - width, 1]; it is never above the hinge.
 
     phi(m) = (1 - m)^2 / (2 width) on [1 - width, 1], 1 - m - width / 2 to its left, 0 to its right;
-    phi*(u) = u + (width / 2) u^2 on [-1, 0]. (Rounded on both sides of the kink: HuberizedHinge.)
+    phi*(u) = u + (width / 2) u^2 on [-1, 0]. `HuberizedHinge` is smoothed on both sides of the kink.
 
     Parameters
     ----------
@@ -177,9 +181,10 @@ class SmoothHinge(HingeLike):
 
 @dataclass(frozen=True)
 class HuberizedHinge(SmoothHinge):
-    """The hinge, rounded by a parabola on [1 - width, 1 + width]; it is the hinge outside.
+    """The hinge with its kink replaced by a parabola on [1 - width, 1 + width].
 
-    phi(m) = (1 + width - m)^2 / (4 width) on that interval; phi*(u) = (1 + width) u + width u^2 on [-1, 0].
+    phi(m) = (1 + width - m)^2 / (4 width) on this interval, and the hinge outside of it;
+    phi*(u) = (1 + width) u + width u^2 on [-1, 0].
 
     Parameters
     ----------
@@ -213,7 +218,7 @@ class HuberizedHinge(SmoothHinge):
 class ModifiedHuber(HingeLike):
     """phi(m) = max(0, 1 - m)^2 for m >= -1 and -4 m below; phi*(u) = u + u^2 / 4 on [-4, 0].
 
-    The squared hinge with its tail straightened, as in scikit-learn's
+    It is the squared hinge, continued by a straight line for m < -1, as in scikit-learn's
     ``SGDClassifier(loss="modified_huber")``.
 
     Examples
@@ -238,8 +243,9 @@ class ModifiedHuber(HingeLike):
 class Pinball(HingeLike):
     """phi(m) = max(1 - m, tau (m - 1)); phi*(u) = u on [-1, tau].
 
-    The quantile hinge: tau = 0 is the hinge, tau = 1 is the absolute loss `|1 - m|`. Points far on the right
-    side pay too, which makes the margin a quantile instead of a minimum.
+    tau = 0 is the hinge and tau = 1 the absolute loss `|1 - m|`. For tau > 0, rows with a margin above 1 have
+    a positive loss too, so the margin of the classifier is a quantile of the rows' margins and not the
+    smallest.
 
     Parameters
     ----------
@@ -296,7 +302,9 @@ class Squared(HingeLike):
 
 @dataclass(frozen=True)
 class Identity(HingeLike):
-    """psi(m) = m; psi*(1) = 0. As a surrogate, max(C+, C-) = `|mean(v f)|`; unbounded below, so never a loss.
+    """psi(m) = m; psi*(1) = 0, and +inf elsewhere.
+
+    As a surrogate it gives max(C+, C-) = `|mean(v f)|`. It is unbounded below and cannot be used as a loss.
 
     Examples
     --------
@@ -318,16 +326,16 @@ class Identity(HingeLike):
 
 @dataclass(frozen=True)
 class TwoLines(HingeLike):
-    """phi(m) = max(low (m - at), high (m - at)); phi*(u) = at u on [low, high]. One line where low = high.
+    """phi(m) = max(low (m - at), high (m - at)); phi*(u) = at u on [low, high].
 
-    Parts of other functions are such lines (`Ramp`); the hinge is `TwoLines(1, -1, 0)`.
+    `Ramp` is a difference of two such functions; the hinge is `TwoLines(1, -1, 0)`.
 
     Parameters
     ----------
     at : float
-        Where the lines meet, at the value 0.
+        The margin at which both lines have the value 0.
     low, high : float
-        Their slopes.
+        The slopes of the lines, low <= high. With low = high, phi is one line.
 
     Examples
     --------

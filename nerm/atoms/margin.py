@@ -14,31 +14,32 @@ from nerm.typing import Floats
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a margin function phi, beside its formula.
+    """Mathematical properties of a margin function phi, which solvers and certificates use.
 
     Attributes
     ----------
     at_zero : float
-        phi(0), which the bounds of the paper need.
+        phi(0); the generalization bounds of the paper use it.
     slopes : tuple of float
-        The closure of the set of all subgradients: the domain of the conjugate.
+        The slopes of phi at -inf and +inf, the ends of the interval of all subgradients. The conjugate is
+        +inf outside of this interval.
     smoothness : float
-        The Lipschitz constant of the derivative; infinite if there is none.
+        The Lipschitz constant of the derivative; infinite if the derivative is not Lipschitz continuous.
     kinks : tuple of float
-        Where the derivative jumps.
+        The margins at which the derivative jumps.
     breakpoints : tuple of float
-        Where the formula changes; includes the kinks.
+        The margins at which the formula changes, including the kinks.
     minimum : float
         The infimum of phi.
     quadratic : tuple of float or None
         ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None (`HingeLike`).
     bend : float or None
-        a if phi is two straight lines that meet at a, ``phi(a) + max(low (m - a), high (m - a))`` with finite
-        `slopes` (or one line: then any a will do), else None.
+        a if phi(m) = ``phi(a) + max(low (m - a), high (m - a))`` with finite `slopes` (low, high), else None.
+        If low = high, phi is one line and a is arbitrary.
     surrogate_only : bool
-        Unbounded below, hence no loss.
+        True if phi is unbounded below, so that it cannot be a loss.
     numeric : bool
-        True if the conjugate or the subgradient were derived by computation and carry its error.
+        True if the conjugate or the subgradient is computed numerically, with an error.
 
     Examples
     --------
@@ -63,12 +64,12 @@ class Facts:
 
     @property
     def lipschitz(self) -> float:
-        """The Lipschitz constant of phi: the steepest slope."""
+        """The Lipschitz constant of phi: the largest absolute slope."""
         return max(abs(self.slopes[0]), abs(self.slopes[1]))
 
     @property
     def monotone(self) -> str | None:
-        """``"decreasing"``, ``"increasing"`` or None."""
+        """``"decreasing"`` or ``"increasing"`` if phi is monotone, else None."""
         low, high = self.slopes
         return "decreasing" if high <= 0 else "increasing" if low >= 0 else None
 
@@ -76,23 +77,23 @@ class Facts:
 class MarginFunction(ABC):
     """A convex function phi: R -> R of the margin m = y f(x) (as a loss) or m = +-v f(x) (as a surrogate).
 
-    A frozen value without data and without weight. Everything is vectorised: m has any shape, and results
-    have it too. A class of one's own defines `facts`, `value`, `subgradient`, `expression` and `latex`;
-    conjugate and prox are then computed numerically unless they are defined too. Of functions whose conjugate
-    is quadratic on an interval, `nerm.atoms.HingeLike` knows all but the formula; `nerm.margin_function`
-    makes one from a cvxpy expression alone.
+    Instances are immutable and have no data and no weight. All methods are vectorised: m has any shape, and
+    results have the same shape. A subclass defines `facts`, `value`, `subgradient`, `expression` and `latex`;
+    conjugate and prox are computed numerically unless the subclass defines them. If the conjugate is
+    quadratic on an interval, derive from `nerm.atoms.HingeLike`, which needs only four numbers, `expression`
+    and `latex`. `nerm.margin_function` makes a margin function from a cvxpy expression alone.
 
-    A subgradient u at m is where Fenchel and Young's inequality phi(m) + phi*(u) >= u m is an equality, and
-    the prox moves against a subgradient at its end, (m - prox(m, t)) / t in d phi(prox(m, t)).
+    The Fenchel-Young inequality phi(m) + phi*(u) >= u m is an equality if and only if u is a subgradient of
+    phi at m. The prox z = prox(m, t) satisfies (m - z) / t in d phi(z), the subdifferential of phi at z.
 
     Attributes
     ----------
     name : str
-        The name that users type.
+        The name in `nerm.atoms.margin_functions()`.
     built_in : bool
-        Whether it is one of nerm's; the certificate compares any other with its cvxpy expression.
+        Whether nerm defines the class; the certificate compares any other with its cvxpy expression.
     facts : Facts
-        What is known of this function.
+        The mathematical properties of this function.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class MarginFunction(ABC):
     @property
     @abstractmethod
     def facts(self) -> Facts:
-        """What is known of this function."""
+        """The mathematical properties of this function."""
 
     @abstractmethod
     def value(self, m: ArrayLike) -> Floats:
@@ -126,10 +127,10 @@ class MarginFunction(ABC):
 
     @abstractmethod
     def expression(self, m: Any) -> Any:
-        """Return phi applied to a cvxpy expression of any shape, elementwise: convex by cvxpy's rules."""
+        """Return phi of a cvxpy expression m of any shape, elementwise; it is convex by cvxpy's rules."""
 
     def curvature(self, m: ArrayLike) -> Floats | None:
-        """Return phi''(m) where phi is twice differentiable, in the shape of m; None if it is not stated."""
+        """Return phi''(m) in the shape of m, or None if the class does not define it."""
         return None
 
     def conjugate(self, u: ArrayLike) -> Floats:
@@ -142,9 +143,9 @@ class MarginFunction(ABC):
 
     @abstractmethod
     def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX for a margin written as `m`, whose negative is written as `minus_m`."""
+        """Return the formula in LaTeX; `m` and `minus_m` are the LaTeX of the margin and of its negative."""
 
-    # A margin function is not yet a term: say so instead of Python's bare TypeError.
+    # A margin function is not a term: raise an error that explains this instead of Python's TypeError.
     def _not_a_term(self, *_: object) -> NoReturn:
         name = type(self).__name__
         must = "a margin function must be wrapped before it can be added or weighted"

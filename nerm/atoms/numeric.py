@@ -1,7 +1,8 @@
-"""Conjugate, prox and subgradient by computation, for margin functions that state none in closed form.
+"""Numerical conjugate, prox and subgradient, for margin functions without a closed form.
 
-Slopes come from secants, roots by bisection, all vectorised. The conjugate is computed from values alone and
-rounded *up*: a certificate subtracts it, so an error must make a bound looser and never wrong.
+Slopes are computed from secants and roots by bisection, all vectorised. The conjugate is computed from
+function values alone and rounded *up*: a certificate subtracts it, so an error can only make the dual bound
+looser.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 
 Function = Callable[[Floats], Floats]
 
-FARTHEST = 1e8  # margins beyond this are taken as infinite
+FARTHEST = 1e8  # margins beyond this are treated as infinite
 SECANT = 1e-6  # relative step of numeric slopes
 
 
 def bisect(increasing: Function, low: Floats, high: Floats, width: float = 0.0) -> tuple[Floats, Floats]:
-    """Shrink [low, high] around the sign change of a nondecreasing function, to a width or to neighbours."""
+    """Shrink each interval [low, high] around the sign change of a nondecreasing function, by bisection.
+
+    Stop when an interval is at most `width` long, or when its ends are adjacent floating-point numbers.
+    Return (low, high) in the shape of the given arrays.
+    """
     low, high = low.astype(float), high.astype(float)
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -37,9 +42,9 @@ def bisect(increasing: Function, low: Floats, high: Floats, width: float = 0.0) 
 
 
 def bracket(increasing: Function, start: Floats) -> tuple[Floats, Floats]:
-    """Return [low, high] around `start` with increasing(low) <= 0 <= increasing(high), as far as FARTHEST.
+    """Return (low, high) around `start` with increasing(low) <= 0 <= increasing(high).
 
-    Where the function keeps one sign up to FARTHEST, the end stays there.
+    If the function does not change its sign up to FARTHEST, that end is FARTHEST with the matching sign.
     """
     start = np.clip(start, -FARTHEST, FARTHEST)
     ends = []
@@ -53,10 +58,10 @@ def bracket(increasing: Function, start: Floats) -> tuple[Floats, Floats]:
 
 
 def secant_slopes(value: Function, m: Floats) -> tuple[Floats, Floats]:
-    """Return the slopes of the secants just left and just right of m.
+    """Return the slopes of the secants to the left and to the right of m, each in the shape of m.
 
-    They are rounded to single precision, below their own error, so that a straight piece has one slope and
-    not a noise of slopes.
+    They are rounded to single precision, which removes rounding noise: on a straight line all slopes are
+    equal.
     """
     step = SECANT * np.maximum(1.0, np.abs(m))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -66,12 +71,11 @@ def secant_slopes(value: Function, m: Floats) -> tuple[Floats, Floats]:
 
 
 def asymptotic_slope(value: Function, direction: float) -> float:
-    """Return the slope of phi at -inf (direction -1) or +inf (+1).
+    """Return the slope of phi at -inf (direction -1) or at +inf (direction +1).
 
-    It is infinite if the slope still changes between 1e4 and 1e8.
-
-    A secant of a convex function is never steeper than its asymptote, so the interval of slopes errs inwards:
-    a multiplier inside it has a finite conjugate.
+    It is estimated by a secant from 1e8 to 2e8, and infinite if this differs from the secant at 1e4. A secant
+    of a convex function is never steeper than its asymptote, so the estimated interval of slopes is never too
+    large: every dual variable inside it has a finite conjugate.
     """
     at = direction * np.array([1e4, FARTHEST])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -83,14 +87,17 @@ def asymptotic_slope(value: Function, direction: float) -> float:
 
 
 def middle_slope(phi: MarginFunction, m: Floats) -> Floats:
-    """Return the middle of the subgradient interval; infinite, with the sign of m, where values overflow."""
+    """Return the midpoint of the subgradient interval at m; +-inf, with the sign of m, where it is nan."""
     low, high = phi.subgradient(m)
     middle = 0.5 * (low + high)
     return np.where(np.isnan(middle), np.copysign(np.inf, m), middle)
 
 
 def conjugate(value: Function, slopes: tuple[float, float], u: Floats) -> Floats:
-    """Return sup_m u m - phi(m), or slightly more; +inf outside the slopes and beyond FARTHEST."""
+    """Return phi*(u) = sup_m u m - phi(m) or slightly more, in the shape of u.
+
+    It is +inf if u is outside of `slopes`, or if u m - phi(m) still increases at `|m|` = FARTHEST.
+    """
     at = np.clip(u, *slopes)
 
     def gain(m: Floats) -> Floats:
@@ -105,7 +112,11 @@ def conjugate(value: Function, slopes: tuple[float, float], u: Floats) -> Floats
 
 
 def deficit(phi: MarginFunction, value: Function, u: Floats) -> float:
-    """Return by how much phi*(u) is too low somewhere, at least, if these are the values of phi."""
+    """Return a lower bound on the largest error of phi.conjugate(u), where it is too low.
+
+    `value` computes the true phi (from its cvxpy expression). The result is the largest u m - value(m) -
+    phi.conjugate(u) that was found, or 0 if none is positive.
+    """
     u = u[np.isfinite(u) & (u >= phi.facts.slopes[0]) & (u <= phi.facts.slopes[1])]
 
     def gain(m: Floats) -> Floats:
@@ -119,9 +130,10 @@ def deficit(phi: MarginFunction, value: Function, u: Floats) -> float:
 
 
 def _around_maximum(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Return [low, high] around the maximum of a concave function: its differences change their sign there.
+    """Return (low, high), arrays of the given shape, around the maximum of a concave function.
 
-    Where both of two values overflow, the maximum is nearer to 0.
+    The differences of the function change their sign between low and high. If a difference is nan because
+    values overflow, the maximum is assumed to be closer to 0.
     """
 
     def fall(m: Floats) -> Floats:
@@ -134,7 +146,11 @@ def _around_maximum(gain: Function, shape: tuple[int, ...]) -> tuple[Floats, Flo
 
 
 def _from_above(gain: Function, low: Floats, high: Floats) -> Floats:
-    """Return the largest value in [low, high] of a concave function with these values around it."""
+    """Bound the maximum of a concave function on [low, high] from above.
+
+    The secants through the points to the left and to the right of the interval lie above the function inside
+    it; the bound is the value at which they meet.
+    """
     width = high - low
     before, first, last, after = (gain(point) for point in (low - width, low, high, high + width))
     rise, fall = np.maximum(first - before, 0.0), np.maximum(last - after, 0.0)
@@ -146,7 +162,7 @@ def _from_above(gain: Function, low: Floats, high: Floats) -> Floats:
 
 
 def prox(phi: MarginFunction, m: Floats, step: float) -> Floats:
-    """Return the z with (m - z) / step in the subgradient of phi at z."""
+    """Return prox(m, step), in the shape of m: the z with (m - z) / step in the subdifferential at z."""
 
     def rise(z: Floats) -> Floats:
         return step * middle_slope(phi, z) + z - m

@@ -1,6 +1,7 @@
 """Regularizers: convex functions of the coefficients with value 0 at 0.
 
-The base classes, then half the squared l2 norm, l1, l-infinity, the elastic net and the group lasso.
+The module defines the base classes, half the squared l2 norm, l1, l-infinity, the elastic net and the group
+lasso.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from nerm.validation import as_nonnegative, as_positive
 
 
 class Norms(NamedTuple):
-    """sum over groups g of weights_g ||w_g||, all of one size and one kind.
+    """The sum over G groups g of weights_g ||w_g||, where all groups have the same size k and the same norm.
 
     Attributes
     ----------
     order : {2, inf}
-        The Euclidean norm, or the largest entry.
+        2 for the Euclidean norm, inf for the largest absolute entry.
     weights : (G,) array
-        Positive.
+        One positive weight per group.
     groups : (G, k) array
-        The coefficients of each group.
+        The indices of the coefficients of each group.
     """
 
     order: float
@@ -40,10 +41,10 @@ class Norms(NamedTuple):
 class Regularizer(Term):
     """A convex Omega(w) >= 0 with Omega(0) = 0; the intercept is never part of w.
 
-    It is a term of the algebra by itself: ``0.1 * L1()``. Vectors w and q are (d,).
+    A regularizer is a term that can be added and weighted: ``0.1 * L1()``. Vectors w and q have shape (d,).
 
-    With z = prox(w), q = w - z is a subgradient at z, where Fenchel and Young's inequality is an equality,
-    Omega(z) + Omega*(q) = q.z:
+    For z = prox(w), the vector q = w - z is a subgradient of Omega at z, so the Fenchel-Young inequality is
+    an equality, Omega(z) + Omega*(q) = q.z:
 
     Examples
     --------
@@ -60,7 +61,7 @@ class Regularizer(Term):
     kind: ClassVar[str] = "regularizer"
     text: ClassVar[str] = "Omega(w)"
     tex: ClassVar[str] = r"\Omega(w)"
-    numeric: bool = False  # whether conjugate or prox are derived by computation and carry its error
+    numeric: bool = False  # whether the conjugate or the prox is computed numerically, with an error
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -95,7 +96,7 @@ class Regularizer(Term):
         return self.tex
 
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
-        """Return Omega as a weighted sum of simpler regularizers; by default itself."""
+        """Return pairs (weight, regularizer) whose weighted sum is Omega; by default ((1, self),)."""
         return ((1.0, self),)
 
     def norms(self, d: int) -> tuple[Norms, ...] | None:
@@ -107,14 +108,17 @@ class Regularizer(Term):
         return np.zeros((d, 0))
 
     def finite_multiple(self, q: Floats) -> float:
-        """Return a t in [0, 1] with Omega*(t q) finite: 1 if it can be, else by halving; 0 is always one."""
+        """Return a number t in [0, 1] for which Omega*(t q) is finite.
+
+        Try 1, numbers close to 1, then 1/2, 1/4, ... and return the first with a finite conjugate, or else 0.
+        """
         for t in (*(1 - 10.0**-k for k in (20, 12, 9, 6, 3)), *(0.5**k for k in range(1, 40))):
             if np.isfinite(self.conjugate(t * q)):
                 return t
         return 0.0
 
     def check(self, d: int) -> None:
-        """Refuse coefficient vectors of length d that do not fit (groups, for instance)."""
+        """Raise an error if the regularizer, for instance its groups, does not fit d coefficients."""
 
 
 class Norm(Regularizer):
@@ -137,12 +141,15 @@ class Norm(Regularizer):
         return 0.0 if self.dual_norm(q) <= 1.0 + 1e-12 else np.inf
 
     def finite_multiple(self, q: Floats) -> float:
-        """Return what brings q into the dual unit ball."""
+        """Return the largest t in [0, 1] for which t q lies in the unit ball of the dual norm."""
         return min(1.0, 1.0 / max(self.dual_norm(q), np.finfo(float).tiny))
 
 
 def along_axes(basis: Floats) -> Floats:
-    """Return an orthonormal basis of the same space that contains the axes that lie in it."""
+    """Return another orthonormal basis of the span of `basis`, (d, k).
+
+    Every coordinate axis that lies in the span is one of the new basis vectors.
+    """
     axes = np.linalg.norm(basis, axis=1) > 1 - 1e-12
     rest = np.where(axes[:, None], 0.0, basis)
     left, values, _ = np.linalg.svd(rest, full_matrices=False)
@@ -151,7 +158,7 @@ def along_axes(basis: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class SquaredL2(Regularizer):
-    """Omega(w) = 1/2 ||w||^2, its own conjugate. On a kernel problem it is 1/2 c' K c.
+    """Omega(w) = 1/2 ||w||^2; Omega*(q) = 1/2 ||q||^2. On a kernel problem it is 1/2 c' K c.
 
     Examples
     --------
@@ -203,7 +210,7 @@ class L1(Norm):
         return float(np.abs(w).sum())
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return sign(w_j), and [-1, 1] at 0."""
+        """Return (low, high), both (d,): sign(w_j) twice where w_j is not 0, else -1 and 1."""
         return np.where(w > 0, 1.0, -1.0), np.where(w < 0, -1.0, 1.0)
 
     def dual_norm(self, q: Floats) -> float:
@@ -211,11 +218,11 @@ class L1(Norm):
         return float(np.abs(q).max(initial=0.0))
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w, soft-thresholded at step."""
+        """Return w soft-thresholded at `step`, (d,)."""
         return w - np.clip(w, -step, step)
 
     def norms(self, d: int) -> tuple[Norms, ...]:
-        """Return a group for each coefficient."""
+        """Return the l1 norm as a sum of norms with one group per coefficient."""
         return (Norms(2, np.ones(d), np.arange(d)[:, None]),)
 
     def expression(self, w: Any) -> Any:
@@ -242,7 +249,11 @@ class LInf(Norm):
         return float(np.abs(w).max(initial=0.0))
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return sign(w_j) outwards at a largest entry, and inwards if it is the only one; else 0."""
+        """Return (low, high), both (d,), the one-sided derivatives along the coordinate axes.
+
+        Both are sign(w_j) if `|w_j|` is the only largest entry. If several entries are largest, each of them
+        has the interval between 0 and sign(w_j), or [-1, 1] at w = 0. All other entries have 0.
+        """
         size = np.abs(w)
         top = size == size.max(initial=0.0)
         alone = top & (top.sum() == 1)
@@ -255,11 +266,11 @@ class LInf(Norm):
         return float(np.abs(q).sum())
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w minus its projection on the l1 ball of radius step."""
+        """Return w minus its projection on the l1 ball of radius `step`, (d,)."""
         return w - project_l1_ball(w, step)
 
     def norms(self, d: int) -> tuple[Norms, ...]:
-        """Return one group of all coefficients."""
+        """Return the l-infinity norm as one group of all coefficients."""
         return (Norms(np.inf, np.ones(1), np.arange(d)[None, :]),)
 
     def expression(self, w: Any) -> Any:
@@ -268,7 +279,10 @@ class LInf(Norm):
 
 
 def project_l1_ball(w: Floats, radius: float) -> Floats:
-    """Project on { ||z||_1 <= radius }: soft-threshold at the level that attains the radius."""
+    """Return the projection of w on { ||z||_1 <= radius }, (d,).
+
+    A w outside of the ball is soft-thresholded at the level for which the l1 norm equals the radius.
+    """
     size = np.sort(np.abs(w))[::-1]
     if size.sum() <= radius:
         return w
@@ -281,12 +295,12 @@ def project_l1_ball(w: Floats, radius: float) -> Floats:
 class ElasticNet(Regularizer):
     """Omega(w) = r ||w||_1 + (1 - r)/2 ||w||^2 with r = l1_ratio in [0, 1].
 
-    Omega*(q) = ||soft(q, r)||^2 / (2 (1 - r)) for r < 1.
+    Omega*(q) = ||soft(q, r)||^2 / (2 (1 - r)) for r < 1, where soft(q, r) is q soft-thresholded at r.
 
     Parameters
     ----------
     l1_ratio : float
-        r.
+        r, the weight of the l1 norm.
 
     Examples
     --------
@@ -308,13 +322,13 @@ class ElasticNet(Regularizer):
         return self.l1_ratio * L1().value(w) + (1 - self.l1_ratio) * SquaredL2().value(w)
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return r times that of l1, plus (1 - r) w."""
+        """Return (low, high), both (d,): r times the subgradients of the l1 norm, plus (1 - r) w."""
         low, high = L1().subgradient(w)
         r = self.l1_ratio
         return r * low + (1 - r) * w, r * high + (1 - r) * w
 
     def conjugate(self, q: Floats) -> float:
-        """Return the conjugate; for r = 1 that of l1."""
+        """Return ||soft(q, r)||^2 / (2 (1 - r)); for r = 1 the conjugate of the l1 norm."""
         r = self.l1_ratio
         if r == 1:
             return L1().conjugate(q)
@@ -322,16 +336,16 @@ class ElasticNet(Regularizer):
         return 0.5 * float(soft @ soft) / (1 - r)
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return the soft-thresholded and shrunk w."""
+        """Return w soft-thresholded at step r and divided by 1 + step (1 - r), (d,)."""
         r = self.l1_ratio
         return L1().prox(w, step * r) / (1 + step * (1 - r))
 
     def expression(self, w: Any) -> Any:
-        """Return the weighted sum of the two cvxpy expressions."""
+        """Return r norm1(w) + (1 - r) sum_squares(w) / 2."""
         return self.l1_ratio * L1().expression(w) + (1 - self.l1_ratio) * SquaredL2().expression(w)
 
     def parts(self) -> tuple[tuple[float, Regularizer], ...]:
-        """Return r L1 + (1 - r) SquaredL2."""
+        """Return ((r, L1()), (1 - r, SquaredL2())) without a part of weight 0."""
         both = ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2()))
         return tuple((weight, atom) for weight, atom in both if weight)
 
@@ -379,11 +393,11 @@ class GroupL2(Norm):
             object.__setattr__(self, "weights", weights)
 
     def check(self, d: int) -> None:
-        """Refuse labels that do not match the d columns, or weights that do not match the groups."""
+        """Raise an error if the labels do not match the d columns or the weights do not match the groups."""
         self._layout(d)
 
     def _layout(self, d: int) -> tuple[Ints, Floats]:
-        """Return the number of each column's group, (d,), and the weights of the groups."""
+        """Return the group number of each column, (d,), and the weight of each group, (G,)."""
         labels = np.zeros(d) if self.groups is None else np.asarray(self.groups)
         if len(labels) != d:
             must = f"'groups' must have one label for each of the {d} columns"
@@ -396,7 +410,7 @@ class GroupL2(Norm):
         return group, weights
 
     def _lengths(self, w: Floats) -> tuple[Ints, Floats, Floats]:
-        """Return the group of each column, and weight and length of each group."""
+        """Return the group number of each column, (d,), and weight and norm of each group, both (G,)."""
         group, weights = self._layout(len(w))
         return group, weights, np.sqrt(np.bincount(group, w * w, len(weights)))
 
@@ -406,7 +420,7 @@ class GroupL2(Norm):
         return float(weights @ lengths)
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return weight_g w_g / ||w_g||, and [-weight_g, weight_g] in each coordinate where w_g = 0."""
+        """Return (low, high), both (d,): twice weight_g w_g / ||w_g||, or -+weight_g where w_g = 0."""
         group, weights, lengths = self._lengths(w)
         slope, at_zero = (weights / np.where(lengths > 0, lengths, 1.0))[group] * w, (lengths == 0)[group]
         return slope - (at_zero * weights[group]), slope + (at_zero * weights[group])
@@ -417,13 +431,13 @@ class GroupL2(Norm):
         return float(np.max(lengths / weights))
 
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w with every group shortened by step weight_g, or set to zero."""
+        """Return w, (d,), with the norm of each group reduced by step weight_g, but not below 0."""
         group, weights, lengths = self._lengths(w)
         kept = np.maximum(lengths - step * weights, 0.0) / np.where(lengths > 0, lengths, 1.0)
         return kept[group] * w
 
     def norms(self, d: int) -> tuple[Norms, ...]:
-        """Return the groups by their size."""
+        """Return one `Norms` for each group size, with all groups of that size."""
         group, weights = self._layout(d)
         sizes, columns = np.bincount(group), np.argsort(group, kind="stable")
         members = np.split(columns, np.cumsum(sizes)[:-1])
@@ -431,14 +445,17 @@ class GroupL2(Norm):
         return tuple(Norms(2, weights[some], np.stack([members[g] for g in some])) for some in alike)
 
     def expression(self, w: Any) -> Any:
-        """Return the sum of cvxpy norms."""
+        """Return the sum over groups of weight_g norm2(w_g)."""
         group, weights = self._layout(w.shape[0])
         columns = [np.flatnonzero(group == g) for g in range(len(weights))]
         return cp.sum([weight * cp.norm2(w[g]) for weight, g in zip(weights, columns, strict=True)])
 
 
 def _as_labels(groups: Any) -> tuple[Any, ...]:
-    """Return one label per column, as they are or from lists of columns."""
+    """Convert `groups` to a tuple with one label per column.
+
+    `groups` is already such a list of labels, or one list of column numbers per group.
+    """
     if isinstance(groups, Sequence | np.ndarray) and not isinstance(groups, str):
         if all(np.ndim(g) == 1 for g in groups):
             label = {j: number for number, g in enumerate(groups) for j in g}

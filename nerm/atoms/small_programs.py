@@ -1,8 +1,8 @@
-"""Small convex programs for regularizers without closed forms: prox, conjugate, the split of a sum.
+"""Small convex programs for regularizers without closed forms: prox, conjugate, and conjugate of a sum.
 
-Those of one function are compiled by cvxpy once for a length d, with Parameters for what changes, and solved
-by Clarabel to the last digits it has. Their values are rounded *up* by more than what such a solve leaves
-open: a certificate subtracts them.
+cvxpy compiles the programs of a function once per length d, with Parameters for the changing data; Clarabel
+solves them to its finest tolerance. A certificate subtracts their values, so the values are rounded *up* by
+more than the error of a solve.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from nerm.typing import Floats
 
 Expression: TypeAlias = Callable[[Any], Any]
 
-FINEST = 1e-12  # what Clarabel is asked for
-# relative errors that are allowed for, by cvxpy's status
+FINEST = 1e-12  # the tolerance for Clarabel
+# assumed bounds on the relative error of a solve, by cvxpy's status
 ERRORS = {"optimal": 1e-9, "optimal_inaccurate": 1e-6}
-HALF_DIGITS = np.sqrt(np.finfo(float).eps)  # relative: above the error of a value or of a small program
+HALF_DIGITS = np.sqrt(np.finfo(float).eps)  # larger than the relative error of a value or of a small program
 
 
 class Derived:
-    """What follows from the cvxpy expression of a convex h >= 0 with h(0) = 0, for vectors of length d.
+    """Value, prox and conjugate of a convex h >= 0 with h(0) = 0, derived from its cvxpy expression.
 
-    Where h is homogeneous (a norm, a seminorm, a gauge) its conjugate is the indicator of
-    { q : q.w <= h(w) for all w }.
+    The argument of h has length d. If h is positively homogeneous (a norm, a seminorm, a gauge), its
+    conjugate is the indicator of { q : q.w <= h(w) for all w }.
     """
 
     def __init__(self, expression: Expression, d: int) -> None:
@@ -38,14 +38,14 @@ class Derived:
         self.h = expression(self.z)
 
     def value(self, w: Floats) -> float:
-        """Return h(w); nan outside its domain."""
+        """Return h(w), or nan if w is outside the domain of h."""
         self.z.value = w
         with np.errstate(all="ignore"):
             value = self.h.value
         return np.nan if value is None else float(np.asarray(value).reshape(()))
 
     def slopes(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return the one-sided derivatives along the axes, by differences."""
+        """Return (low, high), both (d,): one-sided derivatives along the coordinate axes, by differences."""
         step = HALF_DIGITS * max(1.0, float(np.abs(w).max(initial=0.0)))
         here, moves = self.value(w), step * np.eye(len(w))
         low = np.array([(here - self.value(w - move)) / step for move in moves])
@@ -53,7 +53,7 @@ class Derived:
 
     @cached_property
     def homogeneous(self) -> bool:
-        """Whether h(t w) = t h(w) for t > 0, at random points."""
+        """Whether h(t w) = t h(w) for t > 0, tested at random points."""
         d = self.z.size
         pairs = zip(np.random.default_rng(d).normal(size=(8, d)), 10.0 ** np.arange(-3, 5), strict=True)
         values = [(self.value(t * w), t * self.value(w)) for w, t in pairs]
@@ -61,16 +61,16 @@ class Derived:
 
     @cached_property
     def free(self) -> Floats:
-        """An orthonormal basis of the directions that h does not punish.
+        """An orthonormal basis, (d, k), of the directions along which h is constant.
 
-        It is the orthogonal complement of the gradients at random points of all sizes.
+        It spans the orthogonal complement of the gradients of h at random points of different norms.
         """
         d, gradients = self.z.size, []
         points = np.random.default_rng(d).normal(size=(d + 12, d))
         for self.z.value in points * np.resize([1e-2, 1.0, 1e2, 1e4], d + 12)[:, None]:
             try:
                 gradients.append(np.asarray(self.h.grad[self.z].todense(), dtype=float).ravel())
-            except Exception:  # cvxpy has no gradient of this expression: then none is known to be free
+            except Exception:  # cvxpy has no gradient for this expression: no free direction is known
                 return np.zeros((d, 0))
         lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
         _, values, vectors = np.linalg.svd(gradients / np.where(lengths > 0, lengths, 1.0))
@@ -78,15 +78,21 @@ class Derived:
 
     @cached_property
     def _programs(self) -> tuple[Any, Any, Any]:
-        """The programs of the prox, the conjugate and the dual norm, whose first constraint is h <= 1."""
+        """The cvxpy problems of the prox, the conjugate and the dual norm.
+
+        The first constraint of the dual-norm problem is h <= 1; `_gauge` reads its multiplier.
+        """
         z, at, h = self.z, self.at, self.h
-        bound = [self.free.T @ z == 0] if self.free.shape[1] else []  # or z could wander for ever
+        bound = [self.free.T @ z == 0] if self.free.shape[1] else []  # else the maximizer is not bounded
         prox = cp.Problem(cp.Minimize(self.step * h + cp.sum_squares(z - at) / 2))
         conjugate = cp.Problem(cp.Maximize(at @ z - h), bound)
         return prox, conjugate, cp.Problem(cp.Maximize(at @ z), [h <= 1, *bound])
 
     def prox(self, w: Floats, step: float) -> Floats:
-        """Return argmin_z  step h(z) + ||z - w||^2 / 2; the conjugate is finite at (w - prox) / step."""
+        """Return argmin_z  step h(z) + ||z - w||^2 / 2, (d,).
+
+        The result is corrected for solver errors so that the conjugate is finite at (w - prox) / step.
+        """
         self.at.value, self.step.value = w, step
         share = w - _solution(self._programs[0], self.z)
         share = share - self.free @ (self.free.T @ share)
@@ -95,7 +101,7 @@ class Derived:
         return w - share
 
     def conjugate(self, q: Floats) -> float:
-        """Return sup_z q.z - h(z), or slightly more."""
+        """Return h*(q) = sup_z q.z - h(z), or slightly more."""
         if self.homogeneous:
             return 0.0 if self._gauge(q) <= 1.0 + 1e-12 else np.inf
         if not self._is_punished(q):
@@ -107,18 +113,19 @@ class Derived:
         return max(0.0, linear - self.value(found)) + _slack(program) * (1 + abs(linear))
 
     def finite_multiple(self, q: Floats) -> float:
-        """Return the largest t in [0, 1] with h*(t q) finite, or slightly less, for a homogeneous h."""
+        """Return the largest t in [0, 1] with h*(t q) finite, or slightly less; h must be homogeneous."""
         gauge = self._gauge(q)
         return 1.0 if gauge <= 1 else (1 - HALF_DIGITS) / gauge
 
     def _is_punished(self, q: Floats) -> bool:
-        """Whether q has nothing but rounding in the free directions."""
+        """Whether q is orthogonal to the free directions, up to rounding, as h*(q) < inf requires."""
         return bool(np.linalg.norm(self.free.T @ q) <= 1e-12 * np.linalg.norm(q))
 
     def _gauge(self, q: Floats) -> float:
-        """Return sup { q.z : h(z) <= 1 } of a homogeneous h, or slightly more.
+        """Return sup { q.z : h(z) <= 1 } or slightly more; h must be homogeneous.
 
-        The multiplier of h(z) <= 1 is this number too; the difference of the two is added.
+        The multiplier of h(z) <= 1 equals this supremum. The difference between the two computed values is
+        added to the result, because it estimates the error of the solve.
         """
         size = float(np.linalg.norm(q))
         if not self._is_punished(q) or size == 0:
@@ -135,16 +142,18 @@ class Derived:
 
 @lru_cache(maxsize=64)
 def derived(expression: Expression, d: int) -> Derived:
-    """Return what follows from an expression for vectors of length d."""
+    """Return the cached `Derived` of an expression for vectors of length d."""
     return Derived(expression, d)
 
 
 def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> list[Floats]:
-    """Return shares of q: argmin sum_j weight_j h_j*(q_j / weight_j) + ||q - sum_j q_j||^2 / (2 mu).
+    """Split q into one vector q_j, (d,), per regularizer h_j, to evaluate the conjugate of their sum.
 
-    They are the multipliers of z_j = z in  min (mu/2) ||z||^2 - q.z + sum_j weight_j h_j(z_j). With mu None
-    the sum must not exceed 1 instead: the shares add up to q, and norms are exceeded by all of them in the
-    same proportion.
+    `parts` are the pairs (weight_j, h_j). The vectors minimize sum_j weight_j h_j*(q_j / weight_j) + ||q -
+    sum_j q_j||^2 / (2 mu). They are the multipliers of z_j = z in min (mu/2) ||z||^2 - q.z + sum_j weight_j
+    h_j(z_j). With mu=None the program is instead max q.z subject to sum_j weight_j h_j(z_j) <= 1 and z_j = z:
+    the vectors then add up to q, and for norms all quotients (dual norm of q_j) / weight_j of nonzero q_j are
+    equal.
     """
     z = cp.Variable(len(q))
     copies = [cp.Variable(len(q)) for _ in parts]
@@ -161,11 +170,11 @@ def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> 
 
 
 def _solution(problem: cp.Problem, z: cp.Variable) -> Floats:
-    """Solve and return z; zeros where there is none."""
-    z.value = None  # with a value, cvxpy fails to compile some atoms
+    """Solve the problem and return the value of z, or zeros if the solver returns none."""
+    z.value = None  # cvxpy fails to compile some atoms if z has a value
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a solution may be inaccurate is read from the status
+        warnings.simplefilter("ignore")  # `_slack` reads from the status whether a solution is inaccurate
         try:
             problem.solve(solver="CLARABEL", max_iter=200, **dict.fromkeys(names, FINEST))
         except cp.error.SolverError:
@@ -174,7 +183,7 @@ def _solution(problem: cp.Problem, z: cp.Variable) -> Floats:
 
 
 def _slack(problem: cp.Problem) -> float:
-    """Return the relative error that the last solve may have left; infinite where it gave no value."""
+    """Return the assumed relative error of the latest solve; infinite if the solve failed."""
     return ERRORS.get(str(problem.status), np.inf)
 
 
@@ -186,9 +195,11 @@ def model_minimum(
     coef: Floats,
     intercept: bool,
 ) -> tuple[Floats, Floats]:
-    """Return the step (d + 1,) that minimises a second-order model, and the theta of each term of two sides.
+    """Minimise a second-order model of the objective around (w, b) = (`coef`, b).
 
-    The model has the value, the gradient (d + 1,) and the Hessian of every block at (w, b).
+    `model` holds the value, the gradient, (d + 1,), and the Hessian of each block; `factors` and `sides` hold
+    the weight and the side (0, 1 or -1) of each block; `parts` are the weighted regularizers. Return the
+    step, (d + 1,), and theta, the weight of C+, of each two-sided term.
 
     ::
 
@@ -219,7 +230,7 @@ def model_minimum(
 
 
 def dual_share(plus: cp.Constraint, minus: cp.Constraint) -> float:
-    """Return the share of the first of two scalar inequalities in their multipliers; 1/2 where both are 0."""
+    """Return plus / (plus + minus) for the multipliers of two scalar inequalities; 1/2 if both are 0."""
     duals = [np.nan_to_num(np.asarray(0.0 if c.dual_value is None else c.dual_value)) for c in (plus, minus)]
     one, other = (max(0.0, float(dual.sum())) for dual in duals)
     return one / (one + other) if one + other > 0 else 0.5

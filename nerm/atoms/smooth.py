@@ -1,4 +1,4 @@
-"""Margin functions that are smooth and state their curvature: the logistic and the exponential loss."""
+"""Smooth margin functions with a second derivative: the logistic and the exponential loss."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ class Logistic(MarginFunction):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the logistic loss."""
+        """The mathematical properties of the logistic loss."""
         return Facts(at_zero=float(np.log(2.0)), slopes=(-1.0, 0.0), smoothness=0.25)
 
     def value(self, m: ArrayLike) -> Floats:
@@ -34,7 +34,7 @@ class Logistic(MarginFunction):
         return np.asarray(np.logaddexp(0.0, -np.asarray(m, dtype=float)))
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
-        """Return -1 / (1 + exp(m))."""
+        """Return the derivative -1 / (1 + exp(m)) as both ends of the interval."""
         slope = np.asarray(-expit(-np.asarray(m, dtype=float)))
         return slope, slope
 
@@ -44,7 +44,7 @@ class Logistic(MarginFunction):
         return np.asarray(expit(m) * expit(-m))
 
     def conjugate(self, u: ArrayLike) -> Floats:
-        """Return the negative entropy of (-u, 1 + u)."""
+        """Return the negative entropy of (-u, 1 + u); +inf outside of [-1, 0]."""
         u = np.asarray(u, dtype=float)
         p = np.clip(-u, 0.0, 1.0)
         return np.where(p == -u, xlogy(p, p) + xlogy(1 - p, 1 - p), np.inf)
@@ -72,7 +72,7 @@ class Exponential(MarginFunction):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the exponential loss."""
+        """The mathematical properties of the exponential loss."""
         return Facts(at_zero=1.0, slopes=(-np.inf, 0.0))
 
     def value(self, m: ArrayLike) -> Floats:
@@ -81,7 +81,7 @@ class Exponential(MarginFunction):
             return np.asarray(np.exp(-np.asarray(m, dtype=float)))
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
-        """Return -exp(-m)."""
+        """Return the derivative -exp(-m) as both ends of the interval."""
         slope = -self.value(m)
         return slope, slope
 
@@ -90,13 +90,16 @@ class Exponential(MarginFunction):
         return self.value(m)
 
     def conjugate(self, u: ArrayLike) -> Floats:
-        """Return -u log(-u) + u for u <= 0."""
+        """Return -u log(-u) + u for u <= 0, and +inf for u > 0."""
         u = np.asarray(u, dtype=float)
         p = np.maximum(-u, 0.0)
         return np.where(p == -u, xlogy(p, p) - p, np.inf)
 
     def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
-        """Return m + W(step e^-m), by the Wright omega function so that nothing overflows."""
+        """Return m + W(step e^-m), where W is the Lambert function.
+
+        It is computed by the Wright omega function, which does not overflow.
+        """
         m = np.asarray(m, dtype=float)
         return np.asarray(m + wrightomega(np.log(step) - m).real)
 
