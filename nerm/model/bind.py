@@ -21,7 +21,7 @@ from nerm.viewpoint import resolve
 
 
 def on(objective: Objective, X: Any, y: Any, *, kernel: Any, intercept: bool, **given: Any) -> Any:
-    """Bind an objective to rows in memory, or to chunks of rows."""
+    """Bind an objective to data: return a `Problem`, or a `ChunkedProblem` if X comes in chunks."""
     if not isinstance(intercept, bool | np.bool_):
         raise InvalidInputError("'intercept' must be True or False", repr(intercept), "Pass one of the two")
     if not is_lazy(X):
@@ -47,10 +47,11 @@ def bind(
     divisor: float | None = None,
     checked: bool = False,
 ) -> Problem:
-    """Validate everything once, copy it, and return the problem (the work behind `Objective.on`).
+    """Validate and copy the data and return the `Problem`; `Objective.on` calls this function.
 
-    The estimators pass a `divisor` of the sums other than the number of rows, and X and y that are known to
-    be a finite float matrix, dense or CSR, and a vector of both -1 and +1 (`checked`).
+    The parameters of `Objective.on` are explained there. Two more are for the estimators: `divisor` divides
+    all sums, by default the number of rows; with `checked=True` X is not validated and must be a finite float
+    matrix, dense or CSR, and y must be a vector with both labels -1 and +1.
     """
     if not any(isinstance(t.term, Risk) for t in objective.terms):
         must, do = "an objective must contain a risk", "Add Risk(Hinge()), for instance"
@@ -88,7 +89,7 @@ def bind(
 def _check_coefficients(
     objective: Objective, hypothesis: hypotheses.Hypothesis, linear: Sequence[LinearConstraint]
 ) -> None:
-    """Refuse regularizers and constraints that do not fit the coefficients of the hypothesis."""
+    """Raise an error if a regularizer or a linear constraint does not fit the hypothesis."""
     is_kernel = isinstance(hypothesis, hypotheses.KernelHypothesis)
     if linear and is_kernel:
         must = "coefficients can be constrained on a linear problem only"
@@ -102,9 +103,10 @@ def _check_coefficients(
 
 
 def _check_limits(objective: Objective, blocks: Sequence[Block], divisor: float) -> None:
-    """Refuse a limit below the least value of its term.
+    """Raise an error if a limit is below the smallest possible value of its neutrality term.
 
-    That is psi(0) mean u for two sides, by convexity, and inf psi mean u for one.
+    By convexity this value is psi(0) mean(u) for a two-sided term. For a one-sided term it is inf psi times
+    mean(u). Here psi is the surrogate and u are the weights of the term.
     """
     first = len(objective.terms)
     for block in (block for block in blocks if block.term >= first):

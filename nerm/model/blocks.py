@@ -1,10 +1,10 @@
-"""The separable part of an objective as blocks, one margin function over all rows each, and its values.
+"""Blocks: the sums over rows that an objective consists of, and the value of the objective.
 
 ::
 
-    P(f) = sum over terms of  weight * B(f)                 a term of one block, such as a risk
-                              weight * max(B+(f), B-(f))    a term of two: the sides of a neutrality term
-    B(f) = (1/n) sum_i weights_i atom(targets_i f_i)        + Omega
+    P(f) = Omega + sum over terms of    weight * B(f)                 for a term of one block, such as a risk
+                                        weight * max(B+(f), B-(f))    for a two-sided neutrality term
+    B(f) = (1/n) sum_i weights_i atom(targets_i f_i)
 
 Blocks are made once from terms and data. Values, certificates, the cvxpy model and all solvers read them.
 Along a path over eta only the weights of the terms change.
@@ -37,14 +37,15 @@ class Block:
     Attributes
     ----------
     atom : MarginFunction
-        phi or psi.
+        The loss phi or the surrogate psi.
     weights, targets : (n,) arrays
-        s_i and y_i of a risk; u_i and +-v_i of a side of a neutrality term.
+        For a risk, the sample weights s_i and the labels y_i; for one side of a neutrality term, the weights
+        u_i and the signed viewpoint v_i or -v_i.
     term : int
-        The number of its term in `problem.objective.terms`; limits are numbered after the terms.
+        The index of its term in `problem.objective.terms`; limits are numbered after the terms.
     side : {0, 1, -1}
-        0 where the term is this block alone, such as a risk or a one-sided neutrality term; +1 and -1 for C+
-        and C-, of which the larger counts.
+        +1 and -1 for the blocks C+ and C- of a two-sided neutrality term max(C+, C-); 0 if the block is the
+        whole term, such as a risk or a one-sided neutrality term.
 
     """
 
@@ -56,25 +57,26 @@ class Block:
 
     @property
     def domain(self) -> tuple[float, float]:
-        """The interval of its dual variables: minus the slopes of the atom."""
+        """The interval (low, high) of its dual variables: the negative slopes of the atom."""
         low, high = self.atom.facts.slopes
         return -high, -low
 
     def total(self, scores: Floats) -> float:
-        """Return sum_i weights_i atom(targets_i f_i); a row of weight 0 adds 0 even to an infinite atom."""
+        """Return sum_i weights_i atom(targets_i f_i); rows of weight 0 add 0 even if the atom is infinite."""
         values = self.atom.value(self.targets * scores)
         return weigh(self.weights, np.where(self.weights > 0, values, 0.0))
 
 
 def weigh(weights: Floats, values: Floats) -> float:
-    """Return sum_i weights_i values_i by pairwise summation, which is more exact than BLAS."""
+    """Return sum_i weights_i values_i by pairwise summation, which is more accurate than BLAS."""
     return float(np.sum(weights * values))
 
 
 def sum_error(k: int) -> float:
-    """Bound the rounding error of a sum of k products, relative to the sum of their sizes.
+    """Bound the rounding error of a sum of k products, relative to the sum of their absolute values.
 
-    Errors of either sign add up like sqrt(k), with a probability close to 1 (Higham and Mary 2019).
+    The bound grows like sqrt(k), because errors of both signs partly cancel; it holds with a probability
+    close to 1 (Higham and Mary 2019).
 
     >>> sum_error(0) < sum_error(100) < 1e-14
     True
@@ -85,7 +87,7 @@ def sum_error(k: int) -> float:
 def make_blocks(
     objective: Objective, y: Floats, viewpoints: Mapping[str, Floats], sample_weight: Floats
 ) -> tuple[Block, ...]:
-    """Return the blocks of the terms of an objective and of its limits."""
+    """Return the blocks of all terms and limits of an objective, in the order of `in_order`."""
     blocks = list[Block]()
     for number, term in enumerate(objective.every_term):
         if isinstance(term, Risk):
@@ -101,7 +103,7 @@ def make_blocks(
 
 
 def in_order(blocks: Iterable[Block], terms: Sequence[Term]) -> tuple[Block, ...]:
-    """Return blocks in the order of dual variables: risks, one-sided terms, then pairs of sides."""
+    """Sort blocks in the order of the dual variables: risks, one-sided terms, then the pairs C+, C-."""
     return tuple(sorted(blocks, key=lambda block: (block.side != 0, terms[block.term].kind != "risk")))
 
 
@@ -112,30 +114,38 @@ def term_weights(problem: Problem) -> Floats:
 
 
 def two_sided(problem: Problem) -> Floats:
-    """Return the weights of the neutrality terms of two sides, which have one theta each."""
+    """Return the weight of each two-sided neutrality term; each of these terms has one theta."""
     return term_weights(problem)[[block.side == 1 for block in problem.blocks]]
 
 
 def one_sided(problem: Problem) -> int:
-    """Return how many neutrality terms are one block alone."""
+    """Return the number of one-sided neutrality terms."""
     terms = problem.objective.every_term
     return sum(block.side == 0 and terms[block.term].kind == "neutrality" for block in problem.blocks)
 
 
 def shares(blocks: Sized, thetas: Floats) -> Floats:
-    """Return the share of each block in its term: theta for C+, 1 - theta for C-, 1 for a block alone."""
+    """Return the factor of each block in its term, (number of blocks,).
+
+    `thetas` holds one theta per two-sided term. The factor is theta for C+, 1 - theta for C-, and 1 for a
+    block that is a whole term.
+    """
     pairs = np.column_stack([thetas, 1 - thetas]).ravel()
     return np.concatenate([np.ones(len(blocks) - len(pairs)), pairs])
 
 
 def scaled_weights(problem: Problem, thetas: Floats) -> list[Floats]:
-    """Return the weights of each block's rows at fixed theta: factor * share * weights."""
+    """Return one (n,) array per block: term weight * share * row weights (see `shares` for `thetas`)."""
     scales = term_weights(problem) * shares(problem.blocks, thetas)
     return [scale * block.weights for scale, block in zip(scales, problem.blocks, strict=True)]
 
 
 def weighted_duals(problem: Problem, rows: Floats, thetas: Floats) -> Floats:
-    """Return c, (n,): the sum over blocks of scaled weight * target * dual variable."""
+    """Return c, (n,): the sum over blocks of scaled weight * target * dual variable.
+
+    `rows` holds the dual variables, one row per block; see `scaled_weights` for the weights at fixed
+    `thetas`.
+    """
     weights = scaled_weights(problem, thetas)
     return sum(
         (w * block.targets * row for w, block, row in zip(weights, problem.blocks, rows, strict=True)),
@@ -144,14 +154,14 @@ def weighted_duals(problem: Problem, rows: Floats, thetas: Floats) -> Floats:
 
 
 def value_at_zero(problem: Problem) -> float:
-    """Return the objective of f = 0, from the atoms' values at 0."""
-    blocks = zip(term_weights(problem), problem.blocks, strict=True)  # both sides of a term are equal there
+    """Return the value of the objective at f = 0, from the atoms' values at 0."""
+    blocks = zip(term_weights(problem), problem.blocks, strict=True)  # C+ = C- at f = 0: count C+ only
     total = sum(f * float(b.weights.sum()) * b.atom.facts.at_zero for f, b in blocks if b.side >= 0)
     return float(total) / problem.divisor
 
 
 def limit_values(problem: Problem, scores: Floats) -> Floats:
-    """Return C_k of each limit C_k <= t_k at the scores."""
+    """Return C_k at the given scores for each limit C_k <= t_k, (number of limits,)."""
     first = len(problem.objective.terms)
     values = np.full(len(problem.limits), -np.inf)
     for block in problem.blocks:
@@ -163,7 +173,7 @@ def limit_values(problem: Problem, scores: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class TermValue:
-    """One term at a hypothesis.
+    """The value of one term at a hypothesis.
 
     Attributes
     ----------
@@ -172,11 +182,11 @@ class TermValue:
     kind : {"risk", "regularizer", "neutrality"}
         The kind of term.
     weight, value : float
-        Its weight, and its value without the weight.
+        The weight of the term, and its value without the weight.
     plus, minus : float or None
-        C+ and C- of a neutrality term of two sides.
+        C+ and C- of a two-sided neutrality term; None for other terms.
     theta : float or None
-        The weight of C+ in a neutrality term; None where it is not known.
+        The weight of C+ in a neutrality term; None if it is not known.
 
     """
 
@@ -198,7 +208,7 @@ class ObjectiveValue:
     total : float
         The sum of weight times value over all terms.
     terms : tuple of TermValue
-        In the order of the objective.
+        One entry per term, in the order of the objective.
 
     """
 
@@ -209,14 +219,14 @@ class ObjectiveValue:
         return self.total
 
     def with_thetas(self, thetas: Iterable[float]) -> ObjectiveValue:
-        """Return the value with a theta for each neutrality term of two sides, in their order."""
+        """Return a copy with one theta per two-sided neutrality term, in the order of the terms."""
         rest = iter(thetas)
         terms = (t if t.plus is None else replace(t, theta=float(next(rest))) for t in self.terms)
         return replace(self, terms=tuple(terms))
 
     @property
     def thetas(self) -> list[float]:
-        """The theta of each neutrality term of two sides, in their order; nan where it is not known."""
+        """The theta of each two-sided neutrality term, in the order of the terms; nan if not known."""
         return [float("nan") if t.theta is None else t.theta for t in self.terms if t.plus is not None]
 
     def _sum(self, kind: str) -> float:
@@ -224,17 +234,17 @@ class ObjectiveValue:
 
     @property
     def risk(self) -> float:
-        """The weighted risk terms."""
+        """The weighted sum of the risk terms."""
         return self._sum("risk")
 
     @property
     def regularization(self) -> float:
-        """The weighted regularizers."""
+        """The weighted sum of the regularizers."""
         return self._sum("regularizer")
 
     @property
     def neutrality(self) -> float:
-        """The weighted neutrality terms."""
+        """The weighted sum of the neutrality terms."""
         return self._sum("neutrality")
 
     def __repr__(self) -> str:
@@ -249,16 +259,16 @@ class ObjectiveValue:
 def objective_value(
     objective: Objective, sums: Mapping[tuple[int, int], float], penalty: Callable[[Regularizer], float]
 ) -> ObjectiveValue:
-    """Return the value of an objective from those of its parts.
+    """Compute the value of an objective from the values of its blocks and regularizers.
 
     Parameters
     ----------
     objective : Objective
         The terms and their weights.
     sums : dict
-        B(f) of each block, by (term, side).
+        The value B(f) of each block; the keys are (term, side), as in `Block`.
     penalty : callable
-        From a regularizer to its value.
+        Maps a regularizer to its value.
 
     Returns
     -------
@@ -276,5 +286,5 @@ def objective_value(
         else:
             plus, minus = sums[number, 1], sums[number, -1]
             terms.append(TermValue(*label, max(plus, minus), plus, minus))
-    # A term of weight 0 adds 0, even where its value overflows.
+    # A term of weight 0 adds 0 even if its value is infinite.
     return ObjectiveValue(float(sum(t.weight * t.value for t in terms if t.weight)), tuple(terms))

@@ -1,11 +1,12 @@
-"""Linear constraints on the coefficients, beside the limits on neutrality.
+"""Linear constraints on the coefficients w.
 
 ::
 
     minimise  R_n(f) + Omega(f)   subject to   C_psi(f) <= t,   A w <= b,   E w = e
 
-A limit is written ``Neutrality(...) <= t``; ``Coefficients()`` is w, with ``>=``, ``<=`` and ``==``. All of
-them are convex, and their multipliers enter the certificate (`nerm.certify.certificate`).
+Write ``Neutrality(...) <= t`` for a limit on neutrality, and compare ``Coefficients()``, which stands for w,
+by ``>=``, ``<=`` or ``==`` for a linear constraint. All these constraints are convex, and the certificate
+uses their multipliers (`nerm.certify.certificate`).
 """
 
 from __future__ import annotations
@@ -22,20 +23,21 @@ from nerm.model.expressions import Constraint
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import as_floats, check_finite, column_position
 
-ROUNDING = 1e-12  # relative violation that rounding explains
+ROUNDING = 1e-12  # relative violations up to this size are treated as rounding errors
 Sense = Literal["<=", ">=", "=="]
 SIGNS: dict[Sense, tuple[str, str]] = {"<=": ("≤", r"\le"), ">=": ("≥", r"\ge"), "==": ("=", "=")}
 
 
 class Coefficients:
-    """The coefficients w of a linear hypothesis, all or those of some columns, without the intercept.
+    """The coefficients w of a linear hypothesis, without the intercept, to write constraints.
 
     Parameters
     ----------
     columns : str or int
-        Names of columns (where X is a DataFrame) or their numbers; none for all.
+        The columns whose coefficients are meant, by name (if X is a DataFrame) or by number. Without any, all
+        columns are meant.
 
-    Compared with a number or an array it gives a constraint:
+    A comparison with a number or an array makes a constraint:
 
     >>> import nerm
     >>> nerm.Coefficients() >= 0
@@ -57,7 +59,7 @@ class Coefficients:
         self.matrix: Floats | None = None
 
     def apply(self, matrix: Any) -> Coefficients:
-        """Return A w, linear combinations of these coefficients; A is a matrix or a single row."""
+        """Return A w, to be compared with bounds; A is a matrix with one column per coefficient, or a row."""
         if self.matrix is not None:
             do = "Multiply the matrices first"
             raise InvalidInputError("'apply' must be called once", "a second matrix", do)
@@ -96,7 +98,7 @@ class Coefficients:
 
 
 def _left(columns: tuple[str | int, ...], matrix: Floats | None) -> str:
-    """Write the left side of a constraint as Python code."""
+    """Return the left side of a constraint as Python code."""
     return f"Coefficients({', '.join(map(repr, columns))})" + ("" if matrix is None else ".apply(A)")
 
 
@@ -130,7 +132,10 @@ class LinearConstraint(Constraint):
         return f"{w if self.matrix is None else f'A {w}'} {sign} {self._right}"
 
     def rows(self, d: int, names: Any) -> tuple[Floats, Floats]:
-        """Return (A, b) of A w <= b, or of A w = b, over all d coefficients."""
+        """Return (A, b), (m, d) and (m,), of the constraint A w <= b or A w = b on all d coefficients.
+
+        `names` are the column names of X or None. Rows with an infinite bound are left out.
+        """
         columns = [column_position(c, names, d) for c in self.columns] or list(range(d))
         A = np.eye(len(columns)) if self.matrix is None else self.matrix
         if A.shape[1] != len(columns):
@@ -158,7 +163,7 @@ class Polyhedron:
     matrix, bound : (m, d) and (m,) arrays
         A and b.
     equal : (m,) array of bool
-        Rows that must hold with equality; their multipliers have any sign.
+        Rows that must hold with equality; their multipliers may have any sign.
 
     """
 
@@ -168,16 +173,16 @@ class Polyhedron:
 
     @cached_property
     def size(self) -> Floats:
-        """The norm of each row."""
+        """The Euclidean norm of each row of A, (m,)."""
         return np.asarray(np.linalg.norm(self.matrix, axis=1))
 
     def signed(self, z: Floats) -> Floats:
-        """Return multipliers with the signs that they must have."""
+        """Return the multipliers z, (m,), with nan and the negative entries of inequality rows set to 0."""
         z = np.nan_to_num(z)
         return np.where(self.equal, z, np.maximum(z, 0.0))
 
     def violation(self, w: Floats) -> float:
-        """Return the largest violation of a row, relative to its norm; 0 where rounding explains it."""
+        """Return the largest violation of a row, divided by the row's norm; rounding errors count as 0."""
         excess = self.matrix @ w - self.bound
         excess = np.where(self.equal, np.abs(excess), np.maximum(excess, 0.0))
         rounding = ROUNDING * (self.size * np.linalg.norm(w) + np.abs(self.bound))
@@ -185,18 +190,18 @@ class Polyhedron:
         return float(np.max(np.where(excess <= rounding, 0.0, relative), initial=0.0))
 
     def project(self, w: Floats) -> Floats:
-        """Return the nearest point to w.
+        """Return the point of the polyhedron that is nearest to w, (d,).
 
-        Bounds on single coefficients are clipped; else by the least distance programme of Lawson and Hanson,
-        which nonnegative least squares solve: x = w - A'z, z >= 0. What is left of w where only 0 is near is
-        rounding.
+        If all rows bound a single coefficient, w is clipped. Otherwise the least distance program of Lawson
+        and Hanson is solved by nonnegative least squares: the result is w - A'z with z >= 0. A result that is
+        as small as rounding errors is replaced by 0 if 0 is feasible.
         """
         if not self.violation(w):
             return w
         start, zero = np.linalg.norm(w), np.zeros_like(w)
         if not self.equal.any() and len(self._bounds[0]) == len(self.bound):
             return self._clipped(w)
-        for _ in range(3):  # the second and third time only rounding is left
+        for _ in range(3):  # the second and third iteration remove rounding errors
             G, h = -self.matrix / self.size[:, None], (self.matrix @ w - self.bound) / self.size
             unit = max(float(np.abs(h).max()), 1e-300)
             system, target = np.vstack([G.T, h / unit]), np.append(np.zeros(len(w)), 1.0)
@@ -210,7 +215,7 @@ class Polyhedron:
 
     @cached_property
     def _bounds(self) -> tuple[Ints, Ints, Floats]:
-        """Rows that bound a single coefficient, the column of each, and its factor."""
+        """The indices of the rows with one nonzero entry, the column of that entry, and its value."""
         rows = np.flatnonzero(np.count_nonzero(self.matrix, axis=1) == 1)
         columns = np.argmax(self.matrix[rows] != 0, axis=1)
         return rows, columns, self.matrix[rows, columns]
@@ -223,12 +228,16 @@ class Polyhedron:
         return np.clip(w, low, high)
 
     def _tight(self, w: Floats) -> Bools:
-        """Return which rows hold nearly with equality at w."""
+        """Return a mask, (m,), of the rows that hold with equality at w, up to a relative 1e-6."""
         near = 1e-6 * (np.abs(self.matrix) @ np.abs(w) + np.abs(self.bound) + 1e-300)
         return self.equal | (self.bound - self.matrix @ w <= near)
 
     def extended(self, w: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Extend a box of subgradients at w by the tight rows that bound a single coefficient."""
+        """Add the normal cone of tight bounds to a box [low, high] of subgradients at w.
+
+        A tight bound on a single coefficient makes its interval infinite on one side, an equality on both
+        sides. Return the new (low, high), both (d,).
+        """
         rows, columns, factors = self._bounds
         tight, equal, low, high = self._tight(w)[rows], self.equal[rows], low.copy(), high.copy()
         high[columns[tight & (equal | (factors > 0))]] = np.inf
@@ -236,7 +245,10 @@ class Polyhedron:
         return low, high
 
     def multipliers(self, w: Floats, rest: Floats) -> Floats:
-        """Return z, of the right signs and 0 on rows that are not tight at w, with A'z near `rest`."""
+        """Return multipliers z, (m,), for which ||A'z - rest|| is smallest.
+
+        z is 0 on rows that are not tight at w and nonnegative on tight inequalities.
+        """
         tight, z = self._tight(w), np.zeros(len(self.bound))
         if tight.any():
             z[tight] = nonnegative_least_squares(self.matrix[tight].T, rest, self.equal[tight])
@@ -244,7 +256,7 @@ class Polyhedron:
 
 
 def nonnegative_least_squares(system: Floats, target: Floats, free: Bools | None = None) -> Floats:
-    """Return the z with the least ||system z - target||, z >= 0 but where it is free."""
+    """Return the z that minimizes ||system z - target|| subject to z_j >= 0 for all j that are not `free`."""
     from scipy.optimize import nnls
 
     count = system.shape[1]
@@ -255,7 +267,10 @@ def nonnegative_least_squares(system: Floats, target: Floats, free: Bools | None
 
 
 def polyhedron(constraints: Sequence[LinearConstraint], d: int, columns: Any) -> Polyhedron:
-    """Return linear constraints on d coefficients, of which X may name the columns; refuse an empty set."""
+    """Combine linear constraints on d coefficients into one `Polyhedron`; raise an error if it is empty.
+
+    `columns` are the column names of X, or None.
+    """
     parts = [(*c.rows(d, columns), c.sense == "==") for c in constraints]
     matrix, bound = np.vstack([A for A, _, _ in parts]), np.concatenate([b for _, b, _ in parts])
     equal = np.concatenate([np.full(len(b), e) for _, b, e in parts])
@@ -268,7 +283,7 @@ def polyhedron(constraints: Sequence[LinearConstraint], d: int, columns: Any) ->
 
 
 def _is_empty(region: Polyhedron) -> bool:
-    """Tell by a linear programme whether no coefficients satisfy all constraints."""
+    """Return whether the polyhedron is empty, decided by a linear program."""
     from scipy.optimize import linprog
 
     A, b, equal = region.matrix, region.bound, region.equal

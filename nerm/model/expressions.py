@@ -1,4 +1,4 @@
-"""The language of objectives: terms, weights, constraints, and the objective that they add up to.
+"""Expressions: terms, weights and constraints, and the `Objective` that they form.
 
 ``Risk(Hinge()) + 0.05 * SquaredL2() + 1.0 * Neutrality(Hinge())`` is an `Objective`: a sum of weighted terms
 without data. Risks, neutrality terms and regularizers derive from `Term`.
@@ -18,7 +18,7 @@ from nerm.weights import NAMES
 if TYPE_CHECKING:
     from nerm.atoms.margin import MarginFunction
 
-#: theta, the weight of C+ in theta C+ + (1 - theta) C-, where the side of a neutrality term fixes it.
+#: The theta of theta C+ + (1 - theta) C- for each `side` of a neutrality term; None stands for max(C+, C-).
 SIDES = {"both": None, "agreement": 0.0, "disagreement": 1.0}
 
 
@@ -74,7 +74,7 @@ class Algebra(ABC):
         raise InvalidInputError(must, f"{self!r} >= {bound!r}", "Write Neutrality(...) <= t")
 
     def _limitable(self, sense: str) -> WeightedTerm:
-        """Return the one neutrality term that a comparison limits; refuse anything else."""
+        """Return the only term if it is a neutrality term of positive weight; raise an error otherwise."""
         weighted, *others = self._weighted()
         if others or weighted.term.kind != "neutrality" or not weighted.weight > 0:
             do = "Write Neutrality(...) <= t for each term of its own; a risk or a regularizer has a weight"
@@ -111,14 +111,14 @@ class Algebra(ABC):
         """Bind the objective to data, validate it, and return a `nerm.Problem`.
 
         X
-            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix. A dask array,
-            with y and viewpoint of the same rows, or `nerm.Chunks`, without them, gives a
-            `nerm.chunks.ChunkedProblem`.
+            (n, d), dense or scipy sparse; with ``kernel="precomputed"`` the (n, n) Gram matrix. For a dask
+            array (with y and viewpoint of the same rows) or `nerm.Chunks` (which contain y and viewpoint) the
+            result is a `nerm.chunks.ChunkedProblem`.
         y
-            (n,), two values, the larger counts as +1.
+            (n,) labels with two distinct values; the larger value is the class +1.
         viewpoint
-            (n,) real numbers v_i = g(x_i); or a table or a dict of such columns; or a callable g; or a fitted
-            estimator.
+            (n,) real numbers v_i = g(x_i); or a table or a dict with one such column per viewpoint; or a
+            callable g; or a fitted estimator.
         kernel
             None for the linear hypothesis f = X w + b; a name, a callable or a `nerm.kernels.Kernel` for f =
             K c + b.
@@ -126,7 +126,7 @@ class Algebra(ABC):
             Whether b is free (and never regularised). To regularise it, append a column of ones and pass
             False.
         sample_weight
-            (n,) weights s_i >= 0 of the risk. Neutrality terms carry weights of their own.
+            (n,) weights s_i >= 0 of the risk. Neutrality terms have their own weights u_i.
         """
         from nerm.model.bind import on
 
@@ -153,7 +153,7 @@ class Term(Algebra):
 
 @dataclass(frozen=True)
 class WeightedTerm:
-    """A nonnegative number times a term."""
+    """A term with its nonnegative weight."""
 
     weight: float
     term: Term
@@ -171,7 +171,7 @@ class Constraint(ABC):
         """Return the constraint as LaTeX mathematics."""
 
     def __bool__(self) -> bool:
-        # Python reads a <= x <= b as (a <= x) and (x <= b), which would drop the first
+        # Python evaluates a <= x <= b as (a <= x) and (x <= b), which would drop the first constraint
         must = "a constraint has no truth value"
         raise InvalidTypeError(must, f"bool({self!r})", "Write a <= x <= b as two constraints")
 
@@ -228,13 +228,13 @@ class Objective(Algebra):
 
     @property
     def every_term(self) -> list[Term]:
-        """The terms, then those of the limits: blocks name them by their place in this list."""
+        """The terms of the objective, then those of the limits; `Block.term` is an index into this list."""
         return [*(weighted.term for weighted in self.terms), *(limit.term for limit in self.limits)]
 
     def with_total(self, kind: str, total: float) -> Objective:
-        """Return the objective with other weights for one kind of terms.
+        """Return the objective with the weights of all terms of one kind rescaled to the sum `total`.
 
-        The weights add up to `total` and keep their ratios; where all are 0 they become equal.
+        The weights keep their ratios. If all of them are 0, they become equal.
 
         >>> from nerm import L1, Hinge, Risk, SquaredL2
         >>> (Risk(Hinge()) + 1.0 * SquaredL2() + 3.0 * L1()).with_total("regularizer", 0.4)
@@ -267,7 +267,7 @@ class Objective(Algebra):
 
 
 def _scaled(weight: float, text: str, times: str) -> str:
-    """Write weight * text, leaving out a weight of one."""
+    """Return weight, `times` and text as one string; a weight of 1 is left out."""
     return text if weight == 1 else f"{weight:g}{times}{text}"
 
 
@@ -328,15 +328,16 @@ class Neutrality(Term):
     surrogate
         The margin function psi.
     to
-        The name of the viewpoint, needed when a problem has several.
+        The name of the viewpoint; required if the problem has several viewpoints.
     weights
-        u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity), ``"equal_opportunity"``,
-        ``"predictive_equality"``, or an (n,) array.
+        The weights u: ``"uniform"`` (the paper), ``"balanced"`` (demographic parity),
+        ``"equal_opportunity"``, ``"predictive_equality"``, or an (n,) array.
     side
-        ``"both"``, the paper's max; ``"agreement"``, C- alone, penalises only agreement with the viewpoint;
-        ``"disagreement"``, C+ alone, only disagreement. One side is a risk with labels -v or v: as its weight
-        grows, f passes neutrality and ends on the other side, so that every level of neutrality is reached.
-        With an increasing psi (`Identity`) the two sides are exchanged.
+        ``"both"`` is the paper's max(C+, C-). ``"agreement"`` is C- alone, which penalises only agreement
+        with the viewpoint; ``"disagreement"`` is C+ alone, which penalises only disagreement. A one-sided
+        term is a risk with the labels -v or v. As its weight grows, the correlation of f with the viewpoint
+        changes its sign, so every level of neutrality in between is attained. With an increasing psi
+        (`Identity`) agreement and disagreement are exchanged.
 
     >>> from nerm import Hinge, Identity, Risk
     >>> 2 * Neutrality(Hinge(), to="sex")
@@ -392,7 +393,7 @@ class Neutrality(Term):
 
     @property
     def theta(self) -> float | None:
-        """The weight of C+ where the side fixes it; None where the larger of both sides counts."""
+        """The weight of C+: 0 or 1 for a one-sided term, None for max(C+, C-)."""
         return SIDES[self.side]
 
     def formula(self, mean: str = "mean") -> str:
@@ -415,10 +416,10 @@ class Neutrality(Term):
 
 
 def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str = "both") -> Objective:
-    """Return the two terms of equalized odds: neutral among y = +1 and among y = -1.
+    """Return the sum of two neutrality terms for equalized odds, each with weight 1.
 
-    Equal true positive rates are equal opportunity, equal false positive rates predictive equality; each term
-    has the weight 1.
+    The first is neutrality among the rows with y = +1 (equal opportunity: equal true positive rates), the
+    second among the rows with y = -1 (predictive equality: equal false positive rates).
 
     >>> from nerm import Hinge
     >>> equalized_odds(Hinge())
@@ -429,7 +430,7 @@ def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str =
 
 
 def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Any]) -> str:
-    """Return the name of the viewpoint of a neutrality term."""
+    """Return the name of the viewpoint of a neutrality term; raise an error if it is unknown or ambiguous."""
     if term.to is None and len(viewpoints) != 1:
         must = "a neutrality term must name its viewpoint when there are several"
         got = f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}"

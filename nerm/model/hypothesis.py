@@ -1,6 +1,6 @@
-"""Linear and kernel hypotheses: scores from coefficients, and sums of rows weighted by dual variables.
+"""Linear and kernel hypotheses: the map from coefficients to scores, and its adjoint.
 
-A problem's hypothesis holds the rows in memory of its own.
+The hypothesis of a problem holds its own copy of the rows X.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nerm.model.blocks import EPS, sum_error
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
 
-FAR = 100.0  # standard deviations from 0 beyond which a column is centred
-GRAM_LIMIT = 8192  # rows up to which the Gram matrix is kept in memory (512 MiB)
+FAR = 100.0  # a column is centred if its mean is more than this many standard deviations from 0
+GRAM_LIMIT = 8192  # the Gram matrix is kept in memory up to this number of rows (512 MiB)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearHypothesis:
-    """f = X w + b; coefficients w of length d."""
+    """The linear hypothesis f = X w + b with coefficients w, (d,), on rows X, (n, d)."""
 
     X: Matrix
 
@@ -42,29 +42,32 @@ class LinearHypothesis:
 
     @cached_property
     def _near(self) -> tuple[Matrix, Floats]:
-        """(X - 1 offset', offset): X with those columns centred that are far from 0."""
+        """The matrix X - 1 offset', (n, d), and the offset, (d,), of `far_offset`."""
         offset = far_offset(self.X)
         return (self.X - offset if offset.any() else self.X), offset
 
     def features(self, *, balanced: bool) -> Matrix:
-        """Return X; if `balanced`, for sums whose weights add up to 0, with columns far from 0 centred."""
+        """Return X, (n, d); if `balanced`, with the columns that are far from 0 centred.
+
+        Centring does not change sum_i c_i x_i if the weights c add up to 0.
+        """
         return self._near[0] if balanced else self.X
 
     def level(self, coef: Floats, intercept: float) -> float:
-        """Return offset.w + b, the part of the scores that all rows share."""
+        """Return offset.w + b, the summand of the scores that is equal for all rows."""
         return float(self._near[1] @ coef) + float(intercept)
 
     def level_error(self, coef: Floats, intercept: float) -> float:
-        """Bound the rounding error of `level`: large where columns are far from 0."""
+        """Bound the rounding error of `level`, which is large if columns are far from 0."""
         offset = np.abs(self._near[1])
         return sum_error(self.size) * (float(offset @ np.abs(coef)) + abs(intercept)) if offset.any() else 0.0
 
     def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
-        """Return X w + b."""
+        """Return the scores X w + b, (n,)."""
         return np.asarray(self._near[0] @ coef).ravel() + self.level(coef, intercept)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
-        """Return sum_i c_i x_i; `balanced` weights c add up to 0."""
+        """Return X'c = sum_i c_i x_i, (d,); pass balanced=True if the weights c add up to 0."""
         near, offset = self._near
         q = (near.T @ c).ravel()
         return np.asarray(q if balanced or not offset.any() else q + offset * math.fsum(c), dtype=float)
@@ -74,25 +77,28 @@ class LinearHypothesis:
         return float(coef @ coef)
 
     def extent(self, coef: Floats) -> float:
-        """Return ||w|| for columns of size 1: `|score - level|` is at most this times the row's length."""
+        """Return the norm of w when each column is scaled to a largest absolute value of 1.
+
+        `|score - level|` of a row is at most this number times the norm of the scaled row.
+        """
         return float(np.linalg.norm(self._sizes * coef))
 
     def norm_error(self, coef: Floats) -> float:
-        """Return by how much rounding may change `squared_norm`."""
+        """Bound the rounding error of `squared_norm`."""
         return sum_error(self.size) * self.squared_norm(coef)
 
     @cached_property
     def rounding(self) -> float:
-        """The rounding error of a score, relative to the row's length times `extent`."""
+        """A bound on the rounding error of a score, relative to `extent` times the norm of the scaled row."""
         return sum_error(self.size)
 
     def score_errors(self, extent: float, level: float) -> Floats:
-        """Return by how much rounding may change the scores of a hypothesis, (n,)."""
+        """Bound the rounding error of each score, (n,), of a hypothesis with this extent and level."""
         return self.rounding * extent * self._lengths + EPS * abs(level)
 
     @cached_property
     def _lengths(self) -> Floats:
-        """The lengths of rows with columns scaled to size 1."""
+        """The norm of each row, (n,), when each column is scaled to a largest absolute value of 1."""
         near = self._near[0]
         inverse = np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
         if sp.issparse(near):
@@ -103,7 +109,7 @@ class LinearHypothesis:
 
     @cached_property
     def _sizes(self) -> Floats:
-        """The largest absolute value in each column, centred if it is far from 0."""
+        """The largest absolute value of each column, (d,), after columns far from 0 are centred."""
         near = self._near[0]
         if not sp.issparse(near):
             return np.maximum(np.abs(near.max(axis=0)), np.abs(near.min(axis=0)))
@@ -112,11 +118,11 @@ class LinearHypothesis:
         return sizes
 
     def squared_row_norms(self) -> Floats:
-        """Return ||x_i||^2 for every row."""
+        """Return ||x_i||^2 for every row, (n,)."""
         return kernels.Linear().diagonal(self.X)
 
     def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
-        """Return f at new rows."""
+        """Return the scores of new rows X, (m, d)."""
         matrix = as_matrix(X)
         _check_columns(matrix, self.size, "features")
         return np.asarray(matrix @ coef).ravel() + intercept
@@ -124,7 +130,7 @@ class LinearHypothesis:
 
 @dataclass(frozen=True, eq=False)
 class KernelHypothesis:
-    """f = K c + b; one coefficient per row, squared norm c' K c."""
+    """The kernel hypothesis f = K c + b with one coefficient per row, c (n,), and squared norm c' K c."""
 
     kernel: kernels.Kernel
     X: Matrix
@@ -141,14 +147,15 @@ class KernelHypothesis:
 
     @property
     def keeps_gram(self) -> bool:
-        """Whether K is kept in memory: it is small, was given, or had to be checked."""
+        """Whether K is kept in memory: it is small, precomputed, or already computed."""
         return self.n <= GRAM_LIMIT or "gram" in vars(self) or self.kernel.name == "precomputed"
 
     @cached_property
     def gram(self) -> Floats:
-        """The Gram matrix K, checked to be positive semidefinite unless the kernel's formula says so.
+        """The Gram matrix K, (n, n).
 
-        Then `|k(x, z)| <= sqrt(k(x, x) k(z, z))`: K is finite if its diagonal is.
+        It is checked to be positive semidefinite unless the kernel always is. Such a kernel satisfies
+        `|k(x, z)| <= sqrt(k(x, x) k(z, z))`, so only the diagonal of K is checked to be finite.
         """
         K: Any = self.kernel(self.X, self.X)
         if not self.kernel.always_psd:
@@ -159,29 +166,29 @@ class KernelHypothesis:
 
     @cached_property
     def factor(self) -> tuple[Floats, Floats]:
-        """(L, R) with K = L L' and c = R w recovering the kernel coefficients of f = L w.
+        """Matrices (L, R), both (n, r), with K = L L' and f = L w = K c for c = R w.
 
-        From the eigenvalues above rounding, so a kernel problem is the linear problem with X = L, exactly up
-        to the eigenvalues left out (relative 1e-13).
+        The kernel problem is thus the linear problem with X = L. L is computed from the r eigenvalues of K
+        that are above 1e-13 times the largest; the others are left out as rounding errors.
         """
         values, vectors = np.linalg.eigh(self.gram)
         kept = values > 1e-13 * max(values[-1], np.finfo(float).tiny)
-        if not kept.any():  # K = 0: one column of zeros, since a solver wants a variable
+        if not kept.any():  # K = 0: return one column of zeros, because a solver needs a variable
             return np.zeros((self.n, 1)), np.zeros((self.n, 1))
         roots = np.sqrt(values[kept])
         return vectors[:, kept] * roots, vectors[:, kept] / roots
 
     def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
-        """Return K c + b."""
+        """Return the scores K c + b, (n,)."""
         return self._times(coef) + intercept
 
     def _times(self, coef: Floats) -> Floats:
-        """Return K c; the last products are kept, since a certificate uses the same ones several times."""
+        """Return K c, (n,); four products are cached, because a certificate uses them repeatedly."""
         for known, product in self._products:
             if np.array_equal(known, coef):
                 return product
         support = np.flatnonzero(coef)
-        if self.keeps_gram or 2 * len(support) > self.n:  # by symmetry all of K costs half as much
+        if self.keeps_gram or 2 * len(support) > self.n:  # all of K costs half, by symmetry
             support = np.arange(self.n)
         product = self.product(support, coef[support, None])[:, 0]
         product.flags.writeable = False
@@ -193,7 +200,7 @@ class KernelHypothesis:
         return deque(maxlen=4)
 
     def some(self, rows: Ints) -> KernelHypothesis:
-        """Return the hypothesis on some of the rows."""
+        """Return the hypothesis restricted to the rows with the given indices."""
         precomputed = self.kernel.name == "precomputed"
         return KernelHypothesis(self.kernel, self.X[np.ix_(rows, rows)] if precomputed else self.X[rows])
 
@@ -202,22 +209,25 @@ class KernelHypothesis:
         return self.gram[rows] if self.keeps_gram else self.kernel(self.X[rows], self.X)
 
     def product(self, columns: Ints, weights: Floats) -> Floats:
-        """Return K[:, columns] weights for weights of shape (columns, k); by tiles if K is not kept."""
+        """Return K[:, columns] @ weights, (n, k), for weights of shape (len(columns), k).
+
+        If K is not kept in memory, it is computed tile by tile.
+        """
         whole = len(columns) == self.n
         if self.keeps_gram:
             return np.asarray((self.gram if whole else self.gram[:, columns]) @ weights)
         return self.kernel.product(self.X, self.X if whole else self.X[columns], weights)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
-        """Return c itself: sum_i c_i k(x_i, .) has the kernel coefficients c."""
+        """Return c unchanged, because the function sum_i c_i k(x_i, .) has the kernel coefficients c."""
         return c
 
     def level(self, coef: Floats, intercept: float) -> float:
-        """Return b, the part of the scores that all rows share."""
+        """Return b, the summand of the scores that is equal for all rows."""
         return float(intercept)
 
     def level_error(self, coef: Floats, intercept: float) -> float:
-        """Return 0: b is used as it is."""
+        """Return 0, because `level` is b without any computation."""
         return 0.0
 
     def extent(self, coef: Floats) -> float:
@@ -225,20 +235,23 @@ class KernelHypothesis:
         return float(np.abs(coef) @ self._lengths)
 
     def norm_error(self, coef: Floats) -> float:
-        """Return by how much rounding may change `squared_norm`."""
+        """Bound the rounding error of `squared_norm`."""
         return self.rounding * self.extent(coef) ** 2 + EPS * self.squared_norm(coef)
 
     @cached_property
     def rounding(self) -> float:
-        """The rounding error of a score, relative to sqrt k(x_i, x_i) times `extent`."""
+        """A bound on the rounding error of a score, relative to sqrt k(x_i, x_i) times `extent`."""
         return sum_error(self.n) + self.kernel.rounding(self.X)
 
     def blur(self, mu: float) -> float:
-        """Return the rounding error of scores with coefficients c / (n mu), for c of size 1."""
+        """Bound the rounding error of the scores for coefficients c / (n mu) with `|c_i|` <= 1.
+
+        `mu` is the weight of the squared l2 norm; for mu = 0 the bound is infinite.
+        """
         return self.rounding * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
 
     def score_errors(self, extent: float, level: float) -> Floats:
-        """Return by how much rounding may change the scores of a hypothesis, (n,)."""
+        """Bound the rounding error of each score, (n,), of a hypothesis with this extent and level."""
         return self.rounding * extent * self._lengths + EPS * abs(level)
 
     @cached_property
@@ -250,11 +263,11 @@ class KernelHypothesis:
         return max(0.0, float(coef @ self._times(coef)))
 
     def squared_row_norms(self) -> Floats:
-        """Return k(x_i, x_i) for every row."""
+        """Return k(x_i, x_i) for every row, (n,)."""
         return np.diag(self.gram).copy() if "gram" in vars(self) else self.kernel.diagonal(self.X)
 
     def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
-        """Return f at new rows (for a precomputed kernel, at rows of k(x_new, x_train))."""
+        """Return the scores of m new rows; for a precomputed kernel X holds k(x_new, x_train), (m, n)."""
         matrix = as_matrix(X)
         precomputed = self.kernel.name == "precomputed"
         _check_columns(matrix, int(self.X.shape[1]), "kernel values" if precomputed else "features")
@@ -270,7 +283,7 @@ Hypothesis = LinearHypothesis | KernelHypothesis
 
 
 def far_offset(X: Any) -> Floats:
-    """Return the means of columns that are far from 0 relative to their spread, and 0 elsewhere.
+    """Return an offset per column, (d,): its mean if that is far from 0 relative to its spread, else 0.
 
     >>> far_offset(np.array([[1e9 - 1.0, 1.0], [1e9 + 1.0, 2.0]])).tolist()
     [1000000000.0, 0.0]
@@ -291,7 +304,7 @@ def _check_columns(X: Matrix, expected: int, what: str) -> None:
 
 
 def sorted_csr(X: Matrix) -> Matrix:
-    """Return a sparse matrix in canonical format without explicit zeros; a dense one unchanged."""
+    """Return a sparse X in canonical format without explicit zeros; return a dense X unchanged."""
     if not sp.issparse(X) or (X.has_canonical_format and X.data.all()):
         return X
     X = X.copy()
@@ -301,12 +314,12 @@ def sorted_csr(X: Matrix) -> Matrix:
 
 
 def make(X: Matrix, kernel: kernels.Kernel | None) -> Hypothesis:
-    """Return the hypothesis on a copy of the rows: linear for kernel None, else with that kernel."""
+    """Return the hypothesis on a copy of the rows X: linear if `kernel` is None, else with this kernel."""
     if kernel is None:
         return LinearHypothesis(X.copy())
     if kernel.name == "precomputed":
         return KernelHypothesis(kernel, kernels.check_gram(X.toarray() if sp.issparse(X) else X, psd=True))
     hypothesis = KernelHypothesis(kernel, X.copy())
     if not kernel.always_psd:
-        _ = hypothesis.gram  # checks it now, where the user can see which line asked for it
+        _ = hypothesis.gram  # check it now, so that the error points to the user's call of `on`
     return hypothesis

@@ -1,8 +1,8 @@
-"""Kernels k(x, z): named ones, a user's own callable, or a precomputed Gram matrix.
+"""Kernels k(x, z): named kernels, a user's own callable, or a precomputed Gram matrix.
 
-A kernel is a frozen value that maps two matrices of rows to the matrix of their kernel values. The
-evaluation itself is scikit-learn's (`sklearn.metrics.pairwise`), dense and sparse alike, except for the
-Gaussian kernel on dense rows.
+A kernel is an immutable object that maps two matrices of rows to the matrix of their kernel values. The
+values are computed by scikit-learn (`sklearn.metrics.pairwise`), except for the Gaussian kernel on dense
+rows.
 """
 
 from abc import ABC, abstractmethod
@@ -18,17 +18,18 @@ from nerm.model.blocks import EPS, sum_error
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
-LARGEST_EXPONENT = EPS ** (-1 / 6)  # of gamma ||x||^2: the error of a product of rows is about eps^(5/6)
-CALLED_TILE = 1000  # rows and columns of K per call of a kernel within a product
+# The largest gamma ||x||^2 for which distances are computed from products, with an error of about eps^(5/6).
+LARGEST_EXPONENT = EPS ** (-1 / 6)
+CALLED_TILE = 1000  # rows and columns of K per kernel call in `Kernel.product`
 
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A positive semidefinite function of two inputs (or one that is checked to be, on the data).
+    """A positive semidefinite function k(x, z).
 
     ``kernel(X, Z)`` maps rows (n, d) and (m, d), dense or sparse, to the (n, m) matrix of k(x_i, z_j). `name`
-    is what users type; `always_psd` is False where positive semidefiniteness is checked on the Gram matrix
-    instead.
+    is the name for ``on(kernel=...)``. `always_psd` is False if the function is not always positive
+    semidefinite; the Gram matrix is then checked.
 
     Examples
     --------
@@ -46,11 +47,14 @@ class Kernel(ABC):
         """Return the (n, m) matrix of k(x_i, z_j)."""
 
     def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
-        """Return this kernel with every data-dependent parameter fixed on the weighted rows X, (n, d)."""
+        """Return this kernel with data-dependent parameters computed from the weighted rows X, (n, d)."""
         return self
 
     def product(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        """Return K weights for weights of shape (m, k), computed tile by tile; by symmetry where Z *is* X."""
+        """Return K @ weights, (n, k), for weights of shape (m, k), where K is the (n, m) matrix kernel(X, Z).
+
+        K is computed tile by tile. If Z is the same object as X, only one triangle of K is computed.
+        """
         rows = X.shape[0]
         columns = Z.shape[0]
         found = np.zeros((rows, weights.shape[1]))
@@ -69,22 +73,22 @@ class Kernel(ABC):
         return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
 
     def rounding(self, X: Any) -> float:
-        """Bound the rounding error of k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) on the rows."""
+        """Bound the rounding error of k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) over all rows of X."""
         return 4 * EPS
 
 
 @dataclass(frozen=True)
 class _Pairwise(Kernel):
-    """A kernel that scikit-learn knows by the same name, with the same parameters."""
+    """A kernel that scikit-learn computes; name and parameters are those of scikit-learn."""
 
     def __call__(self, X: Any, Z: Any) -> Floats:
-        """Return the matrix of k(x_i, z_j)."""
+        """Return the (n, m) matrix of k(x_i, z_j)."""
         from sklearn.metrics.pairwise import kernel_metrics
 
         return np.asarray(kernel_metrics()[self.name](X, Z, **self.parameters()))
 
     def parameters(self) -> dict[str, float]:
-        """Return the parameters as numbers."""
+        """Return the parameters of the kernel as a dict of numbers."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -105,13 +109,13 @@ class Linear(_Pairwise):
         return _row_squares(X)
 
     def rounding(self, X: Any) -> float:
-        """Return that of a sum of as many products as there are columns."""
+        """Bound the relative rounding error of a product of two rows, a sum over d columns."""
         return sum_error(X.shape[1])
 
 
 @dataclass(frozen=True)
 class _WithGamma(_Pairwise):
-    """A kernel with a width: gamma is a positive number, "scale" for 1 / (d Var(X)), or "auto" for 1 / d."""
+    """A kernel with a parameter gamma: a positive number, "scale" for 1 / (d Var(X)), or "auto" for 1 / d."""
 
     gamma: float | str = "scale"
 
@@ -122,14 +126,14 @@ class _WithGamma(_Pairwise):
             )
 
     def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
-        """Replace gamma = "scale" or "auto" by its value on X, as scikit-learn does."""
+        """Return the kernel with gamma = "scale" or "auto" replaced by its value on X, as in scikit-learn."""
         if not isinstance(self.gamma, str):
             return self
         variance = _variance(X, sample_weight) if self.gamma == "scale" else 1.0
         return replace(self, gamma=1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
     def parameters(self) -> dict[str, float]:
-        """Return the parameters as numbers; gamma = "scale" needs data first."""
+        """Return the parameters as a dict of numbers; raise an error if gamma is still "scale" or "auto"."""
         if isinstance(self.gamma, str):
             must = f'gamma="{self.gamma}" must meet data before use'
             raise InvalidInputError(must, "no data", "Call kernel.fitted(X) first")
@@ -143,7 +147,7 @@ class RBF(_WithGamma):
     Parameters
     ----------
     gamma : float, "scale" or "auto"
-        Positive; "scale" is 1 / (d Var(X)) and "auto" 1 / d, fixed when they meet the data.
+        Positive; "scale" is 1 / (d Var(X)) and "auto" 1 / d, computed when the problem is bound to data.
 
     Examples
     --------
@@ -156,7 +160,11 @@ class RBF(_WithGamma):
     name: ClassVar[str] = "rbf"
 
     def __call__(self, X: Any, Z: Any) -> Floats:
-        """Return the matrix of k(x_i, z_j), from differences of rows where their products would cancel."""
+        """Return the (n, m) matrix of k(x_i, z_j).
+
+        Distances are computed from products of rows, or from differences of rows if products would lose
+        digits.
+        """
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
         gamma = self.parameters()["gamma"]
@@ -168,11 +176,11 @@ class RBF(_WithGamma):
         return values
 
     def diagonal(self, X: Any) -> Floats:
-        """Return ones."""
+        """Return k(x_i, x_i) = 1 for every row, (n,)."""
         return np.ones(X.shape[0])
 
     def rounding(self, X: Any) -> float:
-        """Return the error of squared distances from products of rows, or from differences."""
+        """Bound the rounding error of gamma ||x - z||^2, computed from products or differences of rows."""
         rows = X if sp.issparse(X) else X - X.mean(axis=0)
         largest = self.parameters()["gamma"] * float(_row_squares(rows).max(initial=0.0))
         if not sp.issparse(X) and not largest <= LARGEST_EXPONENT:
@@ -206,13 +214,15 @@ class Polynomial(_WithGamma):
         return (self.parameters()["gamma"] * _row_squares(X) + self.coef0) ** self.degree
 
     def rounding(self, X: Any) -> float:
-        """Return that of a product of rows, once for each factor of the power."""
+        """Bound the relative rounding error: `degree` times the error of a product of rows."""
         return self.degree * sum_error(X.shape[1])
 
 
 @dataclass(frozen=True)
 class Sigmoid(_WithGamma):
-    """k(x, z) = tanh(gamma x.z + coef0): not positive semidefinite in general, so checked on the data.
+    """k(x, z) = tanh(gamma x.z + coef0).
+
+    It is not positive semidefinite in general, so the Gram matrix of the data is checked.
 
     Examples
     --------
@@ -242,10 +252,10 @@ class Sigmoid(_WithGamma):
 
 @dataclass(frozen=True)
 class Custom(Kernel):
-    """A user's own function of two matrices of rows, (n, d) and (m, d), with the (n, m) kernel values.
+    """A kernel from a user's function that maps rows (n, d) and (m, d) to the (n, m) kernel values.
 
-    Made of any callable given as a kernel; its Gram matrix is checked to be symmetric and positive
-    semidefinite.
+    A callable passed as `kernel` becomes such a kernel. Its Gram matrix is checked to be symmetric and
+    positive semidefinite.
 
     Examples
     --------
@@ -272,7 +282,7 @@ class Custom(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """A given Gram matrix: X is (n, n), and new points come as the (m, n) values k(x_new, x_i).
+    """A precomputed kernel: X is the (n, n) Gram matrix; for m new rows, X holds k(x_new, x_i), (m, n).
 
     Examples
     --------
@@ -288,7 +298,7 @@ class Precomputed(Kernel):
     always_psd: ClassVar[bool] = False
 
     def __call__(self, X: Any, Z: Any) -> Floats:
-        """Return X itself: its columns already are the training points."""
+        """Return X itself, which already holds the kernel values; Z is ignored."""
         return np.asarray(X)
 
     def diagonal(self, X: Any) -> Floats:
@@ -297,7 +307,7 @@ class Precomputed(Kernel):
 
 
 def names() -> dict[str, type[Kernel]]:
-    """Return the kernels that have a name.
+    """Return a dict of all named kernel classes.
 
     Examples
     --------
@@ -337,10 +347,11 @@ def resolve(kernel: Any) -> Kernel:
 
 
 def check_gram(gram: Any, *, psd: bool = False) -> Floats:
-    """Check that a Gram matrix is square, finite and symmetric, and on request positive semidefinite.
+    """Check that a Gram matrix is square, finite and symmetric; with psd=True also positive semidefinite.
 
-    Rounding is removed: an asymmetry up to 1e-8 of the largest entry is averaged, and negative eigenvalues
-    down to -1e-8 n of it are set to 0, so that the problem is convex.
+    Return the (n, n) matrix without rounding errors: entries K_ij and K_ji that differ by at most 1e-8 times
+    the largest entry are averaged, and, with psd=True, negative eigenvalues above -1e-8 n times the largest
+    entry are set to 0, so that the problem is convex.
 
     Examples
     --------
@@ -370,7 +381,11 @@ def check_gram(gram: Any, *, psd: bool = False) -> Floats:
 
 
 def _is_psd(K: Floats, scale: float) -> bool:
-    """Tell by a Cholesky factorisation with a shift of the size of rounding: cheaper than eigenvalues."""
+    """Return whether K is positive semidefinite up to rounding.
+
+    The test is a Cholesky factorization of K plus a small multiple of the identity, which is cheaper than
+    eigenvalues. `scale` is the largest absolute entry of K.
+    """
     try:
         np.linalg.cholesky(K + 4 * np.finfo(float).eps * scale * len(K) * np.eye(len(K)))
     except np.linalg.LinAlgError:
@@ -379,7 +394,7 @@ def _is_psd(K: Floats, scale: float) -> bool:
 
 
 def _projected(K: Floats, scale: float) -> Floats:
-    """Return the nearest positive semidefinite matrix; raise if rounding does not explain the distance."""
+    """Return the nearest positive semidefinite matrix; raise an error if K is indefinite beyond rounding."""
     values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * scale * len(K):
         must = "a Gram matrix must be positive semidefinite for the problem to be convex"
@@ -391,18 +406,18 @@ def _projected(K: Floats, scale: float) -> Floats:
 
 
 def _variance(X: Matrix, sample_weight: Floats | None) -> float:
-    """Return the variance of all entries of X, rows counted by weight; 0 where it is rounding."""
+    """Return the variance of all entries of X with weighted rows; 0 if it is only a rounding error."""
     n = X.shape[0]
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
     if not sp.issparse(X):
         return float(share @ np.mean((X - mean) ** 2, axis=1))
     variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
-    return variance if variance > 1e-14 * mean**2 else 0.0  # cancellation, where the data are constant
+    return variance if variance > 1e-14 * mean**2 else 0.0  # constant data: only cancellation errors remain
 
 
 def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None:
-    """Return exp(-gamma ||x_i - z_j||^2) from one matrix product, or None where that would cancel.
+    """Return exp(-gamma ||x_i - z_j||^2), (n, m), from one matrix product, or None if it would lose digits.
 
     ::
 
@@ -430,7 +445,7 @@ def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None
 
 
 def _row_squares(X: Any) -> Floats:
-    """Return ||x_i||^2 for dense or sparse rows."""
+    """Return ||x_i||^2 for every dense or sparse row, (n,)."""
     from sklearn.utils.extmath import row_norms
 
     return np.asarray(row_norms(X, squared=True))

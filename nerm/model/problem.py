@@ -43,19 +43,20 @@ class Problem:
     objective : Objective
         The weighted terms.
     hypothesis : LinearHypothesis or KernelHypothesis
-        f on the rows.
+        The map from coefficients to scores on the rows.
     blocks : tuple of Block
-        The separable parts of the objective and of its limits; all weights of the terms share them.
+        The sums over rows in the objective and its limits. They do not depend on the weights of the terms, so
+        the problems along a path share them.
     y, classes : (n,) and (2,) arrays
-        The labels as -1/+1, and the two labels behind them.
+        The labels as -1 and +1, and the two original labels.
     viewpoints : dict of (n,) arrays
-        By name.
+        The viewpoints by name.
     sample_weight : (n,) array
         s, the weights of the risk.
     intercept : bool
         Whether b is free.
     divisor : float
-        The divisor of all sums: n.
+        The divisor of all sums, by default n.
     region : Polyhedron or None
         The linear constraints on w.
 
@@ -116,16 +117,16 @@ class Problem:
 
     @cached_property
     def etas(self) -> Floats:
-        """The weights of the neutrality terms, in their order."""
+        """The weights of the neutrality terms, in the order of the objective."""
         return np.array([t.weight for t in self.objective.terms if isinstance(t.term, Neutrality)])
 
     @cached_property
     def regularizers(self) -> tuple[tuple[float, Regularizer], ...]:
-        """The regularizers with their weights."""
+        """The pairs (weight, regularizer) of the objective."""
         return tuple((t.weight, t.term) for t in self.objective.terms if isinstance(t.term, Regularizer))
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
-        """Return the objective at (coef, intercept), in total and by term; numpy only.
+        """Return the objective at (coef, intercept), in total and by term.
 
         Parameters
         ----------
@@ -149,7 +150,7 @@ class Problem:
         return objective_value(self.objective, sums, lambda omega: self._penalty(omega, coef))
 
     def violation(self, coef: Floats, intercept: float) -> float:
-        """Return by how much a hypothesis exceeds the worst of its constraints; 0 where all hold."""
+        """Return the largest violation of a constraint by a hypothesis; 0 if all constraints hold."""
         worst = 0.0 if self.region is None else self.region.violation(coef)
         if self.limits:
             bounds = np.array([c.bound for c in self.limits])
@@ -160,15 +161,16 @@ class Problem:
     def with_neutrality(self, eta: float) -> Problem:
         """Return the same problem with neutrality weight eta; both share all data.
 
-        Several terms keep their ratios and their weights add up to eta; where all are 0 they become equal.
+        If there are several neutrality terms, their weights add up to eta and keep their ratios. If all their
+        weights are 0, they become equal.
         """
         return self._with_total("neutrality", eta, "eta", "Add Neutrality(...) to it")
 
     def with_regularization(self, lam: float) -> Problem:
         """Return the same problem with regularization weight lam, in mean form; both share all data.
 
-        Several regularizers keep their ratios and their weights add up to lam; where all are 0 they become
-        equal.
+        If there are several regularizers, their weights add up to lam and keep their ratios. If all their
+        weights are 0, they become equal.
         """
         return self._with_total("regularizer", lam, "lam", "Add SquaredL2() to it, for instance")
 
@@ -179,7 +181,7 @@ class Problem:
             raise InvalidInputError(must, repr(self.objective), do)
         return replace(self, objective=self.objective.with_total(kind, total))
 
-    # These methods import cvxpy or a solver when they are called, so that `import nerm` does not.
+    # The next methods import cvxpy or a solver only when they are called, to keep `import nerm` fast.
 
     def certify(
         self, coef: Any, intercept: float = 0.0, multipliers: Multipliers | None = None
@@ -193,8 +195,8 @@ class Problem:
         intercept : float
             b.
         multipliers : Multipliers, optional
-            Dual variables for the lower bound, made feasible first; without any they are found from the
-            scores of the hypothesis.
+            Dual variables for the lower bound; they are made feasible first. By default they are computed
+            from the scores of the hypothesis.
 
         Returns
         -------
@@ -206,11 +208,11 @@ class Problem:
         return certify(self, *check_hypothesis(self, coef, intercept), multipliers)
 
     def convexified(self, coef: Any = None, intercept: float = 0.0) -> Problem:
-        """Return the convex problem that majorizes this one and touches it at a hypothesis, by default f = 0.
+        """Return the convex problem of one step of the convex-concave procedure, at a hypothesis.
 
-        It is the problem itself but for differences of convex functions (`nerm.Ramp`, `nerm.dc_function`),
-        whose subtracted part becomes its tangent: one step of the convex-concave procedure, and at f = 0 the
-        relaxation.
+        In each difference of convex functions (`nerm.Ramp`, `nerm.dc_function`) the subtracted function is
+        replaced by its tangent at (coef, intercept), by default at f = 0. The new objective is never below
+        the old one and equal to it at this hypothesis. A convex problem is returned unchanged.
 
         >>> import nerm
         >>> objective = nerm.Risk(nerm.Ramp()) + 0.1 * nerm.SquaredL2()
@@ -226,7 +228,7 @@ class Problem:
     def to_cvxpy(self) -> Any:
         """Return the problem as a `cvxpy.Problem`; the weight of each term is a Parameter (DPP).
 
-        The scores are a variable of their own, one per row, tied to X w + b by an equality.
+        The scores f are a separate variable, (n,), with the constraint f = X w + b.
         """
         from nerm.cvxpy_backend.build import build
 
@@ -241,7 +243,7 @@ class Problem:
         time_limit: float | None = None,
         **options: Any,
     ) -> Solution:
-        """Solve; the solution is optimal only if its certified relative gap is at most `tol`.
+        """Solve the problem; its status is optimal only if the certified relative gap is at most `tol`.
 
         Parameters
         ----------
@@ -252,12 +254,13 @@ class Problem:
         strict : bool
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
         time_limit : float, optional
-            Seconds, for any solver. After that the best hypothesis so far is certified and returned with
-            `Status.TIME_LIMIT`, or as optimal if it is. A solver stops after its current iteration;
-            preparation and certification are not stopped.
+            Seconds, for any solver. After this time the best hypothesis so far is certified and returned with
+            `Status.TIME_LIMIT`, or as optimal if the certificate shows it. A solver stops after its current
+            iteration; preparation and certification are not interrupted.
         options
-            Passed to the solver. Where the objective is not convex, also ``start=(coef, intercept)``, the
-            start of the convex-concave procedure instead of the convex relaxation, and ``max_steps``.
+            Passed to the solver. If the objective is not convex, two more options are accepted:
+            ``start=(coef, intercept)``, the start of the convex-concave procedure (by default the solution of
+            the convex relaxation), and ``max_steps``.
 
         Returns
         -------
@@ -282,10 +285,11 @@ class Problem:
     ) -> Neutralized:
         """Return the best solution whose *measured* neutrality is within a limit.
 
-        The risk and the regularizers stay. One-sided neutrality terms replace those of the problem, and their
-        weights eta are searched: as eta grows, the signed measure moves from its value at the plain model
-        through 0. Every solve is certified and warm-started from the last; with a ramp, which is not convex,
-        it gives a stationary point. See `nerm.Neutralized` for an example.
+        The risk and the regularizers are kept. The neutrality terms are replaced by one-sided terms, and
+        their weights eta are searched: as eta grows, the signed measure changes from its value without
+        neutrality terms (the plain model) through 0. Every solve is certified and warm-started from the
+        previous one. With a ramp, which is not convex, a solve returns a stationary point. See
+        `nerm.Neutralized` for an example.
 
         Parameters
         ----------
@@ -303,11 +307,11 @@ class Problem:
         on : (X, y, viewpoint), optional
             Other rows to measure on.
         surrogate : "auto", MarginFunction, or a list of these
-            psi. Of several, the one that does best on rows held out from the search is chosen. "auto"
-            compares `Logistic`, `Hinge`, ramps of width 1 and 2, and `Identity` if the objective with it is
-            bounded below.
+            psi. From several surrogates, the best on rows held out from the search is chosen. "auto" compares
+            `Logistic`, `Hinge`, ramps of width 1 and 2, and `Identity` if the objective with it is bounded
+            below.
         prefer : "accuracy", "auc" or callable
-            What "best" means; a callable takes (y, scores).
+            The criterion for "best"; a callable has the arguments (y, scores).
         keep : float
             The positive rate of every group must be at least this share of its rate under the plain model.
         random_state : int
@@ -339,10 +343,10 @@ class Problem:
         time_limit: float | None = None,
         **options: Any,
     ) -> list[Solution]:
-        """Solve for every neutrality weight in `eta` and return one `Solution` each.
+        """Solve for every neutrality weight in `eta` and return a list with one `Solution` per weight.
 
-        The model is built once. Several neutrality terms keep their ratios and their weights add up to eta.
-        `time_limit`, in seconds, is for the whole path; the other options are those of `solve`.
+        The model is built once. The weights of several neutrality terms add up to eta and keep their ratios.
+        `time_limit`, in seconds, applies to the whole path; the other options are those of `solve`.
         """
         from nerm.solvers.registry import SolverPool
 
@@ -360,11 +364,11 @@ class Problem:
         time_limit: float | None = None,
         **options: Any,
     ) -> list[list[Solution]]:
-        """Solve for every pair of weights; ``found[i][j]`` has (lam[i], eta[j]).
+        """Solve for every pair of weights; entry [i][j] of the result is for (lam[i], eta[j]).
 
-        `lam` is in mean form, as in ``0.05 * SquaredL2()``; several regularizers keep their ratios. Without
-        `lam`, or without `eta`, that weight stays as it is. Every solve starts from a neighbour; the rest is
-        as in `path`.
+        `lam` is in mean form, as in ``0.05 * SquaredL2()``; several regularizers keep their ratios. If `lam`
+        or `eta` is None, this weight does not change. Every solve is warm-started from an adjacent pair; the
+        other parameters are those of `path`.
         """
         from nerm.solvers.registry import SolverPool
 
@@ -380,14 +384,14 @@ class Problem:
         return [found[i : i + width] for i in range(0, len(found), width)]
 
     def _penalty(self, omega: Regularizer, coef: Floats) -> float:
-        """Return Omega(w); 1/2 ||w||^2 is 1/2 c' K c on a kernel problem."""
+        """Return Omega(w); on a kernel problem 1/2 ||w||^2 is computed as 1/2 c' K c."""
         if isinstance(omega, SquaredL2):
             return 0.5 * self.hypothesis.squared_norm(coef)
         return omega.value(coef)
 
 
 def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
-    """Return a list of weights, checked."""
+    """Return the weights as a list of floats; raise an error unless all are nonnegative."""
     if np.ndim(values) != 1 or len(values) == 0:
         must = f"{name!r} must be a nonempty list of {of} weights"
         raise InvalidInputError(must, repr(values), "Pass [0.1, 1, 10], for instance")
@@ -405,9 +409,10 @@ def check_hypothesis(problem: Problem, coef: Any, intercept: Any) -> tuple[Float
 
 
 def relaxed_problem(problem: Problem, weights: Any) -> Problem:
-    """Return the problem with each limit as a term of a given weight: its Lagrangian, without - eta t.
+    """Return the problem in which each limit C_k <= t_k is replaced by a term weights_k C_k.
 
-    Both have the same blocks, so a solver's session can go from one to the other.
+    Its objective is the Lagrangian of the limits without the constants - weights_k t_k. Both problems have
+    the same blocks, so a solver's session can be used for both.
     """
     pairs = zip(weights, problem.limits, strict=True)
     terms = (WeightedTerm(float(weight), limit.term) for weight, limit in pairs)
@@ -416,7 +421,7 @@ def relaxed_problem(problem: Problem, weights: Any) -> Problem:
 
 
 def constraints_only(problem: Problem) -> Problem:
-    """Return the problem with weight 0 for every term."""
+    """Return the problem with weight 0 for every term; its constraints are kept."""
     terms = tuple(replace(t, weight=0.0) for t in problem.objective.terms)
     return replace(problem, objective=replace(problem.objective, terms=terms))
 
@@ -424,7 +429,7 @@ def constraints_only(problem: Problem) -> Problem:
 def with_terms(
     problem: Problem, objective: Objective, y: Floats | None = None, sample_weight: Floats | None = None
 ) -> Problem:
-    """Return a problem with another objective, labels -1/+1 or weights on the same rows."""
+    """Return a problem on the same rows with another objective and, if given, other labels and weights."""
     labels = problem.y if y is None else own(y)
     weights = problem.sample_weight if sample_weight is None else own(sample_weight)
     blocks = make_blocks(objective, labels, problem.viewpoints, weights)
@@ -432,7 +437,7 @@ def with_terms(
 
 
 def without_rows(problem: Problem) -> Problem:
-    """Return the problem without its rows: terms, classes, and the number of columns."""
+    """Return the problem without its rows; the terms, the classes and the number of columns are kept."""
     none = np.zeros(0)
     return replace(
         problem,
