@@ -1,7 +1,9 @@
 """The paper's experiments: `convergence` (figure 1), `tradeoff` and `levels` (figure 2), `compare_solvers`.
 
-They run in parallel, resume after a kill and give the same table every time. `nerm.plots` draws the tables,
-`nerm.experiments.compare` its own. The commands are ``nerm reproduce`` and ``nerm solvers --compare``.
+They run in parallel, resume after an interruption, and return the same table every time, apart from run
+times. `nerm.plots` draws the tables; the table of `compare_solvers` is drawn by
+`nerm.experiments.compare.figure`. On the command line they are ``nerm reproduce`` and
+``nerm solvers --compare``.
 """
 
 from nerm.experiments.compare import compare_solvers

@@ -1,6 +1,7 @@
-"""Compare solvers on seeded problems, each run in a process that can be killed, by nerm's certificate.
+"""Compare solvers on seeded problems; nerm's certificate decides which runs succeeded.
 
-`compare_solvers` runs and returns a table; `summarize` reads it and `figure` draws it.
+Each run is a separate process, killed at the time limit. `compare_solvers` returns a table of the runs,
+`summarize` summarizes this table and `figure` draws it.
 """
 
 import hashlib
@@ -33,25 +34,25 @@ __all__ = ["Case", "compare_solvers", "default_cases", "figure", "quick_cases", 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem in a few numbers: ``case.problem()`` draws it, the same one every time.
+    """The description of one test problem; ``case.problem()`` builds the same problem every time.
 
     Attributes
     ----------
     name, family
-        What the tables call it, and what it has in common with its siblings.
+        Name of the case in tables, and name of the group of cases that vary the same setting.
     n, d
-        Rows and columns (of real data: at most n rows, and d is what the coding gives).
+        Number of rows and of columns. For real data, n is the largest number of rows and d is not used.
     density, condition
-        Share of nonzero entries (below 1: a sparse matrix), and the ratio of the largest column scale to the
-        smallest.
+        Share of nonzero entries (below 1 gives a sparse matrix), and ratio of the largest to the smallest
+        column scale.
     lam, eta
-        The weights of regularizer and neutrality term, in mean form.
+        Weights of the regularizer and of the neutrality term, in mean form.
     loss, surrogate, regularizer, kernel
-        Names of atoms and of a kernel ("" for a linear hypothesis).
+        Names of atoms in `nerm`, and of a kernel ("" for a linear hypothesis).
     dataset
-        "" for drawn data, or a name that `nerm.datasets.load` knows.
+        "" for random data, or a name that `nerm.datasets.load` knows.
     seed
-        Of what is drawn.
+        Seed of the random data, or of the choice of rows from a data set.
 
     >>> case = Case("mine", "size", n=40, d=3)
     >>> case.problem()
@@ -74,10 +75,10 @@ class Case:
     seed: int = 0
 
     def problem(self) -> Any:
-        """Draw or load the data and bind the objective to them."""
+        """Generate or load the data; return the `Problem` of this case."""
         X, y, v = self._real() if self.dataset else self._drawn()
         d = X.shape[1]
-        # The groups are pairs of adjacent columns, with one of three where d is odd.
+        # The groups of GroupL2 are pairs of adjacent columns; if d is odd, one group has three.
         groups = [group.tolist() for group in np.array_split(np.arange(d), max(d // 2, 1))]
         grouped = self.regularizer == "GroupL2"
         regularizer = nerm.GroupL2(groups) if grouped else getattr(nerm, self.regularizer)()
@@ -86,7 +87,11 @@ class Case:
         return objective.on(X, y, viewpoint=v, kernel=self.kernel or None)
 
     def _drawn(self) -> tuple[Matrix, Floats, Floats]:
-        """Return X, and y and v that follow two directions at about 60 degrees, a tenth of them flipped."""
+        """Return random X, (n, d), with labels y and viewpoints v, (n,).
+
+        y and v are the signs of two linear functions of X at an angle of about 60 degrees; each sign is
+        flipped with probability 0.1.
+        """
         import scipy.sparse as sp
 
         rng = np.random.default_rng([self.seed, self.n, self.d])
@@ -97,7 +102,7 @@ class Case:
         u = 0.5 * w + np.sqrt(0.75) * rng.standard_normal(self.d) / np.sqrt(self.density * self.d)
         noise = np.where(rng.random((2, self.n)) < 0.1, -1.0, 1.0)
         y, v = np.where(X @ np.stack([w, u], axis=1) > 0, 1.0, -1.0).T * noise
-        for labels in (y, v):  # both classes, however few the rows
+        for labels in (y, v):  # so that both classes occur
             labels[:2] = 1.0, -1.0
         X = X * np.geomspace(1.0, 1.0 / self.condition, self.d)
         return (sp.csr_array(X) if self.density < 1 else X), y, v
@@ -109,7 +114,7 @@ class Case:
 
 
 def default_cases() -> list[Case]:
-    """Return the full set: 60 drawn problems, diabetes, and the UCI data sets that ``NERM_DATA`` has.
+    """Return the full set: 60 random problems, diabetes, and the UCI data sets in the folder ``NERM_DATA``.
 
     >>> len(default_cases()) >= 60
     True
@@ -140,7 +145,7 @@ def default_cases() -> list[Case]:
 
 
 def quick_cases() -> list[Case]:
-    """Return a small set, one or a few problems a family, for tests and first looks.
+    """Return a small set with one to four problems per family, for tests.
 
     >>> sorted({case.family for case in quick_cases()})
     ['atoms', 'condition', 'eta', 'kernel', 'lambda', 'size']
@@ -157,7 +162,10 @@ def quick_cases() -> list[Case]:
 
 
 def _cases(name: str, family: str = "", **settings: Any) -> list[Case]:
-    """Return cases that differ in the settings that are lists; `name` is a template of their fields."""
+    """Return one case per element of the settings that are lists; other settings are common to all.
+
+    Lists have equal lengths. `name` is a format string for the case names, such as "size-n{n}".
+    """
     count = next(len(values) for values in settings.values() if isinstance(values, list))
     made = []
     for k in range(count):
@@ -168,7 +176,7 @@ def _cases(name: str, family: str = "", **settings: Any) -> list[Case]:
 
 
 def _real_cases() -> list[Case]:
-    """Return the diabetes data, which need no download, and the UCI files that are here."""
+    """Return cases on the diabetes data, which need no download, and on the UCI files in ``NERM_DATA``."""
     folder = os.environ.get("NERM_DATA")
     here = [name for name in ("german", "bank", "adult") if folder and (Path(folder) / name).is_dir()]
     return [
@@ -182,7 +190,7 @@ SETS = {"default": default_cases, "quick": quick_cases}
 
 
 def _chosen(problems: str | Sequence[Case]) -> list[Case]:
-    """Return the cases of a set by its name, or those given."""
+    """Return the cases of a named set; a list of cases is checked and returned."""
     if isinstance(problems, str):
         check_known(problems, "'problems'", SETS)
         return SETS[problems]()
@@ -215,29 +223,36 @@ def compare_solvers(
     tols
         Relative duality gaps that nerm is to certify.
     time_limit
-        Seconds of one run, which is a process that is killed then. A solver that was killed at one accuracy
-        is not asked for a finer one on that problem: its row says so.
+        Seconds after which the process of a run is killed. If a solver was killed at one accuracy, it is not
+        run at a finer one on that problem; the row of the finer accuracy says so.
     memory_limit
-        Megabytes of address space that a run may add to those at its start (Linux only); beyond it
-        allocations fail.
+        Megabytes by which the address space of a run may grow (Linux only). Beyond it allocations fail.
     n_jobs
-        Runs at a time; each uses one thread.
+        Number of runs at the same time; each uses one thread.
     results
-        A .csv file: appended to as results come, resumed after an interruption, extended by a later run with
-        other problems, solvers or accuracies. The table then has all its rows. One from another version of
-        nerm, or with other limits, is refused.
+        A .csv file to which results are appended as they arrive. After an interruption, the same call resumes
+        from it; a call with other problems, solvers or accuracies adds to it. The returned table then has all
+        rows of the file. A file from another version of nerm, or with other limits, is refused.
     progress
-        A bar with the time left; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal only.
 
     Returns
     -------
     DataFrame
-        With the columns problem, family, n, d, solver, version, tol; `seconds` of the solver (building its
-        model included, nerm's certificate not); `peak_mb`, by how much the process grew meanwhile (nan if it
-        was killed or died); `claim`, the solver's own words; `status`: solved (the only success), inaccurate,
-        no answer, error, crashed, time limit or not taken (which is no failure); `certified_gap`, recomputed
-        by nerm; `correct_claim`: 1 or 0 where the solver claims success (0 too for "infeasible" or
-        "unbounded", which these problems never are), else nan; `reason`; `case`, a fingerprint.
+        One row per run, with the columns
+
+        - problem, family, n, d, solver, version, tol;
+        - `seconds`: time of the solver, including the building of its model, without nerm's certificate;
+        - `peak_mb`: growth of the process's memory, in megabytes (nan if it was killed or died);
+        - `claim`: the solver's own status;
+        - `status`: "solved" (the only success), "inaccurate", "no answer", "error", "crashed", "time limit",
+          or "not taken" (the solver does not support the problem, which is no failure);
+        - `certified_gap`: the relative gap that nerm certified;
+        - `correct_claim`: 1 or 0 if the solver claims success, 0 if it claims "infeasible" or "unbounded"
+          (these problems never are), else nan;
+        - `reason`: why the run failed;
+        - `case`: a checksum of the `Case`.
+
         ``table.attrs`` has the time limit.
 
     >>> table = compare_solvers([Case("tiny", "size", n=20, d=2)], ["clarabel"], tols=[1e-5])
@@ -265,7 +280,7 @@ def compare_solvers(
 
 
 def _solvers(solvers: Sequence[Any] | None) -> list[Any]:
-    """Return the solvers of these names; a `Solver` object is returned as it is."""
+    """Return the `Solver` object of each name (all available ones for None); keep `Solver` objects."""
     here = nerm.solvers.available()
     wanted = sorted(here) if solvers is None else solvers
     for solver in wanted:
@@ -275,11 +290,14 @@ def _solvers(solvers: Sequence[Any] | None) -> list[Any]:
 
 
 def _series(case: Case, places: Sequence[Row], solver: Any, limit: float, memory: float) -> Iterator[Row]:
-    """Run one solver on one problem, from the coarsest accuracy to the finest, each in its own process."""
+    """Run one solver on one problem at each accuracy, coarsest first; yield one row per accuracy.
+
+    Each run is a process of its own.
+    """
     from nerm.solvers.process import run_with_deadline
 
     _warm_up()
-    problem = case.problem()  # before the clock starts; the process inherits it
+    problem = case.problem()  # built before the time is measured; the process inherits it
     size = {"n": problem.n, "d": int(problem.hypothesis.X.shape[1])}
     slow = None
     for tol in (place["tol"] for place in places):
@@ -298,7 +316,7 @@ def _series(case: Case, places: Sequence[Row], solver: Any, limit: float, memory
 
 @cache
 def _warm_up() -> None:
-    """Import cvxpy and compile the numba functions once, so that no run's time includes it."""
+    """Import cvxpy and compile the numba functions, so that no measured time includes this."""
     for kernel, density in (("", 1.0), ("", 0.5), ("rbf", 1.0)):
         problem = Case("warm", "warm", n=20, d=3, density=density, kernel=kernel).problem()
         for solver in ("clarabel", "smo", "auto"):
@@ -306,7 +324,7 @@ def _warm_up() -> None:
 
 
 def _failure(outcome: Any, limit: float) -> Row:
-    """Return the columns of a run without a result."""
+    """Return the columns status, reason and seconds of a run whose process returned no result."""
     if outcome.timed_out:
         return {"status": "time limit", "seconds": limit, "reason": f"killed after {limit:g} s"}
     error = outcome.error
@@ -318,11 +336,14 @@ def _failure(outcome: Any, limit: float) -> Row:
 
 
 def _run(problem: Any, solver: Any, tol: float) -> Row:
-    """Solve and certify the solver's own answers, in the process, until one is certified."""
+    """Solve and certify one run, inside its process; return the row's measured columns.
+
+    The solver's accuracies are tried in turn until an answer is certified.
+    """
     threading.Thread(target=_exit_without_parent, args=(os.getppid(),), daemon=True).start()
     if obstacle := solver.why_unsupported(problem):
         return {"status": "not taken", "reason": obstacle}
-    importlib.import_module(solver.module)  # importing is no part of solving
+    importlib.import_module(solver.module)  # the import is not measured
     session, seconds, gap, row = None, 0.0, math.nan, Row()
     before = _peak_megabytes()
     for accuracy in solver.accuracies(tol):
@@ -345,7 +366,10 @@ def _run(problem: Any, solver: Any, tol: float) -> Row:
 
 
 def _certified_gap(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
-    """Return the relative gap that nerm certifies for this answer and no other, and what is wrong with it."""
+    """Return the relative gap that nerm certifies for this answer, and a sentence if it is too large.
+
+    The gap is nan if the answer has no finite hypothesis of the right shape.
+    """
     from nerm.certify.certificate import best_certificate
 
     coef = np.asarray(np.nan if answer.coef is None else answer.coef, dtype=float)
@@ -359,14 +383,17 @@ def _certified_gap(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
 
 
 def _exit_without_parent(parent: int) -> None:
-    """End this process when its parent was killed."""
+    """End this process when the process `parent` has ended."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
 def _peak_megabytes() -> float:
-    """Return the largest memory of this process so far; ru_maxrss is in kilobytes, on macOS in bytes."""
+    """Return the peak memory of this process in megabytes; nan on Windows.
+
+    ru_maxrss is in kilobytes, on macOS in bytes.
+    """
     try:
         import resource
     except ImportError:  # on Windows
@@ -376,12 +403,15 @@ def _peak_megabytes() -> float:
 
 
 def _correct(claim: str, solved: bool) -> float:
-    """Return 1 or 0 for a right or a wrong claim, nan for none; these problems always have an optimum."""
+    """Return 1 for a correct claim, 0 for a wrong one, nan if the solver claims nothing.
+
+    A claim of "infeasible" or "unbounded" is wrong, because all test problems have an optimum.
+    """
     return int(solved) if claims_success(claim) else 0 if claims_no_optimum(claim) else math.nan
 
 
 def claims_success(claim: str) -> bool:
-    """Whether a solver's own words say that the problem is solved, without a reservation.
+    """Whether a solver's own status says that the problem is solved, and not only inaccurately.
 
     >>> [claims_success(c) for c in ("optimal", "optimal_inaccurate", "solved inaccurate", "not converged")]
     [True, False, False, False]
@@ -391,7 +421,7 @@ def claims_success(claim: str) -> bool:
 
 
 def claims_no_optimum(claim: str) -> bool:
-    """Whether a solver says that the problem is infeasible or unbounded.
+    """Whether a solver's own status says that the problem is infeasible or unbounded.
 
     >>> claims_no_optimum("infeasible_inaccurate"), claims_no_optimum("optimal")
     (True, False)

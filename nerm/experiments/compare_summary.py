@@ -1,4 +1,4 @@
-"""Summaries of a table of `compare_solvers`: rates, means, profiles and exponents, in numbers and drawn."""
+"""Summarize the table of `compare_solvers`: success rates, mean times, performance profiles, a figure."""
 
 import math
 from typing import Any
@@ -10,36 +10,33 @@ from nerm.typing import Floats
 
 
 def summarize(table: Any, shift: float = 0.01) -> Any:
-    """Return one row per solver and accuracy.
+    """Return success rate, mean time and memory, one row per solver and accuracy.
 
     Parameters
     ----------
     table
         From `compare_solvers`.
     shift
-        Of the geometric means, in seconds.
+        Shift of the geometric means, in seconds.
 
     Returns
     -------
     DataFrame
-        With the columns solver, tol;
+        With the columns
 
-        taken, solved: on how many problems it ran, and the share of these on which nerm certified the
-        accuracy;
-
-        claims, correct: how often it claimed to have solved (or that there is nothing to solve), and the
-        share of these claims that the certificate confirms; nan without a claim;
-
-        mean_seconds: the shifted geometric mean exp(mean log(t + shift)) - shift over the problems it took, a
-        failure counted at the time limit (``table.attrs["time_limit"]``; for a table without it, at the
-        longest time in it);
-
-        times_best: the geometric mean of (t + shift) / (best + shift) over the problems that it took and
-        somebody solved, where best is the fastest solver's time there: the number that compares solvers that
-        take different problems;
-
-        median_gap, peak_mb: the median of the certified gaps that it reached, and the largest growth of its
-        process.
+        - solver, tol;
+        - taken: number of problems that the solver supports;
+        - solved: share of these on which nerm certified the accuracy;
+        - claims: number of runs in which the solver claimed success, infeasibility or unboundedness;
+        - correct: share of these claims that the certificate confirms; nan without a claim;
+        - mean_seconds: the shifted geometric mean exp(mean log(t + shift)) - shift of the times t over the
+          problems taken. A failure counts as the time limit (``table.attrs["time_limit"]``; without it, the
+          longest time in the table);
+        - times_best: the geometric mean of (t + shift) / (best + shift) over the problems that this solver
+          takes and at least one solver solved. Here best is the time of the fastest solver on that problem.
+          Use this column to compare solvers that take different problems;
+        - median_gap: median of the certified gaps;
+        - peak_mb: largest growth of the process's memory, in megabytes.
 
     >>> import pandas as pd
     >>> rows = [["a", 1.0, "solved", 1, 1e-4], ["b", 4.0, "inaccurate", 0, 1e-1]]
@@ -74,22 +71,22 @@ def summarize(table: Any, shift: float = 0.01) -> Any:
 def profile(table: Any, tol: float) -> dict[str, Floats]:
     """Return the performance profile of each solver (Dolan and Moré, 2002), the best first.
 
-    For each solver the sorted ratios r_1 <= r_2 <= ... of its time to the fastest solver's, one for each
-    problem that it solved; its curve rises by 1 / (number of problems that anybody solved) at each of them. A
-    problem that it failed or cannot take never counts. Solvers stand in the order of the area under their
-    curve.
+    A solver has one ratio per problem that it solved: its time divided by the time of the fastest solver
+    there. Its curve rises at each ratio by 1 / N, where N is the number of problems that some solver solved.
+    Problems that it failed or does not support do not raise its curve. Solvers are sorted by the area under
+    their curve.
 
     Parameters
     ----------
     table
         From `compare_solvers`.
     tol
-        One of its accuracies.
+        One of the accuracies in the table.
 
     Returns
     -------
     dict
-        The ratios by solver.
+        By solver name, the sorted ratios r_1 <= r_2 <= ....
     """
     own = _at(table, tol)
     if not own["solved"].any():
@@ -101,25 +98,25 @@ def profile(table: Any, tol: float) -> dict[str, Floats]:
 
 
 def exponents(table: Any, tol: float, family: str = "size") -> Any:
-    """Return, for each solver, the least-squares fit of log seconds = log c + p log n over its solved runs.
+    """Fit seconds = c n^p for each solver, by least squares in logarithms over its solved runs.
 
-    A family of problems that differ in n only. Fewer than three solved sizes have no exponent: nan. Where
-    times are dominated by what every solve costs (a few hundredths of a second through cvxpy), the exponent
-    says little.
+    The exponent p says little if a fixed cost per solve dominates the times (a few hundredths of a second
+    through cvxpy).
 
     Parameters
     ----------
     table
         From `compare_solvers`.
     tol
-        One of its accuracies.
+        One of the accuracies in the table.
     family
-        Of the problems.
+        A family of problems that differ only in n.
 
     Returns
     -------
     DataFrame
-        With the columns solver, sizes, exponent, c.
+        With the columns solver, sizes (how many different n it solved), exponent (p) and c; p and c are nan
+        with fewer than three sizes.
     """
     import pandas as pd
 
@@ -135,7 +132,7 @@ def exponents(table: Any, tol: float, family: str = "size") -> Any:
 
 
 def _at(table: Any, tol: float) -> Any:
-    """Return the runs at one accuracy, marked as `_ran` does."""
+    """Return the runs at one accuracy, with the columns `solved` and `best` of `_ran`."""
     ran = _ran(table)
     own = ran[ran["tol"] == tol]
     if own.empty:
@@ -145,7 +142,7 @@ def _at(table: Any, tol: float) -> Any:
 
 
 def labelled(table: Any) -> Any:
-    """Add versions to the names of solvers, and fingerprints to those of problems, that occur with several.
+    """Make names unique: add the version to a solver, and the checksum to a problem, if it has several.
 
     >>> import pandas as pd
     >>> labelled(pd.DataFrame({"solver": ["a", "a", "b"], "version": ["1", "2", "1"]}))["solver"].tolist()
@@ -160,7 +157,11 @@ def labelled(table: Any) -> Any:
 
 
 def _ran(table: Any) -> Any:
-    """Return the rows of solvers that took their problem, which are `solved`, and the `best` time there."""
+    """Return the runs on supported problems, with two more columns.
+
+    `solved` says whether the run succeeded; `best` is the shortest time of a solved run on the same problem
+    at the same accuracy, nan if there is none.
+    """
     if not {"problem", "solver", "tol", "status", "seconds"} <= set(table.columns):
         must = "'table' must come from nerm.experiments.compare_solvers"
         got = f"a table with the columns {', '.join(map(str, table.columns))}"
@@ -174,19 +175,19 @@ def _ran(table: Any) -> Any:
 def figure(table: Any, tol: float, axes: Any = None) -> Any:
     """Draw the performance profile, and seconds against the number of rows in the family "size".
 
-    The profile of Dolan and Moré shows how often a solver is within a factor of the fastest: at factor 1 how
-    often it was the fastest, at the right edge how often it solved at all. The share is of the problems that
-    some solver solved; a problem that a solver cannot take counts as not solved. The right panel is log-log,
-    with the fitted exponent in the legend.
+    The profile of Dolan and Moré shows the share of problems on which a solver is within a factor of the
+    fastest one. At factor 1 this is the share on which it was the fastest, at the right edge the share that
+    it solved. Shares are relative to the problems that some solver solved; a problem that a solver does not
+    support counts as not solved. The right panel is log-log, with the fitted exponent in the legend.
 
     Parameters
     ----------
     table
         From `compare_solvers`.
     tol
-        One of its accuracies.
+        One of the accuracies in the table.
     axes
-        Two Axes to draw on; new ones by default.
+        Two Axes to draw on; by default a new figure is made.
 
     Returns
     -------

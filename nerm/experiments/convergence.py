@@ -1,4 +1,4 @@
-"""Figure 1 of the paper: how the errors of risk and neutrality risk fall with the number of samples."""
+"""Figure 1 of the paper: how the errors of risk and neutrality risk decrease with the sample size."""
 
 import math
 import os
@@ -47,20 +47,21 @@ def convergence(
     n
         Numbers of samples.
     etas
-        Neutrality weights; all those of a fold are solved as one path.
+        Neutrality weights; in each fold they are solved as one path.
     lam_per_sample
-        The lambda of a fold is this times its training rows, so the mean form stays the same at every size.
+        lambda divided by the number of training rows. So lambda in mean form is the same for all n.
     redraw
-        False, as the paper says: one sample for all repetitions, which differ in their folds; a small sample
-        is the beginning of a larger one. True: every repetition draws true weights and samples of its own.
+        False, as in the paper: all repetitions use one sample and differ only in their folds; the sample of
+        size n consists of the first n rows of the largest one. True: every repetition draws its own true
+        weights and its own sample.
     repetitions, folds, seed, n_jobs, results, progress
         As for `cross_validate`.
 
     Returns
     -------
     DataFrame
-        With the columns n, repetition, fold, eta, each measure on training rows, on test rows and their
-        difference (``…_train``, ``…_test``, ``…_error``), status, reason, seconds.
+        With the columns n, repetition, fold, eta; for each measure its value on training rows, on test rows,
+        and the absolute difference (``…_train``, ``…_test``, ``…_error``); status, reason, seconds.
 
     >>> from nerm.experiments import convergence, slopes
     >>> table = convergence([40, 80], [1.0], repetitions=1, folds=2)
@@ -93,11 +94,11 @@ def convergence(
 
 
 def _errors(_: None, places: Sequence[Row], settings: Row) -> Iterator[Row]:
-    """Solve for every eta on one fold of one sample and yield the errors."""
+    """Solve for every eta on one fold of one sample; yield one row of measures and errors per eta."""
     n, repetition, fold = (places[0][name] for name in ("n", "repetition", "fold"))
     seed = settings["seed"]
     drawn = seed_sequence(seed, "synthetic", *([repetition] if settings["redraw"] else []))
-    # One integer for all sizes: then a small sample is the beginning of a larger one.
+    # The seed does not depend on n, so the sample of size n consists of the first n rows of a larger one.
     data = nerm.datasets.load("synthetic", n=n, random_state=int(drawn.generate_state(1, np.uint64)[0]))
     rows = CodedData("synthetic", data.y, data.viewpoint, {"one-hot": data.X})
     assigned = assign_folds([np.zeros(n)], settings["folds"], seed_sequence(seed, "folds", n, repetition))
@@ -119,15 +120,16 @@ def _risks(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
     relaxed = nerm.metrics.relaxed_neutrality_risk(scores, viewpoint, hinge)
     wrong, neutrality = sign(scores) != y, nerm.metrics.neutrality_risk(scores, viewpoint)
     values = (hinge.value(y * scores).mean(), relaxed, wrong.mean(), neutrality)
-    # The last digits depend on the order of sums in a process.
+    # Round: the last digits depend on the order of summation.
     return {part: round(float(value), 12) for part, value in zip(PARTS, values, strict=True)}
 
 
 def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
-    """Fit log mean error against log n for each error and eta by least squares.
+    """Fit the rate at which mean errors decrease with n, for each error and eta.
 
-    A slope of -1/2 is the rate of the paper's bounds. c is the best constant of sqrt(c / n), with the slope
-    held at -1/2. One size has no slope: nan.
+    The slope is that of log(mean error) against log n, by least squares; nan if there is only one n. The
+    paper's bounds have the slope -1/2. c is the least-squares constant of the curve sqrt(c / n), whose slope
+    is fixed at -1/2.
 
     Parameters
     ----------

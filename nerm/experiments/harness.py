@@ -1,11 +1,12 @@
-"""Methods, the rows that they are fitted on, and sweeps over their grids of settings.
+"""Describe methods and data, and fit a method over its grid of settings.
 
 - `Method` describes a method: ``method.fit(fold, lam, grid)`` yields one `Fit` per setting of its grid.
-- `sweep` fits one method over its grid on one pair of training and test rows.
-- `nerm.experiments.cross_validate` sweeps over data sets, repetitions and folds.
+- `sweep` fits one method over its grid, for one split into training and test rows.
+- `nerm.experiments.cross_validate` calls `sweep` for data sets, repetitions and folds.
 
-The rows may be any object with ``y`` and ``viewpoint``, (n,) in -1/+1, and ``parts(coding, train, test)``,
-which returns training and test rows in a coding that is learned on the training rows, such as `CodedData`.
+`sweep` takes the data as `CodedData`, or any object with ``y`` and ``viewpoint``, (n,) in -1/+1, and a method
+``parts(coding, train, test)``. This method returns the features of the training and of the test rows, in a
+coding that may be learned on the training rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from nerm.validation import check_known
 
 
 def decades(steps: Sequence[int], first: int, last: int) -> tuple[float, ...]:
-    """Return step * 10^k for k = first .. last.
+    """Return all step * 10^k for k = first, ..., last, sorted by k.
 
     >>> decades((1, 3), -1, 0)
     (0.1, 0.3, 1.0, 3.0)
@@ -30,13 +31,13 @@ def decades(steps: Sequence[int], first: int, last: int) -> tuple[float, ...]:
     return tuple(float(f"{step}e{k}") for k in range(first, last + 1) for step in steps)
 
 
-#: The columns that describe a method; they are attributes of `Method`.
+#: Attributes of `Method` that are columns of the result tables.
 FACTS = ("sees_group", "randomised", "level")
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """The training rows of one fold, and its test rows without their labels, which no method may see.
+    """The training rows of one fold, and its test rows without labels, so that no method can use them.
 
     Attributes
     ----------
@@ -47,7 +48,7 @@ class Fold:
     viewpoint_test
         Viewpoints of the test rows, (m,).
     seed
-        For a method that draws random numbers.
+        Random seed, for a method that draws random numbers.
 
     >>> from dataclasses import fields
     >>> [field.name for field in fields(Fold)]
@@ -65,18 +66,18 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The result of one setting; a failure is a fit without scores and with a reason.
+    """The result of fitting a method at one setting; a failed fit has no scores but a reason.
 
     Attributes
     ----------
     scores
-        Of the test rows, (m,), or None.
+        Scores of the test rows, (m,), or None if the fit failed.
     seconds
-        The time of the fit.
+        Time of the fit.
     reason
         Why there are no scores, or the message of a solver that stopped early.
     status
-        In tables: "ok", "not converged" or "failed"; at a limit also "collapsed" or "not reached".
+        "ok", "not converged" or "failed"; in the experiment `levels` also "collapsed" or "not reached".
 
     >>> from nerm.experiments import METHODS
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
@@ -103,22 +104,24 @@ class Method:
     Attributes
     ----------
     name, label
-        In tables, and in figures.
+        Its name in tables, and its name in figures.
     coding
-        Of its rows: "one-hot" or "nominal".
+        Coding of the rows that it takes: "one-hot" or "nominal".
     etas
-        Its grid, of neutrality weights or limits; empty for a method without.
+        Its grid of neutrality weights or limits; empty if it has none.
     tuning
-        The family that shares one lambda; None for a method without lambda.
+        Name of the family of methods that share one tuned lambda; None if the method has no lambda.
     fit
-        ``fit(fold, lam, etas)`` yields one `Fit` per eta, or a single one where there is no eta.
+        ``fit(fold, lam, etas)`` yields one `Fit` per eta, or a single one if the method has no eta.
     plain
-        The same for the method without neutrality (``etas=(0.0,)``), by which lambda is tuned.
+        A function like `fit` for the method without neutrality, called with ``etas=(0.0,)`` to tune lambda.
     details
-        Anything else that tells this method from another of its name; part of an experiment's settings.
-    sees_group, randomised, level
-        Whether predictions use the viewpoint, whether they are drawn at random, and how a level of measured
-        neutrality is reached: "asked" for, found by a "grid", or "none".
+        Text that distinguishes methods of the same name; part of an experiment's settings.
+    sees_group, randomised
+        Whether predictions use the viewpoint, and whether they are random.
+    level
+        How the method reaches a given level of measured neutrality: "asked" (the level is a parameter),
+        "grid" (a search over its weights), or "none" (it cannot).
 
     >>> from nerm.experiments import METHODS
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
@@ -144,20 +147,20 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class CodedData:
-    """One data set: all rows in the codings that are needed, or a raw frame that each fold codes by itself.
+    """One data set, either coded once on all rows or coded anew on the training rows of each fold.
 
     Attributes
     ----------
     name
-        Of the data set.
+        Name of the data set.
     y, viewpoint
-        (n,), -1/+1.
+        Labels and viewpoints, (n,), in -1/+1.
     coded
-        Rows by coding; empty where the folds code `raw`.
+        The features, (n, d), by name of the coding; empty if each fold codes `raw`.
     raw
-        A frame, or None.
+        The DataFrame that each fold codes; None if the data are coded once.
     digest
-        A checksum of the content.
+        Checksum of the content.
     """
 
     name: str
@@ -168,7 +171,10 @@ class CodedData:
     digest: str = ""
 
     def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
-        """Return training and test rows in a method's coding."""
+        """Return the features of the training and of the test rows, (n, d) and (m, d), in this coding.
+
+        `train` and `test` are row indices.
+        """
         if self.raw is None:
             rows = self.coded[coding]
             return rows[train], rows[test]
@@ -178,7 +184,7 @@ class CodedData:
 
 
 def _coder(given: str, coding: str) -> Any:
-    """Return the transformer of a table from one coding to another."""
+    """Return a scikit-learn transformer from the coding `given` ("raw" or "nominal") to `coding`."""
     from sklearn.pipeline import make_pipeline
 
     first = nerm.datasets.Discretize() if given == "raw" else "passthrough"
@@ -190,7 +196,19 @@ def _as_matrix(X: Any) -> Matrix:
 
 
 def coded_data(datasets: Any, discretize: str, codings: set[str], data_home: Any) -> dict[str, CodedData]:
-    """Return data sets, given by name or as `Dataset`, by name and in these codings."""
+    """Load and code data sets; return a dictionary from data set name to `CodedData`.
+
+    Parameters
+    ----------
+    datasets
+        One or several names or `Dataset` objects.
+    discretize
+        "all rows" or "training folds": the rows on which the discretization is learned.
+    codings
+        The codings that the methods need.
+    data_home
+        Folder with the data files, as for `nerm.datasets.load`.
+    """
     check_known(discretize, "'discretize'", ("all rows", "training folds"))
     several = [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else list(datasets)
     coded = [_coded(data, discretize, codings, data_home) for data in several]
@@ -227,7 +245,7 @@ def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> Cod
 
 
 def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: int = 0) -> Iterator[Fit]:
-    """Fit a method at every setting of its grid on some rows, and score other rows.
+    """Fit a method on training rows at every setting of its grid, and score test rows.
 
     Parameters
     ----------
@@ -236,16 +254,17 @@ def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: 
     rows
         All rows: an object with ``y``, ``viewpoint`` and ``parts(coding, train, test)``.
     train, test
-        Numbers of the rows to fit on and to score.
+        Indices of the rows to fit on and of the rows to score.
     lam
-        The regularization weight in sum form: lambda, C = 1/lambda; in mean form lambda/n on n training rows.
+        The regularization weight lambda in sum form, so C = 1/lambda. In mean form it is lambda/n for n
+        training rows.
     seed
-        For a method that draws random numbers.
+        Random seed, for a method that draws random numbers.
 
     Yields
     ------
     Fit
-        One for each of ``method.etas``, or a single one where it has none.
+        One per value in ``method.etas``, or a single one if there are none.
 
     >>> from nerm.experiments import METHODS
     >>> data = coded_data("diabetes", "all rows", {"one-hot"}, None)["diabetes"]

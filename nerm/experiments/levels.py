@@ -1,7 +1,7 @@
-"""Figure 2 of the paper again, at levels of measured neutrality on the training rows.
+"""Figure 2 of the paper, with methods compared at equal levels of neutrality measured on training rows.
 
-`LEVEL_METHODS` are the methods that `levels` brings to a level; each offers candidates, of which `Brought`
-takes the best one.
+`levels` brings each of `LEVEL_METHODS` to given limits on a measure. For each limit a method returns several
+candidate fits, and `Brought` chooses the best one.
 """
 
 import time
@@ -23,11 +23,11 @@ from nerm.experiments.tradeoff import check_columns, cross_validate
 from nerm.typing import Floats
 from nerm.validation import as_positive, check_known
 
-#: 0.1, 0.05, 0.02, 0.01: the levels of `levels`.
+#: 0.1, 0.05, 0.02, 0.01: the default limits of `levels`.
 LIMITS = tuple(0.1 / part for part in (1, 2, 5, 10))
-#: The measures that are limited, and the weights of a neutrality term for each.
+#: By measure that can be limited, the `weights` of the neutrality term that controls it.
 MEASURES = {"neutrality_risk": "uniform", "calders_verwer_score": "balanced"}
-#: The methods that know one measure only.
+#: By method that supports only one measure, this measure.
 ONLY = dict.fromkeys(("exp-gradient", "fairlearn-thresholds"), "calders_verwer_score")
 
 
@@ -35,8 +35,17 @@ ONLY = dict.fromkeys(("exp-gradient", "fairlearn-thresholds"), "calders_verwer_s
 class Training:
     """The training rows of a fold and the measure that is limited on them.
 
-    The test rows of `fold` are the training rows followed by those of the experiment's fold, so that the
-    scores of a fit are (n + m,) and the first n decide which fit is taken.
+    The test rows of `fold` are its n training rows followed by the m test rows of the experiment. So the
+    scores of a fit are (n + m,), and the first n are used to choose among fits.
+
+    Attributes
+    ----------
+    fold
+        The rows, as described above.
+    lam
+        Regularization weight in sum form.
+    measure
+        The limited measure, a key of `MEASURES`.
     """
 
     fold: Fold
@@ -44,18 +53,18 @@ class Training:
     measure: str
 
     def problem(self, *neutrality: Any) -> Any:
-        """Return logistic regression on these rows, with these neutrality terms."""
+        """Return the problem of logistic regression on the training rows plus these neutrality terms."""
         plain = nerm.Risk(nerm.Logistic()) + self.lam / len(self.fold.y) * nerm.SquaredL2()
         objective = sum(neutrality, plain)
         return objective.on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
 
     def solved(self, solution: Any) -> Fit:
-        """Return the fit of a solution."""
+        """Return the `Fit` of a solution, with scores of all n + m rows."""
         return fit_of(solution, self.fold.X_test)
 
     @property
     def weights(self) -> str:
-        """The weights of a neutrality term for the measure."""
+        """The `weights` of a neutrality term that controls the measure."""
         return MEASURES[self.measure]
 
     @cached_property
@@ -65,27 +74,34 @@ class Training:
 
     @property
     def plain_chances(self) -> Floats:
-        """The predictions of plain logistic regression for the training rows, 0 or 1."""
+        """The predictions of plain logistic regression for the training rows, 0 or 1, (n,)."""
         return self.chances(self.solved(self.plain))
 
     def chances(self, fit: Fit, randomised: bool = False) -> Floats:
-        """Return the probability of a positive prediction for each training row."""
+        """Return the probability of a positive prediction for each training row, (n,).
+
+        The scores of a randomised method are this probability minus 1/2; for other methods it is 0 or 1.
+        """
         assert fit.scores is not None, fit.reason
         scores = fit.scores[: len(self.fold.y)]
         return scores + 0.5 if randomised else (scores > 0).astype(float)
 
     def rates(self, chance: Floats) -> Floats:
-        """Return the positive rates of the groups v = -1 and v = +1."""
+        """Return the positive rates of the groups v = -1 and v = +1, (2,), from probabilities (n,)."""
         return np.array([chance[self.fold.viewpoint * side > 0].mean() for side in (-1, 1)])
 
     def signed(self, chance: Floats) -> float:
-        """Return the expected measure, positive where predictions follow the viewpoint."""
+        """Return the expected value of the measure, with a sign: positive if predictions follow v."""
         if self.weights == "balanced":
             return float(np.diff(self.rates(chance))[0])
         return float(((2 * chance - 1) * self.fold.viewpoint).mean())
 
     def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
-        """Yield the fits of a bisection over weights, from nearly plain (low) to beyond neutral (high)."""
+        """Yield the fits of a bisection for the weight at which the measure equals the limit.
+
+        ``fit(weight)`` returns a fit. At `low` it is nearly the plain model; at `high` it is more neutral
+        than any limit requires.
+        """
         toward = np.sign(self.signed(self.plain_chances))
         yield from (fit(high), fit(low))
         for _ in range(9):
@@ -96,22 +112,22 @@ class Training:
 
 
 Find = Callable[[float], Iterable[Fit]]
-#: For the training rows of a fold, a function of the limit that returns the fits to choose from.
+#: A function that takes training rows and returns a `Find`: from a limit to the candidate fits.
 Candidates = Callable[[Training], Find]
 
 
 def neutralized(training: Training) -> Find:
-    """Ask `Problem.neutralize` for the level."""
+    """Return candidates of nerm: one model, by `Problem.neutralize` with the limit."""
     problem = training.problem(nerm.Neutrality(nerm.Logistic(), weights=training.weights))
     return lambda limit: [training.solved(problem.neutralize(limit, training.measure).solution)]
 
 
 def searchfair(training: Training) -> Find:
-    """SearchFair (Lohaus, Perrot, von Luxburg, 2020): a one-sided term whose weight is bisected.
+    """Return candidates of SearchFair (Lohaus, Perrot, von Luxburg, 2020): bisect a one-sided term's weight.
 
-    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1, at most twice the balanced mean of hinge(-v f),
-    minus 1: a one-sided term, on the side to which the plain model leans. They search for parity 0, here it
-    is the level.
+    Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1. It is at most 2 M - 1, where M is the balanced mean
+    of hinge(-v f). M is a one-sided neutrality term. The side is chosen by the sign of the plain model's
+    parity. The paper searches for the weight with parity 0; here the search is for parity equal to the limit.
     """
     side = "agreement" if training.signed(training.plain_chances) > 0 else "disagreement"
     problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=training.weights, side=side))
@@ -120,25 +136,29 @@ def searchfair(training: Training) -> Find:
 
 
 def bisected_eta_lr(training: Training) -> Find:
-    """Fit eta-LR by bisection over 1 / (1 + eta), which is 1 where it is most neutral."""
+    """Return candidates of eta-LR by bisection over 1 / (1 + eta); the value 1 (eta = 0) is most neutral."""
     fit_grid, fold, lam = METHODS["eta-lr"].fit, training.fold, training.lam
     fit = cache(lambda tightness: next(fit_grid(fold, lam, [1 / tightness - 1])))
     return lambda limit: training.bisected(limit, fit, 0.25, 1.0)
 
 
 def over_grid(method: Method, training: Training) -> Find:
-    """Fit a method over its grid of weights; every limit chooses among the same fits."""
+    """Return candidates of a method: its fits over its grid of weights, the same for every limit."""
     fits = list(method.fit(training.fold, training.lam, method.etas))
     return lambda limit: fits
 
 
 def paper_grid(training: Training) -> Find:
-    """Fit the paper's neutral SVM over the paper's grid of weights."""
+    """Return candidates of the paper's neutral SVM: its fits over the paper's grid of weights."""
     return over_grid(neutral_svm(training.weights), training)
 
 
 def exponentiated(training: Training) -> Find:
-    """Ask fairlearn's reduction, whose bound is on the distance of a group's rate from the overall one."""
+    """Return candidates of fairlearn's ExponentiatedGradient: one model.
+
+    fairlearn bounds by eps the difference between the positive rate of a group and the overall rate. With q
+    the share of the larger group, eps = q * limit bounds the difference between the two groups by the limit.
+    """
     favoured = float(np.mean(training.fold.viewpoint > 0))
     share, model = max(favoured, 1 - favoured), plain_lr(training.lam)
     reduction = nerm.baselines.FairlearnReduction
@@ -146,19 +166,19 @@ def exponentiated(training: Training) -> Find:
 
 
 def drawn_thresholds(training: Training) -> Find:
-    """Ask fairlearn's ThresholdOptimizer for the level."""
+    """Return candidates of fairlearn's ThresholdOptimizer: one model, fitted for the limit."""
     model, drawn = plain_lr(training.lam), nerm.baselines.FairlearnThresholds
     return lambda limit: [attempt(drawn(model, limit), training.fold)]
 
 
 def thresholds(training: Training) -> Find:
-    """Cut the plain scores by one threshold per group."""
+    """Return candidates of group thresholds: plain logistic regression with one threshold per group."""
     cut, measure = nerm.baselines.GroupThresholds, training.measure
     return lambda limit: [attempt(cut(training.plain, limit, measure), training.fold)]
 
 
 def unprocessed(training: Training) -> Find:
-    """Cut the scores of eta-LR at its most neutral by one threshold per group."""
+    """Return candidates of unprocessing: eta-LR with eta = 0, then one threshold per group."""
     fold, cut = training.fold, nerm.baselines.Unprocessed
     model = nerm.baselines.EtaNeutralLogisticRegression(eta=0.0, lam=training.lam)
     model.fit(fold.X, fold.y, viewpoint=fold.viewpoint)
@@ -167,12 +187,23 @@ def unprocessed(training: Training) -> Find:
 
 @dataclass(frozen=True, eq=False)
 class Brought:
-    """The ``fit`` of a method whose grid are limits: the best of its candidates for each limit.
+    """The ``fit`` function of a method whose grid holds limits: choose the best candidate for each limit.
 
-    The best candidate is the most accurate one on the training rows among those within the limit that keep
-    half of plain logistic regression's positive rate in each group. Where none keeps it, the most accurate
-    one within the limit is taken, and the status is "collapsed"; where none is within the limit, the nearest
-    one, and the status is "not reached".
+    All comparisons are on the training rows. A candidate is sound if its positive rate in each group is at
+    least half of that of plain logistic regression, and its predictions are not constant. The choice is
+
+    - the most accurate sound candidate within the limit, with the status "ok";
+    - if there is none, the most accurate candidate within the limit, with the status "collapsed";
+    - if there is none, the candidate closest to the limit, with the status "not reached".
+
+    Attributes
+    ----------
+    candidates
+        Returns the candidate fits, such as `neutralized`.
+    measure
+        The limited measure, a key of `MEASURES`.
+    randomised
+        Whether scores are probabilities minus 1/2.
     """
 
     candidates: Candidates
@@ -218,7 +249,7 @@ class Brought:
 
 
 def at_limits(method: Method, measure: str, limits: tuple[float, ...]) -> Method:
-    """Return the method that is brought to these limits of one measure."""
+    """Return the method with these limits on one measure as its grid; keep a method without a grid."""
     if isinstance(method.fit, Brought):
         fit = replace(method.fit, measure=measure, randomised=method.randomised)
         return replace(method, etas=limits, fit=fit)
@@ -234,7 +265,7 @@ def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **
 
 
 _SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
-#: The methods that `levels` brings to a level, by name; some know one measure only (`ONLY`).
+#: The methods of `levels` by name; some support only one measure (`ONLY`).
 LEVEL_METHODS = {
     m.name: m
     for m in (
@@ -262,21 +293,22 @@ def levels(
     limits: float | Sequence[float] = LIMITS,
     **options: Any,
 ) -> Any:
-    """Bring methods to levels of measured neutrality and measure them on test rows; one row per fit.
+    """Compare methods at equal limits on measured neutrality; return one row per fit.
 
-    Each method is brought to ``|measure| <= limit`` on its training rows: where it takes a level, that is
-    asked for, else its weight is searched. The folds are those of `tradeoff`.
+    Each method must reach ``|measure| <= limit`` on its training rows, and is then measured on test rows. The
+    limit is passed to methods that accept one; for the others it is met by a search over their weight. The
+    folds are those of `tradeoff`.
 
     Parameters
     ----------
     datasets
         As for `tradeoff`.
     methods
-        Names (`LEVEL_METHODS`), or methods without a grid as for `tradeoff`: they take no level.
+        Names in `LEVEL_METHODS`, or `Method` objects without a grid, to which no limit applies.
     measures
         The limited measure: ``"neutrality_risk"`` (C_sgn), ``"calders_verwer_score"`` (parity), or both.
     limits
-        The levels.
+        Upper limits on the absolute value of the measure.
     options
         lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress and data_home, as for
         `nerm.experiments.cross_validate`.
@@ -284,10 +316,10 @@ def levels(
     Returns
     -------
     DataFrame
-        With the columns of `tradeoff`; `measure` is the limited measure, and `limit` (nan for methods
-        without) is in the place of eta. The status "collapsed" says that the limit was met on the training
-        rows only with less than half of the positive rate of plain logistic regression in some group, "not
-        reached" that it was not met (the nearest model is measured), "failed" that there is no model.
+        With the columns of `tradeoff`, a column `measure` (the limited measure), and `limit` in place of eta
+        (nan for methods without a limit). Further values of `status` are "collapsed" (the limit was met on
+        the training rows, but in some group the positive rate is below half of that of plain logistic
+        regression) and "not reached" (the limit was not met; the closest model is measured).
 
     >>> few = {"lam": 1.0, "folds": 2, "repetitions": 1}
     >>> table = levels("diabetes", ["nerm", "lr"], measures="calders_verwer_score", limits=0.05, **few)
@@ -317,7 +349,7 @@ def levels(
 
 
 def level_means(table: Any) -> Any:
-    """Return means of the measures on test rows by method and level.
+    """Return means over folds of the measures on test rows, one row per method and limit.
 
     Parameters
     ----------
@@ -327,10 +359,10 @@ def level_means(table: Any) -> Any:
     Returns
     -------
     DataFrame
-        By dataset, measure, method (with its facts) and limit: the means of `measured` (the absolute value of
-        the measure), auc, accuracy and the positive rates of the groups, the standard errors of auc and
-        accuracy (``…_sem``) and the numbers of folds: all of them (fits), and by status, ok, not_converged,
-        collapsed, not_reached, failed.
+        One row per dataset, measure, method and limit. Its columns are these four, sees_group, randomised and
+        level (as in `Method`); the means of `measured` (the absolute value of the measure), auc, accuracy and
+        the positive rates of the groups; the standard errors of auc and accuracy (``…_sem``); the number of
+        folds (fits), and how many have each status (ok, not_converged, collapsed, not_reached, failed).
 
     >>> import pandas as pd
     >>> row = {"dataset": "d", "measure": "neutrality_risk", "method": "nerm", "sees_group": False,

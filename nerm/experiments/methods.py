@@ -1,4 +1,4 @@
-"""The methods that `tradeoff` fits at neutrality weights, and functions that make further ones."""
+"""The methods that `tradeoff` compares over neutrality weights, and functions that create new ones."""
 
 import re
 import time
@@ -18,12 +18,12 @@ from nerm.validation import as_nonnegative, check_known
 
 #: 0, 0.01, 0.05, 0.1, ..., 100: the paper's weights for the neutral SVM and PR (table 2).
 ETAS = (0.0, *decades((1, 5), -2, 2)[:-1])
-#: 0, 5e-5, 1e-4, 5e-4, ..., 0.5: the paper's bounds for eta-LR.
+#: 0, 5e-5, 1e-4, 5e-4, ..., 0.5: the paper's values of eta for eta-LR.
 ETA_BOUNDS = (0.0, *decades((1, 5), -5, -1)[1:])
 
 
 def fit_of(solution: Any, X: Matrix) -> Fit:
-    """Return the fit of a certified solution on these rows."""
+    """Return the `Fit` of a solution, with its scores of the rows X."""
     stats, optimal = solution.stats, solution.status.success
     reason = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
     seconds = stats.build_seconds + stats.solve_seconds + stats.certify_seconds
@@ -31,9 +31,10 @@ def fit_of(solution: Any, X: Matrix) -> Fit:
 
 
 def attempt(model: Any, fold: Fold) -> Fit:
-    """Fit a scikit-learn classifier and score the test rows; an error or a warning becomes a reason.
+    """Fit a scikit-learn classifier and score the test rows; return the `Fit`.
 
-    The viewpoint is passed to the methods whose signatures have it.
+    The text of an error or of warnings becomes its `reason`. The viewpoint is passed to those functions of
+    the classifier that have a parameter `viewpoint`.
     """
     from nerm.baselines.base import scores_of, viewpoint_for
 
@@ -62,20 +63,21 @@ def from_objective(
     sample_weight: Callable[[Array], Array | None] | None = None,
     **options: Any,
 ) -> Method:
-    """Return a method for `tradeoff` made of an objective; its neutrality weights are solved as one path.
+    """Create a method for `tradeoff` from an objective; the neutrality weights are solved as one path.
 
     Parameters
     ----------
     name, label, tuning
         As in `Method`.
     objective
-        ``objective(lam)``, lam in mean form, returns a `nerm.Objective` with a neutrality term.
+        A function: ``objective(lam)``, with lam in mean form, returns a `nerm.Objective` with a neutrality
+        term.
     etas
-        Total neutrality weights.
+        Neutrality weights.
     kernel
         As for ``Objective.on``.
     sample_weight
-        Returns the weights of rows, given their labels.
+        A function that takes labels, (n,), and returns row weights, (n,), or None.
     options
         Passed to ``Problem.path``: ``solver``, ``tol``.
 
@@ -99,20 +101,20 @@ def from_objective(
 def from_estimator(
     name: str, estimator: Any, *, eta: str | None = None, etas: Sequence[float] = (), coding: str = "one-hot"
 ) -> Method:
-    """Return a method for `tradeoff` made of a scikit-learn classifier.
+    """Create a method for `tradeoff` from a scikit-learn classifier.
 
     Parameters
     ----------
     name
-        In tables and figures.
+        Name in tables and figures.
     estimator
-        An unfitted classifier for labels -1 and +1. fit and decision_function are given ``viewpoint=`` where
-        their signatures have it; a parameter ``random_state`` is set from the fold's seed; ``sees_group``,
-        ``randomised`` and ``level`` are read from its attributes, where it has them.
+        An unfitted classifier for labels -1 and +1. ``viewpoint=`` is passed to fit and decision_function if
+        they have this parameter. A parameter ``random_state`` is set from the fold's seed. If the classifier
+        has attributes ``sees_group``, ``randomised`` or ``level``, the method takes them over.
     eta, etas
-        The parameter that takes the neutrality weight, and its values.
+        Name of the classifier's parameter for the neutrality weight, and its values.
     coding
-        Of its rows: ``"one-hot"`` (a CSR matrix) or ``"nominal"`` (codes, nan = missing).
+        Coding of the rows: ``"one-hot"`` (a CSR matrix) or ``"nominal"`` (codes, nan = missing).
 
     >>> from sklearn.dummy import DummyClassifier
     >>> from_estimator("constant", DummyClassifier(strategy="prior")).coding
@@ -145,7 +147,7 @@ def from_estimator(
 
 
 def neutral_svm(weights: str = "uniform") -> Method:
-    """Return the paper's method; `weights` are those of the rows in the neutrality term."""
+    """Return the paper's neutral SVM; `weights` are the row weights of the neutrality term."""
 
     def objective(lam: float) -> Any:
         neutrality = nerm.Neutrality(nerm.Hinge(), weights=weights)
@@ -155,28 +157,28 @@ def neutral_svm(weights: str = "uniform") -> Method:
 
 
 def prejudice_remover(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit PR for all etas, each from the weights of the one before."""
+    """Fit the prejudice remover (PR) for each eta, started from the coefficients for the previous eta."""
     model = nerm.baselines.PrejudiceRemover(lam=lam, warm_start=True)
     return (attempt(model.set_params(eta=eta), fold) for eta in etas)
 
 
 def eta_lr(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit eta-neutral logistic regression for all etas."""
+    """Fit eta-neutral logistic regression for each eta."""
     return (attempt(nerm.baselines.EtaNeutralLogisticRegression(eta, lam), fold) for eta in etas)
 
 
 def cv2nb(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit CV2NB, which has neither lambda nor eta."""
+    """Fit CV2NB (Calders and Verwer's two naive Bayes models), which has neither lambda nor eta."""
     yield attempt(nerm.baselines.CV2NB(), fold)
 
 
 def logistic_regression(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit plain logistic regression."""
+    """Fit logistic regression without neutrality."""
     yield attempt(plain_lr(lam), fold)
 
 
 def plain_lr(lam: float) -> Any:
-    """Return plain logistic regression, lam in sum form."""
+    """Return an unfitted scikit-learn logistic regression; lam is in sum form, C = 1/lam."""
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=1.0 / lam, solver="newton-cholesky", max_iter=500)
@@ -201,7 +203,17 @@ def resolve(
     etas: Mapping[str, Sequence[float]],
     known: Mapping[str, Method] = METHODS,
 ) -> list[Method]:
-    """Return the methods of these names, with other grids where `etas` has them."""
+    """Return the `Method` objects of these names.
+
+    Parameters
+    ----------
+    methods
+        Names in `known`, or `Method` objects.
+    etas
+        By method name, a grid that replaces the method's own.
+    known
+        The methods by name.
+    """
     chosen: dict[str, Method] = {}
     for method in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(method, Method):

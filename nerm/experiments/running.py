@@ -1,7 +1,7 @@
-"""Run independent jobs in parallel, and keep their rows in a CSV file from which a killed run resumes.
+"""Run independent jobs in parallel and write their rows to a CSV file, so that a killed run can resume.
 
-`run_jobs` skips the jobs whose rows are in the file already, runs the others with joblib, appends the rows of
-each as it finishes, and returns one table.
+`run_jobs` skips the jobs whose rows are already in the file and runs the others with joblib. It appends the
+rows of each finished job to the file and returns one table.
 """
 
 import io
@@ -19,7 +19,7 @@ from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
 MARK = "# nerm experiment "
-#: The columns of text; all others hold numbers and truth values.
+#: The columns of text; all others hold numbers or booleans.
 TEXT = (
     "dataset", "measure", "method", "level", "tuning", "problem", "case", "family", "solver", "version",
     "claim", "status", "reason",
@@ -28,22 +28,23 @@ Row = dict[str, Any]
 
 
 def reason_of(error: Exception) -> str:
-    """Return the kind and the message of an error on one line."""
+    """Return the class name and the message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One unit of work of an experiment: some rows of its table.
+    """One unit of work of an experiment, which computes one or more rows of the result table.
 
     Attributes
     ----------
     places
-        The first columns of each of its rows, by which a row is found in a file.
+        One dictionary per row: the values of the first columns, which identify the row in a file.
     work
-        ``work(data, places)`` yields the other columns of each row; a resumed job may have fewer places.
+        ``work(data, places)`` yields the other columns of each row. A resumed job has only the places whose
+        rows are missing.
     data
-        The rows that it works on.
+        The data passed to `work`.
 
     >>> def halves(data, places):
     ...     for place in places:
@@ -59,12 +60,15 @@ class Job:
     data: Any = None
 
     def rows(self) -> list[Row]:
-        """Do the work on one thread; an error becomes the reason of the rows that are then missing."""
+        """Do the work on one thread; return one row per place.
+
+        After an error, the remaining rows have the status "failed" and the error as `reason`.
+        """
         from threadpoolctl import threadpool_limits
 
         found: list[Row] = []
         try:
-            with threadpool_limits(1):  # the order of sums must not depend on the number of workers
+            with threadpool_limits(1):  # so that results do not depend on the number of workers
                 for row in self.work(self.data, self.places):
                     found.append({"status": "ok", "reason": "", **row})
             reason = f"the method gave {len(found)} fits for {len(self.places)} neutrality weights"
@@ -74,7 +78,7 @@ class Job:
         return [{**place, **row} for place, row in zip(self.places, found, strict=False)] + rest
 
     def failed(self, reason: str) -> list[Row]:
-        """Return the rows of a job without results."""
+        """Return one row per place with the status "failed" and this reason."""
         return [{**place, "status": "failed", "reason": reason, "seconds": math.nan} for place in self.places]
 
 
@@ -87,23 +91,29 @@ def run_jobs(
     results: str | os.PathLike[str] | None,
     progress: bool | None,
 ) -> Any:
-    """Run the jobs whose rows the results file does not have; return the table.
+    """Run the jobs whose rows are not in the results file; return the table of all rows.
 
     Parameters
     ----------
     jobs
-        Folds alternate between data sets and methods, so that the time left is estimated from all of them.
+        All jobs. They run sorted by repetition and fold, so that the estimate of the remaining time is based
+        on all data sets and methods.
     columns
-        Of the table; ``seconds`` is added. A column that a row does not have is nan.
+        Columns of the table; ``seconds`` is added. A value that a row does not have is nan.
     settings
-        The name of the experiment and all that tells it from others, as JSON holds them: a file with other
-        settings is refused.
+        The name of the experiment and all its settings, as JSON values. A file with other settings is
+        refused.
     n_jobs
-        Worker processes; the backend is that of ``joblib.parallel_config``, or joblib's own.
+        Number of worker processes, -1 for all cores. ``joblib.parallel_config`` sets the backend.
     results
-        A .csv file or None. Rows in it that belong to no job stay, after the others.
+        A .csv file or None. Rows of the file that belong to no job are kept, after the others.
     progress
-        Whether there is a progress bar; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal only.
+
+    Returns
+    -------
+    DataFrame
+        The rows in the order of the jobs.
     """
     from rich.console import Console
     from rich.progress import track
@@ -146,7 +156,7 @@ def run_jobs(
 
 
 def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
-    """Yield the rows of each job in order; a job that kills its worker twice has failed."""
+    """Yield the rows of each job, in order; a job whose worker process dies twice has failed."""
     from joblib import effective_n_jobs
 
     pending = list(jobs)
@@ -156,8 +166,8 @@ def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
                 pending.pop(0)
                 yield rows
         except Exception:
-            # A dead worker ends the whole pool and does not name its job, which is one of the first pending
-            # ones: each of them runs alone, and has failed if it kills its worker again.
+            # If a worker dies, the whole pool ends, and joblib does not say which job was the cause. It is
+            # one of the first pending jobs. Run each of these alone; it has failed if its worker dies again.
             for job in pending[: effective_n_jobs(n_jobs)]:
                 pending.pop(0)
                 try:
@@ -167,7 +177,10 @@ def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
 
 
 def _parallel(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
-    """Return the rows of each job; few jobs are dispatched ahead, so few are lost when a worker dies."""
+    """Yield the rows of each job, in order.
+
+    Few jobs are dispatched in advance, so that few are lost if a worker dies.
+    """
     from joblib import Parallel, delayed
 
     pool = Parallel(n_jobs, batch_size=1, pre_dispatch="n_jobs", return_as="generator")
@@ -203,7 +216,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
 
 
 def _resumed(path: Path, settings: Mapping[str, Any], names: Sequence[str]) -> dict[tuple[str, ...], Row]:
-    """Return the rows of an earlier run by their keys; refuse the file of another experiment."""
+    """Return the rows of a results file by their keys; refuse a file with other settings."""
     table, theirs = read(path)
     for name, ours in json.loads(json.dumps(settings)).items():
         if theirs.get(name) != ours:
@@ -216,7 +229,7 @@ def _resumed(path: Path, settings: Mapping[str, Any], names: Sequence[str]) -> d
 
 
 def _key(row: Row, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of the columns by which a row is found, as text."""
+    """Return the key of a row: the values of the columns `names`, as text."""
     return tuple(str(row[name]) for name in names)
 
 
@@ -228,7 +241,10 @@ def _as_csv(rows: Sequence[Row], columns: Sequence[str], header: bool = True) ->
 
 
 def _parsed(text: str) -> Any:
-    """Return the table of a CSV text, in which no text is missing; drop a last line that a kill cut short."""
+    """Return the table of a CSV text; empty cells of text columns become "".
+
+    A last line without a line end is dropped, because an interruption may have cut it short.
+    """
     import pandas as pd
 
     whole = io.StringIO(text[: text.rfind("\n") + 1])

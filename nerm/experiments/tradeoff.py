@@ -1,7 +1,7 @@
-"""Figure 2 of the paper: quality against neutrality on real data, by neutrality weights.
+"""Figure 2 of the paper: quality against neutrality on real data, for a grid of neutrality weights.
 
-`cross_validate` sweeps methods over data sets, repetitions and folds, in parallel and resumable, tunes lambda
-first, and returns a table with one row per fit. `tradeoff` and `levels` are specifications of it.
+`cross_validate` tunes lambda, then fits methods on data sets, repetitions and folds, and returns a table with
+one row per fit. It runs in parallel and can resume after an interruption. `tradeoff` and `levels` call it.
 """
 
 import math
@@ -24,7 +24,7 @@ from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Bools, Floats
 from nerm.validation import as_positive
 
-#: The values of lambda (sum form, C = 1/lambda) among which it is tuned; the paper does not state its own.
+#: The values of lambda (sum form, C = 1/lambda) to tune over; the paper does not state its values.
 LAMBDAS = decades((1, 3), -2, 2)
 
 
@@ -44,25 +44,26 @@ def tradeoff(
     progress: bool | None = None,
     data_home: Any = None,
 ) -> Any:
-    """Measure methods at neutrality weights by repeated cross-validation; return one row per fit.
+    """Measure methods over their neutrality weights by repeated cross-validation; return one row per fit.
 
     Parameters
     ----------
-    datasets, methods
-        Names (`nerm.datasets.names()`, `METHODS`), `Dataset` objects, and methods made by `from_objective` or
-        `from_estimator`.
+    datasets
+        Names in `nerm.datasets.names()`, or `Dataset` objects.
+    methods
+        Names in `METHODS`, or methods created by `from_objective` or `from_estimator`.
     etas
-        Other grids by method name; the paper's otherwise.
+        By method name, a grid of neutrality weights; the default is the paper's grid.
     lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress, data_home
         As for `nerm.experiments.cross_validate`.
 
     Returns
     -------
     DataFrame
-        With the columns dataset, method, repetition, fold, eta (nan for methods without), lam, sees_group,
-        randomised and level (as in `Method`), the measures of `nerm.metrics.report` on the test rows, the
-        positive rates of the groups v = -1 and v = +1, status ("ok", "not converged", "failed"), reason,
-        seconds. A randomised method is measured in expectation.
+        With the columns dataset, method, repetition, fold, eta (nan for methods without eta), lam;
+        sees_group, randomised and level (as in `Method`); the measures of `nerm.metrics.report` on the test
+        rows; the positive rates of the groups v = -1 and v = +1; status ("ok", "not converged", "failed"),
+        reason, seconds. The measures of a randomised method are expectations over its random predictions.
 
     >>> from nerm.experiments import tradeoff, front
     >>> grid = {"neutral-svm": [0, 1]}
@@ -94,19 +95,19 @@ def tradeoff(
 
 
 def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
-    """Return True for the points that no other point dominates.
+    """Return a mask of the points that no other point dominates.
 
-    A point dominates another if its quality is at least as large and its risk at most as large, and not both
-    are equal. A point with a nan is dominated; equal points are dominated together or not at all.
+    A point dominates another if its quality is at least as large, its risk is at most as large, and at least
+    one of them differs. So equal points do not dominate each other. A point with a nan is never in the mask.
 
     Parameters
     ----------
     quality, risk
-        (k,); more of the first and less of the second is better.
+        Two values per point, (k,) each; large quality and small risk are better.
 
     Returns
     -------
-    ndarray of shape (k,)
+    ndarray of bool, shape (k,)
 
     >>> non_dominated([0.9, 0.8, 0.7, 0.85], [0.3, 0.1, 0.2, 0.3]).tolist()
     [True, True, False, False]
@@ -122,22 +123,22 @@ def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
 
 
 def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> Any:
-    """Return means of two measures by data set, method and eta, and which of them are not dominated.
+    """Return means of two measures per data set, method and eta, and mark those that are not dominated.
 
     Parameters
     ----------
     table
         From `tradeoff`.
     quality, risk
-        Two of its measures. A signed one enters by its absolute value as a risk.
+        Names of two measures in the table. The absolute value of `risk` is used.
 
     Returns
     -------
     DataFrame
-        With the columns dataset, method, eta, the two means, their standard deviations (``…_std``, over all
-        folds), fits, failed (folds without a result, which the means leave out), sees_group, randomised and
-        level where the table has them, and non_dominated, among the etas of one method, as in the paper's
-        figure 2.
+        With the columns dataset, method, eta; the means of the two measures over folds and their standard
+        deviations (``…_std``); fits (number of folds); failed (folds without a result, which the means leave
+        out); sees_group, randomised and level if the table has them; and non_dominated, which compares the
+        etas of one method on one data set, as in the paper's figure 2.
 
     >>> import pandas as pd
     >>> measures = {"auc": [0.8, 0.7, 0.6, 0.9, 0.8, 0.7], "neutrality_risk": [0.5, 0.1, 0.2] * 2}
@@ -163,7 +164,7 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
 
 
 def check_columns(table: Any, needed: set[str], function: str) -> None:
-    """Refuse a table that an experiment did not return."""
+    """Raise an error if a table lacks columns that the experiment `function` returns."""
     missing = needed - set(table.columns)
     if missing:
         must = f"'table' must come from nerm.experiments.{function}"
@@ -193,37 +194,39 @@ def cross_validate(
     Parameters
     ----------
     chosen
-        Methods, each with columns of its own.
+        Pairs of a dictionary of additional columns (constant for the method) and a `Method`.
     settings
-        The name and the settings of the experiment, beside those that follow from the other arguments.
+        The name of the experiment and its own settings; those that follow from the other arguments are added.
     grid
-        The column of the setting: "eta" or "limit".
+        The column for the values of the method's grid: "eta" or "limit".
     datasets
         Names or `Dataset` objects.
     lam
-        A number (sum form, C = 1/lam), or the values among which it is tuned: once per data set and family of
-        methods, without neutrality, on all rows, by cross-validated AUC, as in the paper. Of equals the
-        largest is taken.
+        lambda in sum form (C = 1/lam), or several values to tune over. As in the paper, lambda is tuned once
+        per data set and family of methods, without neutrality, on all rows, by cross-validated AUC. Of
+        equally good values the largest is taken.
     repetitions, folds, seed, stratify
-        Repetition r splits each data set by a seed that is derived from (seed, data set, r). `stratify` keeps
-        the shares of the four combinations of label and viewpoint in every fold.
+        Repetition r splits each data set with a seed derived from (seed, data set, r). With `stratify`, every
+        fold keeps the shares of the four combinations of label and viewpoint.
     discretize
-        Learn cut points and pooled values on ``"all rows"``, as the paper did, or on ``"training folds"``.
+        Whether the discretization of raw data is learned on ``"all rows"``, as in the paper, or on the
+        ``"training folds"``.
     n_jobs
-        Worker processes of joblib; inside ``with joblib.parallel_config(backend="dask")`` those of a dask
-        cluster. The table does not depend on them, except for seconds.
+        Number of joblib workers; inside ``with joblib.parallel_config(backend="dask")`` they run on a dask
+        cluster. The table, except for seconds, does not depend on this number.
     results
-        A .csv file that holds every finished fold. Started again with the same settings, a killed experiment
-        resumes; the file of another experiment is refused. The choice of lambda is in ``…-tuning.csv`` beside
-        it. Use a file in one run at a time.
+        A .csv file for the rows of every finished fold. The same call resumes an interrupted experiment from
+        it; the file of another experiment is refused. The fits that tune lambda are in ``…-tuning.csv`` in
+        the same folder. Do not use one file in two runs at the same time.
     progress
-        A bar with the time left; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal only.
     data_home
         The folder with the data, as for `nerm.datasets.load`.
 
     Returns
     -------
     DataFrame
+        One row per fit, with the columns that `tradeoff` describes.
 
     >>> few = {"datasets": "diabetes", "lam": 1.0, "repetitions": 1, "folds": 2}
     >>> cross_validate([({}, METHODS["lr"])], {"experiment": "mine"}, "eta", **few).status.tolist()
@@ -268,7 +271,10 @@ def cross_validate(
 def _tune(
     methods: Sequence[Method], data: Mapping[str, CodedData], settings: Row, run: Callable[..., Any]
 ) -> dict[tuple[str, str | None], float]:
-    """Return lambda by data set and family: that of the largest mean AUC, of equals the largest."""
+    """Return lambda by (data set, family): the value with the largest mean AUC.
+
+    Of equally good values the largest lambda is taken. ``run(jobs, columns, settings)`` runs the jobs.
+    """
     plain = [replace(m, fit=m.plain, etas=(0.0,)) for m in methods if m.tuning is not None and m.plain]
     families = {str(method.tuning): method for method in plain}
     lams = settings["lam"]
@@ -293,11 +299,14 @@ def _tune(
 def _measured(
     data: CodedData, places: Sequence[Row], common: Row, method: Method, grid: str = ""
 ) -> Iterator[Row]:
-    """Fit a method over the column `grid` of the places on one fold; yield the measures on its test rows."""
+    """Fit a method on one fold; yield one row of measures on its test rows per place.
+
+    The values of the method's grid are those in the column `grid` of the places.
+    """
     if grid and method.etas:
         method = replace(method, etas=tuple(place[grid] for place in places))
     fold, lam = places[0]["fold"], places[0]["lam"]
-    # Lambda is tuned on folds that the experiment itself does not use: those of no repetition.
+    # Tuning has no repetition: use a number that no repetition has, so that its folds are different ones.
     repetition = places[0].get("repetition", 2**32 - 1)
     strata = [data.y, data.viewpoint] if common["stratify"] else [np.zeros(len(data.y))]
     assigned = assign_folds(strata, common["folds"], seed_sequence(common["seed"], data.name, repetition))
@@ -314,14 +323,15 @@ def _measured(
 
 
 def measures(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = False) -> dict[str, float]:
-    """Return the measures of `nerm.metrics.report` and the positive rates of the groups.
+    """Return the measures of `nerm.metrics.report` and the positive rates of the groups, by name.
 
-    The scores of a randomised method are P(yhat = +1) - 1/2: it is measured in expectation over its draws.
+    The scores of a randomised method are P(yhat = +1) - 1/2. Its measures are expectations over its random
+    predictions, except for the AUC, which is that of the scores.
     """
     report = nerm.metrics.report
     chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
     found = report(y, scores, viewpoint).as_dict()
-    if randomised:  # two weighted rows, one per prediction, in the place of each row
+    if randomised:  # replace each row by two weighted rows, one per prediction
         weights = np.concatenate([chance, 1 - chance])
         predicted = np.repeat([1.0, -1.0], len(y))
         expected = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), weights).as_dict()

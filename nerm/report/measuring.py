@@ -257,8 +257,8 @@ def measures_of(
 def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools) -> Interval | None:
     """Return the 95 % interval of a measure, None where it is made of no rates.
 
-    C_sgn is |2 p - 1| of the rate p of agreement. The larger of two differences in size lies between the
-    larger lower end and the larger upper end.
+    C_sgn is `|2 p - 1|`, where p is the rate of agreement of decisions and viewpoints. For the larger of two
+    absolute differences, the lower end is the larger lower end and the upper end is the larger upper end.
     """
     everyone = np.ones_like(wanted)
     among = {"balanced": everyone, "equal_opportunity": wanted, "predictive_equality": ~wanted}

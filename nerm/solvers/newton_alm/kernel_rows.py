@@ -265,7 +265,7 @@ class KernelSystem:
         return float((self._owner.squared_norm(e) - e[n:-1][self._rows] @ p) / self._lam + e[-1] * b)
 
     def _reduced(self, right: Floats, lines: Floats, widths: Floats) -> tuple[Floats, float, Floats]:
-        """Return p, (|J|,), b and s, (k,), of the reduced system in the class docstring.
+        """Return p, one entry per row in J, b, and s, (k,), of the reduced system in the class docstring.
 
         The equation for S gives p = plain + level b - sides s. Inserting it into the other equations leaves a
         system of size 1 + k for b and s.

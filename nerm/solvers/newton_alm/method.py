@@ -141,7 +141,7 @@ class AugmentedLagrangian:
     def run(
         self, start: Iterate, tau: float, tol: float, deadline: float = clock.NEVER
     ) -> tuple[Iterate, float]:
-        """Take proximal point steps until gap <= tol |n P|; return the best iterate and the final tau."""
+        """Take proximal point steps until gap <= tol abs(n P); return the best iterate and the final tau."""
         centre = start
         best = replace(start, primal=np.inf, dual=-np.inf, converged=False)
         smallest = np.inf
@@ -208,7 +208,7 @@ class AugmentedLagrangian:
     def _better(self, best: Iterate, h: Floats, scores: Floats, point: _Point, tol: float) -> Iterate:
         """Return `best` with h replaced if n P is lower here, and u, thetas if n D is higher here.
 
-        `converged` is set if the gap is at most tol |n P|.
+        `converged` is set if the gap is at most tol abs(n P).
         """
         values = self.blocks.values(scores)
         sides = np.maximum(values[self.first], values[self.first + 1])
