@@ -1,8 +1,9 @@
 """Published methods to compare the neutral SVM with, all with one interface.
 
-``fit(X, y, viewpoint=s)``, ``decision_function(X, viewpoint=s)``, ``predict(X, viewpoint=s)``; labels and
-groups may be any two values, the larger one is the desired outcome and the favoured group. After fitting,
-``objective_``, ``n_iter_`` and ``converged_`` say what was reached.
+The methods are ``fit(X, y, viewpoint=s)``, ``decision_function(X, viewpoint=s)`` and
+``predict(X, viewpoint=s)``. Labels y and groups s may be any two values; the larger label is the desired
+outcome, and the larger group is the favoured group. After fitting, ``objective_`` is the final objective,
+``n_iter_`` the number of iterations, and ``converged_`` says whether the method converged.
 """
 
 from nerm.baselines.adapters import FairlearnReduction, FairlearnThresholds, SklegoDemographicParity

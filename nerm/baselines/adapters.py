@@ -15,7 +15,7 @@ from nerm.validation import as_nonnegative, as_positive
 
 
 def imported(model: Any, package: str, module: str) -> Any:
-    """Import a module for a model; say which package to install where that fails."""
+    """Import a module that a model needs; if that fails, raise an error that names the package."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -26,14 +26,16 @@ def imported(model: Any, package: str, module: str) -> Any:
 
 
 class FairlearnClassifier(GroupClassifier):
-    """A method of fairlearn whose predictions are drawn: ``decision_function`` is their chance minus 1/2.
+    """Base class of fairlearn's methods with randomised predictions.
+
+    ``decision_function`` is the probability of the desired outcome minus 1/2.
 
     Attributes
     ----------
     model_ : object
-        fairlearn's own.
+        The fitted model of fairlearn.
     objective_ : float
-        The training error of the draws.
+        The expected training error of the randomised predictions.
     """
 
     randomised: ClassVar[bool] = True
@@ -41,11 +43,14 @@ class FairlearnClassifier(GroupClassifier):
 
     @abstractmethod
     def _model(self) -> Any:
-        """Return fairlearn's model, unfitted."""
+        """Return the unfitted model of fairlearn."""
 
     @abstractmethod
     def _chance(self, matrix: Any, favoured: Bools) -> Floats:
-        """Return the probability that the desired outcome is drawn."""
+        """Return the probability of the desired outcome for each row, (n,).
+
+        `favoured` says which rows belong to the favoured group, (n,).
+        """
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Fit fairlearn's model."""
@@ -58,7 +63,7 @@ class FairlearnClassifier(GroupClassifier):
         self.n_iter_, self.converged_ = 1, True
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return P(the desired outcome is drawn) - 1/2."""
+        """Return the probability of the desired outcome minus 1/2, (n,)."""
         matrix = dense(self._known_matrix(X))
         nobody = np.zeros(len(matrix), dtype=bool)
         favoured = self._known_groups(viewpoint, len(matrix)) if self.sees_group else nobody
@@ -67,30 +72,32 @@ class FairlearnClassifier(GroupClassifier):
 
 @dataclass(eq=False, repr=False)
 class FairlearnReduction(FairlearnClassifier):
-    """``fairlearn.reductions.ExponentiatedGradient`` with ``DemographicParity``, a mixture of classifiers.
+    """``fairlearn.reductions.ExponentiatedGradient`` with ``DemographicParity``.
 
-    ``decision_function`` is the probability that the mixture predicts the desired outcome, minus 1/2,
-    (n,), computed from its public ``predictors_`` and ``weights_``; ``predict`` thresholds it, so it is
-    deterministic where fairlearn's own is random. Sparse X is made dense, as fairlearn asks.
+    The model is a random mixture of classifiers. ``decision_function`` is the probability that the mixture
+    predicts the desired outcome, minus 1/2, (n,), computed from fairlearn's ``predictors_`` and ``weights_``.
+    ``predict`` returns the more probable outcome, so it is deterministic, unlike fairlearn's ``predict``.
+    Sparse X is made dense, since fairlearn requires it.
 
     Parameters
     ----------
     estimator : classifier, optional
-        Must accept ``sample_weight``; logistic regression by default.
+        The base classifier, which must accept ``sample_weight``; logistic regression by default.
     eps : float
-        How far a group's positive rate may be from the overall one, in the mixture: fairlearn's
-        ``difference_bound``. The rates of two groups then differ by up to eps over the larger group's share.
+        Largest allowed difference between a group's positive rate and the overall positive rate of the
+        mixture (fairlearn's ``difference_bound``). The rates of the two groups then differ by at most
+        eps / p, where p is the share of the larger group.
     max_iter : int
-        Turns of the exponentiated gradient.
+        Maximal number of iterations of the exponentiated gradient.
 
     Attributes
     ----------
     model_ : ExponentiatedGradient
-        fairlearn's own.
+        The fitted model of fairlearn.
     objective_ : float
-        The training error of the mixture.
+        The expected training error of the mixture.
     n_iter_, converged_ : int, bool
-        Turns, and whether fairlearn's gap is within its target.
+        Number of iterations, and whether fairlearn's duality gap is within its tolerance ``nu``.
 
     Examples
     --------
@@ -113,7 +120,7 @@ class FairlearnReduction(FairlearnClassifier):
 
     def _model(self) -> Any:
         reductions, eps = imported(self, "fairlearn", "fairlearn.reductions"), as_positive(self.eps, "eps")
-        # fairlearn's own eps bounds its multipliers, not the rates.
+        # The rates are limited by difference_bound; fairlearn's own eps bounds its multipliers.
         parity = reductions.DemographicParity(difference_bound=eps)
         base = base_classifier(self.estimator)
         return reductions.ExponentiatedGradient(base, parity, max_iter=int(self.max_iter))
@@ -133,27 +140,28 @@ class FairlearnReduction(FairlearnClassifier):
 
 @dataclass(eq=False, repr=False)
 class FairlearnThresholds(FairlearnClassifier):
-    """``fairlearn.postprocessing.ThresholdOptimizer`` for parity: two thresholds per group, drawn between.
+    """``fairlearn.postprocessing.ThresholdOptimizer`` with demographic parity.
 
-    ``decision_function`` is the probability that the desired outcome is drawn, minus 1/2, (n,); the limit
-    holds for the draws, not for ``predict``, which takes the likelier outcome. `GroupThresholds` draws
-    nothing. Sparse X is made dense, as fairlearn asks.
+    Each group has two thresholds, and each prediction uses one of the two at random. ``decision_function`` is
+    the probability of the desired outcome minus 1/2, (n,). The limit holds for the random predictions, not
+    for ``predict``, which returns the more probable outcome. `GroupThresholds` is a deterministic
+    alternative. Sparse X is made dense, since fairlearn requires it.
 
     Parameters
     ----------
     estimator : classifier, optional
-        Whose scores are cut; logistic regression by default.
+        The classifier whose scores are thresholded; logistic regression by default.
     limit : float
-        The allowed difference of positive rates (fairlearn's ``tol``, of its version 0.13 and later).
+        The allowed difference of positive rates (``tol`` of fairlearn 0.13 and later).
 
     Attributes
     ----------
     model_ : ThresholdOptimizer
-        fairlearn's own.
+        The fitted model of fairlearn.
     objective_ : float
-        The training error of the draws.
+        The expected training error of the random predictions.
     n_iter_, converged_ : int, bool
-        1 and True: nothing is iterated.
+        Always 1 and True: the method is not iterative.
 
     Examples
     --------
@@ -190,12 +198,14 @@ class FairlearnThresholds(FairlearnClassifier):
 
 @dataclass(eq=False, repr=False)
 class SklegoDemographicParity(GroupClassifier):
-    """``sklego.linear_model.DemographicParityClassifier``: a bound on the covariance of viewpoint and score.
+    """``sklego.linear_model.DemographicParityClassifier``: bounded covariance of viewpoint and score.
 
-    ``max  log-likelihood - lam ||w||_2   subject to   |mean((v - mean v) f)| <= covariance_threshold``: lam
-    is scikit-lego's 1 / C, and its "l2" penalty is the norm, not its square. The viewpoint (0/1) rides along
-    as the sensitive column, which scikit-lego uses in the constraint and not as a feature; predictions do
-    not need it. Sparse X is made dense, as scikit-lego asks.
+    ``max  log-likelihood - lam ||w||_2   subject to   |mean((v - mean v) f)| <= covariance_threshold``
+
+    Here f = X w + b, v in {0, 1} is the viewpoint, and lam is scikit-lego's 1 / C; its "l2" penalty is the
+    norm, not the squared norm. The viewpoint is passed to scikit-lego as an additional column, which is used
+    in the constraint and not as a feature. Predictions do not need it. Sparse X is made dense, since
+    scikit-lego requires it.
 
     Parameters
     ----------
@@ -207,13 +217,13 @@ class SklegoDemographicParity(GroupClassifier):
     Attributes
     ----------
     model_ : DemographicParityClassifier
-        scikit-lego's own.
+        The fitted model of scikit-lego.
     coef_, intercept_ : array of shape (d,) and float
         w and b.
     objective_ : float
         The negative log-likelihood of the training labels plus lam ||w||.
     covariance_, n_iter_, converged_ : float, int, bool
-        What was reached, and whether the covariance is within the bound.
+        The covariance reached, the number of iterations, and whether the covariance is within the bound.
 
     Examples
     --------
@@ -243,7 +253,7 @@ class SklegoDemographicParity(GroupClassifier):
         sparse, positive, favoured = self._prepare(X, y, viewpoint)
         matrix = dense(sparse)
         given = {"C": 1.0 / lam, "penalty": "l2", "sensitive_cols": [matrix.shape[1]]}
-        with quiet():  # it recommends another package, and says that max_iter has no effect
+        with quiet():  # scikit-lego recommends another package, and warns about max_iter
             warnings.filterwarnings("ignore", message="Please consider using fairlearn", category=UserWarning)
             model = sklego.DemographicParityClassifier(covariance_threshold=threshold, max_iter=0, **given)
             try:
@@ -265,5 +275,5 @@ class SklegoDemographicParity(GroupClassifier):
         self._conclude(abs(self.covariance_) <= threshold + 1e-4, reached, "Raise the bound or lam")
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome; the viewpoint is not needed."""
+        """Return the log-odds of the desired outcome, (n,); the viewpoint is not used."""
         return self._known_matrix(X) @ self.coef_ + self.intercept_

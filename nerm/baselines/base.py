@@ -1,4 +1,4 @@
-"""The base class of all baselines: two labels, two groups, the checks of the input, and L-BFGS."""
+"""The base class of all baselines, with input checks for two labels and two groups, and L-BFGS."""
 
 import inspect
 import warnings
@@ -25,23 +25,24 @@ from nerm.validation import as_labels, as_matrix
 class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A binary classifier that is fitted with a two-valued viewpoint.
 
-    Predictions follow nerm's one rule, positive iff score > 0.
+    The desired outcome is predicted if and only if the score is positive.
 
     Attributes
     ----------
     classes_, groups_ : arrays of shape (2,)
-        The two labels and the two groups in sorted order: the second of each is the desired outcome and the
-        favoured group.
+        The two labels and the two groups, sorted. The second label is the desired outcome, and the second
+        group is the favoured group.
     n_features_in_, feature_names_in_ : int, array
-        The columns seen in fit; names only of a frame.
+        Number and names of the columns seen in fit; the names only if X was a DataFrame.
     sees_group : bool
-        Whether predictions look at the viewpoint.
+        Whether predictions depend on the viewpoint.
     randomised : bool
-        Whether the method draws its predictions: ``decision_function`` is then the chance of the desired
-        outcome minus 1/2, and ``predict``, which takes the likelier one, need not be as neutral as the draws.
+        Whether the method's predictions are random. If so, ``decision_function`` is the probability of the
+        desired outcome minus 1/2. ``predict`` returns the more probable outcome, and can be less neutral than
+        the random predictions.
     level : str
-        How a level of measured neutrality is reached: ``"asked"`` for, found by a ``"grid"`` over a weight,
-        or ``"none"``.
+        How the method reaches a target level of neutrality: ``"asked"`` if the level is a parameter,
+        ``"grid"`` if a grid of weights must be searched, ``"none"`` if it cannot.
     """
 
     sees_group: ClassVar[bool] = False
@@ -61,50 +62,57 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         X : array, sparse matrix or DataFrame of shape (n, d)
             Numbers; for naive Bayes a nominal table (codes, strings or categories; NaN and None are missing).
         y, viewpoint : array-like of shape (n,)
-            Two values each; the larger is the desired outcome, the favoured group.
+            Two values each. The larger label is the desired outcome, the larger group the favoured group.
         sensitive_features : optional
-            Another name of viewpoint.
+            Alias of `viewpoint`.
         """
         self._fit(X, y, as_viewpoint(viewpoint, sensitive_features))
         return self
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Fit the method to what `fit` was given."""
+        """Fit the method; the arguments are those of `fit`."""
 
     @abstractmethod
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return real scores, (n,), positive for the desired outcome; X is (n, d) and viewpoint (n,)."""
+        """Return the scores, (n,), positive for the desired outcome; X is (n, d) and viewpoint (n,)."""
 
     def predict(self, X: Any, *, viewpoint: Any = None) -> Array:
-        """Return the label of each row, (n,): the desired outcome iff its score is positive."""
+        """Return the predicted label of each row, (n,): the desired outcome iff its score is positive."""
         scores = self.decision_function(X, viewpoint=viewpoint)
         return self.classes_[(sign(scores) > 0).astype(int)]
 
     def score(self, X: Any, y: Any, *, viewpoint: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy, the (weighted) share of rows whose label is predicted."""
+        """Return the (weighted) accuracy on (X, y)."""
         hits = self.predict(X, viewpoint=viewpoint) == np.asarray(y)
         return float(np.average(hits, weights=sample_weight))
 
     def _prepare(self, X: Any, y: Any, viewpoint: Any) -> tuple[Matrix, Bools, Bools]:
-        """Check the input of fit; return the matrix, and the rows of desired outcome and favoured group."""
+        """Check the input of fit; return (matrix, positive, favoured).
+
+        `positive` and `favoured` are (n,) masks of the rows with the desired outcome and of the rows of the
+        favoured group.
+        """
         matrix = as_matrix(X)
         return matrix, *self._fit_cells(X, y, viewpoint, matrix.shape[0])
 
     def _fit_cells(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Bools]:
-        """Learn columns, classes and groups; return the rows of desired outcome and favoured group."""
+        """Store columns, classes and groups; return the masks (positive, favoured), (n,) each.
+
+        They mark the rows with the desired outcome and the rows of the favoured group.
+        """
         positive, favoured = self._fit_labels(y, n), self._fit_groups(viewpoint, n)
         self._check_cells(positive, favoured)
         validate_data(self, X, skip_check_array=True)
         return positive, favoured
 
     def _fit_labels(self, y: Any, n: int) -> Bools:
-        """Learn the classes and return True for the desired outcome."""
+        """Store the two classes; return a mask of the rows with the desired outcome, (n,)."""
         labels, self.classes_ = as_labels(y, n)
         return labels > 0
 
     def _fit_groups(self, viewpoint: Any, n: int) -> Bools:
-        """Learn the groups and return True for the favoured one."""
+        """Store the two groups; return a mask of the rows of the favoured group, (n,)."""
         if viewpoint is None:
             must = f"'viewpoint' must be given to {type(self).__name__}.fit"
             raise InvalidInputError(must, "none", "Call fit(X, y, viewpoint=s)")
@@ -112,7 +120,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         return groups > 0
 
     def _check_cells(self, positive: Bools, favoured: Bools) -> None:
-        """Refuse a group in which one of the classes does not occur."""
+        """Raise an error if a group has no row of one of the classes."""
         for g, group in enumerate(self.groups_.tolist()):
             for c, label in enumerate(self.classes_.tolist()):
                 if not ((favoured == bool(g)) & (positive == bool(c))).any():
@@ -121,7 +129,10 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
                     raise InvalidInputError(must, f"group {group!r} without a row of class {label!r}", do)
 
     def _known_groups(self, viewpoint: Any, n: int) -> Bools:
-        """Return True for the favoured group at prediction; one group alone is fine, a new one is not."""
+        """Return a mask of the rows of the favoured group at prediction, (n,).
+
+        Raise an error if a group was not seen in fit. It is not an error if only one group occurs.
+        """
         if viewpoint is None:
             must = f"'viewpoint' must be given to {type(self).__name__}, whose predictions differ by group"
             raise InvalidInputError(must, "none", "Call predict(X, viewpoint=s)")
@@ -139,7 +150,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         return favoured
 
     def _known_matrix(self, X: Any) -> Matrix:
-        """Return X at prediction; refuse columns of other names or another number than in fit."""
+        """Return X at prediction as a matrix; raise an error unless its columns are those seen in fit."""
         self._check_columns(X)
         return as_matrix(X)
 
@@ -148,7 +159,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, X, reset=False, skip_check_array=True)
 
     def _conclude(self, converged: bool, residual: str, do: str) -> None:
-        """Keep whether the fit converged; warn where it did not, with its residual and an advice."""
+        """Store whether the fit converged; if not, warn with the text `residual` and the advice `do`."""
         self.converged_ = bool(converged)
         if not converged:
             said = f"{type(self).__name__} did not converge: {residual}. {do}."
@@ -157,7 +168,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence deprecation warnings about other packages, which our users cannot act on."""
+    """Silence deprecation warnings of other packages in a ``with`` block; users cannot act on them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
@@ -165,17 +176,20 @@ def quiet() -> Iterator[None]:
 
 
 def base_classifier(estimator: Any) -> Any:
-    """Return an unfitted classifier: a copy of the given one, or logistic regression."""
+    """Return an unfitted copy of a classifier; logistic regression if it is None."""
     return LogisticRegression(max_iter=1000) if estimator is None else clone(estimator)
 
 
 def viewpoint_for(function: Callable[..., Any], viewpoint: Any) -> dict[str, Any]:
-    """Return the viewpoint as an argument for a function whose signature has it."""
+    """Return {"viewpoint": viewpoint} if the function has this parameter, else an empty dict."""
     return {"viewpoint": viewpoint} if "viewpoint" in inspect.signature(function).parameters else {}
 
 
 def scores_of(model: Any, X: Any, viewpoint: Any) -> Floats:
-    """Return real scores of any fitted classifier, positive for the desired outcome."""
+    """Return the scores of any fitted classifier, (n,), positive for the desired outcome.
+
+    For a classifier without ``decision_function``, this is the probability minus 1/2.
+    """
     by_probability = not hasattr(model, "decision_function")
     score = model.predict_proba if by_probability else model.decision_function
     scores = np.asarray(score(X, **viewpoint_for(score, viewpoint)), dtype=float)
@@ -183,12 +197,12 @@ def scores_of(model: Any, X: Any, viewpoint: Any) -> Floats:
 
 
 def dense(X: Matrix) -> Floats:
-    """Return a dense matrix, for packages that take no sparse one."""
+    """Return X as a dense matrix, for packages that do not accept sparse ones."""
     return X.toarray() if sp.issparse(X) else X
 
 
 def with_ones(X: Matrix) -> Matrix:
-    """Return X with a last column of ones, the intercept's."""
+    """Return X with an additional last column of ones, for the intercept."""
     ones = np.ones((X.shape[0], 1))
     return sp.csr_matrix(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])
 
@@ -199,21 +213,24 @@ Total = Callable[[Floats], tuple[float, Floats]]
 def lbfgs(
     total: Total, start: Floats, n: int, tol: float, max_iter: int, *, memory: int, **options: Any
 ) -> Any:
-    """Minimise a sum over n rows until no entry of the (projected) gradient of its mean exceeds tol.
+    """Minimise a sum over n rows by L-BFGS.
+
+    L-BFGS stops if no entry of the (projected) gradient of sum / n exceeds `tol` in absolute value, or after
+    `max_iter` iterations.
 
     Parameters
     ----------
     total
-        Returns the sum and its gradient.
+        Function from a point to the sum and its gradient.
     start, memory
-        Where to begin, and how many steps L-BFGS remembers.
+        The starting point, and the number of steps that L-BFGS stores.
     options
         Passed to `scipy.optimize.minimize`: ``bounds``, ``callback``.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        With the end point ``x`` and the steps ``nit``.
+        With the final point ``x`` and the number of iterations ``nit``.
     """
 
     def mean(point: Floats) -> tuple[float, Floats]:

@@ -1,7 +1,7 @@
 """The maximum likelihood estimator under eta-neutrality constraints of Fukuchi, Sakuma and Kamishima (2013).
 
-`EtaNeutralLogisticRegression` minimises a `NeutralLikelihood` by an augmented Lagrangian, each round of it by
-scipy's trust-region Newton method.
+`EtaNeutralLogisticRegression` minimises a `NeutralLikelihood` by the augmented Lagrangian method; each
+subproblem is solved by scipy's trust-region Newton method.
 """
 
 from dataclasses import dataclass
@@ -22,51 +22,53 @@ from nerm.validation import as_labels, as_matrix, as_nonnegative, as_positive, a
 
 @dataclass(eq=False, repr=False)
 class EtaNeutralLogisticRegression(GroupClassifier):
-    """Logistic regression with positive rates per group within a factor 1 + eta of the overall one.
+    """Logistic regression whose outcome rates per group are at most 1 + eta times the overall rates.
 
-    With p_i = P(y=1|x_i) = sigma(w.x_i + b), q_v(y) the mean of P(y|x_i) over the rows of group v and r(y)
-    over all::
+    Let P(y=1|x_i) = sigma(w.x_i + b), let q_v(y) be the mean of P(y|x_i) over the rows of group v, and r(y)
+    the mean over all rows. The problem is::
 
         min  -sum_i log P(y_i|x_i) + (lam/2) ||w||^2
         subject to   q_v(y) <= (1 + eta) r(y)   for the four (y, v)
 
-    At eta = 0 the four constraints say q_0 = q_1, which is then imposed as the one equality that it is (four
-    tight constraints are degenerate). The intercept b is not regularised.
+    At eta = 0 the four constraints are equivalent to the equality q_0 = q_1. This one equality is imposed
+    instead, since the four active constraints would be degenerate. The intercept b is not regularized.
 
-    ``viewpoint`` in ``fit`` is two-valued, or a model of it: an array of probabilities P(v=+1|x_i) with more
-    than two values, or a fitted classifier with ``predict_proba`` (asked on X). Means are then weighted by
-    P(v|x_i). Predictions do not need the viewpoint.
+    ``viewpoint`` in ``fit`` has two values, or it is a model of the viewpoint: an array of probabilities
+    P(v=+1|x_i) with more than two values, or a fitted classifier with ``predict_proba`` (evaluated on X). In
+    that case the means are weighted by P(v|x_i). Predictions do not need the viewpoint.
 
-    The constraints are curved, so this is a local optimum, reached by an augmented Lagrangian with Newton
-    steps in a trust region from zero (d of a few thousand at most: a d × d system is solved per step).
+    The constraints are not convex, so the result is a local optimum. The augmented Lagrangian method with
+    trust-region Newton steps starts at zero. Each step solves a d × d system, so d should be at most a few
+    thousand.
 
     Parameters
     ----------
     eta, lam : float
-        The slack of the constraints and the weight of the regularizer (sum form).
+        The slack of the constraints, and the weight of the regularizer (sum form).
     tol : float
-        The largest entry that the gradient of the Lagrangian / n, and the largest violation of a constraint,
-        may have at the end.
+        Tolerance on the largest entry of the gradient of the Lagrangian / n, and on the largest violation of
+        a constraint.
     max_iter : int
-        At most so many Newton steps.
+        Maximal number of Newton steps.
 
     Attributes
     ----------
     coef_, intercept_ : array of shape (d,) and float
         w and b.
     objective_ : float
-        The minimised sum.
+        The final value of the objective (sum form).
     constraints_ : array of shape (2, 2)
-        q_v(y) - (1 + eta) r(y): rows y = negative, positive; columns viewpoint = -1, +1; none exceeds tol
-        when converged.
+        The values q_v(y) - (1 + eta) r(y): one row per class (negative, positive), one column per group
+        (-1, +1). After convergence none exceeds tol.
     active_constraints_ : list
-        The (class, group) with a positive multiplier; at eta = 0 the string ``"q_0 = q_1"`` alone.
-    multipliers_ : array
-        Of the constraints, for the objective as a sum.
+        The pairs (class, group) whose constraint has a positive multiplier. At eta = 0 it contains only the
+        string ``"q_0 = q_1"``.
+    multipliers_ : array of shape (4,), or (1,) at eta = 0
+        The multipliers of the constraints, for the objective in sum form.
     violation_, gradient_norm_ : float
-        What is left of the constraints and of the gradient of the Lagrangian / n.
+        The largest violation of a constraint, and the largest entry of the gradient of the Lagrangian / n.
     n_iter_, converged_ : int, bool
-        Newton steps, and whether they got there.
+        Number of Newton steps, and whether both are within tol.
 
     Examples
     --------
@@ -86,7 +88,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     max_iter: int = 500
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Minimise under the constraints."""
+        """Solve the constrained problem and set the fitted attributes."""
         eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
         tol = as_positive(self.tol, "tol")
         matrix = as_matrix(X)
@@ -102,7 +104,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self.constraints_ = problem.published_constraints(p)
         self.violation_, self.gradient_norm_ = found.violation, found.gradient_norm
         self.n_iter_, self.multipliers_ = found.steps, found.multipliers * n
-        # Class by class, group by group, as the constraints stand.
+        # The order of the constraints: by class, then by group.
         names = ["q_0 = q_1"] if eta == 0 else list(product(self.classes_.tolist(), self.groups_.tolist()))
         self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]
         broken = f"the constraints are violated by {found.violation:.2g}"
@@ -111,11 +113,11 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self._conclude(found.converged, f"{broken} and {slope} after {found.steps} steps", do)
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome; the viewpoint is not needed."""
+        """Return the log-odds of the desired outcome, (n,); the viewpoint is not used."""
         return self._known_matrix(X) @ self.coef_ + self.intercept_
 
     def _belonging(self, viewpoint: Any, X: Any, n: int, positive: Bools) -> Floats:
-        """Return P(v=+1|x_i): 0 or 1 for a two-valued viewpoint, else the model's probabilities."""
+        """Return P(v=+1|x_i), (n,): 0 or 1 for a two-valued viewpoint, else the given probabilities."""
         if hasattr(viewpoint, "predict_proba"):
             viewpoint = np.asarray(viewpoint.predict_proba(X))[:, -1]
         elif viewpoint is None or len(np.unique(np.asarray(viewpoint))) <= 2:
@@ -137,14 +139,19 @@ class EtaNeutralLogisticRegression(GroupClassifier):
 
 
 class NeutralLikelihood:
-    """``F(w) = (1/n) NLL + (lam/2n) ||w||^2`` and ``c_k(w) = A_k . p(w) + offset_k``, p_i = sigma(x_i . w).
+    """The objective F (mean form) and the constraints c of `EtaNeutralLogisticRegression`.
 
-    Every constraint is linear in the probabilities: with a_v the averaging weights of group v (1/c_v on its
-    rows, or P(v|x_i) normalised), ``q_v(1) - (1 + eta) r(1) = (a_v - (1 + eta)/n) . p`` and
-    ``q_v(0) - (1 + eta) r(0) = -(a_v - (1 + eta)/n) . p - eta``. At eta = 0 the single row is ``a_1 - a_0``,
-    an equality.
+    With p_i = sigma(x_i . w) and the negative log-likelihood NLL::
 
-    The last column of X is the intercept's; it is not regularised.
+        F(w) = (1/n) NLL + (lam/2n) ||w||^2      c_k(w) = A_k . p(w) + offset_k
+
+    Every constraint is linear in the probabilities p. Let a_v be the averaging weights of group v: 1 / (size
+    of the group) on its rows, or P(v|x_i) divided by its sum. Then
+    ``q_v(1) - (1 + eta) r(1) = (a_v - (1 + eta)/n) . p`` and
+    ``q_v(0) - (1 + eta) r(0) = -(a_v - (1 + eta)/n) . p - eta``. At eta = 0 there is one equality, with the
+    row ``a_1 - a_0`` of A.
+
+    The last column of X is constant; its weight, the intercept, is not regularized.
     """
 
     def __init__(self, X: Matrix, positive: Bools, belonging: Floats, eta: float, lam: float) -> None:
@@ -168,16 +175,19 @@ class NeutralLikelihood:
         return float(losses.mean() + 0.5 * (self.ridge @ w**2))
 
     def constraints(self, w: Floats) -> Floats:
-        """Return c(w): to be <= 0, or = 0 at eta = 0."""
+        """Return c(w), (number of constraints,). Feasible means c <= 0, or c = 0 if eta = 0."""
         return self.A @ expit(self.X @ w) + self.offset
 
     def multipliers(self, w: Floats, mu: Floats, rho: float) -> Floats:
-        """Return mu + rho c(w), without its negative entries where the constraints are inequalities."""
+        """Return the multipliers m = max(0, mu + rho c(w)); for an equality m = mu + rho c(w).
+
+        `mu` are the present multipliers and `rho` is the penalty parameter of the augmented Lagrangian.
+        """
         m = mu + rho * self.constraints(w)
         return m if self.equality else np.maximum(m, 0.0)
 
     def gradient(self, w: Floats, m: Floats) -> Floats:
-        """Return the gradient of F + m . c."""
+        """Return the gradient of F + m . c at w, for multipliers m."""
         p = expit(self.X @ w)
         return self.X.T @ ((p - self.y) / self.n + (m @ self.A) * p * (1 - p)) + self.ridge * w
 
@@ -199,14 +209,14 @@ class NeutralLikelihood:
         return dense(gram) + rho * (jacobian.T @ jacobian) + np.diag(self.ridge)
 
     def published_constraints(self, p: Floats) -> Floats:
-        """Return q_v(y) - (1 + eta) r(y): rows y = 0, 1; columns v = 0, 1."""
+        """Return q_v(y) - (1 + eta) r(y) for probabilities p, (2, 2): rows y = 0, 1; columns v = 0, 1."""
         q, r = self.averages @ p, p.mean()
         return np.stack([(1 - q) - (1 + self.eta) * (1 - r), q - (1 + self.eta) * r])
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where the method stopped, and how well the conditions of a minimum hold there."""
+    """The final point of `minimise`, and its violation of the optimality conditions."""
 
     weights: Floats
     multipliers: Floats
@@ -217,12 +227,13 @@ class Minimum:
 
 
 def minimise(problem: NeutralLikelihood, tol: float, max_steps: int) -> Minimum:
-    """Minimise F subject to c <= 0 (or = 0), both to the tolerance `tol`.
+    """Minimise F subject to c <= 0 (or c = 0) by the augmented Lagrangian method.
 
-    Each round minimises the augmented Lagrangian to ``tol`` and takes its multipliers m = max(0, mu + rho c)
-    (no max for an equality) as the next mu; rho grows when a round does not shrink the violation to a
-    quarter. At the end of a round grad F + sum_k mu_k grad c_k is the inner gradient, so c itself and
-    complementarity remain to be checked, both of which show in ``max(c, -mu / rho)``.
+    Each round minimises the augmented Lagrangian to the tolerance ``tol`` and updates the multipliers to
+    mu = max(0, mu + rho c) (without max for an equality). If the violation does not shrink to a quarter in a
+    round, rho is multiplied by 10. After a round, grad F + sum_k mu_k grad c_k is equal to the gradient of
+    the augmented Lagrangian, which is within ``tol``. The remaining optimality conditions, feasibility and
+    complementarity, hold if ``max(c, -mu / rho)`` is 0; its largest absolute value must be within ``tol``.
     """
     w, mu = np.zeros(problem.X.shape[1]), np.zeros(len(problem.offset))
     rho, shortfall, steps = 10.0, np.inf, 0

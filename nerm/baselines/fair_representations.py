@@ -16,15 +16,19 @@ from nerm.splitting import as_count
 from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
 
-#: The prediction weights stay so far from 0 and 1, so that the cross-entropy is finite.
+#: Smallest distance of the prediction weights to 0 and 1, which keeps the cross-entropy finite.
 EDGE = np.sqrt(np.finfo(float).eps)
 
 
 class Prototypes:
-    """``A_x sum ||x - M p||^2 + A_y CE + A_z sum_k |z_k|``, z_k = mean_{s=1} M_k - mean_{s=0} M_k.
+    """The objective of `LearningFairRepresentations` on given rows: value, gradient, bounds and start.
 
-    The variable is flat: prototypes P (K × d), prediction weights w (K), distances alpha (2 × d). X enters
-    only through X P', M'X and H'X, so a sparse X stays sparse.
+    ``A_x sum_i ||x_i - (M P)_i||^2 + A_y CE + A_z sum_k |z_k|`` with
+    ``z_k = mean_{s=1} M_k - mean_{s=0} M_k``.
+
+    The variables are stored in one flat array: prototypes P (K × d), prediction weights w (K), and distance
+    weights alpha (2 × d), one row per group. A sparse X stays sparse, because it is used only in the products
+    X P', M'X and H'X.
     """
 
     def __init__(
@@ -39,17 +43,21 @@ class Prototypes:
         self.square = float(X.multiply(X).sum()) if sp.issparse(X) else float((X**2).sum())
 
     def parts(self, point: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return P, w and alpha as views of the flat variable."""
+        """Return P (K, d), w (K,) and alpha (2, d) as views of the flat array."""
         K, d = self.K, self.d
         return point[: K * d].reshape(K, d), point[K * d : K * d + K], point[K * d + K :].reshape(2, d)
 
     def bounds(self) -> Bounds:
-        """Return the box: w in [EDGE, 1 - EDGE], alpha >= 0."""
+        """Return the bounds on the variables: w in [EDGE, 1 - EDGE], alpha >= 0, P unbounded."""
         sizes = (self.K * self.d, self.K, 2 * self.d)
         return Bounds(np.repeat([-np.inf, EDGE, 0.0], sizes), np.repeat([np.inf, 1.0 - EDGE, np.inf], sizes))
 
     def start(self, random: np.random.RandomState) -> Floats:
-        """Return prototypes that are means of a few random rows, w their positive rates, alpha = 1."""
+        """Return a random starting point, as a flat array.
+
+        Each prototype is the mean of at most 10 random rows, its entry in w is their positive rate clipped
+        to [0.05, 0.95], and alpha = 1.
+        """
         rows = random.randint(self.n, size=(self.K, min(10, self.n)))
         P = np.vstack([np.asarray(self.X[few].mean(axis=0)) for few in rows])
         return np.concatenate(
@@ -58,14 +66,17 @@ class Prototypes:
 
     @staticmethod
     def assign(X: Matrix, favoured: Bools, P: Floats, alpha: Floats) -> Floats:
-        """Return M = softmax(-d); the part of d that is the same for all prototypes drops out."""
+        """Return the assignments M = softmax(-distance), (n, K).
+
+        Terms of the distance that do not depend on the prototype cancel in the softmax and are omitted.
+        """
         M = np.empty((X.shape[0], len(P)))
         for rows, a in ((~favoured, alpha[0]), (favoured, alpha[1])):
             M[rows] = softmax(2.0 * (X[rows] @ (a * P).T) - P**2 @ a, axis=1)
         return M
 
     def renew(self, point: Floats, multipliers: Floats, stiffness: float) -> Floats:
-        """Return the multipliers of the next round: clip(multipliers + stiffness z) to [-A_z, A_z]."""
+        """Return the next multipliers, (K,): multipliers + stiffness z, clipped to [-A_z, A_z]."""
         P, _, alpha = self.parts(point)
         z = self.parity @ self.assign(self.X, self.favoured, P, alpha)
         return np.clip(multipliers + stiffness * z, -self.scales[2], self.scales[2])
@@ -73,12 +84,14 @@ class Prototypes:
     def value_and_gradient(
         self, point: Floats, envelope: tuple[Floats, float] | None = None
     ) -> tuple[float, Floats]:
-        """Return the objective and its gradient; with ``envelope`` = (multipliers m, stiffness t) of a round.
+        """Return the objective L and its gradient as a flat array.
 
-        In a round `A_z |z|` is replaced by ``min over u of A_z |u| + m (z - u) + (t/2) (z - u)^2``, whose
-        derivative is ``clip(m + t z, -A_z, A_z)``.
+        If ``envelope`` = (multipliers m, stiffness t) is given, `A_z |z|` is replaced by the smooth function
+        ``min over u of A_z |u| + m (z - u) + (t/2) (z - u)^2``, whose derivative is
+        ``clip(m + t z, -A_z, A_z)``.
 
-        With G = dL/dM and H = dL/dd = -M (G - rowsum(M G)), whose rows sum to 0::
+        The gradient uses G = dL/dM and the derivative in the distances, H = dL/dd = -M (G - rowsum(M G)).
+        The rows of H sum to 0, and H_.k is the sum of its column k::
 
             dL/dalpha_j = sum_k p_kj^2 H_.k - 2 sum_k p_kj (H'X)_kj       (over the rows of a group)
             dL/dp_kj    = 2 alpha_j (p_kj H_.k - (H'X)_kj) + 2 A_x ((M'M P)_kj - (M'X)_kj)
@@ -109,7 +122,7 @@ class Prototypes:
         return value, np.concatenate([to_P.ravel(), A_y * (M.T @ to_yhat), to_alpha.ravel()])
 
     def _parity(self, z: Floats, envelope: tuple[Floats, float] | None) -> tuple[float, Floats]:
-        """Return the parity term and its derivative in z."""
+        """Return the parity term, or its smooth replacement, and the derivative in z, (K,)."""
         A_z = self.scales[2]
         if envelope is None:
             return A_z * float(np.abs(z).sum()), A_z * np.sign(z)
@@ -121,48 +134,52 @@ class Prototypes:
 
 @dataclass(eq=False, repr=False)
 class LearningFairRepresentations(GroupClassifier):
-    """Soft assignment of rows to prototypes that the two groups use alike, and a prediction from it.
+    """Classify by soft assignments to prototypes that are on average equal in both groups.
 
     With prototypes p_k, ``M_ik = softmax_k(-d_ik)``, ``d_ik = sum_j alpha_j (x_ij - p_kj)^2`` (alpha of the
     row's group) and ``yhat = M w``, ``0 <= w <= 1``, the fit minimises::
 
         A_x sum_i ||x_i - (M p)_i||^2 + A_y CE + A_z sum_k | mean_{s=1} M_k - mean_{s=0} M_k |
 
-    CE the sum over the rows of -log of the probability given to the true label. The parity term is a sum
-    over prototypes only: to weigh against sums over n rows, A_z must grow with n.
+    Here CE is the cross-entropy: the sum over the rows of -log of the probability of the true label. The
+    first two terms are sums over n rows and the parity term is a sum over prototypes, so A_z must grow with
+    n.
 
-    The absolute values have their kinks where the optimum lies, so L-BFGS alone would stall: the method of
-    multipliers replaces `A_z |z_k|` by its Moreau envelope around a multiplier in [-A_z, A_z] and is exact in
-    the end. The problem is not convex: it runs from ``n_init`` seeded starts and the best end is kept. w
-    stays a little away from 0 and 1, so that CE is finite.
+    At the optimum some z_k, the differences inside | |, are 0, where the objective is not differentiable and
+    L-BFGS would stall. The method of multipliers therefore replaces `A_z |z_k|` by its Moreau envelope around
+    a multiplier in [-A_z, A_z], and converges to a solution of the original problem. The problem is not
+    convex: the method runs from ``n_init`` random starts and keeps the best result. The weights w have a
+    small distance from 0 and 1, so that CE is finite.
 
-    ``transform`` gives the representation M.
+    ``transform`` returns the representation M.
 
     Parameters
     ----------
     n_prototypes : int
-        K.
+        The number K of prototypes.
     A_x, A_y, A_z : float
         The weights of reconstruction, prediction and parity.
     n_init : int
-        How many starts.
+        The number of random starts.
     tol, max_iter : float, int
-        L-BFGS stops at this projected gradient (divided by n), or after so many steps.
+        Tolerance on the residual (see `residual_`), and maximal number of L-BFGS steps per start.
     random_state : int, RandomState or None
-        Seeds the starts.
+        Seed of the starts.
 
     Attributes
     ----------
     prototypes_, weights_ : arrays of shape (K, d) and (K,)
-        p and w.
+        The prototypes p_k and the prediction weights w.
     alpha_ : array of shape (2, d)
-        A row for each of ``groups_``.
+        The distance weights, one row per group in ``groups_``.
     objective_ : float
-        The objective.
-    objectives_ : array
-        Of all starts.
+        The smallest objective of all starts.
+    objectives_ : array of shape (n_init,)
+        The final objective of each start.
     n_iter_, residual_, converged_ : int, float, bool
-        Of the best start; the residual is the projected gradient divided by n.
+        Steps, residual and convergence of the best start. The residual is the larger of two numbers: the
+        largest entry of the projected gradient divided by n, and 10 times the largest change of a multiplier
+        divided by the stiffness of the envelope.
 
     Examples
     --------
@@ -205,7 +222,10 @@ class LearningFairRepresentations(GroupClassifier):
         self._conclude(self.residual_ <= tol, reached, do)
 
     def _descend(self, problem: Prototypes, start: Floats, tol: float) -> tuple[float, Floats, int, float]:
-        """Return exact objective, end point, steps and residual of one start."""
+        """Run the method of multipliers from one start; return (objective, point, steps, residual).
+
+        The objective is the original one, without the envelope.
+        """
         n, point, steps = problem.n, start, 0
         bounds = problem.bounds()
         multipliers = np.zeros(problem.K)
@@ -227,13 +247,13 @@ class LearningFairRepresentations(GroupClassifier):
             before = unsettled
 
     def transform(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return M, the weights of each row on the prototypes: (n, K), rows sum to 1."""
+        """Return the assignments M of the rows to the prototypes, (n, K); each row sums to 1."""
         check_is_fitted(self)
         matrix = self._known_matrix(X)
         favoured = self._known_groups(viewpoint, matrix.shape[0])
         return Prototypes.assign(matrix, favoured, self.prototypes_, self.alpha_)
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of yhat = M w."""
+        """Return the log-odds of the probabilities yhat = M w, (n,)."""
         p = np.clip(self.transform(X, viewpoint=viewpoint) @ self.weights_, EDGE, 1.0 - EDGE)
         return np.log(p) - np.log1p(-p)

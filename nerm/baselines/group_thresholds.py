@@ -20,25 +20,29 @@ from nerm.validation import check_known
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """All cuts of one group's scores in two, from no row accepted to all: arrays over the cuts."""
+    """All thresholds of one group that give different predictions, in decreasing order.
 
-    accepted: Ints  #: how many rows
-    wanted: Ints  #: how many of them have the desired outcome
+    Each attribute is an array with one entry per threshold. The first threshold accepts no row (predicts the
+    desired outcome for none), the last accepts all rows.
+    """
+
+    accepted: Ints  #: number of accepted rows
+    wanted: Ints  #: number of accepted rows whose label is the desired outcome
     thresholds: Floats
 
     @property
     def hits(self) -> Ints:
-        """How many rows are predicted rightly, but for a constant."""
+        """Number of correctly predicted rows, up to an additive constant."""
         return 2 * self.wanted - self.accepted
 
     @property
     def unwanted(self) -> Ints:
-        """How many of the accepted rows do not have the desired outcome."""
+        """Number of accepted rows whose label is not the desired outcome."""
         return self.accepted - self.wanted
 
 
 def cuts(scores: Floats, positive: Bools) -> Cuts:
-    """Return the cuts of one group; rows of one score stay together."""
+    """Return the cuts of one group's scores, (n,); rows with equal scores are never separated."""
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     accepted = np.concatenate([[0], np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, [len(ranked)]])
@@ -52,8 +56,8 @@ def _share(counts: Ints) -> Floats:
     return counts / counts[-1]
 
 
-#: The statistics whose differences are measures, by a group's cuts and the number of all rows; they are
-#: nondecreasing from cut to cut.
+#: For each measure, the statistics of a group whose difference between the groups is the measure. A statistic
+#: is a function (cuts of the group, number of all rows) -> array over the cuts, which is nondecreasing.
 STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
     "calders_verwer_score": (lambda cuts, n: _share(cuts.accepted),),
     "neutrality_risk": (lambda cuts, n: (2 * cuts.accepted - cuts.accepted[-1]) / n,),
@@ -67,36 +71,38 @@ STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
 class GroupThresholds(GroupClassifier):
     """The most accurate pair of thresholds, one per group, within a limit on the training rows.
 
-    ``max over (t_0, t_1) of accuracy(f(x_i) > t_{v_i})  subject to  |measure| <= limit``, exactly, over all
-    pairs of cuts, in O(n log n): the measures are differences of shares that rise from cut to cut, so that
-    for each cut of one group those allowed in the other are an interval, and the best of an interval is
-    looked up. Deterministic, unlike thresholds that are drawn (Hardt, Price and Srebro, 2016), and it sees
-    the group when it predicts.
+    ``max over (t_0, t_1) of accuracy(f(x_i) > t_{v_i})  subject to  |measure| <= limit``
+
+    The optimum over all pairs of thresholds is exact and takes O(n log n) time. A measure is the difference
+    of a statistic between the groups, and the statistic is monotone in the threshold. So for each threshold
+    of one group, the allowed thresholds of the other form an interval, and a table gives the most accurate
+    one of the interval. Predictions are deterministic, unlike those of randomised thresholds (Hardt, Price
+    and Srebro, 2016), and they need the viewpoint.
 
     ``decision_function`` is f(x) - t_v.
 
     Parameters
     ----------
     estimator : classifier, optional
-        Whose scores are cut. One that is fitted (or a `Solution`) is used as it is, another is cloned and
-        fitted; logistic regression by default.
+        The classifier whose scores are thresholded; logistic regression by default. A fitted classifier (or a
+        `Solution`) is used unchanged; an unfitted one is cloned and fitted.
     limit : float
-        The largest measure allowed, in absolute value; ``math.inf`` for any.
+        The limit on the absolute value of the measure; ``math.inf`` for none.
     measure : str
-        Of `nerm.metrics`: ``"calders_verwer_score"`` (parity), ``"neutrality_risk"`` (C_sgn),
+        A measure of `nerm.metrics`: ``"calders_verwer_score"`` (parity), ``"neutrality_risk"`` (C_sgn),
         ``"equal_opportunity_difference"``, ``"predictive_equality_difference"`` or
         ``"equalized_odds_difference"``.
 
     Attributes
     ----------
     thresholds_ : array of shape (2,)
-        In the order of ``groups_``; halfway between two scores.
+        The thresholds, in the order of ``groups_``; each is halfway between two scores.
     neutrality_, objective_ : float
         The measure and the accuracy on the training rows.
     model_ : classifier
-        That gave the scores.
+        The fitted classifier whose scores are thresholded.
     n_iter_, converged_ : int, bool
-        1 and True: nothing is iterated.
+        Always 1 and True: the method is not iterative.
 
     Examples
     --------
@@ -117,7 +123,7 @@ class GroupThresholds(GroupClassifier):
     level: ClassVar[str] = "asked"
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Fit the classifier if it is not, then search its cuts."""
+        """Fit the classifier if it is not fitted, then find the best pair of thresholds."""
         check_known(self.measure, "'measure'", STATISTICS)
         if not self.limit >= 0:
             must = "'limit' must be at least 0"
@@ -134,13 +140,13 @@ class GroupThresholds(GroupClassifier):
         self.n_iter_, self.converged_ = 1, True
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the score minus the threshold of the row's group."""
+        """Return the score of each row minus the threshold of its group, (n,)."""
         matrix = self._known_matrix(X)
         favoured = self._known_groups(viewpoint, matrix.shape[0])
         return scores_of(self.model_, X, viewpoint) - self.thresholds_[favoured.astype(int)]
 
     def _fitted(self, X: Any, y: Any, viewpoint: Any) -> Any:
-        """Return the classifier that gives the scores, fitted."""
+        """Return the fitted classifier whose scores are thresholded."""
         if self.estimator is not None:
             if not hasattr(self.estimator, "get_params"):
                 return self.estimator
@@ -151,10 +157,13 @@ class GroupThresholds(GroupClassifier):
         return model.fit(X, y, **viewpoint_for(model.fit, viewpoint))
 
     def _best(self, groups: list[Cuts], n: int) -> tuple[int, int]:
-        """Return the cuts of the two groups that hit most labels among those within the limit."""
+        """Return the indices of the most accurate pair of cuts within the limit, one per group.
+
+        `n` is the number of rows in both groups.
+        """
         first, second = groups
         pairs = [(statistic(first, n), statistic(second, n)) for statistic in STATISTICS[self.measure]]
-        within = self.limit + 8 * np.finfo(float).eps  # shares are rounded
+        within = self.limit + 8 * np.finfo(float).eps  # allow for rounding errors of the statistics
         low = reduce(np.maximum, [np.searchsorted(b, a - within, side="left") for a, b in pairs])
         high = reduce(np.minimum, [np.searchsorted(b, a + within, side="right") for a, b in pairs])
         allowed = np.flatnonzero(low < high)
@@ -170,10 +179,13 @@ class GroupThresholds(GroupClassifier):
 
 
 def largest(values: Ints, low: Ints, high: Ints) -> Ints:
-    """Return max(values[low:high]) for many nonempty intervals, by two of length 2^k that cover each."""
+    """Return max(values[low:high]) for many nonempty intervals, (number of intervals,).
+
+    Each interval is the union of two intervals of length 2^k, whose maxima are tabulated.
+    """
     found, table, span = np.empty_like(low), values, 1
     while True:
-        rows = high - low >= span  # longer intervals are found anew with a longer span
+        rows = high - low >= span  # longer intervals are overwritten at a longer span
         found[rows] = np.maximum(table[low[rows]], table[high[rows] - span])
         if 2 * span > len(values):
             return found
@@ -182,18 +194,18 @@ def largest(values: Ints, low: Ints, high: Ints) -> Ints:
 
 @dataclass(eq=False, repr=False)
 class Unprocessed(GroupThresholds):
-    """A fitted model without its constraint: the most accurate pair of thresholds on its scores.
+    """The most accurate pair of thresholds on a fitted model's scores, without a limit.
 
-    Post-processing gives a model the thresholds, one per group, that are best within a limit; unprocessing is
-    the same search without one, ``limit=math.inf``. Cruz and Hardt ("Unprocessing seven years of algorithmic
-    fairness", ICLR 2024) compare methods by it: every model is unprocessed, the most accurate one after that
-    is post-processed to any limit, and where the result is as good as a model trained to that limit, the
-    training has gained nothing that thresholds could not. ``Unprocessed(model)`` is the first step,
-    ``Unprocessed(model, limit=0.02)`` the second. Their thresholds may be drawn, which gains nothing without
-    a limit; ours are not.
+    Post-processing finds the most accurate thresholds, one per group, within a limit. Unprocessing is the
+    same search without a limit (``limit=math.inf``). Cruz and Hardt ("Unprocessing seven years of algorithmic
+    fairness", ICLR 2024) use it to compare methods. First, every model is unprocessed:
+    ``Unprocessed(model)``. Second, the most accurate of the unprocessed models is post-processed to a limit:
+    ``Unprocessed(model, limit=0.02)``. If the result is as good as a model that was trained with this limit,
+    the training had no advantage over thresholds. Cruz and Hardt allow randomised thresholds, which are no
+    better without a limit; here thresholds are deterministic.
 
-    It sees the group when it predicts: it measures the information in a model's scores, and does not compete
-    with methods that must not see the group.
+    Predictions need the viewpoint. Unprocessing therefore measures the information in a model's scores, and
+    is no alternative to methods whose predictions must not depend on the group.
 
     Parameters and attributes are those of `GroupThresholds`.
 

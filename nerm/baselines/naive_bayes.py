@@ -1,4 +1,4 @@
-"""Naive Bayes on nominal tables: the plain model, and the two models of Calders and Verwer (CV2NB, 2010)."""
+"""Naive Bayes on nominal tables: the plain model, and CV2NB of Calders and Verwer (2010)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from nerm.typing import Bools, Floats, Ints
 
 
 def _columns(X: Any) -> list[Any]:
-    """Return the columns of a DataFrame or of a two-dimensional array."""
+    """Return the columns of a DataFrame or of a two-dimensional array, as a list of Series."""
     if sp.issparse(X):
         must = "'X' must be a dense nominal table (codes or categories)"
         got = f"a sparse matrix of shape {X.shape}"
@@ -23,10 +23,10 @@ def _columns(X: Any) -> list[Any]:
 
 
 class NominalCodes:
-    """The values of each attribute, learned once; ``codes`` numbers them through all attributes.
+    """Integer codes for the values of all attributes of a nominal table.
 
-    Every attribute j owns ``V_j + 2`` consecutive numbers: its values, then one for values not seen in fit,
-    then one for missing entries.
+    Different attributes have different codes. Attribute j, with V_j values in the training rows, has
+    ``V_j + 2`` consecutive codes: one per value, one for values not seen in fit, and one for missing entries.
     """
 
     def __init__(self, X: Any) -> None:
@@ -35,7 +35,7 @@ class NominalCodes:
         self.starts = np.concatenate([[0], np.cumsum(self.sizes + 2)])
 
     def codes(self, X: Any) -> Ints:
-        """Return the n × d matrix of numbers."""
+        """Return the codes of a table, (n, d)."""
         columns = _columns(X)
         pairs = zip(self.levels, columns, strict=True)
         places = np.column_stack([levels.codes(column) for levels, column in pairs])
@@ -44,11 +44,12 @@ class NominalCodes:
         return self.starts[:-1] + numbers
 
     def log_odds(self, codes: Ints, positive: Bools) -> Floats:
-        """Return the term of each number in the log-odds of the positive class.
+        """Return the contribution of each code to the log-odds of the positive class, (number of codes,).
 
-        ``log P(x_j | 1) - log P(x_j | 0)`` with ``P(x_j | y) = (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, n_j(y)
-        the rows of class y in which attribute j is not missing. An unseen value has n(y, x_j) = 0; a missing
-        entry adds nothing.
+        It is ``log P(x_j | 1) - log P(x_j | 0)`` with ``P(x_j | y) = (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``.
+        Here n(y, x_j) is the number of rows of class y with value x_j, and n_j(y) the number of rows of class
+        y in which attribute j is not missing. An unseen value has n(y, x_j) = 0; a missing entry contributes
+        0.
         """
         missing = self.starts[1:] - 1
         smooth = np.repeat(1.0 / np.maximum(self.sizes, 1), self.sizes + 2)
@@ -64,20 +65,22 @@ class NominalCodes:
 
 
 class NominalNaiveBayes(GroupClassifier):
-    """Naive Bayes with the smoothing of Calders and Verwer (2010); the viewpoint is accepted and not used.
+    """Naive Bayes with the smoothing of Calders and Verwer (2010); the viewpoint is not used.
 
-    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``, V_j the number of values of attribute
-    j in the training rows and n_j(y) the rows of class y in which it is not missing. Missing entries (NaN,
-    None) are skipped; a value not seen in fit counts as seen 0 times.
+    ``P(y|x) ~ (N[y] + 1/2) prod_j (n(y, x_j) + 1/V_j) / (n_j(y) + 1)``
+
+    Here N[y] is the number of rows of class y, n(y, x_j) the number of those with value x_j, n_j(y) the
+    number of those in which attribute j is not missing, and V_j the number of values of attribute j in the
+    training rows. Missing entries (NaN, None) are skipped; a value not seen in fit has n(y, x_j) = 0.
 
     Attributes
     ----------
     counts_ : array of shape (2,)
-        Rows of each class.
+        The number of rows N[y] of each class.
     objective_ : float
         The negative log-likelihood of the training labels.
     n_iter_, converged_ : int, bool
-        0 and True: the fit is a count.
+        Always 0 and True: the method only counts rows.
 
     Examples
     --------
@@ -89,7 +92,7 @@ class NominalNaiveBayes(GroupClassifier):
     level: ClassVar[str] = "none"
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Count."""
+        """Count the rows by class and value."""
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
         positive = self._fit_labels(y, len(codes))
@@ -101,7 +104,7 @@ class NominalNaiveBayes(GroupClassifier):
         self.n_iter_, self.converged_ = 0, True
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the positive class."""
+        """Return the log-odds of the positive class, (n,)."""
         self._check_columns(X)
         negative, positive = np.log(self.counts_ + 0.5)
         return self._odds[self._nominal.codes(X)].sum(axis=1) + positive - negative
@@ -109,38 +112,41 @@ class NominalNaiveBayes(GroupClassifier):
 
 @dataclass(eq=False, repr=False)
 class CV2NB(GroupClassifier):
-    """One naive Bayes model per group, whose class counts are moved until both groups have equal rates.
+    """One naive Bayes model per group, with class counts changed until both groups have equal rates.
 
-    ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_sj(y) + 1)``, n_sj(y) the rows of (y, s) in
-    which attribute j is not missing; missing entries (NaN, None) are skipped and a value not seen in fit
-    counts as seen 0 times. Then, with disc = P(yhat=1|s=1) - P(yhat=1|s=0) and numpos the number of positive
-    predictions, both from hard predictions on the training rows::
+    ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_sj(y) + 1)``
+
+    The counts are as in `NominalNaiveBayes`, but among the rows of group s. Then N is changed in a loop. Let
+    disc = P(yhat=1|s=1) - P(yhat=1|s=0) be the discrimination, and numpos the number of positive predictions,
+    both from the predicted classes yhat of the training rows::
 
         while disc > 0:
             if numpos < number of positive labels: d = 0.01 N[0,1];  N[1,0] += d;  N[0,0] -= d
             else:                                  d = 0.01 N[1,0];  N[0,1] += d;  N[1,1] -= d
             (undo the step and stop when an entry would turn negative)
 
-    Here s = 1 is the group that the unmodified model favours: ``favoured_`` names it. Only N changes, so the
-    log-odds of the features are computed and sorted once and each turn is a search for two thresholds.
+    Here s = 1 is the group with the higher positive rate in the unmodified model (``favoured_``). Only N
+    changes, so the log-odds of the features are computed and sorted once. An iteration then needs only one
+    binary search per group.
 
     Parameters
     ----------
     max_iter : int, optional
-        At most so many turns; 0 leaves the two naive Bayes models as they are.
+        Maximal number of iterations; 0 leaves the two naive Bayes models unchanged.
 
     Attributes
     ----------
     counts_ : array of shape (2, 2)
         The final N: rows in the order of ``classes_``, columns in that of ``groups_``.
     favoured_ : object
-        The group that the unmodified model favours.
+        The group with the higher positive rate in the unmodified model.
     trace_ : dict of arrays
-        ``counts``, ``discrimination`` and ``positives``, one entry per turn, the first before any change.
+        ``counts``, ``discrimination`` and ``positives``, one entry per iteration; the first entry is before
+        any change.
     objective_ : float
-        The last discrimination, which the loop drives to 0.
+        The final discrimination, which the loop decreases until it is at most 0.
     n_iter_, converged_ : int, bool
-        How many turns, and whether it got there.
+        Number of iterations, and whether the discrimination is at most 0.
 
     Examples
     --------
@@ -159,10 +165,10 @@ class CV2NB(GroupClassifier):
     max_iter: int | None = None
 
     sees_group: ClassVar[bool] = True
-    level: ClassVar[str] = "asked"  # always 0
+    level: ClassVar[str] = "asked"  # the target level is always 0
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Count, then move counts between the classes until the discrimination is gone."""
+        """Count the rows, then change the class counts until the discrimination is at most 0."""
         if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 0):
             must = "'max_iter' must be None or a whole number, at least 0"
             raise InvalidInputError(must, repr(self.max_iter), "Use None for no limit")
@@ -177,22 +183,32 @@ class CV2NB(GroupClassifier):
         reached = (
             f"the discrimination is still {self.objective_:.3g} and the next step would make a count negative"
         )
-        stopped = self.objective_ <= 0 or self.n_iter_ == self.max_iter  # as it was asked to
+        stopped = self.objective_ <= 0 or self.n_iter_ == self.max_iter  # max_iter reached: no warning
         self._conclude(stopped, reached, "The trace in trace_ shows how it fell")
         self.converged_ = self.objective_ <= 0
 
     def _balance(self, features: list[Floats], counts: Floats, positives: int) -> None:
-        """Run the loop on the sorted feature log-odds of the groups."""
+        """Run the loop and set the fitted attributes.
+
+        Parameters
+        ----------
+        features : list of two arrays
+            For each group, the sorted log-odds of the rows without the prior.
+        counts : (2, 2) array
+            The initial N: one row per class, one column per group.
+        positives : int
+            The number of positive labels.
+        """
         sizes = np.array([len(f) for f in features])
 
         def predicted(N: Floats) -> Floats:
-            """Count the positive predictions per group: feature log-odds above minus the prior's."""
+            """Return the number of positive predictions per group, (2,): log-odds + prior > 0."""
             prior = np.log(N[1] + 0.5) - np.log(N[0] + 0.5)
             below = [np.searchsorted(f, -t, side="right") for f, t in zip(features, prior, strict=True)]
             return sizes - np.array(below)
 
         rates = predicted(counts) / sizes
-        top = 1 if rates[1] >= rates[0] else 0  # columns of N in the algorithm's roles: s = 1 is `top`
+        top = 1 if rates[1] >= rates[0] else 0  # the column of N for s = 1 in the algorithm
         low = 1 - top
         self.favoured_ = self.groups_[top]
         N = counts.copy()
@@ -217,7 +233,7 @@ class CV2NB(GroupClassifier):
         self.objective_, self.n_iter_ = disc, len(trace) - 1
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome with the final counts."""
+        """Return the log-odds of the desired outcome with the final counts, (n,)."""
         self._check_columns(X)
         codes = self._nominal.codes(X)
         favoured = self._known_groups(viewpoint, len(codes))

@@ -14,41 +14,42 @@ from nerm.validation import as_nonnegative, as_positive
 
 @dataclass(eq=False, repr=False)
 class PrejudiceRemover(GroupClassifier):
-    """Logistic regression per group, with a penalty on the information of predictions about the group.
+    """Logistic regression per group, with a penalty on the mutual information of prediction and group.
 
-    With p_i = sigma(w_s . (x_i, 1)) for a row of group s, y in {0, 1}, c_s the group size, q_s the mean of p
-    in group s and r the mean over all rows::
+    Let p_i = sigma(w_s . (x_i, 1)) for a row of group s, y in {0, 1}, c_s the size of group s, q_s the mean
+    of p in group s, and r the mean of p over all rows. The objective is::
 
         L = -sum_i log P(y_i | x_i, s_i) + eta sum_s c_s KL(Bern(q_s) || Bern(r)) + (lam/2) sum_s ||w_s||^2
 
-    The intercept is the last entry of w_s and regularised with it. The gradient in w_s is
+    The intercept is the last entry of w_s and is regularized too. The gradient in w_s is
     ``sum_{i in s} (x_i, 1) [(p_i - y_i) + eta a_s p_i (1 - p_i)] + lam w_s`` with
-    ``a_s = log(q_s / r) - log((1 - q_s) / (1 - r))``; the terms through r cancel. (The implementation in
-    circulation has another gradient for eta > 0; this one is held against finite differences by the tests.)
+    ``a_s = log(q_s / r) - log((1 - q_s) / (1 - r))``; the derivatives through r cancel. (The widely
+    used implementation has a different gradient for eta > 0; the tests compare this one with finite
+    differences.)
 
     For eta > 0 the objective is not convex: the fit is a local minimum.
 
     Parameters
     ----------
     eta, lam : float
-        The weights of the penalty and of the regularizer, for the objective as a sum.
+        The weights of the penalty and of the regularizer (sum form).
     tol : float
-        L-BFGS stops when no entry of the gradient of L / n exceeds it.
+        Tolerance on the largest entry of the gradient of L / n, at which L-BFGS stops.
     max_iter : int
-        At most so many steps.
+        Maximal number of L-BFGS steps.
     warm_start : bool
-        Start from the last fit instead of from zero.
+        Whether to start from the previous fit instead of from zero.
 
     Attributes
     ----------
     coef_, intercept_ : arrays of shape (2, d) and (2,)
-        A row for each of ``groups_``.
+        One row (entry) per group in ``groups_``.
     objective_ : float
-        L.
+        The final value of L.
     mutual_information_ : float
-        The penalty without eta, divided by n: nats between prediction and group.
+        The mutual information of prediction and group, in nats: (1/n) sum_s c_s KL(Bern(q_s) || Bern(r)).
     n_iter_, gradient_norm_, converged_ : int, float, bool
-        Steps; the largest entry of the gradient of L / n; whether it is within tol.
+        Number of steps, the largest entry of the gradient of L / n, and whether it is within tol.
 
     Examples
     --------
@@ -97,7 +98,7 @@ class PrejudiceRemover(GroupClassifier):
         self._conclude(self.gradient_norm_ <= tol, f"{reached}, tol is {tol:.2g}", do)
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome."""
+        """Return the log-odds of the desired outcome, (n,)."""
         matrix = self._known_matrix(X)
         favoured = self._known_groups(viewpoint, matrix.shape[0]).astype(int)
         scores = matrix @ self.coef_.T + self.intercept_
@@ -116,7 +117,7 @@ class Prejudice:
         self.eta, self.lam = eta, lam
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        """Return L and its gradient, flat like the weights."""
+        """Return L and its gradient; weights and gradient are flat arrays of length 2 (d + 1)."""
         W = weights.reshape(2, -1)
         scores = [X @ w for X, w in zip(self.X, W, strict=True)]
         divergence, slope = self._divergence(scores)
@@ -134,8 +135,8 @@ class Prejudice:
         return float(self._divergence(scores)[0] / self.sizes.sum())
 
     def _divergence(self, scores: list[Floats]) -> tuple[float, Floats]:
-        """Return sum_s c_s KL(Bern(q_s) || Bern(r)) and a_s, its derivative in c_s q_s."""
-        # 1 - q is averaged on its own: near q = 1 the difference would have no digits left.
+        """Return sum_s c_s KL(Bern(q_s) || Bern(r)), and its derivatives a_s in c_s q_s, (2,)."""
+        # Compute 1 - q as a mean too: near q = 1 the subtraction would lose all digits.
         q = np.array([[expit(-z).mean(), expit(z).mean()] for z in scores])
         r = self.sizes @ q / self.sizes.sum()
         divergence = float(self.sizes @ rel_entr(q, r).sum(axis=1))
