@@ -1,7 +1,8 @@
-"""Figures of the paper, of target levels and of paths of neutrality weights: Axes in, Axes out.
+"""Draw the paper's figures, models at target levels, and paths of neutrality weights.
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and dashes differ too,
-so that nothing is lost in grey.
+Every function draws on the matplotlib Axes it is given, or on new ones, and returns them. The colours of
+Okabe and Ito can be told apart by colour-blind readers. Markers and dashes differ too, so that curves can be
+told apart in grey.
 """
 
 from nerm.plots.paper_figures import (

@@ -1,8 +1,10 @@
-"""The paper's two figures, and quality against measured neutrality at target levels.
+"""Draw the paper's two figures, and quality against measured neutrality at target levels.
 
-In panels of levels, circles do not see the group when they predict and squares do; stars have no level;
-hollow markers draw their predictions at random; along a full line the levels were asked for, along a dashed
-one a grid was searched.
+The look of a curve in the panels of target levels tells the kind of its method:
+
+- circle: predictions do not depend on the group; square: they do; star: the method has no target level;
+- hollow marker: predictions are random;
+- solid line: the level is a parameter of the method; dashed line: a grid of weights was searched.
 """
 
 from typing import Any
@@ -38,14 +40,15 @@ WRONG = (
 def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     """Draw one panel of figure 1: means and standard deviations of ``|test - train|`` against n.
 
-    The legend has the fitted slope of each eta in log-log; c of the line sqrt(c/n) is fitted to all of them.
+    There is one curve per eta. The legend shows the slope fitted to each curve in log-log scale. The grey
+    line is sqrt(c/n), where c is the geometric mean of the constants fitted to the curves.
 
     Parameters
     ----------
     table
-        From `nerm.experiments.convergence`.
+        The result of `nerm.experiments.convergence`.
     error
-        "risk", "neutrality", "zero_one" or "sign_neutrality".
+        The error to draw: "risk", "neutrality", "zero_one" or "sign_neutrality".
     ax
         Axes to draw on; new ones by default.
 
@@ -66,7 +69,7 @@ def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
     for k, (eta, group) in enumerate(table.groupby("eta", sort=True)):
         by_n = group.groupby("n")[f"{error}_error"]
         mean, std = by_n.mean(), by_n.std().fillna(0.0)
-        # On a logarithmic axis a bar must not reach 0; the etas are a few per cent apart.
+        # Error bars must stay above 0 on a logarithmic axis. Shift each curve so that bars do not overlap.
         shift = 1.04 ** (k - (len(fitted) - 1) / 2)
         bars = [np.minimum(std.to_numpy(), 0.9 * mean.to_numpy()), std.to_numpy()]
         look = {**style(k), "markersize": 4, "capsize": 2, "linewidth": 1.2}
@@ -87,7 +90,7 @@ def figure_1(table: Any, axes: Any = None) -> Any:
     Parameters
     ----------
     table
-        From `nerm.experiments.convergence`.
+        The result of `nerm.experiments.convergence`.
     axes
         Two Axes to draw on; new ones by default.
 
@@ -116,24 +119,25 @@ def tradeoff_panel(
     risk: str = "neutrality_risk",
     dominated: bool = False,
 ) -> Any:
-    """Draw one panel of figure 2: quality to the right, C_sgn upwards; the best is at the bottom right.
+    """Draw one panel of figure 2: C_sgn (vertical) against quality (horizontal).
 
-    Means over all folds; of each method only the points that its other points do not dominate. Methods
-    without a neutrality weight are hollow; † marks those that see the group when they predict, ‡ those that
-    draw their predictions. The grey lines are the best quality and the best neutrality of all methods.
+    Good models are at the bottom right. A point is a mean over all folds. For each method, only the points
+    that are not dominated by another point of the method are drawn. Methods without a neutrality weight have
+    hollow markers. In the legend, † marks methods whose predictions depend on the group, and ‡ methods with
+    random predictions. The grey lines are the best quality and the best neutrality of all methods.
 
     Parameters
     ----------
     table
-        From `nerm.experiments.tradeoff`.
+        The result of `nerm.experiments.tradeoff`.
     dataset
-        One of the table's; may be left out where it has one only.
+        The name of a data set in the table; optional if there is only one.
     ax
         Axes to draw on; new ones by default.
     quality, risk
-        Two of the table's measures.
+        Names of the table's columns for the horizontal and the vertical axis.
     dominated
-        Whether to add the points that are dominated, small and pale.
+        Whether to draw the dominated points too, small and pale.
 
     Returns
     -------
@@ -157,7 +161,7 @@ def tradeoff_panel(
     guide = {"color": "0.6", "linewidth": 1, "linestyle": (0, (2, 2)), "zorder": 0}
     ax.axvline(points[quality].max(), **guide)
     ax.axhline(points[risk].min(), **guide)
-    # The order of METHODS, not of the table: a method looks the same in every panel.
+    # Use the order of METHODS, so that a method looks the same in every panel.
     order = [*METHODS, *(m for m in table["method"].unique() if m not in METHODS)]
     for k, name in enumerate(order):
         own = points[points["method"] == name]
@@ -168,7 +172,7 @@ def tradeoff_panel(
         if own.empty:
             continue
         look: dict[str, Any] = {"markersize": 5, "zorder": 2, "linewidth": 1.2}
-        if own["eta"].isna().all():  # a method without weight, a single point: hollow, above the curves
+        if own["eta"].isna().all():  # a single point, of a method without a weight
             look |= {"markerfacecolor": "none", "markersize": 8, "markeredgewidth": 1.8, "zorder": 4}
         ax.plot(own[quality], own[risk], **style(k), **look, label=_label(name, own))
     ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk))
@@ -179,7 +183,7 @@ def tradeoff_panel(
 
 
 def _one_dataset(table: Any, dataset: str | None) -> str:
-    """Return the name of the data set of a panel: the one that is given, or the table's only one."""
+    """Return `dataset` if the table has it; if it is None, return the table's only data set."""
     known = table["dataset"].unique().tolist() if "dataset" in table else []
     if dataset is None and len(known) == 1:
         return str(known[0])
@@ -188,7 +192,10 @@ def _one_dataset(table: Any, dataset: str | None) -> str:
 
 
 def _label(name: str, rows: Any) -> str:
-    """Return a method's name, with † if it sees the group and ‡ if it is randomised."""
+    """Return a method's label, with † if its predictions depend on the group and ‡ if they are random.
+
+    `rows` are the rows of the table for this method.
+    """
     marks = {"sees_group": " †", "randomised": " ‡"}
     known = METHODS[name].label if name in METHODS else name
     return known + "".join(mark for fact, mark in marks.items() if fact in rows and rows[fact].any())
@@ -200,9 +207,9 @@ def figure_2(table: Any, axes: Any = None, **options: Any) -> Any:
     Parameters
     ----------
     table
-        From `nerm.experiments.tradeoff`.
+        The result of `nerm.experiments.tradeoff`.
     axes
-        As many Axes as data sets; new ones by default.
+        One Axes per data set; new ones by default.
     options
         quality, risk and dominated, as for `tradeoff_panel`.
 
@@ -225,7 +232,10 @@ def figure_2(table: Any, axes: Any = None, **options: Any) -> Any:
 
 
 def _looks(means: Any) -> dict[str, dict[str, Any]]:
-    """Return the look and the label of each method, the same in every panel of one figure."""
+    """Return the plot options of each method (colour, marker, line, label), by its name.
+
+    `means` is the table of all panels, so that a method looks the same in each of them.
+    """
     rows = {row.method: row for row in means.itertuples()}
     order = [*LEVEL_METHODS, *(name for name in rows if name not in LEVEL_METHODS)]
     found = {}
@@ -256,19 +266,20 @@ def level_panel(
     *,
     legend: bool = True,
 ) -> Any:
-    """Draw quality against measured neutrality on test rows: one curve per method, one point per level.
+    """Draw quality against measured neutrality on test rows, one curve per method.
 
-    Means over all folds with a model. A red cross on a point says that in most folds the level was not met on
-    the training rows, or only by a model that collapsed. Dotted lines are the target levels.
+    A curve has one point per target level, the mean over all folds in which the fit succeeded. A red cross on
+    a point means that in most folds the level was not met on the training rows, or only by a model that
+    collapsed. Dotted lines are the target levels.
 
     Parameters
     ----------
     table
-        From `nerm.experiments.levels`.
+        The result of `nerm.experiments.levels`.
     dataset
-        One of the table's; may be left out where it has one only.
+        The name of a data set in the table; optional if there is only one.
     measure, quality
-        The limited measure, and ``"auc"`` or ``"accuracy"``.
+        The limited measure (horizontal axis), and ``"auc"`` or ``"accuracy"`` (vertical axis).
     ax
         Axes to draw on; new ones by default.
     legend
@@ -299,7 +310,7 @@ def level_panel(
             ax.plot(points["measured"], points[quality], **look, linewidth=1.1, zorder=3)
     wrong = own[2 * own[["collapsed", "not_reached"]].sum(axis=1) > own["fits"] - own["failed"]]
     ax.plot(wrong["measured"], wrong[quality], "x", color="#D00000", markersize=7, zorder=5)
-    ax.set_xscale("symlog", linthresh=0.01)  # a constant has 0
+    ax.set_xscale("symlog", linthresh=0.01)  # not "log": the measure of a constant model is 0
     ax.set_xlim(left=0.0)
     ax.set(xlabel=f"{AXIS[measure]} on test rows", ylabel=f"test {AXIS[quality]}")
     ax.set_title(dataset.capitalize())
@@ -308,14 +319,16 @@ def level_panel(
 
 
 def figure_levels(table: Any, axes: Any = None) -> Any:
-    """Draw AUC and accuracy at target levels for each limited measure, one column per data set.
+    """Draw AUC and accuracy at target levels, one panel per limited measure, quality and data set.
+
+    With several data sets, there is one column of panels per data set.
 
     Parameters
     ----------
     table
-        From `nerm.experiments.levels`.
+        The result of `nerm.experiments.levels`.
     axes
-        As many Axes as there are panels; new ones by default.
+        One Axes per panel; new ones by default.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""The look that all figures share: colours, markers and dashes, axes and legends.
+"""The common style of all figures: colours, markers and dashes, axes and legends.
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and dashes differ too,
-so nothing is lost in grey.
+The colours of Okabe and Ito can be told apart by colour-blind readers. Markers and dashes differ too, so that
+curves can be told apart in grey.
 """
 
 from importlib import import_module
@@ -14,22 +14,22 @@ from nerm.typing import Array
 
 #: Okabe and Ito's colours without the yellow, which is too pale for lines on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-#: One marker a colour, so that nothing is lost in grey.
+#: One marker per colour, so that curves can be told apart in grey.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-#: One dash pattern a colour, likewise.
+#: One dash pattern per colour, for the same reason.
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)), (0, (1, 1)))
 
 
 def style(k: int) -> dict[str, Any]:
-    """Return colour, marker and dashes of the k-th curve: no two alike, in colour as in grey."""
+    """Return colour, marker and dashes of the k-th curve, as options of ``Axes.plot``."""
     count = len(OKABE_ITO)
-    turn = k // count  # colours repeat, dashes and markers move on
+    turn = k // count  # when colours repeat, combine them with other dashes and markers
     dashes, marker = DASHES[(k + turn) % len(DASHES)], MARKERS[(k + turn) % len(MARKERS)]
     return {"color": OKABE_ITO[k % count], "marker": marker, "linestyle": dashes}
 
 
 def pyplot() -> Any:
-    """Return matplotlib.pyplot, which an extra brings."""
+    """Import and return matplotlib.pyplot, which the extra "plots" installs."""
     try:
         return import_module("matplotlib.pyplot")
     except ImportError:
@@ -40,12 +40,15 @@ def pyplot() -> Any:
 
 
 def axes_or_new(ax: Any) -> Any:
-    """Return the Axes given, or new ones."""
+    """Return `ax`, or new Axes if it is None."""
     return grid(ax, 1, 1, (4.2, 3.4))[0]
 
 
 def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Array:
-    """Return `count` Axes as a flat array: those given, or new ones."""
+    """Return `count` Axes as a flat array: the given ones, or new ones in rows of `columns` Axes.
+
+    `size` is the (width, height) of one new Axes in inches.
+    """
     if axes is None:
         rows = -(-count // columns)
         figure, made = pyplot().subplots(
@@ -63,7 +66,7 @@ def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Arra
 
 
 def finish(ax: Any, legend: str = "inside", show_legend: bool = True) -> None:
-    """Give Axes the look that all figures share."""
+    """Apply the common style to Axes; `legend` is "inside" or "outside" of them."""
     ax.grid(alpha=0.25, linewidth=0.6)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

@@ -1,4 +1,4 @@
-"""What happens along a path of neutrality weights."""
+"""Draw terms, measures and coefficients of solutions along a path of neutrality weights."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,18 +14,20 @@ from nerm.typing import Floats
 def eta_path(
     solutions: Sequence[Any], y: Any = None, viewpoint: Any = None, X: Any = None, axes: Any = None
 ) -> Any:
-    """Draw what happens along a path of neutrality weights.
+    """Draw the terms of the objective, C+ and C-, and theta against the neutrality weight eta.
 
-    Three panels: the risk, the regularizer and the neutrality term without their weights; the two sides C+
-    and C- of the first neutrality term; and theta, the weight of C+ in the optimum's maximum. The axis of eta
-    is linear from 0 to the smallest positive weight, and logarithmic from there.
+    The first panel shows the terms without their weights, the second the two sides C+ and C- of the first
+    neutrality term. The third shows theta, the dual weight of C+ in
+    max(C+, C-) = max over theta in [0, 1] of theta C+ + (1 - theta) C-. The axis of eta is linear from 0 to
+    the smallest positive weight, and logarithmic from there.
 
     Parameters
     ----------
     solutions
-        From `Problem.path`.
+        The result of `Problem.path`.
     y, viewpoint, X
-        Rows (new ones, say) on which a fourth panel shows accuracy, AUC, C_sgn and the Calders-Verwer score.
+        Optional rows, for instance test rows. If they are given, a fourth panel shows the accuracy, the AUC
+        and the absolute values of C_sgn and of the Calders-Verwer score on them.
     axes
         Three or four Axes to draw on; new ones by default.
 
@@ -59,7 +61,7 @@ def eta_path(
         ("$C^-$", [each[first].minus for each in terms]),
     ]
     _curves(axes[1], etas, sides, "side of the neutrality term")
-    # At eta = 0 theta weighs nothing: any value is optimal, so none is shown.
+    # At eta = 0 every theta is optimal, so none is shown.
     theta = [
         np.nan if s.multipliers is None or eta == 0 else float(s.multipliers.thetas[0])
         for s, eta in zip(solutions, etas, strict=True)
@@ -79,18 +81,18 @@ def eta_path(
 def coefficient_path(
     solutions: Sequence[Any], names: Sequence[str] | None = None, ax: Any = None, top: int = 7
 ) -> Any:
-    """Draw the coefficients w_j against the neutrality weight.
+    """Draw the coefficients w_j against the neutrality weight eta.
 
     Parameters
     ----------
     solutions
-        From `Problem.path`, of a linear hypothesis.
+        The result of `Problem.path` for a linear hypothesis.
     names
-        Of the coefficients; w0, w1, … by default.
+        The names of the coefficients; w0, w1, … by default.
     ax
         Axes to draw on; new ones by default.
     top
-        How many of those that move most are named; the others are grey.
+        Number of coefficients with the largest range that are coloured and named; the others are grey.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def coefficient_path(
 
 
 def _etas(solutions: Sequence[Any]) -> Floats:
-    """Return the total weight of the neutrality terms of each solution."""
+    """Return the total weight of the neutrality terms of each solution, (number of solutions,)."""
     terms = [getattr(getattr(s, "objective", None), "terms", ()) for s in solutions]
     weights = [[t.weight for t in each if t.kind == "neutrality"] for each in terms]
     if not weights or not all(weights):
