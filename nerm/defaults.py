@@ -1,9 +1,9 @@
 """The defaults of the classifiers and of the command line, in one place.
 
-A weight lambda has two forms. In *mean* form (`nerm.Objective`, `nerm.NERMClassifier`, the command line) it
-weighs the regularizer against the mean loss; in *sum* form (`nerm.NeutralSVC`, the paper's section 6.1, C = 1
-/ lambda) against the sum of the losses. On n rows of weight 1, lambda in sum form is n times lambda in mean
-form; eta is the same number in both.
+The weight lambda of the regularizer has two forms. In *mean* form (`nerm.Objective`, `nerm.NERMClassifier`,
+the command line) the other term is the mean of the losses. In *sum* form (`nerm.NeutralSVC`, section 6.1 of
+the paper, C = 1 / lambda) it is the sum of the losses. On n rows of weight 1, lambda in sum form is n times
+lambda in mean form; eta is the same number in both.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a parameter is when nobody names it.
+    """The default values of parameters.
 
     Attributes
     ----------
@@ -20,22 +20,29 @@ class Defaults:
     lam_sum
         Weight of the regularizer in sum form.
     eta
-        Weight of neutrality.
+        Weight of the neutrality term.
     loss, surrogate, regularizer
         Names of phi, psi and Omega.
     kernel, gamma, degree, coef0
         The kernel and its parameters.
     weights
-        What the neutrality term counts: "uniform" is the paper's.
-    solver, tol
-        Who solves, and the relative duality gap to certify.
+        Neutrality weights, by name (`nerm.weights`); "uniform" is the definition of the paper.
+    solver
+        Name of the solver.
+    tol
+        Relative duality gap to certify.
     delta
         Probability with which a bound may fail.
-    measure, prefer, keep
-        What a limit is about, what surrogates are compared by, and the share of positive rates that must be
-        left.
-    limit, class_weight
-        How large the measure may be, and what the classes count.
+    measure
+        Measure of neutrality to which a limit applies.
+    prefer
+        Measure of quality by which surrogates are compared.
+    keep
+        The positive rate of every group must be at least this fraction of its rate without a limit.
+    limit
+        Largest absolute value of the measure that is allowed; None for no limit.
+    class_weight
+        Weights of the classes in the risk.
 
     Examples
     --------
@@ -69,8 +76,8 @@ class Defaults:
 
 DEFAULTS = Defaults()
 
-#: The command limits the difference in positive rates, which is defined for groups of any size. A rare class
-#: counts more (`class_weight`), because a neutral model tends to predict the common one only.
+#: The command line limits the difference in positive rates, which is comparable for groups of any size. Rare
+#: classes get larger weights (`class_weight`), because neutral models tend to predict only the common class.
 COMMAND_LINE = replace(
     DEFAULTS,
     lam=0.001,
@@ -80,6 +87,6 @@ COMMAND_LINE = replace(
     class_weight="root",
 )
 
-#: The limits, or the weights, of a trade-off.
+#: The limits of a trade-off; and its weights eta, if no limits are used.
 LIMITS = (0.1, 0.05, 0.02, 0.01)
 ETAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0)

@@ -12,7 +12,7 @@ from typing import IO, Any
 def write_atomically(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
     r"""Write to a temporary file and move it to `path` when it is complete.
 
-    After a crash, a full disk or an error inside the block an older file is unchanged.
+    After a crash, a full disk or an error inside the `with` block, an existing file at `path` is unchanged.
 
     Parameters
     ----------

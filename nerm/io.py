@@ -1,9 +1,10 @@
 """Save and load solutions and models: a zip file of a JSON header and arrays, without any code.
 
-The header is a tree of numbers, strings and lists. Everything else in it carries a tag: arrays by number,
-atoms and kernels by their names in nerm's registries, and a fixed list of nerm's own records by class name.
-Nothing else can be saved, in particular not a user's own kernel, which is code. Of a user's own atom the name
-and some values are saved; `load` takes the atom as an argument and compares its values.
+The header is a tree of numbers, strings and lists. All other objects are written with a tag: arrays with the
+number of their file in the zip, atoms and kernels with their names in nerm's registries, and objects of a
+fixed list of nerm's classes with the name of the class. Nothing else can be saved. In particular a custom
+kernel cannot be saved, because it is code. For a custom atom only its name and some of its values are saved;
+`load` takes the atom as an argument and compares its values with the saved ones.
 """
 
 import dataclasses
@@ -38,24 +39,24 @@ from nerm.model.problem import Problem
 from nerm.validation import as_positive
 
 FORMAT = "nerm"
-VERSION = 3  # 2: problems were saved with equal rows merged
+VERSION = 3  # version 2 saved problems with equal rows merged
 HEADER = "header.json"
-UNPACKED_BYTES = 100_000_000  # to which any file may unpack
-UNPACKED_RATIO = 20  # of unpacked to packed bytes that any file may have, and of all bytes to the header
+UNPACKED_BYTES = 100_000_000  # every file may unpack to this size
+UNPACKED_RATIO = 20  # every file may unpack to this multiple of its size; the header to 1/20 of the limit
 
 
 class UnreadableFileError(InvalidInputError):
-    """A file that is damaged or not written by nerm."""
+    """Raised if a file is damaged or was not written by nerm."""
 
 
 class UnknownAtomError(InvalidInputError):
-    """A user's own atoms that a file needs were not given, or have other values than when it was saved."""
+    """Raised if a custom atom of the file was not passed to `load`, or if its values have changed."""
 
 
 def save(thing: Any, path: Any) -> None:
-    """Write a `nerm.Solution` or a fitted estimator to `path`, atomically.
+    """Write a `nerm.Solution` or a fitted estimator to the file `path`, atomically.
 
-    Of your own atoms the name is written; `load` takes them as an argument.
+    For custom atoms only names and some values are written. Pass the atoms to `load` to read the file.
     """
     solutions = getattr(thing, "solutions_", (thing,))
     writer = _Writer(max(1, len(getattr(solutions[0], "coef", ()))))
@@ -72,19 +73,19 @@ def save(thing: Any, path: Any) -> None:
 def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float | None = None) -> Any:
     """Read a `nerm.Solution`, a fitted estimator, or a model written by `nerm fit`.
 
-    Numbers that are not finite are refused. A solution is certified again from its rows. A model has no rows;
-    its certificate says that it is as saved.
+    An array with numbers that are not finite raises an error. A solution that was saved with its rows is
+    certified again. A model without rows keeps the saved certificate, which is marked as such (`saved`).
 
     Parameters
     ----------
     path : path
         The file.
     atoms : dict, optional
-        Your own atoms by name, if the file was saved with some. Their values, and the value of a solution,
-        are compared with those in the file.
+        The custom atoms of the file, by name. Their values, and the objective value of a solution, are
+        compared with those in the file.
     max_bytes : float, optional
-        The size to which the file may unpack: by default 100 MB, or 20 times its size if that is more. The
-        sizes stated in the file are checked before anything is unpacked.
+        The largest unpacked size that is accepted: by default 100 MB, or 20 times the size of the file if
+        this is larger. The sizes stated in the file are checked before anything is unpacked.
 
     Returns
     -------
@@ -121,7 +122,10 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
 
 
 def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
-    """Refuse a file that would unpack to more; no member unpacks to more than its stated size."""
+    """Raise an error if the file would unpack to more than `limit` bytes, or its header to 1/20 of them.
+
+    The sizes stated in the zip directory are sufficient: `zipfile` unpacks no member beyond its stated size.
+    """
     sizes = {member.filename: member.file_size for member in archive.infolist()}
     total, header, most = sum(sizes.values()), sizes.get(HEADER, 0), limit // UNPACKED_RATIO
     if total > limit or header > most:
@@ -157,7 +161,10 @@ def _unreadable(path: Any, got: str) -> UnreadableFileError:
 
 
 def _values(atom: Any, size: int) -> np.ndarray:
-    """Return values that identify an atom: at margins, or at vectors of `size` coefficients."""
+    """Return some values of an atom, by which `load` recognizes it.
+
+    A margin function is evaluated at 17 margins, a regularizer at three vectors of `size` coefficients.
+    """
     if isinstance(atom, MarginFunction):
         return np.asarray(atom.value(np.linspace(-4.0, 4.0, 17)), dtype=float)
     points = np.sin(np.outer([1.0, 2.0, 3.0], np.arange(1, size + 1)))
@@ -177,7 +184,7 @@ def _another(*names: str) -> UnknownAtomError:
 
 
 def _is_plain(thing: Any) -> bool:
-    """Tell whether an object is made of numbers and strings only."""
+    """Tell whether an object consists of numbers and strings only, possibly in lists, tuples and dicts."""
     if isinstance(thing, Mapping):
         return all(_is_plain(x) for pair in thing.items() for x in pair)
     if isinstance(thing, tuple | list):
@@ -186,7 +193,10 @@ def _is_plain(thing: Any) -> bool:
 
 
 def _given_rows(distinct: Any, index: Any) -> Any:
-    """Return a hypothesis of version 2, saved on the distinct rows, on the given rows."""
+    """Expand a hypothesis of a version 2 file from the distinct rows to all rows.
+
+    Row i of the result is row index[i] of `distinct`.
+    """
     if isinstance(distinct, KernelHypothesis):
         return distinct.some(index)
     return dataclasses.replace(distinct, X=distinct.X[index])
@@ -212,16 +222,16 @@ def _classes() -> dict[str, Mapping[str, Any]]:
 
 
 class _Writer:
-    """Encodes an object as JSON and a list of arrays; `own` has the user's own atoms by name."""
+    """Encode an object as JSON and a list of arrays; `own` collects its custom atoms by name."""
 
     def __init__(self, size: int) -> None:
         self.arrays: list[np.ndarray] = []
         self.own: dict[str, Any] = {}
-        self.size = size  # of what regularizers take
+        self.size = size  # the number of coefficients, at which `_values` evaluates regularizers
         self._numbers: dict[int, int] = {}
 
     def encode(self, thing: Any) -> Any:
-        """Return the JSON of an object."""
+        """Return a tree of JSON types for an object, and append its arrays to `arrays`."""
         if thing is None or isinstance(thing, bool | int):
             return thing
         if isinstance(thing, float | np.floating):
@@ -282,8 +292,8 @@ class _Writer:
     def _record(self, record: Any) -> dict[str, Any]:
         values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
         if isinstance(record, Problem):
-            del values["blocks"]  # they follow from the rest
-        if isinstance(record, Stats):  # a solver may report anything; numbers and words are worth keeping
+            del values["blocks"]  # the reader computes them from the other fields
+        if isinstance(record, Stats):  # a solver may report any object; only numbers and strings are saved
             values["details"] = {k: v for k, v in values["details"].items() if _is_plain(v)}
         return {"fields": self._all(values)}
 
@@ -297,7 +307,7 @@ class _Writer:
 
 
 class _Reader:
-    """Decodes JSON and arrays."""
+    """Decode the JSON tree and the arrays of a file; `own` has the custom atoms by name."""
 
     def __init__(self, archive: zipfile.ZipFile, own: Mapping[str, Any]) -> None:
         self._archive, self._own = archive, own
@@ -318,7 +328,7 @@ class _Reader:
             self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
 
     def decode(self, tree: Any) -> Any:
-        """Return the object of some JSON."""
+        """Return the object that a JSON tree encodes."""
         if isinstance(tree, list):
             return [self.decode(x) for x in tree]
         if not isinstance(tree, dict):
@@ -339,14 +349,17 @@ class _Reader:
         return self._recertified(made) if isinstance(made, Solution) else made
 
     def _own_atom(self, name: str, size: int, number: int) -> Any:
-        """Return the atom that was given under a name, if it has the values that it had."""
+        """Return the custom atom with this name; raise an error if its values differ from the saved ones."""
         values, saved = _values(self._own[name], size), self._array(number, finite=False)
         if values.shape != saved.shape or not _alike(values, saved):
             raise _another(name)
         return self._own[name]
 
     def _recertified(self, solution: Solution) -> Solution:
-        """Return a solution whose value and certificate are computed again, if its rows are here."""
+        """Return the solution with value and certificate computed again; unchanged if it has no rows.
+
+        Raise an error if the value or the status differs from the saved one.
+        """
         problem = solution.problem
         if not np.isfinite(solution.intercept):
             raise ValueError(solution.intercept)
@@ -370,7 +383,7 @@ class _Reader:
         if number not in self._arrays:
             with self._archive.open(_member(number)) as stream:
                 array = np.lib.format.read_array(stream, allow_pickle=False)
-                stream.read()  # to its end, where the checksum is compared
+                stream.read()  # zipfile compares the checksum at the end of the stream
             if finite and array.dtype.kind in "fc" and not np.isfinite(array).all():
                 raise ValueError(number)
             self._arrays[number] = array
@@ -378,7 +391,7 @@ class _Reader:
 
     def _csr(self, parts: list[Any], shape: tuple[int, ...]) -> Any:
         matrix = sp.csr_matrix(tuple(parts), shape=shape)
-        matrix.check_format(full_check=True)  # an index out of range would read anybody's memory
+        matrix.check_format(full_check=True)  # an index out of range would read memory outside the arrays
         return matrix
 
     def _objects(self, items: list[Any], shape: list[int]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The registry of measures: a `Metric` is a function with all that its users must know about it."""
+"""The registry of measures: `METRICS` maps each name to a `Metric`, a function with its properties."""
 
 import inspect
 from collections.abc import Callable
@@ -15,34 +15,35 @@ from nerm.typing import Floats
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure with all that the library, the command and the report need to know about it.
+    """A measure of quality or neutrality: a function and its properties.
 
-    With neutrality weights u of mean 1 the weighted agreement ``(1/n) sum_i u_i sign f_i sign v_i`` *is* a
-    measure: C_sgn for uniform weights, the Calders-Verwer score for balanced ones, the differences of true
-    and of false positive rates for those of equal opportunity and predictive equality.
+    For neutrality weights u of mean 1 the *weighted agreement* is ``(1/n) sum_i u_i sign f_i sign v_i``. It
+    equals C_sgn (up to its sign) for uniform weights, the Calders-Verwer score for balanced weights, the
+    difference of true positive rates for equal-opportunity weights, and the difference of false positive
+    rates for predictive-equality weights.
 
     Attributes
     ----------
     name : str
-        That of the function.
+        The name of the measure, which is the name of the function.
     function : callable
-        Of some of y, scores, viewpoint and sample_weight.
+        A function whose arguments are some of y, scores, viewpoint and sample_weight.
     note : str
-        Its definition, in one line.
+        The definition in one line.
     weights : tuple of str or array
-        The neutrality weights of the one-sided terms that move it: one signed part each. Empty where no term
-        does.
+        The neutrality weights of the one-sided neutrality terms that can change the measure. Each gives one
+        signed part (see `parts`). Empty if no neutrality term changes the measure.
     option : str
-        Its name on the command line.
+        The name on the command line.
     words : str
-        Its name in a report for lay readers.
+        The name in a report for lay readers.
     best : float
         The value of a perfect or perfectly neutral model.
     is_agreement : bool
-        Whether the parts are weighted agreements, that is C_sgn or differences of rates, for which
-        Hoeffding's inequality gives a bound. Otherwise the agreement gives only the sign.
+        Whether the parts are weighted agreements, for which Hoeffding's inequality gives a bound. Otherwise
+        the weighted agreement gives only the sign of the measure.
     is_custom : bool
-        Whether the function is a user's own, ``(y, scores, viewpoint) -> signed float``.
+        Whether the function was given by the user, as ``(y, scores, viewpoint) -> signed float``.
 
     >>> from nerm.metrics import METRICS
     >>> METRICS["calders_verwer_score"].option, METRICS["calders_verwer_score"].best
@@ -67,17 +68,21 @@ class Metric:
 
     @property
     def needs_y(self) -> bool:
-        """Whether the labels are among its arguments."""
+        """Whether the labels y are an argument of the function."""
         return "y" in self.arguments
 
     def value(self, **given: Any) -> float:
-        """Return the value, from those of y, scores, viewpoint and sample_weight that the function takes."""
+        """Return the value of the measure.
+
+        Pass y, scores, viewpoint and sample_weight by name. Those that the function does not take are unused.
+        """
         return self.function(**{name: given[name] for name in self.arguments})
 
     def parts(self, y: Floats, scores: Floats, viewpoint: Floats, sample_weight: Floats) -> list[float]:
-        """Return the signed parts of the measure, positive where f follows the viewpoint.
+        """Return the signed parts of the measure, one per entry of `weights`; all arguments are (n,).
 
-        The measure is the part of largest absolute value.
+        A part is positive if the predictions tend to agree with the viewpoint. The measure is the part with
+        the largest absolute value. A custom measure has one part, its value.
         """
         if self.is_custom:
             value = float(self.function(y, scores, viewpoint))
@@ -98,12 +103,15 @@ METRICS: dict[str, Metric] = {}
 
 
 def limitable() -> dict[str, Metric]:
-    """Return the measures that a neutrality term moves, by name: `Problem.neutralize` can limit these."""
+    """Return the measures that `Problem.neutralize` can limit, by name.
+
+    These are the measures that some neutrality term can change.
+    """
     return {name: metric for name, metric in METRICS.items() if metric.weights}
 
 
 def as_metric(measure: Any) -> Metric:
-    """Return a measure that can be limited, from its name or a callable.
+    """Return the `Metric` for a name or a callable; by name, only measures that can be limited.
 
     >>> from nerm.metrics import as_metric
     >>> as_metric("equalized_odds_difference").weights
@@ -124,7 +132,7 @@ def as_metric(measure: Any) -> Metric:
 
 
 def moved_by(weights: str) -> Metric:
-    """Return the measure that a neutrality term with weights of this name moves.
+    """Return the measure that a neutrality term with these named weights reduces.
 
     >>> from nerm.metrics import moved_by
     >>> moved_by("predictive_equality").name
@@ -137,9 +145,10 @@ def moved_by(weights: str) -> Metric:
 
 
 def _agreement(weights: Any, y: Floats, scores: Floats, v: Floats, s: Floats) -> float:
-    """Return (1/n) sum_i u_i sign f_i v_i for v of -1/+1, as a difference of rates where u balances groups.
+    """Return the weighted agreement (1/n) sum_i u_i sign f_i v_i for v of -1 and +1.
 
-    As such it is exactly 0 where the rates are equal.
+    The row weights are s. Except for uniform weights it is computed as the difference of the positive rates
+    of both groups, so that it is exactly 0 if the rates are equal.
     """
     u = neutrality_weights.resolve(weights, y, v, s)
     if isinstance(weights, str) and weights == "uniform":

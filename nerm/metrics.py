@@ -1,17 +1,17 @@
 """Measures of quality and of neutrality as plain functions of scores, and their registry.
 
-Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers; a
-prediction is +1 iff the score is positive, else -1, and the sign of a viewpoint likewise. A viewpoint of two
-groups, such as words, is read as the classifiers do: the larger value is +1. Sample weights count as
-multiplicities: a row of weight 2 is two rows.
+Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers.
+The prediction is +1 if the score is positive, else -1, and the sign of a viewpoint is defined in the same
+way. If the viewpoint has two values that are not numbers, such as group names, the larger value is +1, as in
+the classifiers. Sample weights count as multiplicities: a row of weight 2 is two rows.
 
-C_sgn (:func:`neutrality_risk`) is the paper's measure and it is *uncentred*; read it beside demographic
-parity (:func:`calders_verwer_score`) and mutual information (:func:`normalized_prejudice_index`), as
-:func:`report` shows them.
+C_sgn (:func:`neutrality_risk`) is the paper's measure. It is *uncentred*: it need not be 0 if predictions and
+viewpoint are independent. Compare it with demographic parity (:func:`calders_verwer_score`) and mutual
+information (:func:`normalized_prejudice_index`); :func:`report` shows all of them.
 
-A new measure is one function below ``@measure(note)``, whose arguments are some of `y`, `scores`, `viewpoint`
-and `sample_weight`. The decorator puts a `Metric` into `METRICS`, from which the report, the scorers,
-`Problem.neutralize`, the classifiers and the command read.
+To add a measure, write a function whose arguments are some of `y`, `scores`, `viewpoint` and `sample_weight`,
+and decorate it with ``@measure(note)``. The decorator adds a `Metric` to `METRICS`, which the report, the
+scorers, `Problem.neutralize`, the classifiers and the command line read.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,10 @@ def measure(
     best: float = 0.0,
     is_agreement: bool = True,
 ) -> Callable[[_Function], _Function]:
-    """Register a function as a measure (see `Metric`); one whose name has no leading underscore is public."""
+    """Return a decorator that registers a function as a measure; `Metric` explains the parameters.
+
+    A function whose name has no leading underscore also becomes public.
+    """
 
     def register(function: _Function) -> _Function:
         name = function.__name__.removeprefix("_")
@@ -58,16 +61,17 @@ def measure(
 
 @measure("", words="accuracy", best=1.0)
 def _accuracy(y: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the weighted share of rows whose label is predicted."""
+    """Return the weighted share of rows whose label is predicted correctly."""
     f, w = _scored(scores, sample_weight)
     return float(w @ (sign(f) == _labels(y, len(f))) / w.sum())
 
 
 @measure("", words="AUC", best=1.0)
 def auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the area under the ROC curve: the weighted share of pairs of classes that the scores order.
+    """Return the area under the ROC curve.
 
-    A tie counts one half. All arguments are (n,).
+    This is the weighted share of pairs of a positive and a negative row in which the positive row has the
+    larger score. A tie counts one half. All arguments are (n,).
 
     Examples
     --------
@@ -86,9 +90,11 @@ def auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
 
 @measure("mutual information of prediction and label", best=1.0)
 def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return NMI = I(Y; Yhat) / sqrt(H(Y) H(Yhat)) of the labels and sign f: accuracy in the units of NPI.
+    """Return NMI = I(Y; Yhat) / sqrt(H(Y) H(Yhat)) of the labels Y and the predictions Yhat = sign f.
 
-    The labels are -1 and +1, or any two values (the larger is +1). 0/0 counts as 0. All arguments are (n,).
+    I is the mutual information and H the entropy. NMI measures quality on the same scale as
+    :func:`normalized_prejudice_index` measures neutrality. The labels are -1 and +1, or any two values (the
+    larger is +1). 0/0 counts as 0. All arguments are (n,).
 
     Examples
     --------
@@ -103,10 +109,10 @@ def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `C_sgn = |mean(sign f * sign v)|`, the +1/-1 empirical neutrality risk of the paper.
 
-    It is 0 when f agrees with the viewpoint exactly half of the time, 1 when it always agrees or never does.
-    All arguments are (n,) (the paper, definition 2). With :func:`nerm.weights.balanced_weights` it equals the
-    absolute Calders-Verwer score, and with :func:`nerm.weights.equal_opportunity_weights` the absolute
-    equal-opportunity difference.
+    This is definition 2 of the paper. It is 0 if f agrees with the viewpoint on exactly half of the rows, and
+    1 if it agrees on all rows or on none. All arguments are (n,). With
+    :func:`nerm.weights.balanced_weights` as sample weights it equals the absolute Calders-Verwer score, and
+    with :func:`nerm.weights.equal_opportunity_weights` the absolute equal-opportunity difference.
 
     Examples
     --------
@@ -121,7 +127,7 @@ def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> f
 
 @measure("what C_sgn would be under independence")
 def _neutrality_risk_if_independent(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
-    """Return `|E sign v| |E sign f|`."""
+    """Return `|E sign v| |E sign f|`, the value of C_sgn if sign f and sign v were independent."""
     f, v, w = _aligned(scores, viewpoint, sample_weight)
     return float(abs(w @ sign(v)) * abs(w @ sign(f)) / w.sum() ** 2)
 
@@ -133,7 +139,7 @@ def _neutrality_risk_if_independent(scores: Any, viewpoint: Any, sample_weight: 
     words="difference in positive rates",
 )
 def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
-    """Return P(f > 0 given v > 0) - P(f > 0 given v <= 0): demographic parity, signed, in [-1, 1].
+    """Return P(f > 0 given v > 0) - P(f > 0 given v <= 0), in [-1, 1]; it is 0 at demographic parity.
 
     All arguments are (n,).
 
@@ -157,7 +163,7 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
     """Return NPI = I(Y; V) / sqrt(H(Y) H(V)) with Y = sign f and V = sign v, in [0, 1].
 
     I is the mutual information and H the entropy of the (weighted) empirical distribution; the base of the
-    logarithm cancels. A constant has no entropy and tells nothing: 0/0 counts as 0. All arguments are (n,).
+    logarithm cancels. If Y or V is constant, its entropy is 0, and the result is 0. All arguments are (n,).
 
     Examples
     --------
@@ -179,7 +185,7 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
 def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = +1) - P(f > 0 given v <= 0, y = +1): signed, in [-1, 1].
 
-    All arguments are (n,).
+    This is the difference of true positive rates between both groups. All arguments are (n,).
 
     Examples
     --------
@@ -199,7 +205,7 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
 def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = -1) - P(f > 0 given v <= 0, y = -1): signed, in [-1, 1].
 
-    The difference of false positive rates. All arguments are (n,).
+    This is the difference of false positive rates between both groups. All arguments are (n,).
 
     Examples
     --------
@@ -235,14 +241,15 @@ def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight
 def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_weight: Any = None) -> float:
     """Return C_psi = max(C+, C-) with C± = mean(psi(± v f)), the relaxed convex empirical neutrality risk.
 
-    The viewpoint enters with its value, not its sign. Convexity gives C_psi >= psi(0) whatever the scores.
+    The formula uses the values of the viewpoint, not only its signs. If psi is convex, C_psi >= psi(0) for
+    all scores.
 
     Parameters
     ----------
     scores, viewpoint : array-like of shape (n,)
         Real numbers.
     surrogate : MarginFunction
-        psi, or anything with ``value(m)``.
+        psi: a margin function, or any object with a method ``value(margins)``.
     sample_weight : array-like of shape (n,), optional
         Normalised to mean 1.
 
@@ -258,20 +265,20 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
 
 
 class Report(dict[str, float]):
-    """Quality and neutrality as numbers by name; prints as a table.
+    """A dict of quality and neutrality measures by name; it prints as a table.
 
-    Each measure is an attribute too: ``report.accuracy``. `neutrality_risk_if_independent` is `|E sign v| |E
-    sign f|`: what C_sgn would be if predictions of the same rate were independent of the viewpoint. C_sgn is
-    uncentred, so that is the number to compare it with.
+    Each measure is also an attribute: ``report.accuracy``. `neutrality_risk_if_independent` is
+    `|E sign v| |E sign f|`, the value that C_sgn would have if the predictions, with the same positive rate,
+    were independent of the viewpoint. Compare C_sgn with this number, because C_sgn is uncentred.
 
     Attributes
     ----------
     n : int
-        How many rows.
+        The number of rows.
     measures : dict
-        Every measure by name; one that is not defined on the data (an empty group, a single class) is nan.
+        Every measure by name; nan if it is not defined on the data (an empty group, a single class).
     undefined : dict
-        Why a measure is not defined.
+        For each measure that is not defined, the reason.
 
     Examples
     --------
@@ -297,7 +304,7 @@ class Report(dict[str, float]):
         return [*super().__dir__(), *self]
 
     def as_dict(self) -> dict[str, float]:
-        """Return the measures by name: one row of a table (`pandas.Series(report.as_dict())`)."""
+        """Return n and the measures as a plain dict, for example for `pandas.Series(report.as_dict())`."""
         return dict(self)
 
     def __repr__(self) -> str:
@@ -340,30 +347,32 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
 
 
 def _neutrality_measures() -> list[str]:
-    """Return the names of the public measures that look at the viewpoint."""
+    """Return the names of the public measures that take the viewpoint as an argument."""
     return [name for name, metric in METRICS.items() if name in __all__ and "viewpoint" in metric.arguments]
 
 
 def make_neutrality_scorer(
     metric: str | Callable[..., float] = "neutrality_risk", response_method: str = "decision_function"
 ) -> Any:
-    """Return a scikit-learn scorer, greater is better: minus the absolute value of a neutrality measure.
+    """Return a scikit-learn scorer: minus the absolute value of a neutrality measure.
 
-    The scorer asks for the viewpoint by metadata routing, so `GridSearchCV` and `cross_validate` slice it
-    with the folds; call `set_score_request(viewpoint=True, sample_weight=True)` to have the weights too. A
-    constant prediction is perfectly neutral: select by such a scorer together with one for quality.
+    The scorer requests the viewpoint by metadata routing, so `GridSearchCV` and `cross_validate` split it
+    into folds with the data. To use sample weights too, call
+    `set_score_request(viewpoint=True, sample_weight=True)`. A constant prediction is perfectly neutral, so
+    use this scorer only together with a scorer for quality.
 
     Parameters
     ----------
     metric : str or callable
         The name of a measure of this module, or a callable `metric(scores, viewpoint, sample_weight=None)`.
     response_method : {"decision_function", "predict_proba"}
-        Scores are thresholded at 0; the probability of the larger class at 1/2.
+        The method of the estimator that gives the scores. The threshold for a positive prediction is 0 for
+        "decision_function", and a probability of 1/2 for "predict_proba".
 
     Returns
     -------
     callable
-        For ``scoring=`` of scikit-learn.
+        A scorer for the argument ``scoring=`` of scikit-learn.
 
     Examples
     --------
@@ -383,7 +392,7 @@ def make_neutrality_scorer(
 
     options = {"metric": metric, "threshold": 0.0 if response_method == "decision_function" else 0.5}
     scorer = make_scorer(_score, response_method=response_method, greater_is_better=False, **options)
-    # The request can be stated only while routing is on; stated here, it holds when that is turned on later.
+    # set_score_request works only while metadata routing is enabled; the request is kept afterwards.
     with sklearn.config_context(enable_metadata_routing=True):
         return scorer.set_score_request(viewpoint=True)
 
@@ -391,7 +400,10 @@ def make_neutrality_scorer(
 def _score(
     y: Any, response: Any, *, metric: Any, threshold: float, viewpoint: Any = None, sample_weight: Any = None
 ) -> float:
-    """Return `|metric|`; a function of this module, so that scorers travel to worker processes."""
+    """Return the absolute value of a measure, after `threshold` is subtracted from the response.
+
+    It is a function of the module, not a closure, so that scorers can be pickled for worker processes.
+    """
     if viewpoint is None:
         do = "Pass params={'viewpoint': v} to cross_validate, or viewpoint=v to GridSearchCV.fit"
         raise InvalidInputError("a neutrality scorer must be given the viewpoint", "none", do)
@@ -404,7 +416,11 @@ def _score(
 
 
 def _two_sided(viewpoint: Any, n: int) -> Floats:
-    """Return a routed viewpoint as -1/+1 or real numbers; refuse values that do not tell the group."""
+    """Return the viewpoint of a fold as numbers whose signs are the groups, (n,).
+
+    Two values of one sign become -1 and +1. More values of one sign raise an error, unless all are -1, 0
+    or 1, because they do not determine the group.
+    """
     v = as_sides(viewpoint, n)
     if not (((v > 0).any() and (v <= 0).any()) or np.isin(v, (-1, 0, 1)).all()):
         groups = np.unique(v)
@@ -417,11 +433,11 @@ def _two_sided(viewpoint: Any, n: int) -> Floats:
 
 
 class UndefinedMeasureError(InvalidInputError):
-    """A measure that the data leave undefined: `report` shows it as such, the plain functions raise it."""
+    """Raised if a measure is not defined on the data; `report` catches it and shows "undefined"."""
 
 
 def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
-    """Return scores and weights as checked vectors of one length."""
+    """Check scores and weights, and return them as vectors, (n,) each."""
     n = int(np.size(scores))
     if n == 0:
         must = "'scores' must have at least one entry"
@@ -430,13 +446,16 @@ def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
 
 
 def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
-    """Return scores, viewpoint and weights as checked vectors of one length."""
+    """Check scores, viewpoint and weights, and return them as vectors, (n,) each."""
     f, w = _scored(scores, sample_weight)
     return f, as_sides(viewpoint, len(f)), w
 
 
 def _labels(y: Any, n: int) -> Floats:
-    """Return -1/+1; labels that already are may be of one class only, as happens in small folds."""
+    """Return labels as -1 and +1, (n,).
+
+    Labels that are already -1 or +1 may all be of one class, which happens in small folds.
+    """
     labels = np.asarray(y)
     if labels.dtype.kind in "iuf" and labels.shape == (n,) and np.isin(labels, (-1, 1)).all():
         return labels.astype(float)
@@ -444,7 +463,10 @@ def _labels(y: Any, n: int) -> Floats:
 
 
 def _rate_difference(f: Floats, v: Floats, w: Floats, among: Bools, condition: str) -> float:
-    """Return the weighted rate of positive scores of viewpoint +1 minus that of -1, among some rows."""
+    """Return the weighted positive rate of the rows with v > 0 minus that of the rows with v <= 0.
+
+    Only rows in the mask `among`, (n,), count; `condition` describes this mask in an error.
+    """
     rates = {}
     for value, group in ((-1, among & (v <= 0)), (1, among & (v > 0))):
         total = w[group].sum()
@@ -461,7 +483,7 @@ def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:
     joint = np.array([[w[(a == i) & (b == j)].sum() for j in (False, True)] for i in (False, True)]) / w.sum()
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     scale = np.sqrt(entr(rows).sum() * entr(columns).sum())
-    # Rounding may step outside by an ulp; mutual information cannot.
+    # Clip to [0, 1], because rounding may give a value slightly outside.
     return (
         float(np.clip(rel_entr(joint, np.outer(rows, columns)).sum() / scale, 0.0, 1.0)) if scale > 0 else 0.0
     )

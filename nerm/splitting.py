@@ -1,4 +1,4 @@
-"""Random, stratified splits that depend on the seed and labels only, never on workers or order."""
+"""Random, stratified splits that depend only on the seed and the strata, not on parallel execution."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from nerm.errors import InvalidInputError
 from nerm.typing import Array, Bools, Ints
 
 Seed = int | np.random.SeedSequence
-HOLD_OUT = 0.3  # the share of rows to hold out where none is given
+HOLD_OUT = 0.3  # the default share of rows to hold out
 
 
 def seed_sequence(seed: int, *labels: object) -> np.random.SeedSequence:
-    """Return the seed of one piece of an experiment, derived from the experiment's seed and its labels.
+    """Return the seed of one part of an experiment, derived from the experiment's seed and from labels.
 
-    Words enter through a hash, so that another data set, repetition or fold is another, independent stream
-    whatever else is run beside it.
+    Labels, such as the data set, the repetition and the fold, are integers or other objects, whose text is
+    hashed. Different labels give independent random streams, whichever other parts of the experiment run.
 
     >>> a, b = (np.random.default_rng(seed_sequence(0, "german", k)).random() for k in (0, 1))
     >>> a == np.random.default_rng(seed_sequence(0, "german", 0)).random(), a == b
@@ -33,21 +33,23 @@ def seed_sequence(seed: int, *labels: object) -> np.random.SeedSequence:
 
 
 def assign_folds(strata: Sequence[Array], folds: int, seed: Seed) -> Ints:
-    """Return the fold of each row, 0 .. folds - 1, drawn at random: sizes differ by at most one.
+    """Assign each row to a random fold; the sizes of the folds differ by at most one.
 
     Parameters
     ----------
     strata
-        Vectors of length n (labels, viewpoints). Within each combination of their values the folds' counts
-        differ by at most one too, however few rows it has. ``[np.zeros(n)]`` stratifies by nothing.
+        Vectors of length n, such as labels and viewpoints. Each combination of their values is a stratum.
+        Within every stratum, too, the numbers of rows per fold differ by at most one. ``[np.zeros(n)]``
+        means no stratification.
     folds
-        How many, at least 2.
+        The number of folds, at least 2.
     seed
         A number or a `seed_sequence`.
 
     Returns
     -------
     ndarray of shape (n,)
+        The fold of each row, 0 .. folds - 1.
 
     >>> y = np.array([1, 1, 1, -1, -1, -1])
     >>> fold = assign_folds([y], 3, seed_sequence(0))
@@ -61,24 +63,25 @@ def assign_folds(strata: Sequence[Array], folds: int, seed: Seed) -> Ints:
         must = f"'folds' must be at most the number of rows, {n}"
         raise InvalidInputError(must, repr(folds), "Use fewer folds, or more rows")
     fold = np.empty(n, dtype=np.intp)
-    # Rows of one stratum stand together in random order: dealing them out like cards balances every one.
+    # The rows are sorted by stratum, in random order within each: assigning folds cyclically balances them.
     fold[_by_stratum(strata, seed)] = np.arange(n) % folds
     return fold
 
 
 def hold_out(strata: Sequence[Array], share: float, seed: Seed) -> Bools:
-    """Return True for the rows to hold out: this share, rounded, of every combination of strata.
+    """Choose rows to hold out at random: the same share of every stratum.
 
     Parameters
     ----------
     strata, seed
         As for `assign_folds`.
     share
-        Between 0 and 1.
+        Between 0 and 1. The number of rows per stratum is rounded.
 
     Returns
     -------
     ndarray of shape (n,)
+        True for the rows to hold out.
 
     >>> y = np.array([1, 1, 1, 1, -1, -1])
     >>> held = hold_out([y], 0.5, 0)
@@ -98,13 +101,16 @@ def hold_out(strata: Sequence[Array], share: float, seed: Seed) -> Bools:
 
 
 def _by_stratum(strata: Sequence[Array], seed: Seed) -> Ints:
-    """Return all rows, sorted by stratum and in random order within each."""
+    """Return the indices of all rows, (n,), sorted by stratum and in random order within each stratum."""
     order = np.random.default_rng(seed).permutation(len(strata[0]))
     return order[np.lexsort([np.asarray(s)[order] for s in strata])]  # lexsort is stable
 
 
 def as_count(value: Any, name: str, at_least: int = 1, do: str = "") -> int:
-    """Return a whole number, checked."""
+    """Check that a value is a whole number of at least `at_least`, and return it as an int.
+
+    `name` and `do` are the name of the parameter and the advice in the error.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
         must = f"{name!r} must be a whole number, at least {at_least}"
         raise InvalidInputError(must, repr(value), do or f"Give {name}={max(at_least, 5)}")

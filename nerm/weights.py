@@ -1,14 +1,15 @@
 """Neutrality weights, which turn the neutrality risk into a parity between groups.
 
-The neutrality risk `C_sgn = |mean(u * sign f * sign v)|` with u = 1 is the paper's. It is uncentred: a
-hypothesis that is independent of the viewpoint has the risk `|E v| |E sign f|`, not 0. With weights that give
-both viewpoints the same total, C_sgn is the absolute Calders-Verwer score (demographic parity); with such
-weights among y = +1 and zeros elsewhere it is the equal-opportunity difference. The weights depend on the
-data only, so the relaxed problem stays convex.
+The neutrality risk is `C_sgn = |mean(u * sign f * sign v)|` with neutrality weights u; the paper has u = 1.
+With u = 1 it is uncentred: if f is independent of the viewpoint, it is `|E sign v| |E sign f|`, not 0. With
+weights of equal sum in the two groups v > 0 and v <= 0, C_sgn is the absolute Calders-Verwer score
+(demographic parity). With such weights on the rows y = +1 and zeros elsewhere, it is the absolute
+equal-opportunity difference. The weights depend on the data only, so the relaxed problem stays convex.
 
-All weights have mean 1, so that eta has the same meaning for all of them. A function of this module called
-``..._weights`` is available by name: new weights are one new function. Its arguments are some of `y`,
-`viewpoint` and `sample_weight`. A function that needs more, such as `within`, is called and its array passed.
+All weights have mean 1, so that eta has the same meaning for all of them. Every function of this module
+called ``NAME_weights`` can be chosen by its NAME; its arguments are some of `y`, `viewpoint` and
+`sample_weight`. To add weights, add such a function. For weights that need other arguments, such as `within`,
+call the function and pass the array.
 """
 
 import inspect
@@ -24,7 +25,7 @@ from nerm.validation import as_vector, as_weights, check_finite, check_known, ch
 
 
 def uniform_weights(viewpoint: Any) -> Floats:
-    """Return ones, (n,): the paper's.
+    """Return ones, (n,), the weights of the paper.
 
     Examples
     --------
@@ -35,15 +36,15 @@ def uniform_weights(viewpoint: Any) -> Floats:
 
 
 def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> Floats:
-    """Return u_i = 1 / (2 P(sign v = sign v_i)), (n,): both viewpoints get half of the total weight.
+    """Return u_i = 1 / (2 P(sign v = sign v_i)), (n,): both groups get half of the total weight.
 
     Parameters
     ----------
     viewpoint : array-like of shape (n,)
-        Only its signs count.
+        Only its signs matter.
     sample_weight : array-like of shape (n,), optional
-        With weights s the probability is the weighted one, and s_i u_i is the weight to use; then a row of
-        weight 2 counts as two rows.
+        Weights s with which the frequency P is computed; a row of weight 2 counts as two rows. The total
+        weight of row i is then s_i u_i.
 
     Examples
     --------
@@ -57,7 +58,8 @@ def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> Floats:
 def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Return u_i = n / (2 n_{v_i, +1}) where y_i = +1 and 0 elsewhere, (n,).
 
-    n_{v, +1} counts the rows with y = +1 and viewpoint v, by sample weight if there is one.
+    n_{v, +1} is the number of rows with y = +1 and the viewpoint sign v. With sample weights, both n and
+    n_{v, +1} are sums of weights.
 
     Parameters
     ----------
@@ -78,6 +80,8 @@ def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None)
 def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Return u_i = n / (2 n_{v_i, -1}) where y_i = -1 and 0 elsewhere, (n,).
 
+    n_{v, -1} is the number of rows with y = -1 and the viewpoint sign v.
+
     Parameters
     ----------
     y, viewpoint, sample_weight : array-like of shape (n,)
@@ -95,20 +99,23 @@ def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = Non
 def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Return u_i = n_s / (2 n_{s, v_i}) for row i in stratum s, (n,): balanced within each stratum.
 
-    Conditional neutrality (Zliobaite, Kamiran and Calders 2011): an attribute explains a part of the
-    difference between the groups, and only the difference within its values is to vanish. With these weights
-    the weighted agreement is the mean of the strata's Calders-Verwer scores, weighted by their rows::
+    Here n_s is the number of rows in stratum s, and n_{s, v} the number of those with the viewpoint sign v.
+    The weights define conditional neutrality (Zliobaite, Kamiran and Calders 2011): an explanatory attribute
+    may justify a part of the difference between the groups, and only the difference among rows with equal
+    attribute should vanish. With these weights the weighted agreement is the mean of the Calders-Verwer
+    scores CV_s of the strata, weighted by their numbers of rows::
 
-        (1/n) sum_i u_i sign f_i sign v_i = sum_s (n_s / n) ( P(f > 0 given v > 0, s) - P(f > 0 given v <= 0,
-        s) )
+        (1/n) sum_i u_i sign f_i sign v_i = sum_s (n_s / n) CV_s,
+        CV_s = P(f > 0 given v > 0, s) - P(f > 0 given v <= 0, s)
 
-    The rows of a stratum without one of the groups get weight 0 and are not counted in n, so that u has
-    mean 1.
+    Rows of a stratum with only one group get weight 0 and are not counted in n. The other weights are scaled
+    so that u has mean 1.
 
     Parameters
     ----------
     strata : array-like of shape (n,)
-        The explanatory attribute, one stratum per value. Combine several into one, and bin numbers.
+        The explanatory attribute; each value is a stratum. Combine several attributes into one before, and
+        group numbers into bins.
     viewpoint, sample_weight : array-like of shape (n,)
         As for `balanced_weights`.
 
@@ -136,7 +143,7 @@ def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
 
 
 def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
-    """Turn a name of `NAMES`, an array or None (uniform) into neutrality weights, (n,).
+    """Return the neutrality weights, (n,), for a name of `NAMES`, an array or None (uniform).
 
     Examples
     --------
@@ -157,12 +164,12 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
 
 
 def _signs(viewpoint: Any) -> Floats:
-    """Return the signs of a finite viewpoint."""
+    """Check that the viewpoint is finite, and return its signs, (n,)."""
     return sign(as_vector(viewpoint, np.size(viewpoint), "viewpoint"))
 
 
 def _labels(y: Any, n: int) -> Floats:
-    """Return labels that are -1 and +1 already."""
+    """Check that all labels are -1 or +1, and return them, (n,)."""
     labels = as_vector(y, n, "y")
     strange = np.flatnonzero(np.abs(labels) != 1.0)
     if len(strange):
@@ -173,7 +180,11 @@ def _labels(y: Any, n: int) -> Floats:
 
 
 def _balance(v: Floats, sample_weight: Any, among: Bools, condition: str) -> Floats:
-    """Return u with sum_{i: v_i = v} s_i u_i equal to half of sum s, for both v, supported on `among`."""
+    """Return weights u, (n,), that give both groups v = -1 and v = +1 half of the total weight sum_i s_i.
+
+    The weight of group v is the sum of s_i u_i over its rows; u is constant in each group and 0 outside the
+    mask `among`. s are the sample weights, and `condition` describes the mask in an error.
+    """
     s = as_weights(sample_weight, len(v), "sample_weight")
     u = np.zeros(len(v))
     for value in (-1.0, 1.0):
@@ -192,7 +203,7 @@ _FUNCTIONS: dict[str, Callable[..., Floats]] = {
     for name, function in globals().items()
     if name.endswith("_weights") and function.__module__ == __name__
 }
-#: The names of weights.
+#: The names of the weights that `resolve` accepts.
 NAMES = tuple(name.removesuffix("_weights") for name in _FUNCTIONS)
 
 __all__ = ["NAMES", "resolve", "within", *_FUNCTIONS]

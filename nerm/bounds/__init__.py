@@ -3,8 +3,8 @@
 The theorems assume that the rows (x, y, v) are i.i.d., that `|v| <= G` and k(x, x) <= R^2, and that the class
 `F = { x -> w.x + b : ||w|| <= B, |b| <= beta }` is fixed before the data are seen. Then
 `|f| <= M = B R + beta` and `|v f| <= G M` for every f in F. The class v F consists of the functions v f. The
-loss is phi, the surrogate psi; R is the expected and R_n the empirical risk, C_psi and C_n,psi are the
-expected and the empirical relaxed neutrality risk, and C_sgn is the neutrality risk of the predictions.
+loss is phi and the surrogate psi. R_n is the empirical risk, C_psi and C_n,psi are the expected and the
+empirical relaxed neutrality risk, and C_sgn is the neutrality risk of the predictions.
 
 A bound is computed in three steps:
 
