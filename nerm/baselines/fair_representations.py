@@ -91,7 +91,7 @@ class Prototypes:
         ``clip(m + t z, -A_z, A_z)``.
 
         The gradient uses G = dL/dM and the derivative in the distances, H = dL/dd = -M (G - rowsum(M G)).
-        The rows of H sum to 0, and H_.k is the sum of its column k::
+        The rows of H sum to 0, and ``H_.k`` is the sum of its column k::
 
             dL/dalpha_j = sum_k p_kj^2 H_.k - 2 sum_k p_kj (H'X)_kj       (over the rows of a group)
             dL/dp_kj    = 2 alpha_j (p_kj H_.k - (H'X)_kj) + 2 A_x ((M'M P)_kj - (M'X)_kj)
@@ -145,7 +145,7 @@ class LearningFairRepresentations(GroupClassifier):
     first two terms are sums over n rows and the parity term is a sum over prototypes, so A_z must grow with
     n.
 
-    At the optimum some z_k, the differences inside | |, are 0, where the objective is not differentiable and
+    At the optimum some differences of means z_k are 0, where the objective is not differentiable and
     L-BFGS would stall. The method of multipliers therefore replaces `A_z |z_k|` by its Moreau envelope around
     a multiplier in [-A_z, A_z], and converges to a solution of the original problem. The problem is not
     convex: the method runs from ``n_init`` random starts and keeps the best result. The weights w have a
