@@ -1,4 +1,7 @@
-"""Rows beyond memory, and beyond one machine: a fit as a few passes over chunks, each a map and a sum."""
+"""Fit on more rows than fit into memory or on one machine, by a few passes over chunks of rows.
+
+Each pass computes a result per chunk and adds up the results.
+"""
 
 from nerm.chunks.chunked_problem import ChunkedProblem
 from nerm.chunks.pieces import save_chunk

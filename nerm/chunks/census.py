@@ -26,7 +26,7 @@ from nerm.viewpoint import MOST_VALUES
 
 @dataclass(frozen=True, eq=False)
 class ChunkRows:
-    """A chunk with valid parts of one length, as given or coded as numbers (`nerm.chunks.coding`)."""
+    """A validated chunk of n rows, with values as given or coded as numbers (`nerm.chunks.coding`)."""
 
     X: Any
     y: Array
@@ -40,7 +40,7 @@ class ChunkRows:
         return len(self.y)
 
     def at(self, rows: Any) -> ChunkRows:
-        """Return the chunk restricted to these rows: their numbers, or a mask."""
+        """Return the chunk restricted to the given rows (indices or a mask)."""
         views = {name: v[rows] for name, v in self.viewpoints.items()}
         return ChunkRows(rows_of(self.X, rows), self.y[rows], views, self.sample_weight[rows], self.name)
 
@@ -54,21 +54,21 @@ class ChunkRows:
 
 
 class Fingerprint(NamedTuple):
-    """The number of rows and a hash of the values, to notice a chunk that changed between passes."""
+    """The number of rows and a hash of the values, to detect a chunk that changed between passes."""
 
     rows: int
     values: str
 
 
 def stacked(parts: list[Any]) -> Any:
-    """Return rows of dense arrays, sparse matrices or frames, one under the other."""
+    """Stack dense arrays, sparse matrices or DataFrames vertically."""
     if hasattr(parts[0], "iloc"):
         return pd.concat(parts, ignore_index=True)
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def together(parts: list[ChunkRows]) -> ChunkRows:
-    """Return chunks as one."""
+    """Concatenate chunks into one."""
     views = {name: np.concatenate([p.viewpoints[name] for p in parts]) for name in parts[0].viewpoints}
     y = np.concatenate([p.y for p in parts])
     weight = np.concatenate([p.sample_weight for p in parts])
@@ -76,7 +76,7 @@ def together(parts: list[ChunkRows]) -> ChunkRows:
 
 
 def checked(raw: Raw) -> ChunkRows:
-    """Check the parts of a chunk by themselves; the error says which chunk it is."""
+    """Validate X, y, viewpoints and weights of a chunk; an error names the chunk."""
     try:
         X: Any = raw.X if raw.is_table else as_matrix(raw.X)
         n = X.shape[0]
@@ -92,7 +92,7 @@ def checked(raw: Raw) -> ChunkRows:
 
 
 def _values(given: Any, n: int, name: str) -> Array:
-    """Return labels or groups, numbers or words, one per row, none missing."""
+    """Return labels or groups as an (n,) array of numbers or strings; raise an error if one is missing."""
     values = flat(given, n, name, f"entry for each of the {n} rows")
     check_present(values, name)
     if values.dtype.kind == "f":
@@ -109,25 +109,27 @@ def _values(given: Any, n: int, name: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """The counts, fingerprints and sample of the rows of some chunks; censuses add up.
+    """Counts, fingerprints and a sample of the rows of one or more chunks; `+` combines two of them.
 
     Attributes
     ----------
     n : int
         Number of rows.
     form : dict of tuples
-        The columns, viewpoints and kinds of values, which must be equal in all chunks.
+        The columns, viewpoints and types of values, which must be equal in all chunks.
     counts : dict of DataFrame
-        By viewpoint (and "" for none): rows and their weight, by label and value of the viewpoint. Of a
-        viewpoint of very many numbers only the signs are counted, as -inf and inf.
+        For each viewpoint (and "" for no viewpoint), the number and the weight of the rows for each label and
+        value of the viewpoint. If a viewpoint has very many numbers, only their signs are counted, as -inf
+        and inf.
     fingerprints : dict
-        By chunk.
+        The fingerprint of each chunk, by its name.
     keys, sample : (m,) array and ChunkRows
-        The rows with the smallest random keys, so that any order of chunks gives the same sample.
+        The sampled rows and their random keys. The rows with the smallest keys are kept, so the sample does
+        not depend on the order of the chunks.
     size : int
-        Rows that the sample may have.
+        The largest number of rows of the sample.
     levels : dict of sets
-        The words of each column of a table; None for many.
+        The distinct values of each column of a table; None if there are too many.
 
     """
 
@@ -168,23 +170,23 @@ class Census:
 
 
 def _shown(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
-    """Return what one of two lists has and the other does not; the whole of a short one."""
+    """Return text with the values of `one` that `other` does not have, or all values if there are none."""
     apart = [value for value in one if value not in other] or list(one)
     return ", ".join(map(str, apart[:3])) + (", …" if len(apart) > 3 else "") if apart else "none"
 
 
 def labels_of(counts: pd.DataFrame) -> list[Any]:
-    """Return the labels that were counted, sorted."""
+    """Return the sorted list of the labels that were counted."""
     return sorted(set(counts.index.get_level_values("label").tolist()))
 
 
 def values_of(counts: pd.DataFrame) -> list[Any]:
-    """Return the values of a viewpoint that were counted, sorted."""
+    """Return the sorted list of the values of a viewpoint that were counted."""
     return sorted(set(counts.index.get_level_values("value").tolist()))
 
 
 def check_labels(counts: pd.DataFrame, where: str) -> None:
-    """Refuse more than two labels as soon as they are seen: to count real numbers would take all memory."""
+    """Raise an error if there are more than two labels, before the counts of real numbers fill the memory."""
     labels = labels_of(counts)
     if len(labels) > 2:
         shown = ", ".join(map(repr, labels[:5])) + (", …" if len(labels) > 5 else "")
@@ -194,13 +196,13 @@ def check_labels(counts: pd.DataFrame, where: str) -> None:
 
 
 def _few(*words: set[str] | None) -> set[str] | None:
-    """Return the words of a column of a table; None for too many: numbers, or names of rows."""
+    """Return the union of sets of column values; None if there are too many, as for numbers."""
     found = set().union(*(some for some in words if some is not None))
     return None if None in words or len(found) > MOST_VALUES else found
 
 
 def _counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return sums by (label, value); by the sign of the value where there are too many numbers."""
+    """Return sums by (label, value), or by (label, sign of the value) if there are too many numbers."""
     values = rows.index.get_level_values("value")
     if values.dtype.kind == "f" and (np.isinf(values).any() or len(values.unique()) > MOST_VALUES):
         signs = np.where(values > 0, np.inf, -np.inf)
@@ -210,14 +212,14 @@ def _counted(rows: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class CountRows:
-    """The work of the first pass on one chunk.
+    """The function of the first pass: it maps a raw chunk to its `Census`.
 
     Attributes
     ----------
     size, memory : int
-        Rows of the sample, and the bytes that they may take.
+        The largest number of rows of the sample, and of its bytes.
     most : int
-        The most rows that one chunk adds to the sample, to limit what many chunks send over a network.
+        The largest number of rows per chunk in the sample, to limit the network traffic of many chunks.
 
     """
 

@@ -49,20 +49,21 @@ MOST_PASSES = 50
 class ChunkedProblem:
     """An `Objective` on rows that are read chunk by chunk: solve, path, neutralize, evaluate, certify.
 
-    Functions with straight pieces (hinge, identity ...) are solved on the rows near a kink, smooth ones by
-    Newton steps (`nerm.chunks.kinks`, `nerm.chunks.newton`); either way every answer is certified on all
-    rows. The `slack` of the certificate, for rounding errors, is an estimate here, from the sample.
+    If the atoms are piecewise linear (hinge, identity ...), small problems on the rows near a kink are solved
+    (`nerm.chunks.kinks`); if they are smooth, Newton steps are used (`nerm.chunks.newton`). Every solution is
+    certified on all rows. The `slack` of the certificate, for rounding errors, is estimated from a sample
+    here.
 
     Attributes
     ----------
     chunks : Chunks
         The rows.
     terms : Terms
-        How a chunk is weighed.
+        The objective and the coding, which make the blocks of a chunk.
     frame : Problem
-        The problem without rows: its objective, classes, and what its solutions keep.
+        The problem without rows: its objective, classes and number of columns.
     sample : ChunkRows
-        Rows that the first pass drew: where a fit begins.
+        The rows sampled in the first pass; a fit starts from the solution on these rows.
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
@@ -94,22 +95,22 @@ class ChunkedProblem:
 
     @cached_property
     def layout(self) -> list[tuple[Any, int, int]]:
-        """(atom, term, side) of each block."""
+        """The tuple (atom, term, side) of each block; see `nerm.model.blocks.Block`."""
         return [(b.atom, b.term, b.side) for b in self.terms.blocks(self.sample)]
 
     @cached_property
     def term_weights(self) -> Floats:
-        """The weight of each block's term."""
+        """The weight of each block's term, (number of blocks,)."""
         return np.array([self.frame.objective.terms[term].weight for _, term, _ in self.layout])
 
     @cached_property
     def rows_limit(self) -> int:
-        """How many rows may be kept between passes."""
+        """The largest number of rows that may be kept between passes."""
         return max(self.sample.n, self.chunks.limit // row_bytes(self.sample.X))
 
     @cached_property
     def method(self) -> Method:
-        """The method that solves: on the rows near kinks, or by Newton steps."""
+        """The solution method, chosen by the atoms: `FEW_ROWS` (rows near kinks) or `NEWTON`."""
         atoms = [atom for atom, _, _ in self.layout]
         curved = [a for a in atoms if np.isfinite(a.facts.smoothness) and a.facts.bend is None]
         kinked = [a for a in atoms if not np.isfinite(a.facts.smoothness)]
@@ -124,7 +125,7 @@ class ChunkedProblem:
         return self.with_objective(self.frame.with_neutrality(eta).objective)
 
     def with_objective(self, objective: Objective) -> ChunkedProblem:
-        """Return another objective on the same chunks."""
+        """Return the problem with another objective on the same chunks."""
         frame, terms = replace(self.frame, objective=objective), replace(self.terms, objective=objective)
         return replace(self, frame=frame, terms=terms)
 
@@ -140,22 +141,24 @@ class ChunkedProblem:
         keep: float = 0.5,
         random_state: int = 0,
     ) -> Neutralized:
-        """Return the solution whose measured neutrality on all rows is within a limit.
+        """Return the best solution whose measured neutrality on all rows is within a limit.
 
-        The first weight is found on the sample, and so is the best of several surrogates.
+        The first neutrality weight and the best of several surrogates are found on the sample.
 
         Parameters
         ----------
         limit, measure, tol, on, prefer, keep, random_state
             As for `nerm.Problem.neutralize`; `measure` is one of `nerm.metrics`.
         surrogate : "auto", MarginFunction, or a list of these
-            psi; "auto" is the hinge or logistic function, as the loss is straight between kinks or smooth.
+            psi; "auto" is the hinge if the loss is piecewise linear, and the logistic function if it is
+            smooth.
 
         Returns
         -------
         Neutralized
-            The accuracy, AUC and positive rates in its trace are those of the sample; its measure that of all
-            rows. With ``Chunks(checkpoint="fit.npz")`` the solves write fit-0.npz, fit-1.npz and so on.
+            The accuracy, AUC and positive rates in its trace are computed on the sample; its measure is
+            computed on all rows. With ``Chunks(checkpoint="fit.npz")`` the solves write fit-0.npz, fit-1.npz
+            and so on.
 
         """
         if isinstance(surrogate, str) and surrogate == "auto":
@@ -189,7 +192,7 @@ class ChunkedProblem:
         return search.answer(candidate, surrogates[0], pd.DataFrame())
 
     def sweep(self, work: Callable[[Any], Any]) -> Any:
-        """Do one pass over all chunks."""
+        """Do one pass: return the sum of work(chunk) over all chunks; raise if the number of rows changed."""
         found = self.chunks.sweep(work)
         if found.rows != self.n:
             must = "chunks must not change between passes"
@@ -198,13 +201,13 @@ class ChunkedProblem:
         return found
 
     def value(self, sums: Floats, coef: Floats) -> ObjectiveValue:
-        """Return the objective from the sums of the blocks."""
+        """Return the objective value at `coef` from the sum of each block, (number of blocks,)."""
         blocks = zip(self.layout, sums / self.terms.divisor, strict=True)
         means = {(term, side): mean for (_, term, side), mean in blocks}
         return objective_value(self.frame.objective, means, lambda omega: omega.value(coef))
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
-        """Return the objective at (coef, intercept), in total and by term: one pass."""
+        """Return the objective at (coef, intercept), in total and by term, after one pass."""
         state = self._state(coef, intercept)
         return self.value(self.sweep(self.method.work(self, state)).values, state.at[0])
 
@@ -218,7 +221,7 @@ class ChunkedProblem:
         return Progress(at, np.full(sum(side == 1 for _, _, side in self.layout), 0.5), at)
 
     def _after_pass(self, state: Progress, tol: float) -> Progress:
-        """Do a pass; return the state with the value at its hypothesis, the bound and the next hypothesis."""
+        """Do a pass at `state.at`; return the state with the new best value, bound and next hypothesis."""
         work = self.method.work(self, state)
         found = self.sweep(work)
         value = self.value(found.values, state.at[0]).total
@@ -229,7 +232,7 @@ class ChunkedProblem:
         return state if self._done(state, tol) else self.method.next_state(self, state, work, found, tol)
 
     def _done(self, state: Progress, tol: float) -> bool:
-        """Whether value and bound meet."""
+        """Whether the certified relative gap of the best hypothesis is at most `tol`."""
         return np.isfinite(state.value) and self._certificate(state).relative_gap <= tol
 
     def _certificate(self, state: Progress) -> Certificate:
@@ -246,7 +249,7 @@ class ChunkedProblem:
 
     @cached_property
     def scale(self) -> float:
-        """The objective of f = 0; neutrality weights have mean 1."""
+        """The objective at f = 0, computed without a pass because neutrality weights have mean 1."""
         risk, neutrality = self.terms.coding.total, self.terms.divisor
         terms = [self.frame.objective.terms[term].term for _, term, _ in self.layout]
         totals = [neutrality if isinstance(term, Neutrality) else risk for term in terms]
@@ -267,23 +270,23 @@ class ChunkedProblem:
         Parameters
         ----------
         solver : str
-            ``"auto"``: the atoms decide the method.
+            Must be ``"auto"``; the atoms determine the method.
         tol : float
             The relative duality gap.
         strict : bool
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
         time_limit : float, optional
-            Seconds after which no further pass is begun.
+            Seconds after which no further pass is started.
         options
-            ``start``: (coef, intercept) of the first pass, by default the solution of the sample.
-            ``max_passes``: the most passes. ``checkpoint``: a file that is written after each pass, whole or
-            not at all; where it exists already, the fit continues. By default that of `nerm.Chunks`.
+            ``start``: (coef, intercept) of the first pass, by default the solution on the sample.
+            ``max_passes``: the largest number of passes. ``checkpoint``: a file that is written atomically
+            after each pass, by default the checkpoint of `nerm.Chunks`; if it exists, the fit continues from
+            it.
 
         Returns
         -------
         Solution
-            Without multipliers of single rows; ``stats.details`` has the number of passes and of rows that
-            were kept.
+            It has no multipliers per row; ``stats.details`` has the number of passes and of kept rows.
 
         """
         if solver != "auto":
@@ -308,7 +311,7 @@ class ChunkedProblem:
         return solution
 
     def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
-        """Return the state before the first pass: at a given start, or at the solution of the sample."""
+        """Return the state before the first pass: at a given start, or at the solution on the sample."""
         if start is not None:
             return self._state(*start)
         found = self.sample_problem.solve("auto", max(tol, tol ** (2 / 3)))
@@ -333,10 +336,11 @@ class ChunkedProblem:
         time_limit: float | None = None,
         **options: Any,
     ) -> list[Solution]:
-        """Solve for every neutrality weight in `eta`, each from the last solution.
+        """Solve for every neutrality weight in `eta`, each warm-started from the previous solution.
 
-        `time_limit` is that of the whole path, in seconds. With ``checkpoint="fit.npz"`` the solves write
-        fit-0.npz, fit-1.npz and so on; other options as for `solve`.
+        Return one `Solution` per weight. `time_limit`, in seconds, applies to the whole path. With
+        ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for
+        `solve`.
         """
         deadline, found = clock.after(time_limit), list[Solution]()
         checkpoint = options.get("checkpoint", self.chunks.checkpoint)
@@ -358,10 +362,11 @@ def bind_chunks(
     weighted: bool = False,
     class_weight: tuple[float, float] = (1.0, 1.0),
 ) -> ChunkedProblem:
-    """Bind an objective to chunks; this does the first pass (the work behind `Objective.on`).
+    """Bind an objective to chunks and do the first pass; `Objective.on` calls this function.
 
-    Estimators set `groups`, to read viewpoints as groups, and `weighted`, to multiply the neutrality weights
-    by the sample weights, as they do for rows in memory.
+    Estimators set three more parameters, as they do for rows in memory: `groups` reads viewpoints as groups,
+    `weighted` multiplies the neutrality weights by the sample weights, and `class_weight` multiplies the risk
+    of the classes (-1, +1).
     """
     _check(objective)
     coding = chunks.coding(groups=groups)
@@ -385,7 +390,7 @@ def bind_chunks(
     for _, omega in frame.regularizers:
         omega.check(frame.hypothesis.size)
     problem = ChunkedProblem(chunks, terms, frame, sample)
-    _ = problem.method, problem.scale  # both raise for a problem that cannot be solved
+    _ = problem.method, problem.scale  # both raise an error if the problem cannot be solved
     return problem
 
 
@@ -409,14 +414,14 @@ def _check(objective: Objective) -> None:
 
 @dataclass(eq=False)
 class ChunkedSearch(Search):
-    """A search whose solves use all rows, while its problem in memory holds the sample."""
+    """A search for the neutrality weight that solves on all rows; its problem in memory holds the sample."""
 
     whole: Any = None
 
     def objective(self, surrogate: Any, weights: Floats) -> Objective:
-        """Return the objective with a one-sided term for each part of the measure.
+        """Return the objective with one one-sided term per part of the measure.
 
-        Its neutrality weights are names: an array would have weights for the rows of the sample only.
+        The neutrality weights of its terms are names, because an array would fit the rows of the sample only.
         """
         objective = super().objective(surrogate, weights)
         names = list(self.metric.weights) * len(self.viewpoints)
@@ -434,7 +439,7 @@ class ChunkedSearch(Search):
         return np.asarray(self.whole.sample.X @ solution.coef + solution.intercept)
 
     def measured_on_all_rows(self, solution: Solution) -> Floats:
-        """Return the signed parts of the measure from the decisions about all rows."""
+        """Return the signed parts of the measure, computed from the counted decisions on all rows."""
         names, decisions = list(self.whole.terms.coding.groups), solution.stats.details["decisions"]
         y, v, f = np.repeat(LABELS, 2), np.repeat(VIEWS, 2), np.tile([-1.0, 1.0], 4)
         found = []

@@ -1,4 +1,4 @@
-"""The coding of chunks: labels, viewpoints and weights as numbers, the same in every pass."""
+"""The coding of chunks: the map from labels, viewpoints and weights to numbers, equal in every pass."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from nerm.typing import Array, Floats
 from nerm.validation import as_labels, as_vector
 from nerm.viewpoint import MOST_VALUES
 
-# Label and viewpoint of the four kinds of rows.
+# The label and the sign of the viewpoint of the four kinds of rows (-, -), (-, +), (+, -), (+, +).
 LABELS = np.array([-1.0, -1.0, 1.0, 1.0])
 VIEWS = np.array([-1.0, 1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """How chunks become numbers.
+    """The map from the values of a chunk to numbers.
 
     Attributes
     ----------
     n : int
         The number of all rows.
     total : float
-        Their sample weight.
+        The sum of the sample weights of all rows.
     classes : (2,) array
         The labels; the second is +1.
     groups : dict
-        Viewpoints by name: (the one they were read from, the value that is +1); None for numbers used as they
-        are.
+        For each viewpoint, by name, the pair (column it is read from, value that is +1), or None if its
+        numbers are used unchanged.
     kinds : dict of DataFrame
-        By viewpoint, the rows of each of the four kinds, and their sample weight.
+        For each viewpoint, the number of rows and the sample weight of each of the four kinds of rows.
     fingerprints : dict
-        By chunk, as the first pass saw it.
+        The fingerprint of each chunk in the first pass, by name.
     recipe : Recipe, optional
-        How the columns of a table become features.
+        The map from the columns of a table to features.
 
     """
 
@@ -58,7 +58,7 @@ class Coding:
     recipe: Any = None
 
     def read(self, raw: Raw) -> ChunkRows:
-        """Return a chunk in numbers, after it was compared with what the first pass saw of it."""
+        """Return a raw chunk coded as numbers; raise an error if it changed since the first pass."""
         chunk = checked(raw)
         before, now = self.fingerprints.get(raw.name), chunk.fingerprint
         if before != now:
@@ -70,7 +70,7 @@ class Coding:
         return self.coded(chunk)
 
     def coded(self, chunk: ChunkRows) -> ChunkRows:
-        """Return a chunk in numbers."""
+        """Return a validated chunk coded as numbers."""
         X = chunk.X if self.recipe is None else self.recipe(chunk.X)
         y = np.where(chunk.y == self.classes[1], 1.0, -1.0)
         views = {}
@@ -83,16 +83,16 @@ class Coding:
 
 
 def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
-    """Return the coding that a census asks for.
+    """Return the coding of all chunks, computed from the counts of the first pass.
 
     Parameters
     ----------
     census : Census
-        Of all chunks.
+        The result of the first pass over all chunks.
     recipe : callable, optional
-        From a frame to a matrix; its method `in_order` puts the positive one of two labels last.
+        Maps a DataFrame to a matrix; its method `in_order` sorts two labels so that the positive one is last.
     groups : bool
-        Whether viewpoints of two values, or of words or integers, are groups (as estimators read them).
+        Whether viewpoints of two values, of strings or of integers are groups, as in the estimators.
 
     """
     labels = labels_of(census.counts[""])
@@ -131,7 +131,7 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
 
 
 def _kinds(census: Census, name: str, group: tuple[str, Any] | None, classes: Array) -> pd.DataFrame:
-    """Return rows and weight of each kind (-, -), (-, +), (+, -), (+, +) of label and viewpoint."""
+    """Return the number and the weight of the rows of each of the four kinds (see `LABELS`, `VIEWS`)."""
     counts = census.counts[name if group is None else group[0]]
     labels, values = (counts.index.get_level_values(level) for level in (0, 1))
     kind = 2 * (labels == classes[1]) + (values > 0 if group is None else values == group[1])
@@ -140,17 +140,18 @@ def _kinds(census: Census, name: str, group: tuple[str, Any] | None, classes: Ar
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The blocks of an objective on any chunk.
+    """An objective and a coding; `blocks` makes the blocks of the objective on any chunk.
 
     Attributes
     ----------
     objective : Objective
-        Its neutrality weights have names.
+        Its neutrality weights must be names, not arrays.
     coding : Coding
     weighted : bool
-        Whether sample weights weigh neutrality too (a row of weight 2 is two rows), as estimators have it.
+        Whether sample weights apply to neutrality too (a row of weight 2 counts as two rows), as in the
+        estimators.
     class_weight : (2,) array, optional
-        What multiplies the risk of either class.
+        The factors of the risk of the classes -1 and +1.
 
     """
 
@@ -161,11 +162,11 @@ class Terms:
 
     @property
     def divisor(self) -> float:
-        """The divisor of the sums: the weight or the number of rows."""
+        """The divisor of the sums: the total sample weight if `weighted`, else the number of rows."""
         return self.coding.total if self.weighted else float(self.coding.n)
 
     def kinds_weights(self, term: Neutrality, name: str) -> Floats:
-        """Return the neutrality weight of each of the four kinds of rows."""
+        """Return the neutrality weight of each of the four kinds of rows, (4,)."""
         sizes = self.coding.kinds[name]["weight" if self.weighted else "rows"].to_numpy(dtype=float)
         if isinstance(term.weights, str):
             return neutrality_weights.resolve(term.weights, LABELS, VIEWS, sizes)
@@ -174,7 +175,7 @@ class Terms:
         raise InvalidInputError(must, "an array", f"Use one of {names}")
 
     def blocks(self, rows: ChunkRows) -> tuple[Block, ...]:
-        """Return the blocks of a chunk, each row for itself."""
+        """Return the blocks of the objective on the rows of a coded chunk."""
         terms = []
         for t in self.objective.terms:
             if isinstance(t.term, Neutrality):

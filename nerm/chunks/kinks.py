@@ -1,17 +1,20 @@
-"""Functions with straight pieces on chunks: small problems on the rows near a kink.
+"""Piecewise linear functions on chunks: small problems on the rows near a kink.
 
-A pass at a hypothesis keeps the rows near a kink, and all others as mean rows: on a straight piece phi(mean)
-= mean of phi, and anywhere else, by Jensen's inequality, it is less. So the problem on few rows equals the
-whole one as long as no member of a mean row crosses a kink, and its optimum bounds that of all rows from
-below in any case. It is an ordinary `nerm.Problem`, whose certificate gives the bound.
+A pass at a hypothesis keeps the rows near a kink. All other rows are called settled and replaced by a few
+mean rows. Where phi is linear, phi(mean) equals the mean of phi; otherwise it is smaller, by Jensen's
+inequality. So the small problem equals the whole problem as long as no settled row crosses a kink, and its
+optimum is always a lower bound on the optimum of all rows. The small problem is an ordinary `nerm.Problem`;
+its certificate gives the bound.
 
-While many rows cross kinks, the optimum of the small problem lies far off, in a direction in which its mean
-rows do not bend. So an estimate replaces the settled rows by rows of the sample of the same weight, and a
-linear function per block corrects the slope in (w, b)::
+While many rows still cross kinks, the optimum of the small problem can be far away, because mean rows have no
+kinks on the way. A second problem, the estimate, gives a better next hypothesis: it replaces the settled rows
+by settled rows of the sample with the same total weight, and corrects the gradient in (w, b) by a linear
+function per
+block. B are the weights and t the targets of a block::
 
     sum over kept of B phi(t f) + scale * sum over sampled of B phi(t f) + (slope of all - of sampled).(w, b)
 
-Its optimum is only where the next pass looks: the bound never comes from it.
+The optimum of the estimate is only the hypothesis of the next pass; the lower bound never uses it.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FewRows:
-    """Rows with the weights and targets of all blocks, (J, m)."""
+    """A set of m rows X, (m, d), with their weights and targets in the J blocks, both (J, m)."""
 
     X: Any
     weights: Floats
@@ -46,13 +49,13 @@ class FewRows:
 
 
 def few_rows(X: Matrix, blocks: tuple[Block, ...], places: Ints) -> FewRows:
-    """Return rows at these places with their weights and targets in all blocks."""
+    """Return the rows with the indices `places` and their weights and targets in all blocks."""
     weights, targets = ([getattr(b, name)[places] for b in blocks] for name in ("weights", "targets"))
     return FewRows(X[places], np.stack(weights), np.stack(targets))
 
 
 def joined(parts: list[FewRows]) -> FewRows:
-    """Return rows one under the other, sparse where some are."""
+    """Concatenate sets of rows; the result is sparse if any of them is."""
     sparse = any(sp.issparse(part.X) for part in parts)
     X = stacked([sp.csr_matrix(part.X) if sparse else part.X for part in parts])
     weights, targets = (np.hstack([getattr(p, name) for p in parts]) for name in ("weights", "targets"))
@@ -60,7 +63,7 @@ def joined(parts: list[FewRows]) -> FewRows:
 
 
 def on_rows(problem: ChunkedProblem, few: FewRows) -> Problem:
-    """Return the problem on some rows with the weights and targets that they have in each block."""
+    """Return the problem in memory on the rows `few`, with their weights and targets in each block."""
     ones = np.ones(few.weights.shape[1])
     columns = zip(problem.layout, few.weights, few.targets, strict=True)
     blocks = tuple(Block(atom, B, t, term, side) for (atom, term, side), B, t in columns)
@@ -75,14 +78,18 @@ def on_rows(problem: ChunkedProblem, few: FewRows) -> Problem:
 
 
 class Means(dict[tuple[int, int, float], Floats]):
-    """Sums of (B, B t, B t x) over settled rows by (block, sign of the target, slope); they add up."""
+    """Sums of (B, B t, B t x), (d + 2,), over settled rows; `+` combines two of them.
+
+    B is the weight, t the target and x the features of a row. The keys are (block, sign of the target,
+    slope).
+    """
 
     def __add__(self, other: Means) -> Means:
         shared = {key: self[key] + other[key] for key in self.keys() & other.keys()}
         return Means({**self, **other, **shared})
 
     def rows(self, count: int) -> FewRows:
-        """Return the mean rows, each in its block alone."""
+        """Return one mean row per key; its weight is 0 in all of the `count` blocks but its own."""
         sums = np.array(list(self.values()))
         place = [key[0] for key in self], np.arange(len(self))
         weights, targets = np.zeros((count, len(self))), np.ones((count, len(self)))
@@ -92,7 +99,7 @@ class Means(dict[tuple[int, int, float], Floats]):
 
 @dataclass(frozen=True, eq=False)
 class KinkSums(Sums):
-    """The rows near a kink and the sums of the others."""
+    """The result of a pass: the rows near a kink, and sums over the other (settled) rows."""
 
     kept: list[FewRows]
     means: Means
@@ -100,20 +107,22 @@ class KinkSums(Sums):
 
 @dataclass(frozen=True, eq=False)
 class NearKinks:
-    """The work of a pass where all functions have straight pieces.
+    """The function of a pass for piecewise linear atoms: it maps a raw chunk to its `KinkSums`.
 
-    A row is near a kink if some function is not straight between its scores at both hypotheses, `distance`
-    beyond them.
+    A row is near a kink if some atom is not linear on the interval between its scores at the two hypotheses,
+    extended by `distance` on both sides.
 
     Attributes
     ----------
     terms : Terms
     at, other : (coef, intercept)
-        Where values are taken, and another hypothesis at which the small problem is to be exact.
+        The hypothesis at which values are computed, and a second one at which the small problem is exact,
+        too.
     distance : float
-        Of scores.
+        The distance of scores; infinite to keep all rows.
     share : float
-        The share of the rows near a kink that is kept, where there are too many; the others count as settled.
+        The share of the rows near a kink that is kept, below 1 if there are too many; the others count as
+        settled.
 
     """
 
@@ -124,7 +133,7 @@ class NearKinks:
     share: float = 1.0
 
     def __call__(self, raw: Raw) -> KinkSums:
-        """Return the sums of one chunk."""
+        """Return the kept rows and the sums of one chunk."""
         rows = self.terms.coding.read(raw)
         blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
         kept, slopes = self.parted(rows, blocks, scores)
@@ -136,21 +145,21 @@ class NearKinks:
     def parted(
         self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats
     ) -> tuple[Bools, list[Floats]]:
-        """Return which rows are kept, and of every block the slopes of the others."""
+        """Return a mask of the rows to keep, (n,), and the slopes of the rows, one (n,) array per block."""
         if np.isinf(self.distance):
             return np.ones(rows.n, dtype=bool), [np.zeros(rows.n)] * len(blocks)
         others = rows.X @ self.other[0] + self.other[1]
         low, high = np.minimum(scores, others) - self.distance, np.maximum(scores, others) + self.distance
         pairs = [straight(block, low, high) for block in blocks]
         near = ~np.all([settled for settled, _ in pairs], axis=0)
-        near[near] = np.diff(np.floor(self.share * np.arange(near.sum() + 1))) > 0  # the same ones every time
+        near[near] = np.diff(np.floor(self.share * np.arange(near.sum() + 1))) > 0  # the same in every pass
         return near, [slope for _, slope in pairs]
 
 
 def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
-    """Return where phi(t f) is a straight line for f between `low` and `high`, and its slope there.
+    """Return a mask of the rows where phi is linear from `low` to `high`, and its slopes, both (n,).
 
-    The subgradients at both ends of an interval are equal just where a convex function is straight on it.
+    A convex function is linear on an interval if and only if its slopes at both ends are equal.
     """
     ends = np.sort(np.stack([block.targets * low, block.targets * high]), axis=0)
     left, right = block.atom.subgradient(ends[0])[0], block.atom.subgradient(ends[1])[1]
@@ -173,10 +182,10 @@ def mean_rows(X: Matrix, blocks: tuple[Block, ...], slopes: list[Floats], settle
 
 
 def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
-    """Return the work that keeps as many rows as the sample has, twice as many after each pass.
+    """Choose the distance and the share of kept rows of the next pass.
 
-    Rows within a distance from a kink are kept. Where too many lie on kinks, or cross them between the two
-    hypotheses, a share of these is.
+    The pass keeps about as many rows as the sample has, and twice as many after each pass, up to the memory
+    limit. If too many rows are near a kink even at distance 0, only a share of them is kept.
     """
     n, sample, work = problem.n, problem.sample, NearKinks(problem.terms, state.at, state.best)
     most = min(sample.n * 2**state.passes, problem.rows_limit)
@@ -195,7 +204,7 @@ def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
 def _solve_few_rows(
     problem: ChunkedProblem, state: Progress, work: NearKinks, found: KinkSums, tol: float
 ) -> Progress:
-    """Solve on few rows for the bound; the next hypothesis is the optimum of the estimate."""
+    """Return the state with the bound of the small problem; the next hypothesis solves the estimate."""
     means = [found.means.rows(len(problem.layout))] if found.means else []
     small = on_rows(problem, joined(found.kept + means))
     solution = small.solve("auto", 0.5 * tol)
@@ -209,10 +218,11 @@ def _solve_few_rows(
 
 
 def _estimate(problem: ChunkedProblem, work: NearKinks, found: KinkSums) -> Problem | None:
-    """Return a problem that has the value and the slope of all rows at the hypothesis of the pass.
+    """Return the estimate (see the module): it has the gradient of all rows at the hypothesis of the pass.
 
-    None where a function is not straight around 0, so that it gives no linear functions, or where the sample
-    has none of the settled rows.
+    The values of its blocks differ from those of all rows by a constant per term. Return None if an atom is
+    not linear around 0, so that `_affine` cannot make linear functions from it, or if the sample has no
+    settled rows.
     """
     sample, blocks, at = problem.sample, problem.terms.blocks(problem.sample), work.at
     kept, slopes = work.parted(sample, blocks, sample.X @ at[0] + at[1])
@@ -231,24 +241,25 @@ def _estimate(problem: ChunkedProblem, work: NearKinks, found: KinkSums) -> Prob
     missing -= np.column_stack([np.asarray(rows.X.T @ signed.T).T, signed.sum(axis=1)])
     small = 0.5 / (
         1.0 + 2 * float(np.linalg.norm(np.append(*at)))
-    )  # straight while the hypothesis at most doubles
+    )  # the rows of `_affine` stay linear until the hypothesis doubles
     parts = [*found.kept, replace(rows, weights=weights)]
     parts += [_affine(blocks, j, slope, 0.0, small) for j, slope in enumerate(missing)]
     model = on_rows(problem, joined(parts))
     scores = model.hypothesis.scores(*at)
     excess = np.array([block.total(scores) for block in model.blocks]) - found.values
-    for j, block in enumerate(blocks):  # both sides of a maximum must exceed their values by one constant
+    for j, block in enumerate(blocks):  # C+ and C- must exceed their values by the same constant
         top = excess[[other.term == block.term for other in blocks]].max()
         parts.append(_affine(blocks, j, 0 * missing[j], top - excess[j], small))
     return on_rows(problem, joined(parts))
 
 
 def _affine(blocks: tuple[Block, ...], j: int, slope: Floats, constant: float, small: float) -> FewRows:
-    """Return rows whose sum in one block is slope.(w, b) + constant, up to another constant.
+    """Return four rows whose sum in block j is slope.(w, b) + constant, up to another constant.
 
-    W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b) for a small e where phi is straight around 0. One
-    row brings the slope in w, another one, x = 0, the rest of that in b, and two that cancel bring the
-    constant; none where phi(0) = 0, since all such functions agree at 0.
+    If phi is linear around 0, W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b) for a weight W and a
+    small target e (`small`). The first row gives the slope in w, the second (x = 0) the remaining slope in b.
+    The slopes of the last two rows cancel, and their values give the constant; they have weight 0 if phi(0) =
+    0.
     """
     atom, length = blocks[j].atom, float(np.linalg.norm(slope[:-1]))
     steepness, at_zero = float(atom.subgradient(np.array(0.0))[0]), atom.facts.at_zero

@@ -1,8 +1,9 @@
-"""Smooth functions on chunks: Newton steps whose model keeps maxima and regularizers as they are.
+"""Smooth functions on chunks: Newton steps with a quadratic model of each block.
 
-The model is min over the step of sum q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step), so that theta
-comes with it. The multipliers u = -phi'(m) at a hypothesis bound the optimum from below, after they are
-scaled so that sum c = 0; near the optimum that bound is exact.
+The step minimizes sum_j q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step), where q are the quadratic
+models. Maxima and regularizers are not approximated, so the solution also gives theta. The multipliers u =
+-phi'(m) at a hypothesis give a lower bound, after they are scaled so that the weighted duals c add up to 0;
+the bound converges to the optimum.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Derivatives(Sums):
-    """Of every block: Hessian (J, d + 1, d + 1) of sum B phi(t f) in (w, b), and sums of its multipliers.
+    """Derivatives of the J blocks sum B phi(t f) with respect to (w, b), and sums over their multipliers.
 
-    `stars` and `linear` are those of the multipliers u = -phi'(t f), by sign of the target: sum B phi*(-u),
-    (J, 2), and sum B t u (x, 1), (J, 2, d + 1), which is minus the gradient; `masses` is sum B.
+    B are the weights, t the targets and u = -phi'(t f) the multipliers of a block. `hessians`, (J, d + 1, d +
+    1), are the Hessians. The other sums are separate for t <= 0 and t > 0: `stars` is sum B phi*(-u), (J, 2);
+    `linear` is sum B t u (x, 1), (J, 2, d + 1), minus the gradient; `masses` is sum B, (J, 2).
     """
 
     hessians: Floats
@@ -41,13 +43,13 @@ class Derivatives(Sums):
 
 @dataclass(frozen=True, eq=False)
 class Curved:
-    """The work of a pass where all functions are smooth."""
+    """The function of a pass for smooth atoms: it maps a raw chunk to its `Derivatives` at a hypothesis."""
 
     terms: Terms
     at: Hypothesis
 
     def __call__(self, raw: Raw) -> Derivatives:
-        """Return the sums of one chunk."""
+        """Return the derivatives and sums of one chunk."""
         rows = self.terms.coding.read(raw)
         blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
         count, d = len(blocks), rows.X.shape[1] + 1
@@ -68,7 +70,7 @@ class Curved:
 
 
 def curvature(block: Block, margins: Floats) -> Floats:
-    """Return phi''(m), as the atom states it or by differences of its slopes."""
+    """Return phi''(m) in the shape of `margins`, by the atom's own function or by differences of slopes."""
     stated = block.atom.curvature(margins)
     if stated is not None:
         return np.asarray(stated)
@@ -86,13 +88,13 @@ def weighted_square(X: Matrix, weights: Floats) -> Floats:
 def _newton_step(
     problem: ChunkedProblem, state: Progress, work: Curved, found: Derivatives, tol: float
 ) -> Progress:
-    """Return the bound of this hypothesis, and where the model of second order says to look next."""
+    """Return the state with the new bound and the next hypothesis, the minimum of the quadratic model."""
     from nerm.atoms.small_programs import model_minimum
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
     value = problem.value(found.values, state.at[0]).total
     rounding = problem.n * np.finfo(float).eps
-    if value > state.value + rounding * abs(state.value):  # halve the last step
+    if value > state.value + rounding * abs(state.value):  # halve the previous step
         at = 0.5 * (state.best[0] + state.at[0]), 0.5 * (state.best[1] + state.at[1])
         return replace(state, at=at, bound=bound)
     n, frame = problem.terms.divisor, problem.frame
@@ -106,10 +108,11 @@ def _newton_step(
 
 
 def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
-    """Return the bound of multipliers u = -phi'(m), from their sums over rows of either target sign.
+    """Return the dual bound of the multipliers u = -phi'(m), computed from their sums over rows.
 
-    A multiple s in [0, 1] of them has phi*(s u) <= s phi*(u) + (1 - s) phi*(0) by convexity: that balances
-    sum c, and brings sum c x where Omega* is finite.
+    The sums are scaled by factors s in [0, 1] so that the weighted duals c add up to 0 and Omega* is finite
+    at sum c x. By convexity phi*(s u) <= s phi*(u) + (1 - s) phi*(0), so the bound stays valid. Return -inf
+    if no such factors exist.
     """
     n, frame = problem.terms.divisor, problem.frame
     nu = problem.term_weights * shares(problem.layout, thetas)

@@ -1,4 +1,4 @@
-"""The state of a fit on chunks, the file that keeps it, and the sums that every pass returns."""
+"""The state of a fit on chunks, its checkpoint file, and the sums that every pass returns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ Hypothesis = tuple[Floats, float]
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums of a pass: values of the blocks, (J,), and rows by viewpoint, kind, decision, (1 + K, 4, 2)."""
+    """Sums over the rows of a pass; `+` combines two of them.
+
+    `values`, (J,), are the sums of the J blocks; `decisions`, (1 + K, 4, 2), are explained at `decisions()`;
+    `rows` is the number of rows.
+    """
 
     values: Floats
     decisions: Floats
@@ -37,7 +41,11 @@ class Sums:
 
 
 def decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
-    """Return the weight of rows by viewpoint (first without any), kind (label, viewpoint) and decision."""
+    """Return the total weight of the rows by viewpoint, kind and decision, (1 + K, 4, 2) for K viewpoints.
+
+    Entry 0 of the first axis is for no viewpoint. The four kinds are the signs of (label, viewpoint) as in
+    `nerm.chunks.coding`; the two decisions are score <= 0 and score > 0.
+    """
     weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
     found = np.zeros((1 + len(rows.viewpoints), 4, 2))
     for k, v in enumerate([-np.ones(rows.n), *rows.viewpoints.values()]):
@@ -48,20 +56,20 @@ def decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """After some passes: the next hypothesis, the best one with its value, the bound and theta behind it.
+    """The state of a fit after some passes.
 
     Attributes
     ----------
     at : (coef, intercept)
         The hypothesis of the next pass.
     thetas : (K,) array
-        Of the terms of two sides, at the last solve.
+        The theta of each two-sided term, from the latest solve.
     best : (coef, intercept)
-        The hypothesis of the least value so far; before the first pass that of the next one.
+        The hypothesis with the smallest objective so far; before the first pass equal to `at`.
     value, bound : float
-        That value, infinite before the first pass, and the lower bound.
+        The objective at `best`, infinite before the first pass, and the lower bound on the optimum.
     passes, kept : int
-        Passes so far without the first, which counts; rows of the last small problem.
+        The number of passes so far, without the counting pass, and the rows of the latest small problem.
     values, decisions : arrays
         The sums of the pass at the best hypothesis.
 
@@ -80,14 +88,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to solve on chunks: the work of a pass at the next hypothesis, and where to look after it.
+    """A solution method on chunks: two functions, for a pass and for the update after it.
 
     Attributes
     ----------
     work : callable
-        From (problem, state) to the callable whose sums over all chunks a pass at ``state.at`` returns.
+        Maps (problem, state) to the function of a chunk whose results the pass at ``state.at`` adds up.
     next_state : callable
-        From (problem, state, work, sums, tol) to the state with a bound and the next hypothesis.
+        Maps (problem, state, work, sums, tol) to the state with a new bound and the next hypothesis.
 
     """
 
@@ -96,7 +104,11 @@ class Method:
 
 
 def mark_of(problem: ChunkedProblem) -> str:
-    """Return the mark of a fit: weights, the objective at one hypothesis on the sample, and the chunks."""
+    """Return a string that identifies a fit, to recognize its checkpoint.
+
+    It holds the weights of the terms, the objective at a fixed hypothesis on the sample, and the
+    fingerprints.
+    """
     weights = [float(t.weight).hex() for t in problem.frame.objective.terms]
     probe = np.linspace(-1.0, 1.0, problem.frame.hypothesis.size)
     value = problem.sample_problem.evaluate(probe, float(problem.frame.intercept)).total
@@ -105,7 +117,7 @@ def mark_of(problem: ChunkedProblem) -> str:
 
 
 def save_state(path: Any, state: Progress, mark: str) -> None:
-    """Write the state, whole or not at all."""
+    """Write the state to a checkpoint file atomically."""
     arrays = {f.name: getattr(state, f.name) for f in fields(state)}
     arrays |= {name: np.append(*arrays[name]) for name in ("at", "best")}
     with write_atomically(path) as file:
@@ -113,7 +125,7 @@ def save_state(path: Any, state: Progress, mark: str) -> None:
 
 
 def saved_state(path: Any, mark: str) -> Progress | None:
-    """Return the state that a checkpoint holds; None where there is no file."""
+    """Return the state in a checkpoint file, or None if there is no file; raise if it is of another fit."""
     if path is None or not Path(path).exists():
         return None
     must, do = "a checkpoint must be of the same objective and chunks", "Remove the file to start anew"
@@ -129,5 +141,5 @@ def saved_state(path: Any, mark: str) -> Progress | None:
 
 
 def numbered(path: Any, number: int) -> Any:
-    """Return the checkpoint of one of several solves: "fit.npz" becomes "fit-3.npz"; None stays None."""
+    """Return the checkpoint path of solve `number`: "fit.npz" becomes "fit-3.npz"; None stays None."""
     return None if path is None else Path(path).with_stem(f"{Path(path).stem}-{number}")

@@ -1,7 +1,7 @@
 """The sources of chunks: files, slices of arrays, partitions of a dask collection, a callable.
 
-One task of a pass reads one piece, which yields the same raw chunks in every pass. Pieces are small frozen
-values that can be sent to another machine; the rows stay where they are.
+A piece yields the same raw chunks in every pass; one task of a pass reads one piece. Pieces are small
+immutable objects that can be sent to another machine; the rows are not sent.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ OVERHEAD = 400  # bytes per row that a pass needs beside the row itself
 class Raw:
     """One chunk as it was read: a matrix, labels, viewpoints by name, weights (None for ones), and its name.
 
-    With `is_table` X is a frame of words whose columns are yet to become features; any other frame is a
-    matrix with names.
+    If `is_table`, X is a DataFrame of strings that is not yet converted to features. Any other DataFrame is a
+    matrix with column names.
     """
 
     X: Any
@@ -43,31 +43,31 @@ class Raw:
         return int(np.shape(self.X)[0]) if np.ndim(self.X) or hasattr(self.X, "shape") else 0
 
     def columns(self, matrix: Any) -> tuple[Any, ...]:
-        """Return the names of the columns or their number, and the kind of matrix: equal in all chunks."""
+        """Return the column names (or their number) and the matrix type; all chunks must have the same."""
         names = getattr(self.X, "columns", None)
         kind = () if self.is_table else ("a sparse matrix" if sp.issparse(matrix) else "a dense matrix",)
         return (f"{matrix.shape[1]} columns", *kind) if names is None else (*map(repr, names), *kind)
 
 
 def row_bytes(X: Any) -> int:
-    """Return about how many bytes a row takes while a pass works on it."""
+    """Estimate the bytes per row that a pass needs."""
     return OVERHEAD + matrix_bytes(X) // max(X.shape[0], 1)
 
 
 def matrix_bytes(X: Any) -> int:
-    """Return the bytes of a frame or of a matrix as floats."""
+    """Return the size in bytes of a DataFrame, or of a matrix of floats."""
     if hasattr(X, "memory_usage"):
         return int(X.memory_usage(index=False, deep=True).sum())
     return int(X.data.nbytes + X.indices.nbytes) if hasattr(X, "indices") else 8 * int(np.size(X))
 
 
 def rows_of(X: Any, rows: Any) -> Any:
-    """Return some rows of a matrix or of a frame."""
+    """Return the given rows (indices, mask or slice) of a matrix or a DataFrame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def as_raw(chunk: Any, name: str) -> Raw:
-    """Return a chunk from (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight`."""
+    """Convert (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight` to a `Raw` chunk."""
     if isinstance(chunk, tuple | list) and 2 <= len(chunk) <= 4:
         chunk = dict(zip(KEYS, chunk, strict=False))
     if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
@@ -87,17 +87,17 @@ UNREADABLE = (ValueError, OSError, KeyError, EOFError, BadZipFile, zlib.error)
 
 @dataclass(frozen=True)
 class NpzFile:
-    """A file of `numpy.savez` with X, or with the parts of a CSR matrix as in `scipy.sparse.save_npz`.
+    """An .npz file with one chunk, as written by `nerm.chunks.save_chunk`.
 
-    Beside them y, viewpoint (or "viewpoint:NAME" for each of several) and sample_weight;
-    `nerm.chunks.save_chunk` writes such a file.
+    It holds X, or the arrays of a CSR matrix as in `scipy.sparse.save_npz`, and y, viewpoint (or
+    "viewpoint:NAME" for each of several viewpoints) and sample_weight.
     """
 
     path: str
     limit: int
 
     def chunks(self) -> Iterator[Raw]:
-        """Yield the file as one chunk, after its size was compared with the limit."""
+        """Yield the file as one chunk; raise an error if it is larger than the limit."""
         name = repr(self.path)
         if not Path(self.path).is_file():
             must, got = "every file of the chunks must be there in every pass", f"no file {name}"
@@ -132,7 +132,7 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
     y : (m,) array
         Labels.
     viewpoint : (m,) array or dict of arrays, optional
-        One or several.
+        One viewpoint, or several by name.
     sample_weight : (m,) array, optional
         Weights of the rows.
 
@@ -157,7 +157,7 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
 
 
 def slices(arrays: Raw, limit: int) -> Iterator[Raw]:
-    """Yield rows of arrays, which may be memory-mapped, as chunks of at most so many bytes."""
+    """Yield arrays, which may be memory-mapped, as chunks of consecutive rows of at most `limit` bytes."""
     n, rows = arrays.X.shape[0], limit // row_bytes(arrays.X)
     for start in range(0, n, rows):
         cut = slice(start, start + rows)
@@ -168,7 +168,7 @@ def slices(arrays: Raw, limit: int) -> Iterator[Raw]:
 
 
 def as_arrays(raw: Raw, limit: int) -> Raw:
-    """Return arrays of one length, after a row of X was compared with the limit."""
+    """Convert all parts to arrays; raise an error if lengths differ or a single row exceeds the limit."""
     n = raw.X.shape[0]
     given = {"y": raw.y, "sample_weight": raw.sample_weight, **raw.viewpoints}
     given = {name: None if values is None else np.asanyarray(values) for name, values in given.items()}
@@ -190,7 +190,7 @@ class Called:
     limit: int
 
     def chunks(self) -> Iterator[Raw]:
-        """Call it and yield its chunks, numbered, after their size was compared with the limit."""
+        """Call the function and yield its chunks; raise an error if one is larger than the limit."""
         found = self.function()
         if not isinstance(found, Iterable):
             must = "a callable source must return an iterator over chunks"
@@ -210,12 +210,12 @@ class Held:
     raw: Raw
 
     def chunks(self) -> Iterator[Raw]:
-        """Yield it."""
+        """Yield the chunk."""
         yield self.raw
 
 
 def too_small(name: str, needed: int, limit: int) -> InvalidInputError:
-    """Return the error for a chunk that does not fit."""
+    """Return the error for a chunk that is larger than the limit."""
     must = f"a chunk must fit into a quarter of the memory budget, {limit / 2**20:.4g} MiB"
     got = f"{name} with {needed / 2**20:.4g} MiB"
     return InvalidInputError(must, got, "Raise Chunks(memory=...), or write smaller chunks")

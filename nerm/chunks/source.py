@@ -1,8 +1,8 @@
-"""`nerm.Chunks`: rows beyond memory, or on a dask cluster, as pieces that every pass reads again.
+"""`nerm.Chunks`: rows that do not fit into memory, or are on a dask cluster, as pieces read in every pass.
 
-On a cluster a pass is one task per piece and a tree of sums: chunks stay where they are, only sums and the
-rows near a kink travel. Tasks are pure, so a worker that dies costs the recomputation of its pieces, not the
-fit; dask's dashboard shows the tasks by name.
+On a cluster a pass is one task per piece and a tree of sums. Only sums and the rows near a kink are sent over
+the network. Tasks have no side effects, so if a worker dies, only its pieces are computed again. dask's
+dashboard shows the tasks by name.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ SAMPLE_ROWS = 100_000
 
 
 class Chunks:
-    """A source of row chunks (X, y, viewpoint, sample_weight) that can be read again and again.
+    """A source of row chunks (X, y, viewpoint, sample_weight) that can be read repeatedly.
 
-    A fit reads all of them once to count rows, labels and groups and to draw a sample, and then a few times
-    more: each pass is a map over the chunks and a sum. On a dask cluster the map runs where the chunks are.
+    The first pass of a fit over all chunks counts rows, labels and groups and draws a sample; a few more
+    passes follow. Each pass computes a result per chunk and adds up the results. On a dask cluster the
+    workers that hold the chunks compute them.
 
     Parameters
     ----------
@@ -43,19 +44,21 @@ class Chunks:
         DataFrame whose target is named; or a callable that returns, on every call, an iterator over chunks,
         each a tuple (X, y, viewpoint) or a dict with these keys and `sample_weight`.
     memory : int, optional
-        Bytes that a fit may use for rows, 1 GiB by default: a chunk may take a quarter of it, and so may the
-        sample, and the rows that are kept between passes.
+        Bytes that a fit may use for rows, 1 GiB by default. A quarter of it is the limit for one chunk, for
+        the sample, and for the rows that are kept between passes.
     target, viewpoint, sample_weight : str, optional
-        For tables (CSV, Parquet, and whatever `nerm.tables` reads, or a dask DataFrame): the columns with the
-        labels, the viewpoint (or a list of them) and the weights. The other columns become features by the
-        tables' recipe, learned in the first pass.
+        For tables (CSV, Parquet, other formats of `nerm.tables`, or a dask DataFrame): the names of the
+        columns with the labels, the viewpoint (or a list of viewpoints) and the weights. The other columns
+        are converted to features by a recipe that is learned in the first pass.
     checkpoint : path, optional
-        Where fits on these chunks write their progress after each pass; where the file exists, they continue.
+        The file to which fits on these chunks write their state after each pass. If it exists, a fit
+        continues.
     progress : bool
-        Whether to show a bar per pass in this process (needs rich); dask has a dashboard for its workers.
+        Whether to show a progress bar per pass in this process (needs rich); dask has a dashboard for its
+        workers.
     client : distributed.Client, optional
-        Where passes over files and dask collections run; by default the client of this process, if there is
-        one. The chunks of arrays and of a callable are read in this process.
+        The client that runs passes over files and dask collections; by default the client of this process, if
+        there is one. Chunks of arrays and of a callable are always read in this process.
 
     Examples
     --------
@@ -98,7 +101,7 @@ class Chunks:
 
     @property
     def limit(self) -> int:
-        """The bytes that one chunk may take, and so may the sample and the rows kept between passes."""
+        """The limit in bytes for one chunk, for the sample, and for the rows kept between passes."""
         return self.memory // 4
 
     def _pieces(self, source: Any) -> Sequence[Any]:
@@ -124,7 +127,7 @@ class Chunks:
         raise InvalidInputError(must, type(source).__name__, do)
 
     def _frames(self, frame: Any) -> list[Any]:
-        """Return the partitions of a dask DataFrame as parts of a table."""
+        """Return the partitions of a dask DataFrame as delayed table pieces."""
         if self.roles[0] is None:
             must = "a dask DataFrame must come with the name of its target"
             do = "Pass Chunks(frame, target='...'), or Chunks((X, y, viewpoint))"
@@ -151,13 +154,13 @@ class Chunks:
 
     @cached_property
     def census(self) -> Census:
-        """The result of the first pass."""
+        """The counts, fingerprints and sample of the first pass."""
         most = SAMPLE_ROWS // math.isqrt(len(self.pieces))
         found: Census = self.sweep(CountRows(SAMPLE_ROWS, self.limit, most))
         return found
 
     def sweep(self, work: Callable[[Raw], Any]) -> Any:
-        """Do one pass: apply `work`, a callable of a chunk, to every chunk and add up its results."""
+        """Do one pass: apply `work`, a function of a raw chunk, to every chunk and return the sum."""
         self.passes += 1
         client = client_for(self)
         if client is None:
@@ -173,7 +176,7 @@ class Chunks:
         raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
 
     def _shown(self) -> Any:
-        """Return the pieces, with a bar that shows how many are done if there is to be one."""
+        """Return the pieces; with `progress`, an iterator over them that shows a progress bar."""
         if not self.progress:
             return self.pieces
         if importlib.util.find_spec("rich") is None:
@@ -189,12 +192,12 @@ class Chunks:
             yield from chunks_of(piece)
 
     def coding(self, *, groups: bool = False) -> Coding:
-        """Return how chunks become numbers; `groups` as for `nerm.chunks.coding.learn`."""
+        """Return the coding of the chunks as numbers; `groups` is explained at `nerm.chunks.coding.learn`."""
         return learn(self.census, self.features, groups=groups or self.features is not None)
 
     @cached_property
     def features(self) -> Any:
-        """The function from a frame of a table to features; None where chunks are matrices."""
+        """The function that maps a DataFrame of a table to features; None if the chunks are matrices."""
         if not self.census.levels:
             return None
         from nerm.tables.recipe import learn_features
@@ -203,7 +206,10 @@ class Chunks:
 
 
 def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any = None) -> Chunks:
-    """Return `nerm.Chunks` of a dask collection X with y and so on; chunks themselves bring all of these."""
+    """Make `nerm.Chunks` of a dask collection X with y, viewpoint and weights; return Chunks unchanged.
+
+    Raise an error if y, viewpoint or weights are given beside `nerm.Chunks`, which contain them.
+    """
     given = {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
     given = {name: value for name, value in given.items() if value is not None}
     if not isinstance(X, Chunks):
@@ -215,23 +221,23 @@ def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any =
 
 
 def _names(viewpoint: Any) -> tuple[str, ...]:
-    """Return the columns of viewpoints."""
+    """Return the names of the viewpoint columns as a tuple."""
     return () if viewpoint is None else (viewpoint,) if isinstance(viewpoint, str) else tuple(viewpoint)
 
 
 def chunks_of(piece: Any) -> Iterator[Raw]:
-    """Yield the chunks of a piece that have rows; dask's pieces are computed first."""
+    """Yield the nonempty chunks of a piece; a delayed dask piece is computed first."""
     piece = piece.compute() if hasattr(piece, "compute") else piece
     return (raw for raw in piece.chunks() if raw.rows)
 
 
 def piece_total(piece: Any, work: Callable[[Raw], Any]) -> Any:
-    """Return the sum over one piece, None where it has no rows: a task of a pass."""
+    """Return the sum of work(chunk) over one piece, or None if it has no rows; this is one task of a pass."""
     return total(work(raw) for raw in chunks_of(piece))
 
 
 def total(found: Any) -> Any:
-    """Return a sum, of which None is the zero."""
+    """Return the sum of the given results; None counts as zero."""
     result: Any = None
     for one in found:
         result = one if result is None else result if one is None else result + one
@@ -242,7 +248,7 @@ def total(found: Any) -> Any:
 
 
 def client_for(chunks: Any) -> Any:
-    """Return the client that passes run on, None if they run in this process."""
+    """Return the dask client that runs the passes, or None if they run in this process."""
     if isinstance(chunks.pieces[0], Called):
         return None
     if chunks.client is None and "distributed" in sys.modules:
@@ -257,7 +263,7 @@ def _sweep_on_cluster(client: Any, pieces: Any, work: Callable[[Raw], Any]) -> A
     """Return the sum of `work` over all pieces, computed by the workers as a tree."""
     import dask
 
-    # one node of the graph: it travels to each worker once, and the scheduler knows how to make it again
+    # one node of the task graph: it is sent to each worker once, and the scheduler can compute it again
     shared = dask.delayed(work, pure=False, traverse=False)
     tasks = [dask.delayed(piece_total, pure=False)(piece, shared) for piece in pieces]
     fan_in = max(2, math.isqrt(len(tasks)))
@@ -289,7 +295,11 @@ def partitions(arrays: Raw) -> list[Any]:
 
 
 def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
-    """Return the blocks of a vector beside those of X, by rows where their numbers are known."""
+    """Return the delayed blocks of a vector, one per block of X with the same rows.
+
+    If the block sizes of X are known, the vector is rechunked; otherwise it must have as many partitions as
+    X.
+    """
     known = not np.isnan(sizes).any()
     if known and not hasattr(values, "dask"):
         import dask.array as da
@@ -308,5 +318,5 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
 
 
 def _held(*parts: Any) -> Held:
-    """Return one partition as a piece."""
+    """Return one partition as a piece in memory."""
     return Held(Raw(*parts))
