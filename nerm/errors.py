@@ -28,7 +28,7 @@ class NermError(Exception):
 
 
 def sentence(must: str, got: str, do: str) -> str:
-    """Join the parts of an error into the one form that all messages share."""
+    """Join the three parts of an error into one message."""
     return f"{must}. Got {got}. {do}."
 
 

@@ -1,4 +1,4 @@
-"""The contract that every atom must keep, for people's own atoms too.
+"""Check that an atom, built-in or your own, satisfies the contract of its class.
 
 `check_margin_function(atom)` and `check_regularizer(atom)` raise an AssertionError that names the broken
 clause. The clauses are checked from the definitions (values, secants, brute force on a grid), never from
@@ -25,8 +25,8 @@ Clauses: TypeAlias = Iterator[tuple[Any, str]]  # what must hold, and in words
 def check_margin_function(atom: MarginFunction, *, points: Any = None, tol: float | None = None) -> None:
     """Check a margin function against its contract.
 
-    Convexity, subgradients, curvature, conjugate, prox, cvxpy expression, facts; an AssertionError names what
-    is broken.
+    It checks convexity, subgradients, curvature, conjugate, prox, cvxpy expression and facts, and raises an
+    AssertionError that names the violated condition.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _test_points(atom: MarginFunction) -> Floats:
 
 
 def _scale(*values: Floats) -> Floats:
-    """Return 1 + the largest size among values: errors are judged relative to it."""
+    """Return 1 + the largest absolute value, elementwise; errors are relative to it."""
     return np.asarray(1.0 + np.max([np.abs(v) for v in np.broadcast_arrays(*values)], axis=0))
 
 
@@ -179,8 +179,8 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None) -> None:
     """Check a regularizer against its contract.
 
-    Convexity, subgradients, conjugate, prox, cvxpy expression, parts, norms, free directions; an
-    AssertionError names what is broken.
+    It checks convexity, subgradients, conjugate, prox, cvxpy expression, parts, norms and free directions,
+    and raises an AssertionError that names the violated condition.
 
     Parameters
     ----------

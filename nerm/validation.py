@@ -13,7 +13,7 @@ from nerm.typing import Matrix as Matrix
 
 
 def _where(hits: Ints) -> str:
-    """Return the place of the first of some entries, and how many more there are; of a number nothing."""
+    """Return text with the position of the first entry and the number of further entries."""
     more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
     return _place(tuple(hits[0].tolist())) + more
 
@@ -79,7 +79,7 @@ def as_floats(values: Any, name: str, do: str) -> Floats:
 
 @contextmanager
 def integers_that_fit(name: str) -> Iterator[None]:
-    """Raise a clear error for an integer of Python that no float can hold."""
+    """Raise a clear error for a Python integer that is too large for a float."""
     try:
         yield
     except OverflowError:
@@ -150,7 +150,7 @@ def check_present(values: Array, name: str) -> None:
 
 
 def distinct(values: Array, name: str, what: str = "values") -> Array:
-    """Return the different values in their order; refuse values that have none."""
+    """Return the sorted distinct values; raise an error if they cannot be sorted."""
     try:
         return np.unique(values)
     except TypeError:

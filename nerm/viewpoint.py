@@ -148,7 +148,7 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
     viewpoint, X, n
         As for `resolve`.
     among : index
-        The rows that count: values seen only elsewhere are no groups.
+        The rows whose values define the groups; a value that occurs only in other rows is not a group.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The automatic choice of a solver: a table of costs in seconds, from counts of operations.
+"""The automatic choice of a solver by its estimated cost in seconds, from counts of operations.
 
-Each solver's `cost` is one of the functions below. The cheapest of nerm's own solvers that takes the problem
-is asked first; if there is none, the cheapest solver that takes every atom. If its answer is not certified,
-another solver that takes every atom is asked. Rates are seconds on one core.
+Each solver's `cost` is one of the functions below. The first solver is the cheapest of nerm's own solvers
+that supports the problem, or else the cheapest solver that supports every atom. If its answer is not
+certified, another solver that supports every atom is run. All rates are seconds on one core.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 ENTRY = 1e-9  # per multiplication of an entry of X, or of K, by one of a vector
 DENSE = 1e-10  # per multiplication in a product of dense matrices
 ROW = 3e-7  # per row in a pass over the rows
-NEWTON_STEPS = 20  # of an interior-point method
-PASSES = 10  # over X, by the root of the condition number, of conjugate gradients; over K, of pair steps
-SECOND_OPINION = 60.0  # seconds that a solver may take to check another one's answer
+NEWTON_STEPS = 20  # iterations of an interior-point method
+PASSES = 10  # passes over X per root of the condition number (conjugate gradients), or over K (pair steps)
+SECOND_OPINION = 60.0  # largest estimated seconds of a second solver
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a problem, as far as the cost of a solve depends on it.
+    """The properties of a problem that determine the cost of a solve.
 
     Attributes
     ----------
     rows, columns : int
-        Those of X, or of the Gram matrix of a kernel.
+        The shape of X, or of the Gram matrix of a kernel.
     nonzeros : float
-        Entries of X that are not 0; all entries of a Gram matrix.
+        The number of nonzero entries of X, or of all entries of a Gram matrix.
     squares : float
-        The sum over rows of squared counts of nonzeros: the work of forming X'DX.
+        The sum over rows of (number of nonzeros)^2: the operations to form X'DX.
     condition : float
         An estimate of the largest eigenvalue of X'X, divided by the weight n mu of the squared l2 norm.
     kernel : bool
-        Whether there is a kernel.
+        Whether the problem has a kernel.
     sparse : bool
         Whether X is a sparse matrix.
 
@@ -79,11 +79,11 @@ class Shape:
 
 
 def interior_point(shape: Shape) -> float:
-    """Return the cost of Newton systems of width k = min(n, d): formed, factored, and passes over the rows.
+    """Return the cost of an interior-point method with Newton systems of size k = min(n, d).
 
-    X'DX takes the squares of the nonzeros of each sparse row, or n k^2 where X is dense, or wide and so
-    replaced by its coordinates in the row space; its factor takes k^3 / 3. On average a quarter of the rows
-    is near a kink and enters the system.
+    Forming X'DX takes `shape.squares` operations if X is sparse. It takes n k^2 if X is dense, or if d > n,
+    because X is then replaced by its coordinates in the row space. The factorization takes k^3 / 3. On
+    average a quarter of the rows is near a kink and enters the system.
     """
     k = min(shape.rows, shape.columns)
     sparse = shape.sparse and k == shape.columns
@@ -92,14 +92,15 @@ def interior_point(shape: Shape) -> float:
 
 
 def augmented_lagrangian(shape: Shape) -> float:
-    """Return the cost of passes of conjugate gradients over X, or of Newton steps over a Gram matrix."""
+    """Return the cost of conjugate gradients with X, or of Newton steps with a Gram matrix."""
     return (NEWTON_STEPS if shape.kernel else PASSES * sqrt(shape.condition)) * one_pass(shape)
 
 
 def pair_steps(shape: Shape) -> float:
-    """Return the cost of two-variable steps on the Gram matrix.
+    """Return the cost of SMO, two-variable steps on the Gram matrix.
 
-    On linear data it has to be computed, and the steps are as many as those of conjugate gradients.
+    For a linear problem the Gram matrix must be computed first, and the number of passes grows with the
+    condition number as for conjugate gradients.
     """
     if shape.kernel:
         return PASSES * one_pass(shape)
@@ -119,16 +120,17 @@ def one_pass(shape: Shape) -> float:
 
 
 class Choice(NamedTuple):
-    """A solver that ``solver="auto"`` asks, and why."""
+    """A solver that ``solver="auto"`` runs, and the reason."""
 
     solver: Solver
     reason: str
 
 
 def why_unsupported(solver: Solver, problem: Problem) -> str | None:
-    """Return the part of a problem, constraints included, that a solver cannot take; None if it takes all.
+    """Return the part of a problem that a solver does not support, such as "a limit", or None.
 
-    One limit is met by a search over its weight, around a solver that has a cost.
+    A solver without constraints still supports one limit if its cost is finite: nerm searches the weight of
+    the limit (`nerm.solvers.limited`).
     """
     if not problem.objective.constraints or solver.takes_constraints:
         return solver.why_unsupported(problem)
@@ -142,15 +144,16 @@ def why_unsupported(solver: Solver, problem: Problem) -> str | None:
 
 
 def plan(problem: Problem, solvers: Iterable[Solver]) -> list[Choice]:
-    """Return the solvers to ask, in order, and why.
+    """Return one or two solvers to run, in order, each with the reason.
 
-    The cheapest of nerm's own solvers comes first, or of those that take every atom if no other takes the
-    problem. The cheapest other one that takes every atom follows, if its cost allows it.
+    The first is the cheapest of nerm's own solvers that supports the problem, or else the cheapest solver
+    that supports every atom. The second is the cheapest other solver that supports every atom, if its
+    estimated cost is at most SECOND_OPINION.
     """
     shape = Shape.of(problem)
     costs = {solver: solver.cost(shape) for solver in solvers}
     ranked = sorted((s for s in costs if costs[s] < inf), key=lambda s: (s.takes_every_atom, costs[s]))
-    parts = []  # that nerm's own solvers do not take
+    parts = []  # parts of the problem that nerm's own solvers do not support
     for first in ranked:
         part = None if first.takes_every_atom else why_unsupported(first, problem)
         if part is None:

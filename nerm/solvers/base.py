@@ -21,7 +21,7 @@ OWN_PACKAGE = "nerm-learn"
 
 
 class Session(ABC):
-    """A solver on one problem and others along a path; it keeps the work that they share.
+    """An open solver for the problems along a path; it keeps the work that these problems share.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -33,10 +33,10 @@ class Session(ABC):
 
     @abstractmethod
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve to about this relative accuracy; if the solver keeps time, it also takes `deadline`."""
+        """Solve to about this relative accuracy; `deadline` is one more argument if `Solver.keeps_time`."""
 
     def renewed(self, problem: Problem) -> bool:
-        """Take a problem with other terms on the same rows; False if that needs a new session."""
+        """Prepare for a problem with other terms on the same rows; return False if it needs a new session."""
         return False
 
     def answers(
@@ -46,7 +46,10 @@ class Session(ABC):
         options: dict[str, Any],
         deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
-        """Solve problems that differ in their weights only, in order, in equal shares of the time."""
+        """Yield one answer per problem, in order; the problems differ only in their weights.
+
+        The time until the deadline is divided equally among the problems that are left.
+        """
         for i, problem in enumerate(problems):
             yield self.answer(problem, accuracy, options, **limit(clock.share(deadline, len(problems) - i)))
 
@@ -59,17 +62,18 @@ class Solver(ABC):
     Attributes
     ----------
     name : str
-        The name that users type.
+        The name for ``solve(solver=...)``.
     package : str
-        The distribution that it needs.
+        The distribution that must be installed.
     takes_constraints : bool
-        Whether it takes constraints. If not, nerm meets one limit by a search over its weight.
+        Whether it supports constraints. If not, nerm meets one limit by a search over its weight.
     takes_every_atom : bool
-        Whether it takes every margin function and regularizer; ``"auto"`` asks one such solver last.
+        Whether it supports every margin function and regularizer; ``"auto"`` runs one such solver last.
     merges_rows : bool
-        Whether its sessions are given the distinct rows only.
+        Whether its sessions work on the distinct rows only (`nerm.solvers.linalg.merging`).
     keeps_time : bool
-        Whether its sessions take a `deadline` (`nerm.solvers.clock`); others run in a process that is killed.
+        Whether its sessions accept a `deadline` (`nerm.solvers.clock`). With a time limit, other solvers run
+        in a process that is killed at the deadline.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on([[0.0], [1.0]], [-1, 1])
@@ -111,22 +115,22 @@ class Solver(ABC):
 
     @abstractmethod
     def requirements(self) -> str:
-        """Return one phrase: the problems that it takes."""
+        """Return a phrase that describes the supported problems."""
 
     @abstractmethod
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Return the part of this problem that the solver cannot take; None if nothing is known."""
+        """Return the part of this problem that the solver does not support, or None if there is none."""
 
     def cost(self, shape: Shape) -> float:
-        """Return about how many seconds a solve takes (`nerm.solvers.auto`); inf: asked by name only."""
+        """Estimate the seconds of a solve (`nerm.solvers.auto`); inf excludes the solver from ``"auto"``."""
         return inf
 
     @abstractmethod
     def open(self, problem: Problem) -> Session:
-        """Start a session on a problem; others with the same rows may follow in it."""
+        """Open a session for a problem; it may be used for other problems on the same rows."""
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return the accuracies to ask for, one after the other, until an answer is certified."""
+        """Return the accuracies to try, in order, until an answer is certified at `tol`."""
         return (tol,)
 
 
@@ -175,7 +179,7 @@ def path_order(problems: Sequence[Problem], *, turning: bool = True) -> list[int
 
 
 def limit(deadline: float) -> dict[str, Any]:
-    """Return the keyword for a session: none without a deadline, since not every session takes one."""
+    """Return the keyword argument `deadline` as a dict; empty for NEVER, as not every session accepts it."""
     return {} if deadline == clock.NEVER else {"deadline": deadline}
 
 

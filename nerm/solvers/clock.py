@@ -1,4 +1,4 @@
-"""Deadlines: the moment at which a solver has to stop, on the clock of `time.perf_counter`."""
+"""Deadlines: the time at which a solver must stop, on the clock of `time.perf_counter`."""
 
 import math
 from time import perf_counter
@@ -7,7 +7,7 @@ NEVER = math.inf
 
 
 def after(seconds: float | None) -> float:
-    """Return the deadline after so many seconds; NEVER for None."""
+    """Return the deadline that is `seconds` from now; NEVER for None."""
     return NEVER if seconds is None else perf_counter() + seconds
 
 
@@ -17,12 +17,12 @@ def is_up(deadline: float) -> bool:
 
 
 def left(deadline: float) -> float:
-    """Return the seconds up to a deadline, at least 0.001: some solvers take 0 for no limit."""
+    """Return the seconds until a deadline, at least 0.001, because 0 means no limit for some solvers."""
     return max(deadline - perf_counter(), 1e-3)
 
 
 def share(deadline: float, among: int) -> float:
-    """Return the end of the first of so many equal shares of the time that is left.
+    """Divide the time until the deadline into `among` equal parts and return the end of the first part.
 
     >>> share(NEVER, 2)
     inf

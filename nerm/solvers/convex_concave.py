@@ -47,10 +47,10 @@ def stationary_points(
     start: Any = None,
     max_steps: int = 100,
 ) -> list[Solution]:
-    """Run the procedure on the problems along a path, each from the last.
+    """Run the procedure on the problems along a path, each from the previous stationary point.
 
-    On German a path upwards ends lower than one downwards, or than the relaxation of every weight, and needs
-    two steps for most. `start` is (coef, intercept) on the given rows.
+    The weights increase along the path: on the German credit data this gives lower objectives than decreasing
+    weights or than starting each problem from its relaxation. `start` is (coef, intercept) on the given rows.
     """
     if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise InvalidInputError("'start' must be a hypothesis", repr(start), "Pass (coef, intercept)")
@@ -66,7 +66,7 @@ def stationary_points(
 
 @dataclass
 class _Procedure:
-    """One problem, how its convex steps are solved, and what has come of them."""
+    """The convex-concave procedure on one problem, with its steps so far."""
 
     problem: Problem
     solve: Solve
@@ -79,7 +79,7 @@ class _Procedure:
         self.trace: list[dict[str, Any]] = []
 
     def run(self, start: Hypothesis | None) -> Solution:
-        """Take steps until the objective falls no more; return the last hypothesis as a solution."""
+        """Take steps until the objective stops decreasing; return the best hypothesis as a solution."""
         best = (np.zeros(self.problem.hypothesis.size), 0.0) if start is None else start
         lowest = np.inf if start is None else self._height(best)
         beyond = 1.0
@@ -100,12 +100,12 @@ class _Procedure:
         return self._solution(best, settled=settled)
 
     def _is_convex(self) -> bool:
-        """Tell whether all differences have the weight 0: then the first step is the answer."""
+        """Return whether all nonconvex terms have weight 0, so that the first step solves the problem."""
         terms = self.problem.objective.terms
         return not any(terms[block.term].weight for block in differences(self.problem))
 
     def _height(self, at: Hypothesis) -> float:
-        """Return the objective; infinite where a constraint is missed."""
+        """Return the objective at a hypothesis; infinite if a constraint is violated."""
         missed = self.problem.objective.constraints and self.problem.violation(*at) > 0
         return np.inf if missed else float(self.problem.evaluate(*at))
 
@@ -169,7 +169,7 @@ class Tangent(Term):
 
 
 def differences(problem: Problem) -> list[Block]:
-    """Return the blocks whose atom is a difference of convex functions, of two sides the first."""
+    """Return the blocks whose atom is a difference of convex functions; only C+ for a two-sided term."""
     return [block for block in problem.blocks if block.side >= 0 and isinstance(block.atom, DCFunction)]
 
 
@@ -200,7 +200,7 @@ def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
 
 
 def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
-    """Return the convex part of a difference, and the block of the tangent of its other part."""
+    """Return the convex function of a difference, and the block of the tangent of the subtracted function."""
     assert isinstance(block.atom, DCFunction)
     parts, margins = block.atom.parts, block.targets * scores
     slopes, offsets = _tangent(parts.subtracted, margins, block.weights)
@@ -214,6 +214,6 @@ def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
 
 
 def _tangent(G: MarginFunction, margins: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return g and c with G(m) >= g m - c, equal at these margins; 0 for rows without weight."""
+    """Return the tangent g m - c of G at each margin as arrays (g, c), both (n,); 0 for rows of weight 0."""
     slopes = np.where(weights > 0, middle_slope(G, margins), 0.0)
     return slopes, np.where(weights > 0, slopes * margins - G.value(margins), 0.0)

@@ -1,10 +1,10 @@
-"""One limit C(f) <= t by a solver that knows no constraints: a search over the weight eta of C.
+"""Meet one limit C(f) <= t with a solver without constraints, by a search over the weight eta of C.
 
-With p(eta) the optimum of the objective + eta C, the dual of the limited problem is max over eta >= 0 of
-p(eta) - eta t, concave with slope C(f_eta) - t (MATHEMATICS, section 11). Every eta gives a bound from below.
-From above the segment between the solutions on either side of the limit does: f = (1 - s) f_low + s f_high
-with the smallest s that satisfies the limit. The same mixture of their multipliers is a dual point, so both
-errors are of second order in the width of the bracket.
+Let p(eta) be the minimum of objective + eta C, attained at f_eta. The dual problem is to maximize p(eta) -
+eta t over eta >= 0; it is concave with slope C(f_eta) - t (MATHEMATICS, section 11). Every eta gives a lower
+bound. The upper bound is the objective at f = (1 - s) f_low + s f_high, a point between the solutions on both
+sides of the limit, with the smallest s that satisfies the limit. The same mixture of their multipliers is
+dual feasible, so both errors are of second order in the width of the bracket.
 """
 
 from dataclasses import dataclass, replace
@@ -22,13 +22,16 @@ from nerm.solvers.base import Session, Solver, limit
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
-MOST_WEIGHTS = 40  # that are tried for one limit
-WEIGHT_SHARE = 0.2  # of the tolerance, for the solve of one weight
+MOST_WEIGHTS = 40  # largest number of weights tried for one limit
+WEIGHT_SHARE = 0.2  # the accuracy of the solve for one weight, as a share of the tolerance
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A hypothesis and multipliers for one eta: its scores, objective without the limit, C, and bound."""
+    """The solution for one eta: hypothesis, scores, multipliers and lower bound.
+
+    `value` is the objective without the term of the limit, and `limited` is C at the hypothesis.
+    """
 
     eta: float
     coef: Floats
@@ -41,7 +44,7 @@ class Solved:
 
 
 class LimitedSession(Session):
-    """A solver's session on the relaxed problem, and the search around it."""
+    """A session that searches the weight of a limit, with a solver's session for the relaxed problems."""
 
     def __init__(self, solver: Solver, problem: Problem) -> None:
         self._session = solver.open(relaxed_problem(problem, [1.0]))
@@ -49,12 +52,12 @@ class LimitedSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Search for the weight of the limit; the session remembers the last solutions."""
+        """Search for the weight of the limit; the solver's session is warm-started between weights."""
         return _Search(self._session, problem, accuracy, options, deadline).run()
 
 
 class _Search:
-    """A search for the weight eta at which C(f_eta) passes t."""
+    """A search for the weight eta at which C(f_eta) = t."""
 
     def __init__(
         self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float
@@ -68,7 +71,7 @@ class _Search:
         self.limit = problem.limits[0].bound
 
     def run(self) -> Answer:
-        """Search until the primal value and the bound meet, or the limit's rounding hides the objective."""
+        """Search until value and bound agree, or rounding errors of eta C exceed the accuracy."""
         bracket = Bracket()  # of eta, by C(f_eta) - t
         low: Solved | None = None
         high: Solved | None = None
@@ -118,10 +121,10 @@ class _Search:
         return float(limit_values(self.problem, scores)[0])
 
     def _first(self, low: Solved) -> float:
-        """Return a first guess.
+        """Return the first positive eta of the search.
 
-        p(eta) <= P(0) + eta C(0) bounds the right eta by (P(0) - p(0)) / (t - C(0)); C falls from C(f_0)
-        towards its least value about like 1 / (1 + k eta).
+        With P the objective, p(eta) <= P(0) + eta C(0) bounds the optimal eta by (P(0) - p(0)) / (t - C(0)).
+        The guess assumes that C(f_eta) decreases to its smallest value about like 1 / (1 + k eta).
         """
         block = next(b for b in self.problem.blocks if b.term >= len(self.problem.objective.terms))
         mass = float(block.weights.sum()) / self.problem.divisor
@@ -132,7 +135,7 @@ class _Search:
         return 0.1 * most * (low.limited - self.limit) / max(low.limited - least, 1e-300)
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:
-        """Return the mixture of two hypotheses that just satisfies the limit, and of their multipliers."""
+        """Return the convex combination of two solutions that satisfies the limit with equality."""
         share = Bracket()
         share.add(0.0, low.limited - self.limit)
         share.add(1.0, high.limited - self.limit)

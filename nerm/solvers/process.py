@@ -1,4 +1,4 @@
-"""Run a function with a deadline, in a process that can be killed; a solver without a clock is run so."""
+"""Run a function in a process that is killed at a deadline, for solvers that do not check the time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run_with_deadline(
     *,
     memory: float | None = None,
 ) -> Outcome:
-    """Call function(*arguments) in a process, and kill that with its children after so many seconds.
+    """Call function(*arguments) in a process; kill it and its child processes after `seconds`.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _work(
 
 
 def _limit_memory(megabytes: float | None) -> None:
-    """Let allocations fail beyond so many megabytes more than the process has."""
+    """Limit the memory of this process to its current size plus `megabytes` (on Linux)."""
     if megabytes is not None and sys.platform == "linux":
         import resource
 
@@ -167,7 +167,7 @@ class ProcessSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Solve in a process; without a hypothesis if that takes too long, or if the process dies."""
+        """Solve in a process; the answer has no hypothesis if the deadline passes or the process dies."""
         seconds = clock.left(deadline)
         outcome = run_with_deadline(_answer, (self._solver, problem, accuracy, options), seconds)
         if outcome.error is not None:

@@ -1,4 +1,4 @@
-"""The registry of solvers, and `SolverPool`: every answer is certified, whichever solver gave it."""
+"""The registry of solvers, and `SolverPool`, which runs them and certifies every answer."""
 
 import importlib
 import importlib.util
@@ -29,9 +29,9 @@ PROVED = (Status.OPTIMAL, Status.INFEASIBLE)  # no other solver needs to be aske
 
 @cache
 def known() -> dict[str, Solver]:
-    """Return every solver that nerm has an interface to, by name, installed or not.
+    """Return a dict of all solvers that nerm can call, by name, installed or not.
 
-    Each module of this package lists its own in SOLVERS.
+    Each solver module lists its solvers in SOLVERS.
 
     >>> {"interior-point", "smo", "clarabel"} <= set(available()) <= set(known())
     True
@@ -56,7 +56,7 @@ def available() -> dict[str, Solver]:
 
 
 def get(reference: str | Solver, problem: Problem) -> Solver:
-    """Return the solver of this name, or the solver that is given, checked against the problem."""
+    """Return a solver given by name or as an object; raise an error if it cannot solve the problem."""
     if not isinstance(reference, Solver) and not (isinstance(reference, str) and reference in known()):
         raise UnknownNameError("'solver'", reference, ["auto", *known()])
     solver = reference if isinstance(reference, Solver) else known()[reference]
@@ -86,7 +86,7 @@ def choose(problem: Problem) -> list[Choice]:
 
 
 class SolverPool:
-    """Solves problems on the same rows one after the other, in the same sessions.
+    """Solve a sequence of problems on the same rows; the solvers' sessions are kept between problems.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -138,7 +138,7 @@ class SolverPool:
     def _solve_convex(
         self, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
     ) -> list[Solution]:
-        """Solve problems along a path; those that are not certified are given to the next solver."""
+        """Solve convex problems along a path; run the next solver on those that are not certified."""
         best: list[Solution | None] = [None] * len(problems)
         for number, choice in enumerate(self._choices(problems, options)):
             left = [i for i, solution in enumerate(best) if solution is None or solution.status not in PROVED]
@@ -189,7 +189,7 @@ class SolverPool:
 
 
 def _insist(solution: Solution) -> None:
-    """Raise unless the certificate granted optimality, or stationarity where no more can be had."""
+    """Raise `NotSolvedError` unless the solution is optimal, or stationary for a nonconvex problem."""
     if not solution.status.success:
         why = f" The certificate says: {solution.certificate.reason}." if solution.certificate.reason else ""
         infeasible = solution.status is Status.INFEASIBLE

@@ -1,4 +1,4 @@
-"""One root finder: a bracket that false position closes from both sides (Illinois)."""
+"""A root finder: the Illinois variant of false position."""
 
 from dataclasses import dataclass
 from math import inf, nan
@@ -8,15 +8,15 @@ from math import inf, nan
 class Bracket:
     """Points on both sides of the root of a decreasing function g, g(low) > 0 >= g(high).
 
-    The next point is where the line through both ends passes 0. An end that stays while the other moves
-    twice counts half, so that both ends converge.
+    The next point is the zero of the line through both ends. If the same end moves twice in a row, the value
+    at the other end is halved, so that both ends converge to the root.
 
     Attributes
     ----------
     low, high : float
-        The ends; infinite while no point on that side is known.
+        The ends; infinite if no point on that side is known yet.
     margin : float
-        The next point keeps this share of the width away from both ends.
+        The smallest distance of the next point from both ends, as a share of high - low.
 
     >>> bracket = Bracket()
     >>> bracket.add(0.0, 2.0)
@@ -42,7 +42,7 @@ class Bracket:
         return -inf < self.low and self.high < inf
 
     def add(self, x: float, value: float) -> None:
-        """Take g(x) = value as a new end."""
+        """Replace the low end (value > 0) or the high end by x, where g(x) = value."""
         side = 1 if value > 0 else -1
         if side > 0:
             self.low, self.low_value = x, value
@@ -53,7 +53,7 @@ class Bracket:
         self.side = side
 
     def open(self, side: int) -> None:
-        """Forget the low end (+1) or the high end (-1)."""
+        """Remove the low end (side +1) or the high end (side -1)."""
         if side > 0:
             self.low, self.low_value = -inf, nan
         else:
@@ -61,7 +61,7 @@ class Bracket:
         self.side = 0
 
     def share(self) -> float:
-        """Return where the next point lies between low (0) and high (1)."""
+        """Return the position of the next point between low (0) and high (1)."""
         height = self.low_value - self.high_value
         share = self.low_value / height if 0 < height < inf else 0.5
         return min(max(share, self.margin), 1 - self.margin)

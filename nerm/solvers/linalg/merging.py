@@ -61,7 +61,7 @@ class DistinctRows:
         return replace(block, weights=self.add_up(block.weights), targets=block.targets[self.first])
 
     def coef(self, coef: Floats) -> Floats:
-        """Return the coefficients on the given rows: those of a kernel stand at the first of equal rows."""
+        """Return coefficients for the given rows; a kernel coefficient goes to the first of equal rows."""
         if isinstance(self.hypothesis, LinearHypothesis):
             return coef
         placed = np.zeros(len(self.index))
@@ -135,7 +135,7 @@ _KNOWN: WeakKeyDictionary[Hypothesis, DistinctRows] = WeakKeyDictionary()
 
 
 def distinct_rows(problem: Problem) -> DistinctRows:
-    """Return the distinct rows of a problem: the last ones found for its hypothesis, if they fit."""
+    """Return the distinct rows of a problem; the result is cached per hypothesis and reused if it fits."""
     hypothesis = problem.hypothesis
     known = _KNOWN.get(hypothesis)
     if known is None or not known.fits(problem.blocks):
@@ -144,7 +144,10 @@ def distinct_rows(problem: Problem) -> DistinctRows:
 
 
 def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> DistinctRows:
-    """Find the distinct rows; all rows of a kernel, in order, if they are distinct or its rows are not X."""
+    """Find the distinct rows by hashing.
+
+    For a kernel, return all rows in order if they are distinct or if the kernel is precomputed.
+    """
     every = np.arange(hypothesis.n)
     if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
         return DistinctRows(every, every, hypothesis)

@@ -2,10 +2,10 @@
 
 The factor K = Z Z' + E of a Gram matrix needs only columns that are computed when needed.
 
-Pivot rows reproduce their columns exactly: K[:, pivots] = Z L', L = Z[pivots] lower triangular. So the
-hypothesis Z w of the linear engine is the kernel expansion K c with c supported on the pivots, L' c = w: no
-approximation in its scores nor in its norm, c'Kc = ||w||^2. What E leaves out concerns the dual bound alone,
-which needs c'Kc of another c.
+The columns of the pivots are exact: K[:, pivots] = Z L', where L = Z[pivots] is lower triangular. So the
+linear hypothesis Z w equals the kernel expansion K c with c nonzero only on the pivots and L' c = w. Its
+scores and its norm c'Kc = ||w||^2 are exact. The error E matters only for the dual bound, which needs c'Kc of
+another c.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class Factor:
-    """K = Z Z' + E.
+    """A low-rank factorization K = Z Z' + E of a Gram matrix.
 
     Attributes
     ----------
@@ -49,10 +49,11 @@ class Factor:
 def pivoted_cholesky(
     columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None, deadline: float = clock.NEVER
 ) -> Factor:
-    """Factor until no diagonal entry of E exceeds tol times the largest of K, or until max_rank.
+    """Factor K = Z Z' + E until the diagonal of E is at most tol times the largest diagonal entry of K.
 
-    Pivots come in blocks of the largest residuals, so that the work is in matrix products; inside a block
-    they are ordered greedily and dropped when they fall far behind the first.
+    It stops earlier at rank `max_rank` or at the deadline. Pivots are chosen in blocks of the largest
+    residuals, so that most work is in matrix products. Inside a block they are ordered greedily, and dropped
+    if their residual is far below the first.
 
     Parameters
     ----------
