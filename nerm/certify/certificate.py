@@ -205,6 +205,7 @@ def best_certificate(
     Parameters
     ----------
     problem : Problem
+        The problem.
     coef, intercept
         The hypothesis.
     multipliers : Multipliers or None

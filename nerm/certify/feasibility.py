@@ -47,7 +47,9 @@ def repaired(
     Parameters
     ----------
     problem : Problem
+        The problem.
     multipliers : Multipliers
+        The given multipliers.
     free : (d, k) array
         A basis of the directions that no regularizer penalizes.
     linear_term : (d,) array, optional
@@ -237,7 +239,7 @@ class Conditions:
 
 
 def _sizes(moments: Floats) -> Floats:
-    """Return |c_i| plus the rounding error from terms of c_i that cancel, (n,).
+    """Return `|c_i|` plus the rounding error from terms of c_i that cancel, (n,).
 
     `moments`, (number of blocks, n), holds the terms of c_i. The error is divided by CANCELLED, by which
     the callers multiply.
@@ -290,6 +292,7 @@ def restored(
     Parameters
     ----------
     problem : Problem
+        The problem.
     coef, intercept
         The hypothesis f.
     inside

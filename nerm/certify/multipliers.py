@@ -31,8 +31,8 @@ class Multipliers:
     """The dual variables alpha, beta^+, beta^- (one number per row and term) and theta (one per term).
 
     At an optimum alpha_i is in -d phi(y_i f_i) and beta_i^+- is in -d psi(+-v_i f_i), where d is the
-    subdifferential, phi the loss and psi the surrogate. Also theta is in [0, 1]. With row weights s and u let
-    ::
+    subdifferential, phi the loss and psi the surrogate. Also theta is in [0, 1]. The weighted dual of row i,
+    with row weights s and u, is::
 
         c_i = s_i alpha_i y_i + eta u_i v_i (theta beta_i^+ - (1 - theta) beta_i^-).
 
@@ -131,7 +131,9 @@ def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats)
     Parameters
     ----------
     problem : Problem
+        The problem.
     c : (n,) array
+        The weighted dual of each row.
     thetas : (K,) array
         One number per two-sided neutrality term.
 

@@ -33,6 +33,7 @@ class Model:
     Attributes
     ----------
     problem : cvxpy.Problem
+        The cvxpy problem.
     coef, intercept : cvxpy.Variable
         `coef` is w. `intercept` is b, or None if the problem has no intercept.
     tie : cvxpy.Constraint
@@ -131,6 +132,7 @@ def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model
     Parameters
     ----------
     problem : Problem
+        The problem.
     slack : bool
         Whether to minimise a common slack of the limits, C_k <= t_k + slack, instead of the objective.
     near : bool

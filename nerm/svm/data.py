@@ -9,7 +9,7 @@ sum form is::
 The dual variables are alpha, beta^+, beta^- (together: gamma), one per row and hinge, and nu^+ + nu^- = eta,
 the weights of C^+ and C^-. The *target* t of a dual variable is y, v or -v: its hinge is (1 - t_i f_i)_+.
 
-The published variant has eta sum_i u_i (1 + |v_i f_i|) in place of eta max(C^+, C^-): the printed dual is
+The published variant has `eta sum_i u_i (1 + |v_i f_i|)` in place of eta max(C^+, C^-): the printed dual is
 the dual of that problem (docs/errata.md, erratum 1).
 """
 
@@ -409,6 +409,7 @@ def result_of(
     Parameters
     ----------
     data : NeutralSVM
+        The data of the problem.
     z : (3, n) array
         Target times dual variable; (2, n) in the published variant (see `Boxes`).
     nu_plus : float
