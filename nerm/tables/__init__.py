@@ -1,4 +1,4 @@
-r"""From a file to numbers: reading tables, what their columns mean, and coding them as a saved recipe.
+r"""Read tables from files, assign roles to their columns, and code the columns as numbers.
 
 >>> from nerm.tables.reading import parse_table
 >>> table = parse_table("age,sex,income\n31,f,low\n?,m,high\n", "example")

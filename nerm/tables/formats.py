@@ -1,6 +1,6 @@
 """Open the file of a table: lines of text, or rows of cells from JSON, Excel, Parquet and Feather.
 
-The first bytes decide the format, never the file's name; it may be compressed.
+The first bytes of the file decide its format, not its name. The file may be compressed.
 """
 
 import bz2
@@ -35,7 +35,17 @@ Record = tuple[int, list[str]]  # line and cells
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The content of a file: lines of text, or records, the first of them the header."""
+    """The content of a file: lines of text, or records of cells.
+
+    Attributes
+    ----------
+    lines
+        The lines of a text file; not used if there are records.
+    records
+        (row number, cells) of each row, the header first; None for a text file.
+    notes
+        Messages for the user, such as which sheet was read.
+    """
 
     lines: Iterable[str] = ()
     records: Iterator[Record] | None = None
@@ -44,27 +54,30 @@ class Content:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is to be read.
+    """Options for reading a file.
 
     Parameters
     ----------
     name
-        Of the file, in messages.
+        Name of the file in messages.
     encoding
-        Of text; UTF-8 by default, and UTF-16 where the file has its byte order mark.
+        Encoding of a text file. The default is UTF-8, or UTF-16 if the file begins with its byte order mark.
     sheet
-        Of a workbook, by default the first.
+        Name of the sheet of an Excel file; by default the first.
     separator
-        One character or a name in `SEPARATORS`; None takes the one that splits the first two lines alike.
+        One character or a name in `SEPARATORS`. By default, the separator that occurs equally often in the
+        first two lines.
     columns, header
-        Names for a file without a header line; `header=False` alone names them c1, c2, ….
-    skip_lines, skip_bad_rows
-        Lines to leave out at the top, such as a comment; whether to leave out rows with a wrong number of
-        fields.
+        `columns` gives the column names of a file without a header line. `header=False` without `columns`
+        names them c1, c2, ….
+    skip_lines
+        Number of lines to skip at the top of the file.
+    skip_bad_rows
+        Whether to leave out rows with a wrong number of fields; otherwise they are an error.
     memory
-        How much the words of a table may take, in GB.
+        Limit on the memory for the cells of a table that is read as a whole, in GB.
     decimal
-        "comma" or "point"; None finds out, column by column.
+        The decimal mark: "comma" or "point"; by default it is guessed for each column.
     """
 
     name: str
@@ -79,13 +92,16 @@ class Layout:
     decimal: str | None = None
 
     def refuse(self, must: str, got: str, do: str) -> InvalidInputError:
-        """Return an error about this file."""
+        """Return an error about this file: what it must be, what was found, and what to do."""
         return InvalidInputError(f"{self.name!r} must {must}", got, do)
 
 
 @contextmanager
 def opened(path: Any, layout: Layout) -> Iterator[tuple[Content, Callable[[], float]]]:
-    """Open a file, or standard input for "-"; yield it with a function that returns the share read so far."""
+    """Open a file, or standard input for "-"; yield its content and a progress function.
+
+    The progress function returns the share of the file that has been read, in [0, 1]; 0 for standard input.
+    """
     standard = str(path) == "-"
     try:
         stream: Any = sys.stdin.buffer if standard else open(path, "rb")  # noqa: SIM115 (closed below)
@@ -110,7 +126,7 @@ def opened(path: Any, layout: Layout) -> Iterator[tuple[Content, Callable[[], fl
 
 
 def _content(stream: Any, layout: Layout) -> Content:
-    """Return the content of a stream by its first bytes."""
+    """Return the content of a binary stream; its first bytes decide the format."""
     head = stream.peek(16)
     for magic, unpack in _COMPRESSED.items():
         if head.startswith(magic):
@@ -123,7 +139,7 @@ def _content(stream: Any, layout: Layout) -> Content:
 
 
 def _lines(stream: Any, layout: Layout) -> Iterator[str]:
-    """Yield the lines of a text; bytes that cannot be decoded are refused by their line."""
+    """Yield the lines of a text; the error for bytes that cannot be decoded names their line."""
     wide = stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
     encoding = layout.encoding or ("utf-16" if wide else "utf-8-sig")
     try:
@@ -145,11 +161,11 @@ def _lines(stream: Any, layout: Layout) -> Iterator[str]:
         raise layout.refuse(f"be {layout.encoding or 'UTF-8'} text", got, do) from None
     finally:
         with suppress(ValueError):  # closed already
-            text.detach()  # its owner closes the stream
+            text.detach()  # `opened` closes the stream
 
 
 def _json(text: str, layout: Layout) -> Content:
-    """Return the rows of JSON lines, or of one list of objects."""
+    """Return the content of JSON lines, or of one JSON list of objects."""
     try:
         lined = [line for line in text.split("\n") if line.strip()]
         rows = [json.loads(line) for line in lined] if lined[0].lstrip()[0] == "{" else json.loads(text)
@@ -161,7 +177,7 @@ def _json(text: str, layout: Layout) -> Content:
 
 
 def _records(rows: Iterable[Iterable[Any]]) -> Iterator[Record]:
-    """Yield the rows of typed cells that are not empty, numbered from 1."""
+    """Yield (row number from 1, cells as strings) for each row that is not empty."""
     for number, row in enumerate(rows, start=1):
         words = [word_of(cell) for cell in row]
         if any(words):
@@ -169,7 +185,7 @@ def _records(rows: Iterable[Iterable[Any]]) -> Iterator[Record]:
 
 
 def _zipped(stream: Any, layout: Layout) -> Content:
-    """Return the sheet of a workbook, or the one file of an archive."""
+    """Return the content of an Excel file, or of a zip archive that holds one file."""
     archive = zipfile.ZipFile(stream)
     members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX")]
     names = sorted(member.filename for member in members)
@@ -182,7 +198,7 @@ def _zipped(stream: Any, layout: Layout) -> Content:
 
 
 def _excel(stream: Any, layout: Layout) -> Content:
-    """Return a sheet, by default the first."""
+    """Return the content of one sheet of an Excel file, by default the first."""
     book = pd.ExcelFile(stream)
     sheets = list(map(str, book.sheet_names))
     if layout.sheet is not None and layout.sheet not in sheets:
@@ -195,7 +211,7 @@ def _excel(stream: Any, layout: Layout) -> Content:
 
 
 def _columnar(stream: Any, parquet: bool) -> Content:
-    """Return the rows of a Parquet or Feather file."""
+    """Return the content of a Parquet file, or of a Feather file if `parquet` is False."""
     if parquet:
         from pyarrow.parquet import ParquetFile
 

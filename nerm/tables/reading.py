@@ -1,4 +1,7 @@
-"""Read tables into columns of words, all at once or in parts."""
+"""Read tables into columns of strings, as a whole or in parts.
+
+The docstrings of `nerm.tables` call the string in a cell a word.
+"""
 
 import csv
 import io
@@ -19,24 +22,23 @@ from nerm.typing import Array, Bools, Floats, Ints
 from nerm.validation import as_pandas, check_known
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
-PART_CELLS = 1_000_000  # of a table that is read in parts
+PART_CELLS = 1_000_000  # largest number of cells in one part of a table
 
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    r"""Columns of words by name.
+    r"""A table whose cells are strings.
 
     Attributes
     ----------
     source
-        Its name in messages.
+        Name of the table in messages.
     frame
-        The words, with one column per name. The index is the number of each row in the file, counted from 1
-        below the header.
+        The cells. The index is the number of each row in the file, counted from 1 below the header.
     marks
-        The decimal mark of columns whose numbers are not written as Python does.
+        By column name, the decimal mark, for columns whose numbers Python's float() would misread.
     notes
-        On what was found out about the file.
+        Messages for the user about how the file was read.
 
     Examples
     --------
@@ -76,17 +78,17 @@ class TextTable:
         return self.frame.index.to_numpy()
 
     def numbers(self, name: str) -> Floats:
-        """Return the numbers of a column as they are written in this file, nan for words, (n,)."""
+        """Return the numbers of a column, (n,), read with its decimal mark; nan if a cell is no number."""
         words, mark = self[name], self.marks.get(name)
         numbers = numbers_in(words, mark)
         usual = usual_mark(self.marks)
-        if mark is None and usual:  # a part of a file may be the first to show the mark
+        if mark is None and usual:  # the mark may occur for the first time in a later part
             strange = np.isnan(numbers)
             numbers[strange] = numbers_in(words[strange], usual)
         return numbers
 
     def rows(self, kept: Bools | Ints) -> Self:
-        """Return the table of these rows: a mask (n,), or their numbers."""
+        """Return a table of the selected rows; `kept` is a mask, (n,), or an array of row indices."""
         return replace(self, frame=self.frame.iloc[kept])
 
 
@@ -96,9 +98,13 @@ def read_table(path: Any, **options: Any) -> TextTable:
     Parameters
     ----------
     path
-        Of the file; "-" is standard input.
+        Path of the file, or "-" for standard input.
     options
         As for `read_parts`.
+
+    Returns
+    -------
+    TextTable
 
     Examples
     --------
@@ -121,13 +127,18 @@ def read_parts(
     Parameters
     ----------
     path
-        Of the file; "-" is standard input.
+        Path of the file, or "-" for standard input.
     cells
-        The most cells of a part; None is a million, 0 reads the whole table.
+        Largest number of cells in one part; None means a million, and 0 reads the whole table as one part.
     progress
-        Called with the share of the file that was read.
+        Called before each part with the share of the file that has been read.
     options
         As for `nerm.tables.formats.Layout`.
+
+    Yields
+    ------
+    TextTable
+        One per part.
 
     Examples
     --------
@@ -148,7 +159,7 @@ def read_parts(
 
 
 def parse_table(text: str, source: str, **options: Any) -> TextTable:
-    r"""Parse separated text.
+    r"""Parse a table from text whose columns are separated by commas, tabs or another character.
 
     Parameters
     ----------
@@ -172,7 +183,7 @@ def parse_table(text: str, source: str, **options: Any) -> TextTable:
 
 
 def table_of(frame: Any, source: str = "the table") -> TextTable:
-    """Return a DataFrame of pandas, polars or pyarrow as a table of words.
+    """Convert a DataFrame of pandas, polars or pyarrow to a table of strings; `source` names it in errors.
 
     >>> import pandas as pd
     >>> table_of(pd.DataFrame({"age": [31.0, None], "sex": ["f", "m"]}))["age"].tolist()
@@ -187,7 +198,7 @@ def table_of(frame: Any, source: str = "the table") -> TextTable:
 
 
 def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]:
-    """Yield the parts of an open table."""
+    """Yield the parts of an open table, each of at most `cells` cells; 0 yields the whole table."""
     decimal = None if layout.decimal is None else MARKS.get(layout.decimal, layout.decimal)
     if decimal not in (None, *MARKS.values()):
         raise UnknownNameError("'decimal'", layout.decimal, MARKS)
@@ -219,7 +230,7 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
 
 
 def _text_records(lines: Iterable[str], layout: Layout) -> tuple[str, Iterator[Record]]:
-    """Return the separator of a text and its records, each with the line in which it starts."""
+    """Return the separator of a text, and its records: (number of the first line, cells) of each row."""
     lines = islice(lines, layout.skip_lines, None)
     sample: list[str] = []
     while len([line for line in sample if line.strip()]) < 2 and (line := next(lines, "")):
@@ -229,7 +240,11 @@ def _text_records(lines: Iterable[str], layout: Layout) -> tuple[str, Iterator[R
 
 
 def _separator(layout: Layout, sample: Sequence[str]) -> str:
-    """Return the separator: the given one, or the one that splits the first two lines alike."""
+    """Return the given separator, or the one that occurs equally often in the lines of `sample`.
+
+    If several do, the first in `SEPARATORS` is taken; if none does, the most frequent one in the first line.
+    A space is the last choice.
+    """
     if layout.separator is not None:
         mark = SEPARATORS.get(layout.separator, layout.separator)
         if len(mark) != 1:
@@ -250,7 +265,10 @@ def _separator(layout: Layout, sample: Sequence[str]) -> str:
 
 
 def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]:
-    """Yield the fields of each line that is not blank, with its number; runs of spaces separate once."""
+    """Yield (line number, fields) of each line that is not blank; `mark` is the separator.
+
+    Several spaces in a row count as one separator.
+    """
     if mark == " ":
         lines = (line.strip() + "\n" for line in lines)
     reader = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
@@ -265,7 +283,7 @@ def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]
 
 
 def _header(records: Iterator[Record], layout: Layout) -> tuple[list[str], Iterator[Record]]:
-    """Return the names of the columns as given, and the records below the header."""
+    """Return the column names, as given or as in the header, and the records below the header."""
     first = next(records, None)
     if first is None:
         raise layout.refuse("hold a header and rows", "an empty file", "Check how it was written")
@@ -277,9 +295,9 @@ def _header(records: Iterator[Record], layout: Layout) -> tuple[list[str], Itera
 
 
 def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tuple[list[str], tuple[str, ...]]:
-    """Return a name for every column, and notes on names that were made up.
+    """Return a name for every column, and notes on the names that were generated.
 
-    A column of row names often has none: pandas writes an empty name for it, R leaves its field out.
+    A column of row names often has no name: pandas writes an empty one, and R leaves its header field out.
     """
     if layout.columns is None and rows and all(len(row) == len(names) + 1 for _, row in rows):
         names = ["", *names] if any(row[-1] for _, row in rows) else [*names, ""]
@@ -302,7 +320,10 @@ def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tupl
 
 
 def _frame(names: list[str], rows: Sequence[Record], start: int, layout: Layout) -> pd.DataFrame:
-    """Return rows as columns of words; refuse rows without one field per column."""
+    """Return the rows as a DataFrame of strings, indexed by their number in the file from start + 1.
+
+    Rows with a wrong number of fields are refused, or left out with `skip_bad_rows`.
+    """
     bad = [(line, len(words)) for line, words in rows if len(words) != len(names)]
     if bad and (not layout.skip_bad_rows or len(bad) == len(rows)):
         share = f"{len(bad)} of {len(rows)} rows ({100 * len(bad) / len(rows):.3g} %)"
@@ -315,7 +336,7 @@ def _frame(names: list[str], rows: Sequence[Record], start: int, layout: Layout)
 
 
 def _within_memory(records: Iterator[Record], layout: Layout) -> Iterator[Record]:
-    """Yield records, and refuse those that take more memory than allowed."""
+    """Yield the records; raise an error when they take more memory than `layout.memory` allows."""
     size = 0
     for place, (line, words) in enumerate(records, start=1):
         size += sum(map(sys.getsizeof, words))
@@ -326,7 +347,7 @@ def _within_memory(records: Iterator[Record], layout: Layout) -> Iterator[Record
 
 
 def _decimal_notes(marks: Mapping[str, str]) -> Iterator[str]:
-    """Yield which columns were read with which decimal mark."""
+    """Yield one note per decimal mark, with the columns that were read with it."""
     for word, mark in MARKS.items():
         if names := [name for name, its in marks.items() if its == mark]:
             yield f"{listed(names)} read with a decimal {word}; --decimal says otherwise"

@@ -1,8 +1,11 @@
-"""Code columns of words as numbers: a recipe, learned on the training rows and saved with the model.
+"""Code columns of strings as numbers by a recipe that is learned on training rows and saved with the model.
 
-Numbers are centred and scaled; a missing one becomes the median and, where training rows had some, sets a
-column of its own. Dates are year, month and days as such numbers. Nominal values get a column each; missing
-is a value like the others where training rows had it. A recipe is saved as strings and floats, never as code.
+- Numbers are centred and scaled. A missing number becomes the median; if training rows have missing values, a
+  second column marks them.
+- A date becomes three numbers: year, month, and days since 1970.
+- A nominal value becomes one 0/1 column per level. "missing" is a level if training rows have missing values.
+
+A recipe is saved as strings and numbers, never as code.
 """
 
 from __future__ import annotations
@@ -24,24 +27,28 @@ from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
 from nerm.tables.values import MISSING, missing_in, positive_of, quoted
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
-MOST_LEVELS = 100  # nominal columns keep this many values and pool the rest
+MOST_LEVELS = 100  # a nominal column with more values keeps the most frequent ones and pools the others
 OTHER, MISSING_LEVEL = "(other)", "(missing)"
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """Numbers, or one part of dates: (x - mean) / scale, the median for missing.
+    """The coding of a column of numbers, or of one component of a column of dates: (x - mean) / scale.
+
+    A missing value is replaced by the median.
 
     Attributes
     ----------
     name
-        Of the column.
+        Name of the column.
     mean, scale, median
-        Of the numbers of the training rows.
+        Mean, standard deviation and median of the known numbers in the training rows.
     indicator
         Whether a second column marks missing values.
-    holds, part
-        What the column holds, as `nerm.tables.roles.kind_of` says, and which part of its dates this is.
+    holds
+        The kind of the column's values, as returned by `nerm.tables.roles.kind_of`.
+    part
+        The component of a date: "year", "month" or "days"; "" for numbers.
     """
 
     name: str
@@ -54,19 +61,22 @@ class Numeric:
 
     @classmethod
     def learn(cls, name: str, numbers: Floats, indicator: bool, holds: str, part: str) -> Self:
-        """Return the coding of a column with these known numbers."""
+        """Learn the coding of a column from its known numbers."""
         unit = float(np.abs(numbers).max()) or 1.0  # against overflow
         mean, scale = unit * float((numbers / unit).mean()), unit * float((numbers / unit).std())
         return cls(name, mean, scale or 1.0, float(np.median(numbers)), indicator, holds, part)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that this one becomes."""
+        """The names of the coded columns."""
         own = f"{self.name} ({self.part})" if self.part else self.name
         return (own, f"{self.name} {MISSING_LEVEL}") if self.indicator else (own,)
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
-        """Return the (n, features) matrix of a table's column, and how many values were guessed."""
+        """Return the coded column of a table, (n, features), and how many values were guessed.
+
+        `unknown` marks the missing values, (n,). They count as guessed if no indicator column marks them.
+        """
         numbers = values_of(table, self.name, self.holds)[self.part]
         unread = np.flatnonzero(np.isnan(numbers) & ~unknown)
         if len(unread):
@@ -80,22 +90,23 @@ class Numeric:
         return coded[:, None], int(unknown.sum())
 
     def said(self, guessed: int) -> str:
-        """Return a note on guessed values."""
+        """Return a note that `guessed` missing values were replaced by the median."""
         return f"{self.features[0]!r}: {guessed} missing values replaced by {self.median:g}"
 
 
 @dataclass(frozen=True)
 class Nominal:
-    """A column of words: one column of 0 and 1 per level; two levels get one column.
+    """The coding of a nominal column: one 0/1 column per level, or a single column for two levels.
 
     Attributes
     ----------
     name
-        Of the column.
+        Name of the column.
     levels
-        The values that have a column, "(other)" and "(missing)" last where there are such.
+        The values of the column; then "(other)" if rare values are pooled, and "(missing)" if some were
+        missing in the training rows.
     pooled
-        Whether "(other)" stands for all values that are no level.
+        Whether all values that are no level are coded as "(other)".
     """
 
     name: str
@@ -104,7 +115,7 @@ class Nominal:
 
     @classmethod
     def learn(cls, name: str, known: Array, indicator: bool) -> Self:
-        """Return the coding of a column with these known words."""
+        """Learn the coding of a column from its known values; with `indicator`, "missing" is a level."""
         values, counts = np.unique(known.astype(str), return_counts=True)
         pooled = len(values) > MOST_LEVELS
         if pooled:
@@ -113,11 +124,14 @@ class Nominal:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that this one becomes."""
+        """The names of the coded columns."""
         return tuple(f"{self.name} = {level}" for level in Levels(self.levels).shown)
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
-        """Return the (n, features) matrix of a table's column, and how many values are no level."""
+        """Return the coded column of a table, (n, features), and how many values are no level.
+
+        `unknown` marks the missing values, (n,).
+        """
         levels = Levels(self.levels)
         codes = levels.codes(np.where(unknown, MISSING_LEVEL, table[self.name]))
         if self.pooled:
@@ -125,7 +139,7 @@ class Nominal:
         return levels.matrix(codes, unknown=0.5), int((codes < 0).sum())
 
     def said(self, guessed: int) -> str:
-        """Return a note on unknown values."""
+        """Return a note that `guessed` values are no level."""
         return f"{self.name!r}: {guessed} values not seen in fit, coded as none of the known ones"
 
 
@@ -162,16 +176,16 @@ def _current(column: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class Recipe:
-    r"""The coding of every input column, in order.
+    r"""The coding of all input columns of a table, learned by `learn_recipe`.
 
     Attributes
     ----------
     columns
-        The codings.
+        The codings, in the order of the coded columns.
     left_out
-        Which columns were dropped, and why.
+        By name of each dropped column, the reason.
     missing
-        The words for "missing".
+        The strings that mean "missing".
 
     Examples
     --------
@@ -196,15 +210,18 @@ class Recipe:
 
     @property
     def feature_names(self) -> list[str]:
-        """The names of the matrix's columns."""
+        """The names of the coded columns."""
         return [feature for column in self.columns for feature in column.features]
 
     def said(self, guessed: Ints) -> tuple[str, ...]:
-        """Return notes on how many values of each coding were guessed, (codings,)."""
+        """Return notes on guessed values; `guessed` is their number for each coding, as from `transform`."""
         return tuple(c.said(int(count)) for c, count in zip(self.columns, guessed, strict=True) if count)
 
     def transform(self, table: TextTable) -> tuple[Matrix, Ints]:
-        """Return the (n, features) matrix, CSR if mostly zeros, and how many values each coding guessed."""
+        """Code a table; return the matrix, (n, features), and the number of guessed values per coding.
+
+        The matrix is CSR if more than half of its entries are 0, else dense.
+        """
         absent = dict.fromkeys(column.name for column in self.columns if column.name not in table.names)
         if absent:
             must = f"{table.source!r} must have the columns that the model was fitted on"
@@ -217,19 +234,19 @@ class Recipe:
         return (matrix if sparse else matrix.toarray()), np.array([guessed for _, guessed in coded])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data: strings, numbers, lists."""
+        """Return the recipe as plain data (strings, numbers, lists), from which `from_dict` restores it."""
         columns = [{"kind": type(column).__name__, **asdict(column)} for column in self.columns]
         return {"columns": columns, "left_out": dict(self.left_out), "missing": list(self.missing)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the recipe behind `to_dict`."""
+        """Return the recipe that `to_dict` saved as `plain`."""
         columns = [dict(one) for column in plain["columns"] for one in _current(column)]
         coded = tuple(CODINGS[column.pop("kind")](**column) for column in columns)
         return cls(coded, dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
-        """Return one line: how many columns, and how many features they became."""
+        """Return one line with the number of input columns and of coded columns."""
         return f"{len({column.name for column in self.columns})} columns, {len(self.feature_names)} features"
 
 
@@ -240,19 +257,21 @@ def learn_recipe(
     missing: Sequence[str] = MISSING,
     kinds: Mapping[str, str] | None = None,
 ) -> tuple[Recipe, tuple[str, ...]]:
-    r"""Learn the coding of these columns, and return it with notes on missing values and columns left out.
+    r"""Learn how to code the input columns; return the recipe and notes.
+
+    The notes are about missing values and about columns that were left out.
 
     Parameters
     ----------
     table
         The training rows.
     inputs
-        The columns to learn from.
+        Names of the columns to code.
     missing
-        The words for "missing".
+        The strings that mean "missing".
     kinds
-        What columns hold, as `survey` found on more rows than these, or "words" for codes that look like
-        numbers; the table tells where it does not.
+        By column name, the kind of its values, as found by `survey` on more rows, or "words" for codes that
+        look like numbers. For other columns the kind is found from the table.
 
     Examples
     --------
@@ -300,22 +319,24 @@ def learn_recipe(
 
 @dataclass(frozen=True, eq=False)
 class TablePiece:
-    """A table file, read in parts, or a frame; rows without target or viewpoint are left out.
+    """A source of training rows: a table file that is read in parts, or a DataFrame.
+
+    Rows whose target, viewpoint or weight is missing are left out.
 
     Attributes
     ----------
     source : str or DataFrame
-        The path of the file, or the frame.
+        The path of the file, or the DataFrame.
     target : str
         The column with the labels.
     viewpoints : tuple of str
-        Those with the viewpoints; neither these nor the target are features.
+        The columns with the viewpoints. Target, viewpoints and weights are not features.
     sample_weight : str, optional
-        The column with the weights.
+        The column with the row weights.
     name : str
-        In errors.
+        Name of the source in errors.
     limit : int
-        Bytes that a part of a file may take.
+        Largest size of a part of a file, in bytes.
 
     """
 
@@ -327,7 +348,7 @@ class TablePiece:
     limit: int = 0
 
     def chunks(self) -> Iterator[Raw]:
-        """Yield the parts that have rows."""
+        """Yield the parts that have at least one complete row."""
         roles = self.target, self.viewpoints, self.sample_weight
         if not isinstance(self.source, str):
             yield from _known_rows(table_of(self.source, self.name), *roles, self.name)
@@ -340,13 +361,13 @@ class TablePiece:
 def _known_rows(
     part: TextTable, target: str, viewpoints: tuple[str, ...], weight: str | None, name: str
 ) -> Iterator[Raw]:
-    """Yield the rows of a part whose target, viewpoint and weight are known, if there are any."""
+    """Yield one `Raw` with the rows whose target, viewpoints and weight are known; nothing if none are."""
     roles = [target, *viewpoints, *([weight] if weight else [])]
     table = part.rows(~np.any([missing_in(part[role]) for role in roles], axis=0))
     if not len(table):
         return
     columns = {column: table[column] for column in table.names if column not in roles}
-    for column in columns.keys() & table.marks.keys():  # a frame does not know how a file writes numbers
+    for column in columns.keys() & table.marks.keys():  # a DataFrame has no decimal marks
         numbers = table.numbers(column)
         written = np.array([repr(x) for x in numbers.tolist()])
         columns[column] = np.where(np.isnan(numbers), table[column], written)
@@ -359,25 +380,31 @@ def _known_rows(
 
 @dataclass(frozen=True)
 class TableFeatures:
-    """A function from a DataFrame of strings to a CSR matrix of features, coded by `recipe`."""
+    """A function that codes a DataFrame of strings by `recipe` as a CSR matrix of features."""
 
     recipe: Recipe
 
     def __call__(self, frame: Any) -> Matrix:
-        """Return the features of some rows."""
+        """Return the features of the rows of a DataFrame, (n, features)."""
         return sp.csr_matrix(self.recipe.transform(table_of(frame))[0])
 
     def in_order(self, classes: list[Any]) -> list[Any]:
-        """Return the labels; of a known pair such as no/yes, the positive one last."""
+        """Return the class labels, reordered so that the positive one of a known pair (no/yes) is last."""
         if len(classes) == 2 and positive_of(*map(str, classes)) == str(classes[0]):
             return classes[::-1]
         return classes
 
 
 def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableFeatures:
-    """Return the features of a table from a sample of its rows and the words that any row has in each column.
+    """Learn the coding of a table from a sample of its rows.
 
-    A word that the sample does not have is learned from a copy of a row of it.
+    Parameters
+    ----------
+    sample
+        A DataFrame of strings.
+    levels
+        By column name, all values that occur in the whole table, or None. For each value that the sample
+        lacks, a copy of its first row with this value is added before the coding is learned.
     """
     copies = []
     for name, words in levels.items():

@@ -1,7 +1,8 @@
-"""Give columns their roles, target, viewpoint and inputs, and find out what the inputs hold.
+"""Assign roles to columns (target, viewpoint, inputs) and find the kind of values in each input.
 
-An identifier (another value in nearly every row) cannot help on new rows and is left out. A column that alone
-tells the target or the viewpoint of nearly every row is pointed out: it may be the answer in other words.
+An identifier, a column with a different value in nearly every row, does not generalize to new rows and is
+left out. A note names each column that by itself determines the target or the viewpoint in nearly every row,
+because such a column may be a leak.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,22 +28,22 @@ from nerm.tables.values import (
 )
 from nerm.typing import Array, Bools, Floats, Ints
 
-MOST_SHOWN = 12  # groups of one viewpoint, and entries of lists
-FEW_ROWS = 30  # below which a rate is marked as uncertain
-NEARLY_ALL = 0.95  # of the rows: distinct values of an identifier, and rows whose target a leak tells
+MOST_SHOWN = 12  # largest number of groups per viewpoint, and of entries in printed lists
+FEW_ROWS = 30  # rates of fewer rows are marked as uncertain
+NEARLY_ALL = 0.95  # least share of distinct values in an identifier, and of rows that a leak determines
 NUMBERS, WORDS, UNCLEAR = "numbers", "words", "dates of unclear order"
 
 
 @dataclass(frozen=True)
 class Role:
-    """A column read as -1 and +1.
+    """A column whose values are coded as -1 and +1.
 
     Attributes
     ----------
     column
-        Its name.
+        Name of the column.
     positive, negative
-        The value that counts as +1, and what the others are called.
+        The value that is coded as +1, and the name for all other values.
 
     Examples
     --------
@@ -56,39 +57,37 @@ class Role:
     negative: str
 
     def signs(self, values: Array) -> Floats:
-        """Return +1 where the value is the positive one, -1 elsewhere, in the shape of the values."""
+        """Return +1 for the positive value and -1 for all others, in the shape of `values`."""
         return np.where(values == self.positive, 1.0, -1.0)
 
     def group(self, sign: int) -> str:
-        """Return the name of a group, as in "sex = f"."""
+        """Return the name of the group with this sign, such as "sex = f"."""
         return f"{self.column} = {self.positive if sign > 0 else self.negative}"
 
 
 @dataclass(frozen=True, eq=False)
 class TableTask:
-    r"""A table with its roles: the rows where target and viewpoint are known, and what was left out.
+    r"""A table with the roles of its columns; it has the rows whose target and viewpoint are known.
 
     Attributes
     ----------
     table
         The rows.
     target, viewpoint
-        The two columns that are read as -1 and +1; of a viewpoint of more groups, the largest against the
-        rest.
+        The columns that are coded as -1 and +1. A viewpoint with more than two groups is coded as its largest
+        group against the rest.
     y, v
-        Their signs, (n,).
+        Labels and viewpoints, (n,), in -1/+1.
     inputs
-        The columns to learn from.
+        Names of the columns to learn from.
     notes
-        What was left out.
+        Messages for the user, such as which rows and columns were left out.
     kinds
-        What each input holds, where `nerm.tables.survey` has looked.
+        By input column, the kind of its values; empty before `nerm.tables.survey`.
     groups
-        By name, as in "sex = f", who belongs to a group, (n,) each; the groups of one viewpoint column stand
-        together.
+        By name such as "sex = f", a mask of the rows in the group, (n,); grouped by viewpoint column.
     terms
-        By name, a group set against the rest: +1 in it and -1 elsewhere, (n,) each. Of two groups there is
-        one term.
+        By name of a group, +1 in the group and -1 elsewhere, (n,). Two groups need only one term.
 
     Examples
     --------
@@ -113,7 +112,7 @@ class TableTask:
     terms: dict[str, Floats] = field(default_factory=dict)
 
     def rows(self, kept: Bools | Ints) -> Self:
-        """Return the task on these rows: a mask (n,), or their numbers."""
+        """Return the task on the selected rows; `kept` is a mask, (n,), or an array of row indices."""
         groups = {name: among[kept] for name, among in self.groups.items()}
         terms = {name: signs[kept] for name, signs in self.terms.items()}
         return replace(
@@ -122,7 +121,7 @@ class TableTask:
 
     @property
     def strata(self) -> list[Floats]:
-        """What splits keep the shares of: the target and every term, (n,) each."""
+        """The arrays by which splits are stratified: the target and every term, (n,) each."""
         return [self.y, *self.terms.values()]
 
     def __len__(self) -> int:
@@ -141,27 +140,30 @@ def make_task(
     leave_out: Sequence[str] = (),
     missing: Sequence[str] = MISSING,
 ) -> TableTask:
-    r"""Give the columns their roles, leaving out rows whose target or viewpoint is missing.
+    r"""Assign roles to the columns of a table; leave out rows whose target or viewpoint is missing.
 
     Parameters
     ----------
     table
-        As read.
-    target, viewpoint
-        Names of columns; of the viewpoint there can be several.
+        The table as read.
+    target
+        Name of the column to predict.
+    viewpoint
+        Name of the viewpoint column, or several names.
     positive
-        The value of the target that counts as +1, and with more than two the one to be set against the rest;
-        of two values by default the positive one of a known pair (yes and no), else the last in order.
+        The value of the target that is coded as +1; all others are -1. It may be omitted if there are two
+        values: the default is the positive one of a known pair (yes of yes/no), else the last in order.
     favoured
-        The group that is set against the rest; by default each group of more than two is.
+        The group that is compared with all others. By default, if there are more than two groups, each is
+        compared with all others.
     intersect
-        Whether every combination of the viewpoints' values is a group, instead of every value.
+        With several viewpoints: whether each combination of their values is a group, instead of each value.
     keep_viewpoint
-        Whether the viewpoint is an input too.
+        Whether the viewpoint columns are inputs too.
     leave_out
-        Columns that are no inputs.
+        Columns that are not used as inputs.
     missing
-        The words for "missing".
+        The strings that mean "missing".
 
     Examples
     --------
@@ -211,10 +213,10 @@ def make_task(
 def _compared(
     table: TextTable, views: Sequence[str], favoured: str | None, intersect: bool
 ) -> tuple[Role, dict[str, Bools], dict[str, Floats]]:
-    """Return the viewpoint's role, its groups, and each group against the rest.
+    """Return the role, groups and terms of the viewpoint, as `TableTask` has them.
 
-    Groups of few rows get no term of their own: nothing can be said about them, and they count among the
-    rest.
+    A group of fewer than FEW_ROWS rows, unless it is the largest, has no term of its own, because its rates
+    are too uncertain; it still belongs to the rest of the other groups' terms.
     """
     if favoured is not None and len(views) > 1:
         do = "Leave --favoured out: every group is set against the rest"
@@ -248,7 +250,11 @@ def _compared(
 
 
 def _role(name: str, seen: Collection[str], positive: str | None = None, option: str = "--positive") -> Role:
-    """Return the role of a column: the given value, or of two the positive one, against the others."""
+    """Return the role of a column with the values `seen`: one value is +1, all others are -1.
+
+    The value +1 is `positive` or, if that is None and there are two values, the default of `make_task`.
+    `option` is the command-line option that errors name.
+    """
     values = sorted(seen, key=_order)
     shown = ", ".join(map(quoted, values[:5])) + (", …" if len(values) > 5 else "")
     if len(values) == 1:
@@ -268,22 +274,22 @@ def _role(name: str, seen: Collection[str], positive: str | None = None, option:
 
 
 def _order(value: str) -> tuple[bool, float, str]:
-    """Sort numbers as numbers, before words."""
+    """Return a sort key: numbers first, by size, then other strings in alphabetical order."""
     number = float(numbers_in([value])[0])
     return (True, 0.0, value) if np.isnan(number) else (False, number, value)
 
 
 def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
-    """Return what a column holds: numbers, words, or dates in one of `values.ORDERS`.
+    """Return the kind of a column's values: numbers, words, or dates in one of `values.ORDERS`.
 
-    A column of which most values are numbers (or dates), but not all, is refused.
+    If most but not all known values are numbers (or dates), the column is refused.
 
     Parameters
     ----------
     name, table
-        The column.
+        Name of the column, and its table.
     unknown
-        Where it is missing, (n,).
+        Mask of the missing values, (n,).
     """
     known = table[name][~unknown]
     kind, what, strange = NUMBERS, "numbers", np.isnan(table.numbers(name)[~unknown])
@@ -314,16 +320,20 @@ def survey(
     numeric: Sequence[str] = (),
     missing: Sequence[str] = MISSING,
 ) -> TableTask:
-    r"""Return the task with the kinds of its inputs and without identifiers; notes name these and leaks.
+    r"""Find the kind of each input, and leave out identifiers; return the completed task.
+
+    Its notes name the identifiers, dates of unclear order, and columns that may leak the target.
 
     Parameters
     ----------
     task
-        All rows.
-    nominal, numeric
-        Columns to take as words, and as numbers, whatever they look like.
+        The task with all rows.
+    nominal
+        Columns to treat as words, even if they look like numbers.
+    numeric
+        Columns of numbers to keep, even if they look like identifiers.
     missing
-        The words for "missing".
+        The strings that mean "missing".
 
     Examples
     --------
@@ -374,14 +384,18 @@ def survey(
 
 
 def values_of(table: TextTable, name: str, kind: str) -> dict[str, Floats]:
-    """Return the numbers of a column by "", or the parts of its dates by their names, (n,) each."""
+    """Return the numeric values of a column, (n,) each, by name of the component.
+
+    For numbers the only name is ""; for dates the names are "year", "month" and "days".
+    """
     return date_parts(dates_in(table[name], kind)) if kind in ORDERS else {"": table.numbers(name)}
 
 
 def _is_identifier(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats) -> bool:
-    """Whether words differ in most rows, or integers in nearly all.
+    """Whether a column is an identifier: most words, or nearly all integers, are distinct.
 
-    Integers that are ordered with y (a salary) stay, unless they count the rows of a file sorted by y.
+    Distinct integers are no identifier if they are related to y (such as a salary), by a Mann-Whitney test.
+    Consecutive integers are an identifier in any case, because they may number rows sorted by y.
     """
     known, positive = table[name][~unknown], y[~unknown] > 0
     distinct = len(set(known.tolist()))
@@ -400,7 +414,7 @@ def _is_identifier(table: TextTable, name: str, kind: str, unknown: Bools, y: Fl
 
 
 def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str]) -> list[str]:
-    """Return notes on columns that are the target, or the viewpoint, in other words."""
+    """Return notes on columns that nearly determine the target or a term of the viewpoint."""
     advice = {
         "target": "if that is not known when decisions are made, leave it out with --leave-out",
         "viewpoint": "the model can follow it through that; --leave-out leaves a column out",
@@ -418,7 +432,7 @@ def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str
 
 
 def _repeats(table: TextTable, name: str, kind: str, missing: Sequence[str], signs: Floats) -> bool:
-    """Whether a column's values, or one threshold on its numbers, tell -1 from +1 in nearly every row."""
+    """Whether the values of a column, or one threshold on its numbers, nearly determine the signs, (n,)."""
     words, positive = table[name], signs > 0
     allowed = (1 - NEARLY_ALL) * min(positive.sum(), (~positive).sum())
     counts = pd.crosstab(words, positive)
@@ -431,5 +445,5 @@ def _repeats(table: TextTable, name: str, kind: str, missing: Sequence[str], sig
         return False
     *_, numbers = values_of(table, name, kind).values()
     above = positive[known][np.argsort(numbers[known], kind="stable")]
-    errors = np.cumsum(np.where(above, 1, -1)) + (~above).sum()  # of "positive above" at each threshold
+    errors = np.cumsum(np.where(above, 1, -1)) + (~above).sum()  # of "positive above the threshold"
     return bool(min(errors.min(), (len(above) - errors).min()) <= allowed)

@@ -1,4 +1,4 @@
-"""A fitted classifier with the recipe of its inputs, which `nerm fit` writes and `nerm predict` reads."""
+"""A fitted classifier with the coding of its columns; `nerm fit` writes it and `nerm predict` reads it."""
 
 import warnings
 from collections.abc import Mapping
@@ -21,18 +21,20 @@ KIND = "table model"
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    r"""A classifier of tables: DataFrames of pandas, polars or pyarrow with the columns it was fitted on.
+    r"""A fitted classifier for tables: DataFrames of pandas, polars or pyarrow.
+
+    A table must have the input columns that the model was fitted on; others are ignored.
 
     Attributes
     ----------
     recipe
-        The coding of its columns.
+        The coding of the input columns.
     estimator
         The fitted classifier of coded rows.
     target, viewpoint
-        The names of its labels and groups.
+        The roles of target and viewpoint: column, positive and negative value.
     facts
-        About the fit.
+        Facts about the fit, as plain data.
 
     Examples
     --------
@@ -58,39 +60,39 @@ class TableModel:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return f(x) of each row of a DataFrame, (n,); a warning says what had to be guessed."""
+        """Return the score f(x) of each row of a DataFrame, (n,); a warning counts guessed values."""
         scores, guessed = self.scores(X if isinstance(X, TextTable) else table_of(X))
         if notes := self.recipe.said(guessed):
             warnings.warn("; ".join(notes), UserWarning, stacklevel=2)
         return scores
 
     def predict(self, X: Any) -> Array:
-        """Return the target's value for each row of a DataFrame, (n,)."""
+        """Return the predicted value of the target for each row of a DataFrame, (n,)."""
         return self.labels(self.decision_function(X))
 
     @property
     def classes_(self) -> Array:
-        """The target's values, the positive one last."""
+        """The negative and the positive value of the target, (2,)."""
         return np.array([self.target.negative, self.target.positive], dtype=object)
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each of `classes_`, (n, 2), where the loss gives one."""
+        """Return the probability of each of `classes_`, (n, 2); only for losses that define one."""
         return np.asarray(self.estimator.predict_proba(self.recipe.transform(table_of(X))[0]))
 
     def scores(self, table: TextTable) -> tuple[Floats, Ints]:
-        """Return f(x) of each row, (n,), and how many values of each coding had to be guessed."""
+        """Return the score f(x) of each row, (n,), and the number of guessed values per coding."""
         matrix, guessed = self.recipe.transform(table)
         step = 1 + PART_CELLS // max(1, len(getattr(self.estimator, "support_", ())))
         parts = [self.estimator.decision_function(matrix[i : i + step]) for i in range(0, len(table), step)]
         return np.concatenate(parts), guessed
 
     def labels(self, scores: Floats) -> Array:
-        """Return the target's value for each score, (n,): the positive one iff the score is above 0."""
+        """Return the target's positive value for each score above 0 and the negative one else, (n,)."""
         return np.where(scores > 0, self.target.positive, self.target.negative)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data around the estimator; `model_of` reads them."""
+        """Return the model as a dictionary of plain data and the estimator; `model_of` restores it."""
         return {
             "kind": KIND,
             "recipe": self.recipe.to_dict(),
@@ -101,17 +103,17 @@ class TableModel:
         }
 
     def save(self, path: Any) -> None:
-        """Write the model to one file, all of it or nothing, without pickle."""
+        """Write the model to one file, without pickle; a failure leaves no partial file."""
         saving.save(self.to_dict(), path)
 
 
 def load_model(path: Any) -> TableModel:
-    r"""Read what `TableModel.save` wrote.
+    r"""Read a model that `TableModel.save` wrote.
 
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
 
     Returns
     -------
@@ -146,7 +148,7 @@ def load_model(path: Any) -> TableModel:
 
 
 def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
-    """Return the model behind the content of a file."""
+    """Return the model from a dictionary of `TableModel.to_dict`; `path` names the file in errors."""
     try:
         target, viewpoint = (Role(**content[name]) for name in ("target", "viewpoint"))
         recipe = Recipe.from_dict(content["recipe"])

@@ -1,4 +1,4 @@
-"""Cells of a table: words, numbers, dates, and which of two words is the positive one."""
+"""Parse the cells of a table: missing values, numbers, dates, and the positive one of two values."""
 
 import math
 import re
@@ -19,7 +19,7 @@ _NUMBER = r"\s*[+−-]?\s*[€$£¥]?\s*[+−-]?" + _DIGITS + r"\s*[%%€$£¥]?
 _FORMS = {".": re.compile(_NUMBER % (",", ".")), ",": re.compile(_NUMBER % (".", ","))}
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")
 _CLOCK = r"[T\s,]+\d{1,2}:\d{2}.*$"
-#: By order of year, month and day, the formats of dates.
+#: By order of year, month and day, the date formats of strptime.
 ORDERS = {
     "year-month-day": ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d"),
     "day.month.year": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%d-%m-%y"),
@@ -46,7 +46,7 @@ _POSITIVE = {frozenset(pair.split()): pair.split()[0] for pair in _PAIRS.replace
 
 
 def word_of(value: Any) -> str:
-    """Return a cell as the word that a CSV file would have; "" for a missing value.
+    """Return a cell as the string that a CSV file would have; "" for a missing value.
 
     >>> [word_of(v) for v in (None, float("nan"), 3.0, 2.5, True, pd.Timestamp(2024, 5, 1), "a ")]
     ['', '', '3', '2.5', 'True', '2024-05-01', 'a']
@@ -59,13 +59,13 @@ def word_of(value: Any) -> str:
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return the first names for a sentence, and how many more there are."""
+    """Return the first `most` names, quoted, for a sentence, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
 
 
 def quoted(cell: Any, most: int = 60) -> str:
-    """Return a cell for a sentence, without the end of a long one.
+    """Return a cell in quotes for a sentence, cut to `most` characters.
 
     >>> quoted("ja"), len(quoted("x" * 10_000))
     ("'ja'", 60)
@@ -75,7 +75,7 @@ def quoted(cell: Any, most: int = 60) -> str:
 
 
 def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
-    """Return a mask of the entries that are words for "missing", (n,).
+    """Return a mask of the missing entries, (n,); `tokens` are the strings that mean "missing".
 
     >>> missing_in(np.array(["1", "?", ""], dtype=object))
     array([False,  True,  True])
@@ -84,7 +84,7 @@ def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
 
 
 def positive_of(first: str, second: str) -> str | None:
-    """Return the positive one of two values, None where neither is known to be.
+    """Return the positive one of two values, or None if they are no known pair such as yes/no.
 
     >>> positive_of("nein", "Ja"), positive_of("0.0", "1.0"), positive_of("a", "b")
     ('Ja', '1.0', None)
@@ -95,15 +95,15 @@ def positive_of(first: str, second: str) -> str | None:
 
 
 def numbers_in(words: Iterable[str], decimal: str | None = None) -> Floats:
-    """Return the finite numbers that words spell, nan for any other word.
+    """Parse strings as finite numbers, (n,); nan if a string is no number.
 
     Parameters
     ----------
     words
-        As in the file.
+        The strings as in the file.
     decimal
-        The decimal mark, "." or ",": then thousands separators, currency and percent signs are read too.
-        None reads numbers as Python does.
+        The decimal mark, "." or ",". If it is given, thousands separators, currency and percent signs are
+        accepted too. None parses numbers as Python's float() does.
 
     Examples
     --------
@@ -131,18 +131,19 @@ def _number(word: str, decimal: str | None = None) -> float:
 
 
 def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dict[str, str]:
-    """Return the decimal mark of each column whose numbers Python would not read, or not as meant.
+    """Return the decimal mark by column, for columns whose numbers Python's float() would misread.
 
-    A column that both marks can read takes the mark of the other columns.
+    A column that can be read with both marks gets the mark that most other columns have.
 
     Parameters
     ----------
     columns
-        The words, a column per name.
+        A DataFrame of strings.
     given
-        The decimal mark of the whole file, None to find out.
+        The decimal mark of the whole file, or None to guess it.
     separator
-        Of the file: where no column decides, a comma is the decimal mark unless it separates columns.
+        The separator of the file. If no column decides, the mark is a point if columns are separated by
+        commas, else a comma.
     """
     words = {name: set(column).difference(MISSING) for name, column in columns.items()}
     strange = {name: known for name, known in words.items() if np.isnan(numbers_in(known)).any()}
@@ -152,7 +153,7 @@ def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dic
     }
     found = {name: able[0] for name, able in marks.items() if len(able) == 1}
     usual = given or usual_mark(found)
-    if usual == ",":  # then 1.234 is a thousand
+    if usual == ",":  # then 1.234 means 1234
         for name in words.keys() - strange.keys():
             pointed = [word for word in words[name] if "." in word]
             if pointed and all(map(_THOUSANDS.fullmatch, pointed)):
@@ -163,20 +164,20 @@ def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dic
 
 
 def usual_mark(marks: Mapping[str, str]) -> str | None:
-    """Return the decimal mark of most columns, None where no column shows one."""
+    """Return the most frequent decimal mark, or None if there is none."""
     seen = Counter(marks.values()).most_common(1)
     return seen[0][0] if seen else None
 
 
 def dates_in(words: Iterable[str], order: str) -> pd.DatetimeIndex:
-    """Return the dates that words spell, NaT for any other word; the time of day is ignored.
+    """Parse strings as dates, (n,); NaT if a string is no date. The time of day is ignored.
 
     Parameters
     ----------
     words
-        As in the file.
+        The strings as in the file.
     order
-        One of `ORDERS`; a month without a day is its first day.
+        A key of `ORDERS`. A month without a day means its first day.
 
     Examples
     --------
@@ -194,7 +195,10 @@ def dates_in(words: Iterable[str], order: str) -> pd.DatetimeIndex:
 
 
 def date_orders(words: Iterable[str]) -> list[str]:
-    """Return the orders in which the most words spell dates; none unless more than half of them do."""
+    """Return the keys of `ORDERS` with which most strings are dates.
+
+    If several are equally good, all are returned. The list is empty if at most half of the strings are dates.
+    """
     distinct = list(words)
     if all(dates_in((distinct[0], distinct[-1]), order).isna().all() for order in ORDERS):
         return []
@@ -204,7 +208,7 @@ def date_orders(words: Iterable[str]) -> list[str]:
 
 
 def date_parts(dates: pd.DatetimeIndex) -> dict[str, Floats]:
-    """Return year, month and days since 1970 of each date, (n,) each; nan for NaT.
+    """Return "year", "month" and "days" (since 1970) of each date, (n,) each; nan for NaT.
 
     >>> {name: part.tolist() for name, part in date_parts(pd.DatetimeIndex(["1970-03-01"])).items()}
     {'year': [1970.0], 'month': [3.0], 'days': [59.0]}
