@@ -6,9 +6,7 @@ weights, phi the loss, psi the surrogate and Omega the regularizer.
 
 With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, multipliers alpha_i in -dom phi*,
 beta_ki^+- in -dom psi* and theta_k in [0, 1] give a bound D <= optimum. If the intercept is free, they must
-also satisfy sum_i c_i = 0. The bound is D, where
-
-::
+also satisfy sum_i c_i = 0. The definitions are::
 
     c_i = s_i alpha_i y_i + sum_k eta_k u_ki v_ki (theta_k beta_ki^+ - (1 - theta_k) beta_ki^-),
     q   = (1/n) sum_i c_i x_i,

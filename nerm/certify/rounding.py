@@ -155,7 +155,7 @@ def custom_atom_error(
 
     cvxpy proves that the expression of a custom atom is convex. The user may also give a value or a conjugate
     of the atom, and these may be wrong. So they are compared with the expression at the margins of the
-    hypothesis and at the multipliers `behind` the bound. Return 0 if `behind` is None.
+    hypothesis and at the multipliers `behind`, which give the dual bound. Return 0 if `behind` is None.
     """
     custom = [j for j, block in enumerate(problem.blocks) if not block.atom.built_in]
     if not custom or behind is None:
