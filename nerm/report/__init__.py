@@ -1,1 +1,1 @@
-"""The trade-off between quality and neutrality on a table: numbers, a figure, and a page."""
+"""The trade-off between quality and neutrality on a table, as numbers, a figure and an HTML page."""

@@ -1,4 +1,4 @@
-"""Draw the trade-off front as SVG, a figure or a chart of the page with points to click; render templates."""
+"""Draw the trade-off front as SVG, for a figure file or as a clickable chart; fill in templates."""
 
 import math
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from nerm.report.study import Study
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear axis from its first tick at pixel `start` to its last at `end`."""
+    """A linear axis: its first tick is at pixel `start`, its last tick at pixel `end`."""
 
     ticks: tuple[float, ...]
     start: float
     end: float
 
     def at(self, value: float) -> float:
-        """Return the place of a value, in pixels."""
+        """Return the position of a value, in pixels."""
         low, high = self.ticks[0], self.ticks[-1]
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
@@ -31,9 +31,9 @@ def axis(values: Sequence[float], start: float, end: float) -> Axis:
     Parameters
     ----------
     values
-        To be shown.
+        The values that the axis must contain.
     start, end
-        In pixels.
+        Positions of the two ends, in pixels.
 
     Examples
     --------
@@ -49,20 +49,20 @@ def axis(values: Sequence[float], start: float, end: float) -> Axis:
 
 
 def figure_svg(study: Study) -> str:
-    """Return the figure of a study as a file of its own."""
+    """Return the figure of a study as the text of an SVG file."""
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{front_svg(study, clickable=False)}\n'
 
 
 def front_svg(study: Study, *, clickable: bool) -> str:
-    """Return the front: AUC to the right, the neutrality measure upwards; right and down is better.
+    """Return the trade-off front as SVG; AUC is on the x axis, the neutrality measure on the y axis.
 
     Parameters
     ----------
     study
-        To draw.
+        The study to draw.
     clickable
-        Make each point a radio button of the page and the limit a slider; otherwise the drawing brings its
-        own style.
+        True for the chart of the page: each point is a radio button and the limit a slider. False for a
+        figure file, which contains its own style.
     """
     from markupsafe import Markup
 
@@ -88,31 +88,34 @@ def front_svg(study: Study, *, clickable: bool) -> str:
 
 
 def _named(places: Sequence[tuple[float, float]], study: Study) -> list[bool]:
-    """Return which points have a name in a figure: names have separate lines, the choice first."""
+    """Return for each point whether its name is written in the figure.
+
+    Names must not overlap vertically; the chosen point has priority, then the order of the points.
+    """
     order = [study.chosen, *range(len(study.points))]
     lines: list[float] = []
     named = [False] * len(study.points)
     for k in order:
-        if all(abs(places[k][1] - line) > 14 for line in lines):  # pixels, of which letters have 13
+        if all(abs(places[k][1] - line) > 14 for line in lines):  # pixels; letters are 13 pixels high
             named[k] = True
             lines.append(places[k][1])
     return named
 
 
 def file_text(name: str) -> str:
-    """Return a file that comes with the report."""
+    """Return the text of a file in the package `nerm.report`."""
     return resources.files("nerm.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def render(name: str, **values: Any) -> str:
-    """Return a template of the report, filled in.
+    """Fill in a template of the report and return the text.
 
     Parameters
     ----------
     name
-        Of the template's file.
+        File name of the template.
     values
-        By the names in the template.
+        The variables of the template.
     """
     return str(_environment().from_string(file_text(name)).render(**values))
 
@@ -134,10 +137,10 @@ def fixed(value: float, digits: int = 3) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Return a number with its sign."""
+    """Format a number with its sign and this many decimals; a dash if it is not finite."""
     return f"{value:+.{digits}f}".replace("-", "−") if math.isfinite(value) else "–"
 
 
 def per(rate: float) -> str:
-    """Return a rate per 1,000."""
+    """Format a rate as a whole number per 1,000."""
     return fixed(1000 * rate, 0)

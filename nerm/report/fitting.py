@@ -26,15 +26,15 @@ from nerm.tables.roles import WORDS, TableTask, values_of
 from nerm.tables.values import MISSING, missing_in
 from nerm.typing import Array, Floats, Ints, Matrix
 
-PARTS = 5  # of a cross-validation
-SMALL_TABLE = 4000  # rows up to which tables are cross-validated, and on which surrogates are compared
+PARTS = 5  # folds of a cross-validation
+SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Level:
-    """The target of a fit: a limit on the measure, a weight of neutrality, or neither (the plain model).
+    """The target of a fit: a limit on the measure, a neutrality weight eta, or neither (the plain model).
 
     >>> Level(limit=0.02).label, Level(eta=0.5).option, Level().label
     ('limit 0.02', '--eta 0.5', 'no limit')
@@ -45,48 +45,50 @@ class Level:
 
     @property
     def is_plain(self) -> bool:
-        """Whether neutrality counts nothing."""
+        """Whether there is no limit and the neutrality weight is 0."""
         return self.limit is None and not self.eta
 
     @property
     def label(self) -> str:
-        """Its name in tables."""
+        """The name of the level in tables."""
         if self.limit is not None:
             return f"limit {self.limit:g}"
         return "no limit" if self.eta is None else f"η = {self.eta:g}"
 
     @property
     def option(self) -> str:
-        """The option of `nerm fit`."""
+        """The command-line option of `nerm fit` for this level."""
         return f"--limit {self.limit:g}" if self.limit is not None else f"--eta {self.eta or 0:g}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The model and its measurement; lam and eta in mean form. The defaults are those of `nerm.defaults`.
+    """Settings of the models of a study and of their measurement; lam and eta are in mean form.
 
     Attributes
     ----------
     limits
-        The limits of a trade-off; the model without any is always there.
+        The limits of a trade-off. The model without a limit is always included.
     etas
-        If there are any: the neutrality weights of a trade-off, in place of limits.
-    measure, confidence
-        The measure that is limited, a name in `nerm.metrics.METRICS`, and the probability with which the
-        limit is to hold on new rows.
+        The neutrality weights of a trade-off; if there are any, they replace the limits.
+    measure
+        The measure that is limited, a name in `nerm.metrics.METRICS`.
+    confidence
+        The probability with which the limit must hold on new rows; None limits the training rows only.
     lam, loss, surrogate, regularizer, kernel, weights, solver, tol
         As in `nerm.NERMClassifier`.
     class_weight
-        "balanced": both classes count the same; "root": the square roots of these weights, so that a rare
-        class counts more; None: every row the same.
+        "balanced": both classes have the same total weight; "root": the square roots of these class weights;
+        None: every row has the same weight.
     seed
-        Of every split.
+        Random seed of every split.
     delta
         Probability with which a bound may fail.
     budget
-        How much AUC neutrality may cost on held-out rows.
+        Largest loss of AUC on held-out rows, compared with the plain model, that the recommended model may
+        have.
     missing
-        The words for "missing".
+        The strings that mean "missing".
     """
 
     limits: tuple[float, ...] = LIMITS
@@ -109,25 +111,25 @@ class Settings:
 
     @property
     def aim(self) -> Metric:
-        """The measure that is limited, or the one that the weights of the neutrality term move."""
+        """The measure that is limited; with etas, the measure that the neutrality term controls."""
         return moved_by(self.weights) if self.etas else as_metric(self.measure)
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What a trade-off asks for, from the plain model on."""
+        """The levels of a trade-off, from the plain model to the most neutral one."""
         if self.etas:
             return tuple(Level(eta=eta) for eta in sorted({0.0, *self.etas}))
         return (Level(), *(Level(limit) for limit in sorted(set(self.limits), reverse=True)))
 
     def class_weights(self, y: Array) -> dict[float, float] | None:
-        """Return the weights of the two classes, None where they are the same."""
+        """Return the weights of the classes -1 and +1 for labels y, (n,); None for equal weights."""
         if self.class_weight in (None, "none"):
             return None
         power = {"balanced": 1.0, "root": 0.5}[str(self.class_weight)]
         return {side: float((0.5 / np.mean(y == side)) ** power) for side in (-1.0, 1.0)}
 
     def objective(self, terms: Sequence[str] = ()) -> Any:
-        """Return the objective with neutrality weight 1 for each term."""
+        """Return the objective, with one neutrality term of weight 1 per name in `terms`."""
         from nerm.estimators.design import as_atom
 
         surrogate = as_atom(DEFAULTS.surrogate if self.surrogate == "auto" else self.surrogate, "surrogate")
@@ -136,7 +138,7 @@ class Settings:
         return reduce(add, neutral, Risk(as_atom(self.loss, "loss")) + regularizer)
 
     def problem(self, X: Matrix, y: Floats, terms: Mapping[str, Floats]) -> Any:
-        """Return the objective on coded rows, neutral to all terms."""
+        """Return the problem on coded rows X, (n, d), with one neutrality term per entry of `terms`."""
         weights = self.class_weights(y)
         weight = None if weights is None else np.where(y > 0, weights[1.0], weights[-1.0])
         viewpoint = dict(terms) if len(terms) > 1 else next(iter(terms.values()))
@@ -150,12 +152,12 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TaskRows:
-    """The rows of a table, in a coding that is learned on training rows.
+    """The rows of a table, coded by a recipe that is learned on given training rows.
 
     Attributes
     ----------
     task, settings
-        The table, and the settings of its coding.
+        The table with its roles, and the settings of the study.
     """
 
     task: TableTask
@@ -163,11 +165,14 @@ class TaskRows:
     _coded: dict[bytes, tuple[Recipe, Matrix, tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
     def terms(self, rows: Ints) -> dict[str, Floats]:
-        """Return each group against the rest on these rows."""
+        """Return the terms of the viewpoint on the rows with these indices, by name, (k,) each."""
         return {name: v[rows] for name, v in self.task.terms.items()}
 
     def coded(self, train: Ints) -> tuple[Recipe, Matrix, tuple[str, ...]]:
-        """Return the recipe of these rows, their matrix, and notes; computed once."""
+        """Return the recipe learned on the training rows, their coded matrix, and notes.
+
+        `train` holds row indices. The result is cached.
+        """
         key = train.tobytes()
         if key not in self._coded:
             table, settings = self.task.table.rows(train), self.settings
@@ -178,7 +183,10 @@ class TaskRows:
         return self._coded[key]
 
     def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
-        """Return training and test rows, by the recipe or ("nominal") by the paper's discretization."""
+        """Return the coded training and test rows; `train` and `test` are row indices.
+
+        The coding "nominal" is the paper's discretization; any other is the recipe.
+        """
         table = self.task.table
         if coding != "nominal":
             recipe, X, _ = self.coded(train)
@@ -195,7 +203,10 @@ class TaskRows:
         return coder.transform(frame.iloc[train]), coder.transform(frame.iloc[test])
 
     def promised(self, train: Ints) -> Any:
-        """Return the rows that the classifier holds out for its promise: the coding must not see them."""
+        """Return a mask of the training rows that the classifier holds out to certify `confidence`.
+
+        The coding must not be learned on these rows.
+        """
         ones = np.ones(len(train))
         codes = (self.task.y[train] > 0).astype(int)
         given = TrainingRows(np.empty((len(train), 0)), codes, self.terms(train), ones, ones)
@@ -204,14 +215,14 @@ class TaskRows:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A model at one level: the fitted classifier of coded rows."""
+    """A level and the classifier of coded rows that was fitted for it."""
 
     level: Level
     classifier: Any
 
     @property
     def solution(self) -> Solution:
-        """With its certificate."""
+        """The solution of the classifier, with its certificate."""
         return self.classifier.solutions_[0]
 
     @property
@@ -220,12 +231,12 @@ class FittedModel:
 
     @property
     def eta(self) -> float:
-        """The weight of neutrality, the largest where there are several terms."""
+        """The neutrality weight; the largest one if there are several terms, 0 if there are none."""
         return max((t.weight for t in self._neutrality), default=0.0)
 
     @property
     def surrogate(self) -> Any:
-        """The surrogate of the neutrality terms, None where there are none."""
+        """The surrogate of the neutrality terms, or None if there are none."""
         return next((t.term.surrogate for t in self._neutrality), None)
 
     @property
@@ -235,42 +246,45 @@ class FittedModel:
 
     @property
     def relative_gap(self) -> float:
-        """As certified."""
+        """The certified relative duality gap."""
         return float(self.solution.certificate.relative_gap)
 
     def score(self, X: Matrix) -> Floats:
-        """Return f of coded rows (n, d), (n,)."""
+        """Return the scores f, (n,), of coded rows X, (n, d)."""
         return np.asarray(self.classifier.decision_function(X))
 
     def facts(self) -> FitFacts:
-        """Return the facts that the bounds need."""
+        """Return the facts about the fit that `nerm.bounds` needs."""
         facts: FitFacts = self.classifier.fit_facts()
         return replace(facts, learned=(*facts.learned, "the coding of the columns"))
 
 
 def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats] | None = None) -> str | None:
-    """Return a sentence if a model is nearly constant or its positive rate collapsed, in the table's words.
+    """Return a sentence if a model is nearly constant or its positive rate collapsed, else None.
 
     Parameters
     ----------
     task, scores
-        The rows, and f of each, (n,).
+        The rows, and their scores, (n,).
     plain
-        Returns the scores of the model without neutrality, (n,).
+        A function that returns the scores of the model without neutrality, (n,).
     """
     classes = [f"“{task.target.group(sign)}”" for sign in (-1, 1)]
     return collapse(scores, (task.y > 0).astype(int), classes, task.groups, plain=plain)
 
 
 def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto") -> FittedModel:
-    """Fit on some rows at one level; with the surrogate of the settings where the given one cannot reach it.
+    """Fit a model on training rows at one level.
+
+    If the given surrogate cannot reach the level, the surrogate of the settings is tried. If no usable model
+    reaches it, NotNeutralError is raised.
 
     Parameters
     ----------
     rows, train
-        All rows, and the numbers of those to fit on.
+        All rows, and the indices of the training rows.
     level
-        The target; NotNeutralError where no usable model reaches it.
+        The target of the fit.
     surrogate
         As in `nerm.NERMClassifier`.
     """
@@ -300,14 +314,16 @@ def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto"
 def choose_surrogate(
     rows: TaskRows, train: Ints, limits: Sequence[float], progress: Progress = silent
 ) -> Any:
-    """Return the best surrogate for the tightest limit that can be met, on at most `SMALL_TABLE` rows.
+    """Return the best surrogate for the tightest limit that can be met.
+
+    Surrogates are compared on at most `SMALL_TABLE` rows. If the settings name a surrogate, it is returned.
 
     Parameters
     ----------
     rows, train
-        All rows, and the numbers of those to fit on.
+        All rows, and the indices of the training rows.
     limits
-        From which the tightest that can be met is taken.
+        The limits, of which the tightest one that can be met is used.
     progress
         Called with a description of each step.
     """
@@ -335,18 +351,18 @@ def fit_levels(
     needed: Level | None = None,
     progress: Progress = silent,
 ) -> tuple[dict[Level, FittedModel], list[str]]:
-    """Fit on some rows at every level that can be reached, and return notes on the others.
+    """Fit a model at every level; return the models by level, and notes on levels that cannot be reached.
 
     Parameters
     ----------
     rows, train
-        All rows, and the numbers of those to fit on.
+        All rows, and the indices of the training rows.
     levels
         The targets.
     surrogate
-        Of the limits.
+        The surrogate of the neutrality terms.
     needed
-        The level that must be reached: NotNeutralError where it cannot.
+        The level that must be reached; otherwise NotNeutralError is raised.
     progress
         Called with a description of each step.
     """

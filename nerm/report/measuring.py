@@ -1,4 +1,4 @@
-"""Measure decisions: rates by group, differences, measures with intervals, and bounds."""
+"""Measure decisions: rates by group, differences of rates, measures with 95 % intervals, and bounds."""
 
 import math
 from dataclasses import dataclass
@@ -20,10 +20,17 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Group:
-    """One group, as in "sex = f": its rows, its rates (nan where no row can show one) and their intervals.
+    """The rates of one group, such as "sex = f", with their 95 % intervals.
 
-    The rates are base_rate, positive_rate, true_positive_rate, false_positive_rate and accuracy; the 95 %
-    intervals are Wilson's.
+    Attributes
+    ----------
+    name, rows
+        Name of the group, and its number of rows.
+    rates
+        base_rate, positive_rate, true_positive_rate, false_positive_rate and accuracy, by name; nan if the
+        group has no row to which the rate applies.
+    intervals
+        The Wilson intervals of the rates, by name.
     """
 
     name: str
@@ -33,13 +40,16 @@ class Group:
 
     @property
     def few(self) -> bool:
-        """Whether there are too few rows to say much."""
+        """Whether the group has fewer than FEW_ROWS rows, so that its rates are uncertain."""
         return self.rows < FEW_ROWS
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of the positive rates of two groups, with its 95 % interval (Newcombe)."""
+    """The positive rate of group `one` minus that of group `other`, with its 95 % interval (Newcombe).
+
+    `few` says whether one of them has fewer than FEW_ROWS rows.
+    """
 
     one: str
     other: str
@@ -50,31 +60,35 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Scores of some rows with all their measures: a model of a study, or an audited predictor.
+    """The scores of one predictor with all their measures: a model of a study, or an audited predictor.
 
     Attributes
     ----------
     label
-        Its name.
+        Name of the predictor.
     task, scores
-        The rows that measure, and f of each, (n,).
-    measures, intervals, undefined
-        By name: the measures of `nerm.metrics.report`, of several groups the largest in size; the 95 %
-        intervals of those that are rates or differences of rates; why a measure is not defined.
+        The rows on which it is measured, and their scores, (n,).
+    measures
+        The measures of `nerm.metrics.report` by name. With several terms, the value that is largest in size.
+    intervals
+        The 95 % intervals of the measures that are rates or differences of rates, by name.
+    undefined
+        By name of each measure that is not defined, the reason.
     groups
-        Every group with its rates.
+        The rates of every group.
     differences
-        In positive rates: each group against the rest and, with several, the largest between any two groups.
+        Differences in positive rates: each group against the rest and, if there are several, the largest
+        difference between two groups.
     decisions
-        Counts per 1,000 rows, compared with the model without neutrality.
+        Counts of decisions per 1,000 rows, compared with the model without neutrality.
     collapse
-        A sentence if the scores are nearly constant or their positive rate collapsed.
+        A sentence if the scores are nearly constant or their positive rate collapsed, else None.
     model
-        Of a study: the shown model, with its level, weight, certificate and coefficients.
+        The fitted model; None for an audited predictor.
     training
-        Of a study: the measures on the training rows.
+        The measures on the training rows; None for an audited predictor.
     command
-        The `nerm fit` command that makes this model; empty where there is none.
+        The `nerm fit` command that fits this model; empty if there is none.
     """
 
     label: str
@@ -93,7 +107,7 @@ class Point:
 
     @property
     def certified(self) -> str:
-        """The certified relative gap, or the status where there is no gap."""
+        """The certified relative gap as text; "stationary" or a dash if there is none."""
         if self.model is None:
             return "–"
         status = self.model.solution.status.value
@@ -108,16 +122,16 @@ def point_of(
     collapse: str | None = None,
     **more: Any,
 ) -> Point:
-    """Return the measures of scores.
+    """Measure the scores of one predictor; return the `Point`.
 
     Parameters
     ----------
     label, task, scores
-        The name, the rows, and f of each, (n,).
+        Name of the predictor, the rows, and their scores, (n,).
     plain
         The scores of the model without neutrality, (n,), with which decisions are compared.
     collapse
-        The sentence about the training rows, if it is known.
+        The sentence about a collapse on the training rows, if there is one.
     more
         The other fields of a `Point`.
     """
@@ -138,7 +152,7 @@ def point_of(
 
 
 def rate_interval(count: int, n: int) -> Interval:
-    """Return the 95 % interval of Wilson for a rate, [0, 1] where n is 0.
+    """Return the 95 % Wilson interval of the rate count / n; (0, 1) if n is 0.
 
     >>> [round(end, 3) for end in rate_interval(1, 9)]
     [0.02, 0.435]
@@ -168,7 +182,7 @@ def difference_interval(one: tuple[int, int], other: tuple[int, int]) -> Interva
 
 
 def absolute_interval(interval: Interval) -> Interval:
-    """Return the absolute values of the numbers in an interval.
+    """Return the interval of the absolute values of the numbers in an interval.
 
     >>> absolute_interval((-0.1, 0.3)), absolute_interval((-0.3, -0.1))
     ((0.0, 0.3), (0.1, 0.3))
@@ -185,7 +199,7 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
     task
         The rows.
     scores
-        f of each row, (n,); a positive one is a positive decision.
+        The scores of the rows, (n,); a score above 0 is a positive decision.
     """
     decided, wanted = scores > 0, task.y > 0
     groups = []
@@ -204,7 +218,9 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
 
 
 def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
-    """Return the differences in positive rates: each group against the rest, then the largest between two.
+    """Return the differences in positive rates: each group against the rest, and the largest of all pairs.
+
+    The last one, the largest difference between two groups, is left out if there is only one term.
 
     Parameters
     ----------
@@ -233,7 +249,7 @@ def _difference(decided: Bools, one: str, other: str, these: Bools, those: Bools
 def measures_of(
     task: TableTask, scores: Floats
 ) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
-    """Return measures, their intervals, and why some are not defined, as `Point` has them.
+    """Return the fields `measures`, `intervals` and `undefined` of a `Point`.
 
     Parameters
     ----------
@@ -255,7 +271,7 @@ def measures_of(
 
 
 def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools) -> Interval | None:
-    """Return the 95 % interval of a measure, None where it is made of no rates.
+    """Return the 95 % interval of a measure, or None if the measure is not computed from rates.
 
     C_sgn is `|2 p - 1|`, where p is the rate of agreement of decisions and viewpoints. For the larger of two
     absolute differences, the lower end is the larger lower end and the upper end is the larger upper end.
@@ -308,21 +324,21 @@ def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> dict[str, fl
 def held_out_bounds(
     task: TableTask, scores: Floats, delta: float, part: Ints | None = None, models: int = 1
 ) -> list[Statement]:
-    """Return the hold-out bounds, which hold for all models at once.
+    """Return the hold-out bounds, which hold for all compared models simultaneously.
 
-    They share delta among all models, groups and parts: a model may be chosen after looking. With several
-    parts they are about the mean over the models of the parts.
+    delta is divided by the number of models, terms and folds, so the bounds stay valid if a model is chosen
+    after looking at them. With several folds they are about the mean over the models of the folds.
 
     Parameters
     ----------
     task, scores
-        Rows that no fit has seen, and f of each, (n,).
+        Rows that were not used in a fit, and their scores, (n,).
     delta
         Probability with which a bound may fail.
     part
-        The part that held each row out, (n,).
+        The fold in which each row was held out, (n,); by default there is one fold.
     models
-        How many models are compared.
+        Number of models that are compared.
     """
     part = np.zeros(len(task), dtype=int) if part is None else part
     parts = np.unique(part)
@@ -346,12 +362,12 @@ def held_out_bounds(
 
 
 def theorems(model: FittedModel, delta: float) -> list[Statement]:
-    """Return the bounds of the theorems on a model, none where they do not apply.
+    """Return the bounds that theorems give for a model; an empty list if they do not apply.
 
     Parameters
     ----------
     model
-        The model.
+        The fitted model.
     delta
         Probability with which a bound may fail.
     """
@@ -363,5 +379,5 @@ def theorems(model: FittedModel, delta: float) -> list[Statement]:
 
 
 def _count(of: Bools, among: Bools) -> tuple[int, int]:
-    """Return how many of these rows are among those, and how many those are."""
+    """Return the numbers of rows in both masks, and in the mask `among`."""
     return int(np.count_nonzero(of & among)), int(np.count_nonzero(among))

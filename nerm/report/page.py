@@ -1,4 +1,4 @@
-"""Render the report: one HTML file with style and script inside, which needs no network."""
+"""Render the report as one HTML file that contains its style and script and needs no network."""
 
 import platform
 from functools import partial
@@ -18,9 +18,9 @@ def render_page(study: Study, command: str = "") -> str:
     Parameters
     ----------
     study
-        To show.
+        The study to show.
     command
-        That made it.
+        The command that made the report.
     """
     from markupsafe import Markup
 
@@ -47,7 +47,7 @@ def render_page(study: Study, command: str = "") -> str:
 
 
 def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
-    """Return the coefficients that changed most from the plain model, with bar ends in percent."""
+    """Return the coefficients that differ most from the plain model's, with the ends of bars in percent."""
     if point.model is None:
         return []
     names = study.recipe.feature_names
@@ -64,7 +64,7 @@ def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
 
 
 def decision_sentences(study: Study, point: Point) -> list[str]:
-    """Return what a choice costs and buys, in decisions per 1,000 people.
+    """Return sentences that compare a point with the plain model, in decisions per 1,000 people.
 
     Parameters
     ----------
@@ -99,12 +99,12 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
 
 
 def reference(study: Study) -> str:
-    """Return what the other points are compared with, in words."""
+    """Return the phrase for the point with which the others are compared."""
     return "as given" if study.audited else "without neutrality"
 
 
 def _short(study: Study, name: str) -> str:
-    """Return the name of a group without its column, where there are several and all of one column."""
+    """Return the name of a group; without its column if there are more than two, all of one column."""
     groups, prefix = study.task.groups, f"{study.task.viewpoint.column} = "
     return (
         name.removeprefix(prefix) if len(groups) > 2 and all(g.startswith(prefix) for g in groups) else name

@@ -37,22 +37,28 @@ Pairs = Sequence[tuple[Ints, Ints]]
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The content of the table, the figure and the page.
+    """The results of a study, from which the table, the figure and the page are made.
 
     Attributes
     ----------
     task, settings, recipe
-        The rows, the model, and the coding of the shown models.
-    pairs, train
-        Training and held-out rows of each part, and the rows that the shown models were fitted on.
-    points, others
-        From the plain model (the first) to the most neutral, and other methods.
+        The rows, the settings of the models, and the coding of the shown models.
+    pairs
+        Indices of the training and of the held-out rows, per fold.
+    train
+        Indices of the rows on which the shown models were fitted.
+    points
+        The models, from the plain one to the most neutral one.
+    others
+        Other methods, for comparison.
     chosen
-        The point that is shown first; it is recommended unless it collapsed.
-    notes, seconds
-        On missing values and failures; and how long it took.
+        Index in `points` of the point that is shown first; it is recommended unless it collapsed.
+    notes
+        Messages about missing values and failures.
+    seconds
+        Run time of the study.
     audited
-        Whether the first point is given scores, and the others are alternatives to them.
+        Whether the first point is a given predictor and the others are alternatives to it.
     """
 
     task: TableTask
@@ -69,7 +75,7 @@ class Study:
 
     @property
     def recommended(self) -> Point | None:
-        """The chosen point, None where it collapsed."""
+        """The chosen point, or None if it collapsed."""
         return self.points[self.chosen] if self.points[self.chosen].collapse is None else None
 
     @property
@@ -94,13 +100,13 @@ class Study:
         return f"{rows:,} held-out rows" if self.held_out else f"the {rows:,} training rows"
 
     def aim(self, point: Point) -> float:
-        """Return the size of the measure that is limited."""
+        """Return the absolute value of the limited measure at a point."""
         return abs(point.measures[self.settings.aim.name])
 
     def statements(self, point: Point) -> list[Statement]:
         """Return the bounds on a point: from held-out rows, and from theorems about its model.
 
-        Each bound from held-out rows holds for all points at once.
+        The bounds from held-out rows hold for all points simultaneously.
         """
         part = np.repeat(np.arange(len(self.pairs)), [len(test) for _, test in self.pairs])
         delta, found = self.settings.delta, []
@@ -111,7 +117,10 @@ class Study:
         return found + ([] if point.model is None else theorems(point.model, delta))
 
     def warning(self) -> str | None:
-        """Return which models are nearly constant or had their positive rate collapse, None if none did."""
+        """Return a sentence that names the collapsed models, or None if there are none.
+
+        A model collapsed if it is nearly constant or its positive rate collapsed.
+        """
         bad = [point for point in self.points if point.collapse]
         if not bad:
             return None
@@ -158,19 +167,19 @@ class Study:
 
 
 def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress = silent) -> Study:
-    """Return given scores beside alternatives: a threshold per group and, with inputs, models of nerm.
+    """Compare given scores with alternatives: one threshold per group and, with inputs, models of nerm.
 
-    All are measured on the same rows, which the models of nerm have not seen. The thresholds are set on these
-    rows, so no bound is stated for them.
+    All are measured on the same rows, which were not used to fit the models of nerm. The thresholds are set
+    on these rows, so no bound is stated for them.
 
     Parameters
     ----------
     task
         The rows.
     scores
-        f of each row, (n,); a positive one is a positive decision.
+        The scores of the rows, (n,); a score above 0 is a positive decision.
     settings, progress
-        Of the models of nerm, as for `run_study`.
+        As for `run_study`, for the models of nerm.
     """
     rows = np.arange(len(task))
     models = Study(task, settings, Recipe(()), [(rows[:0], rows)], rows, (), (), 0, task.notes, 0.0)
@@ -190,14 +199,15 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
 
 
 def by_group(task: TableTask, scores: Floats) -> Floats:
-    """Return scores minus a threshold per group that gives each the positive rate of all, up to a row.
+    """Subtract one threshold per group from scores, (n,), so that all groups have the same positive rate.
 
-    With several viewpoints a group is a combination.
+    The rate is the positive rate of all rows; a group reaches it up to one row. With several viewpoints, each
+    combination of their groups has its own threshold.
 
     Parameters
     ----------
     task, scores
-        The rows and f of each, (n,).
+        The rows and their scores, (n,).
     """
     moved, share = scores.copy(), float((scores <= 0).mean())
     cells = np.unique(np.column_stack(list(task.groups.values())), axis=0, return_inverse=True)[1].ravel()
@@ -217,27 +227,28 @@ def run_study(
     progress: Progress = silent,
     command: str = "",
 ) -> Study:
-    """Fit every level, measure on held-out rows, and choose one.
+    """Fit a model at every level, measure them on held-out rows, and choose one.
 
     Parameters
     ----------
     task, settings
-        The rows and the model.
+        The rows, and the settings of the models.
     levels
-        The targets, by default those of the settings. Several are compared with logistic regression.
+        The targets, by default those of the settings. If there are several, logistic regression is fitted for
+        comparison.
     needed
-        The level to choose; NotNeutralError where it cannot be reached. By default the choice is, among the
-        models that did not collapse and whose AUC on held-out rows is within `settings.budget` of the plain
-        model's, the tightest limit (of weights, the most neutral).
+        The level to choose; NotNeutralError is raised if it cannot be reached. By default, the model with the
+        tightest limit is chosen (with weights, the most neutral model) among those that did not collapse and
+        whose AUC on held-out rows is within `settings.budget` of the plain model's.
     share
-        Of the rows to hold out; 0 measures on the training rows. By default a small table is cross-validated,
-        and of a large one the first part is held out.
+        Share of rows to hold out; 0 measures on the training rows. By default, a table of at most
+        `SMALL_TABLE` rows is cross-validated with `PARTS` folds; of a larger one the first fold is held out.
     every_method
         Whether to compare with the published methods too, and not only with logistic regression.
     progress
         Called with a description of each step.
     command
-        The `nerm fit` command without a level; each point completes it.
+        The `nerm fit` command without a level; the level of each point is added to it.
     """
     started = time.perf_counter()
     rows, levels = TaskRows(task, settings), sorted({*(levels or settings.levels)}, key=_order)
@@ -286,43 +297,46 @@ def run_study(
 
 
 def _order(level: Level) -> tuple[float, float]:
-    """Sort from the plain model to the most neutral one."""
+    """Return a sort key that orders levels from the plain model to the most neutral one."""
     return level.eta or 0.0, np.inf if level.limit == 0 else 1 / (level.limit or np.inf)
 
 
 def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Return (training rows, held-out rows): this share of every combination of target and viewpoint.
+    """Return the indices of training rows and of held-out rows, stratified by target and viewpoint.
 
     Parameters
     ----------
     task
         The rows.
     share
-        Between 0 and 1.
+        Share of rows to hold out, between 0 and 1.
     seed
-        Of the draw.
+        Random seed.
     """
     return _checked(task, hold_out(task.strata, share, seed), ("training", "held-out"))
 
 
 def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Return (training rows, held-out rows) of each fold, stratified by target and viewpoint.
+    """Return the indices of training rows and of held-out rows per fold, stratified by target and viewpoint.
 
     Parameters
     ----------
     task
         The rows.
     count
-        How many folds; no more than there are rows.
+        Number of folds; at most one per row is made.
     seed
-        Of the draw.
+        Random seed.
     """
     fold = assign_folds(task.strata, min(count, len(task)), seed)
     return [_checked(task, fold == k, ("training",)) for k in range(fold.max() + 1)]
 
 
 def _checked(task: TableTask, held: Bools, names: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return (training rows, held-out rows); refuse a split whose named rows lack a class or a group."""
+    """Return the indices of training rows and of held-out rows; `held` is the mask of held-out rows.
+
+    Raise an error if one of the first ``len(names)`` of these two sets lacks a class or a side of a term.
+    """
     rows = np.flatnonzero(~held), np.flatnonzero(held)
     for name, part in zip(names, rows, strict=False):
         for value, signs in {task.target.group(1): task.y, **task.terms}.items():
@@ -334,7 +348,7 @@ def _checked(task: TableTask, held: Bools, names: Sequence[str]) -> tuple[Ints, 
 
 
 def _pairs(task: TableTask, settings: Settings, share: float | None) -> Pairs:
-    """Return pairs of training and held-out rows."""
+    """Return (training rows, held-out rows) per fold, as indices; see `share` of `run_study`."""
     if share is None:
         return folds(task, PARTS, settings.seed)[: PARTS if len(task) <= SMALL_TABLE else 1]
     everything = np.arange(len(task))
@@ -342,7 +356,7 @@ def _pairs(task: TableTask, settings: Settings, share: float | None) -> Pairs:
 
 
 def _other_methods(rows: TaskRows, train: Ints, test: Ints, every: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the fits of other methods by label; of the published ones at every second weight of the paper."""
+    """Yield (label, fit) of other methods; published methods use every second weight of the paper."""
     from nerm.experiments.harness import Fold
     from nerm.experiments.methods import METHODS
 
@@ -365,7 +379,7 @@ def _points(
     tested: Ints,
     command: str,
 ) -> tuple[Point, ...]:
-    """Return one point per model, measured by the scores of the rows `tested`."""
+    """Return one point per model; `scores` are the models' scores of the rows with indices `tested`."""
     _, X, _ = rows.coded(train)
     fitted, held = rows.task.rows(train), rows.task.rows(tested)
     training = [model.score(X) for model in models]
@@ -388,7 +402,7 @@ def _points(
 
 
 def _completed(command: str, model: FittedModel) -> str:
-    """Return the command that fits this model again; empty for none."""
+    """Return `command` with the options of this model added; "" if the command is empty."""
     if not command:
         return ""
     surrogate = ""
@@ -398,10 +412,11 @@ def _completed(command: str, model: FittedModel) -> str:
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:
-    """Return the tightest limit (of weights, the most neutral) with a held-out AUC within the budget.
+    """Return the index of the point to recommend, 0 (the plain model) if no other qualifies.
 
-    A point that collapsed is not chosen, nor one that is less neutral than the plain model; 0 if no other can
-    be.
+    It is the tightest limit (with weights, the most neutral model) among the points that did not collapse,
+    are more neutral than the plain model (unless that collapsed), and lose at most the budget of AUC on
+    held-out rows.
     """
     least = points[0].measures["auc"] - settings.budget
     aims = [abs(point.measures[settings.aim.name]) for point in points]
