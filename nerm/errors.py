@@ -79,7 +79,7 @@ class UnknownNameError(InvalidInputError):
         super().__init__(f"{what} must be one of {names}", repr(name), do)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
-        """Come back as the parent class, which carries the same sentence."""
+        """Pickle as the parent class, which has the same message."""
         return InvalidInputError, self.parts
 
 
@@ -141,9 +141,9 @@ class NotNeutralError(InvalidInputError, RuntimeError):
 
 
 def advice_sentence(advice: Sequence[tuple[str, str]], names: Mapping[str, str] | None = None) -> str:
-    """Return advice about parameters as one sentence, in which `names` replace those of the parameters.
+    """Join advice about parameters into one sentence.
 
-    A parameter that `names` does not hold is left out.
+    `names` maps parameters to the names to show; a parameter that is not in `names` is left out.
 
     >>> advice = [("limit", "raise"), ("keep", "lower"), ("lam", "change")]
     >>> advice_sentence(advice), advice_sentence(advice, {"limit": "--limit", "lam": "--lam"})

@@ -55,7 +55,7 @@ def _hold(atom: Any, clauses: Clauses) -> None:
 
 
 def _test_points(atom: MarginFunction) -> Floats:
-    """Return margins on both sides, and on every kink and breakpoint and just beside it."""
+    """Return test margins of both signs, including every kink and breakpoint and points close to it."""
     special = np.array(sorted({0.0, 1.0, *atom.facts.kinks, *atom.facts.breakpoints}))
     near = np.add.outer(special, [-1e-3, 0.0, 1e-3]).ravel()
     far = np.concatenate([np.linspace(-60, 60, 161), [-3e2, -1e2, 1e2, 3e2]])
@@ -92,7 +92,7 @@ def _subgradient(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 
 
 def _curvature(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
-    """Hold the curvature, if there is one, against differences of the derivative, away from breakpoints."""
+    """Compare the curvature, if defined, with differences of the derivative away from breakpoints."""
     step = 1e-5
     m = m[[all(abs(x - b) > 2 * step for b in atom.facts.breakpoints) for x in m]]
     curvature = atom.curvature(m)
@@ -206,7 +206,7 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None
 
 
 def _test_vectors(d: int) -> list[Floats]:
-    """Return vectors with zeros, ties and a zero among them: the kinks of norms."""
+    """Return test vectors of length d, some with zero or tied entries, where norms have kinks."""
     rng = np.random.default_rng(0)
     sparse = rng.normal(size=d) * (rng.random(d) < 0.5)
     tied = np.resize([2.0, -2.0, 1.0], d)
@@ -267,7 +267,10 @@ def _axes(atom: Regularizer, w: Floats, tol: float) -> Clauses:
 
 
 def _prox_of_regularizer(atom: Regularizer, w: Floats, tol: float) -> Clauses:
-    """Hold the prox against many trials; w - prox(w) is a subgradient there: Fenchel-Young is an equality."""
+    """Check that the prox has the smallest cost among random points near it.
+
+    Check also the Fenchel-Young equality at z = prox(w), where w - z is a subgradient.
+    """
 
     def cost(z: Floats, step: float) -> float:
         return step * atom.value(z) + 0.5 * float((z - w) @ (z - w))

@@ -25,12 +25,12 @@ def _place(index: tuple[int, ...]) -> str:
 
 
 def is_lazy(X: Any) -> bool:
-    """Tell whether X is a dask collection or `nerm.Chunks`, whose rows are read on demand."""
+    """Return whether X is a dask collection or `nerm.Chunks`, whose rows are read on demand."""
     return hasattr(type(X), "dask") or hasattr(type(X), "sweep")  # a frame may have a column of that name
 
 
 def as_pandas(X: Any) -> Any:
-    """Return a table of polars or pyarrow as a DataFrame of pandas, and anything else unchanged."""
+    """Convert a polars or pyarrow table to a pandas DataFrame; return anything else unchanged."""
     names = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, polars
     if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__") or names is None:
         return X
@@ -58,7 +58,7 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
 
 
 def as_floats(values: Any, name: str, do: str) -> Floats:
-    """Return real numbers as a float array; refuse text, dates, complex numbers and masked arrays."""
+    """Convert real numbers to a float array; raise an error for text, dates, complex or masked entries."""
     if np.ma.is_masked(values):
         must = f"{name!r} must have no masked entries"
         raise InvalidInputError(must, "a masked array", "Drop or impute these rows")
@@ -94,7 +94,7 @@ def _check_kind(dtype: np.dtype[Any], name: str, do: str = "Convert it to real n
 
 
 def _check_objects(array: Array, name: str, do: str) -> None:
-    """Refuse text, complex numbers and missing entries among objects; Python numbers of any kind pass."""
+    """Raise an error if an object array holds text, complex numbers or missing entries."""
     for index, item in np.ndenumerate(array):
         if isinstance(item, str | bytes | complex) and not isinstance(item, float):
             raise InvalidInputError(f"{name!r} must hold real numbers", f"{item!r}{_place(index)}", do)
@@ -106,7 +106,7 @@ def _check_objects(array: Array, name: str, do: str) -> None:
 
 
 def check_finite(values: Any, name: str, do: str = "Drop or impute these rows") -> None:
-    """Refuse NaN and infinities, naming the first one."""
+    """Raise an error that names the first NaN or infinite entry, if there is one."""
     entries = np.asarray(values.data if sp.issparse(values) else values)
     bad = ~np.isfinite(entries)
     if bad.any():
@@ -123,7 +123,7 @@ def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
 
 
 def flat(values: Any, n: int, name: str, what: str) -> Array:
-    """Return values of any type as a vector of length n; a matrix of one column is a vector."""
+    """Return values of any type as an array (n,); a matrix with one row or one column is flattened."""
     if values is None:
         raise InvalidInputError(f"{name!r} must have one {what}", "None", f"Pass {name}=...")
     array = np.asarray(values)
@@ -136,7 +136,7 @@ def flat(values: Any, n: int, name: str, what: str) -> Array:
 
 
 def check_present(values: Array, name: str) -> None:
-    """Refuse missing entries (None, nan, NA, NaT) among objects and dates."""
+    """Raise an error if an array of objects or dates has missing entries (None, nan, NA, NaT)."""
     if values.dtype.kind in "OM":
         from pandas import isna
 
@@ -159,9 +159,10 @@ def distinct(values: Array, name: str, what: str = "values") -> Array:
 
 
 def as_sides(values: Any, n: int, name: str = "viewpoint") -> Floats:
-    """Return a viewpoint of length n: numbers as they are, two groups as -1 and +1.
+    """Return a viewpoint as floats, (n,): numbers unchanged, two groups of strings as -1 and +1.
 
-    Two integers of one sign are two groups as well; the larger value is +1.
+    Two distinct integers that are both positive, or both not positive, are also groups. The larger value is
+    +1.
 
     >>> as_sides(["m", "f", "m"], 3), as_sides([1, 2, 2], 3), as_sides([0.5, -2.0, 0.5], 3)
     (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 0.5, -2. ,  0.5]))
@@ -196,7 +197,7 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
 
 
 def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
-    """Return the labels as -1/+1 and the two classes behind them, in sorted order.
+    """Return the labels as -1 and +1, (n,), and the two original classes in sorted order, (2,).
 
     The larger of two values is +1; labels -1 and +1 stay as they are.
 
@@ -255,7 +256,7 @@ def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
 
 
 def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one of these names") -> None:
-    """Refuse a name that is not one of the known ones."""
+    """Raise an `UnknownNameError` if `name` is not in `known`."""
     if name not in known:
         raise UnknownNameError(what, name, known, do)
 
@@ -275,7 +276,7 @@ def column_position(key: str | int, columns: Any, count: int) -> int:
 
 
 def own(values: Floats) -> Floats:
-    """Return a read-only copy, so that the data stay as they were validated."""
+    """Return a read-only copy, so that validated data cannot change."""
     copy = np.array(values, dtype=float)
     copy.setflags(write=False)
     return copy

@@ -1,4 +1,4 @@
-"""Viewpoints v_i = g(x_i): where they come from, and how groups become numbers.
+"""Viewpoints v_i = g(x_i): their sources, and the coding of groups as numbers.
 
 A viewpoint is an array; a column of X (its name, its position, or `Column`, which can also drop it from X); a
 callable g; a fitted estimator (its decision function); or `Learned`, an estimator together with the separate
@@ -22,7 +22,7 @@ from nerm.validation import as_pandas, as_vector, check_present, column_position
 __all__ = ["Column", "Learned", "resolve", "resolve_terms"]
 
 DEFAULT = "viewpoint"
-MOST_VALUES = 50  # beyond this many, integers are measurements rather than groups
+MOST_VALUES = 50  # the largest number of distinct values that are read as groups
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Column:
     key : str or int
         The name of the column, or its position.
     drop : bool
-        Leave the column out of the features, in `fit` and in `predict` alike, where a DataFrame need not have
-        it. Only estimators can do that. A column of words is left out anyway.
+        Leave the column out of the features in `fit` and in `predict`; a DataFrame for `predict` need not
+        have it. Only estimators support this. A column of strings is always left out.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Column:
         )
 
     def values(self, X: Any) -> Array:
-        """Return the column of X (n, d), as it is: (n,)."""
+        """Return the column of X, (n, d), as an array (n,) with unchanged values."""
         X = as_pandas(X)
         position = self.position(X)
         if hasattr(X, "iloc"):
@@ -220,7 +220,7 @@ def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
 
 
 def _as_given(given: Any, label: str) -> Any:
-    """Return one viewpoint as a column of X, a fitted estimator, another function of the rows, or data."""
+    """Convert a name or number to a `Column` and a `Learned` to its fitted estimator; keep anything else."""
     if isinstance(given, type):
         must = f"{label!r} must be an array, a callable or a fitted estimator"
         raise InvalidInputError(must, f"the class {given.__name__}", "Make an instance and fit it")

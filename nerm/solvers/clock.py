@@ -12,7 +12,7 @@ def after(seconds: float | None) -> float:
 
 
 def is_up(deadline: float) -> bool:
-    """Tell whether a deadline has passed."""
+    """Return whether a deadline has passed."""
     return perf_counter() >= deadline
 
 

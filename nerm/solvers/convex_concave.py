@@ -1,14 +1,14 @@
 """The convex-concave procedure: a stationary point of an objective with differences of convex functions.
 
-It starts at the convex relaxation, the tangent at f = 0, or at a given hypothesis. Every step solves the
-convex problem that touches the objective at the last hypothesis from above, so the objective never rises.
-When it falls no more, rows may lie at kinks of the subtracted part, where many tangents touch: then one step
-is taken with the tangent at slightly larger scores, and if that does not help either, the point counts as
-stationary.
+It starts from the convex relaxation (tangents at f = 0) or from a given hypothesis. Every step solves a
+convex problem that is an upper bound on the objective and equal to it at the current hypothesis, so the
+objective never increases. If it stops decreasing, rows may lie at kinks of the subtracted function, where the
+tangent is not unique. Then one step uses tangents at slightly larger scores; if the objective still does not
+decrease, the point is returned as stationary.
 
-In a convex problem, a term with phi = A - G (`nerm.atoms.DCFunction`) becomes the same term with A and a
-`Tangent` of -G. A neutrality term of two sides is a difference too, with the same part subtracted from both
-sides: max(A+ - G+, A- - G-) = max(A+ + G-, A- + G+) - (G+ + G-).
+The convex problem replaces a term with phi = A - G (`nerm.atoms.DCFunction`) by the same term with A and a
+`Tangent` of -G. In a two-sided neutrality term both sides subtract the same function: max(A+ - G+, A- - G-) =
+max(A+ + G-, A- + G+) - (G+ + G-).
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from nerm.solvers.base import path_order
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
-BEYOND = 1.01  # times the last scores: where the tangent is taken when the objective falls no more
+BEYOND = 1.01  # factor of the scores at which tangents are taken when the objective stops decreasing
 NO_STEP = (Status.FAILED, Status.INFEASIBLE)  # a step without a next one
 
 Hypothesis = tuple[Floats, float]

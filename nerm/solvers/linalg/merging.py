@@ -53,7 +53,7 @@ class DistinctRows:
         return np.asarray(np.bincount(self.index, weights, len(self.first)), dtype=float)
 
     def fits(self, blocks: Sequence[Block]) -> bool:
-        """Tell whether equal rows have equal targets in all blocks."""
+        """Return whether equal rows have equal targets in all blocks."""
         return all(np.array_equal(b.targets[self.first][self.index], b.targets) for b in blocks)
 
     def block(self, block: Block) -> Block:
@@ -95,7 +95,7 @@ class MergedSession(Session):
         self._session: Session = open_session(self._merged(problem))
 
     def renewed(self, problem: Problem) -> bool:
-        """Take a problem with other terms on the same rows, if equal rows are still equal."""
+        """Prepare for a problem with other terms on the same rows; return False if it needs a new session."""
         return distinct_rows(problem) is self._rows and self._session.renewed(self._merged(problem))
 
     def answer(
@@ -174,7 +174,7 @@ def hash_matrix(X: Matrix) -> Words:
     if sp.issparse(X):
         ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(_bits(X.data)) * factors[X.indices])])
         return np.asarray(ends[X.indptr[1:]] - ends[X.indptr[:-1]])
-    step = max(1, 100_000 // d)  # what fits into a processor's cache
+    step = max(1, 100_000 // d)  # rows that fit into a processor's cache
     return np.concatenate([_mixed(_bits(X[i : i + step])) @ factors for i in range(0, n, step)])
 
 

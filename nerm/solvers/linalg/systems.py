@@ -40,7 +40,7 @@ class Factor:
     residual: float
 
     def expansion(self, w: Floats) -> Floats:
-        """Return c on the pivots with K[:, pivots] c = Z w."""
+        """Return the coefficients c, (rank,), of the pivots with K[:, pivots] c = Z w."""
         if len(self.pivots) == 0:  # K is 0; scipy before 1.14 solves no empty system
             return np.zeros(0)
         return np.asarray(solve_triangular(self.Z[self.pivots].T, w, lower=False))
@@ -97,7 +97,10 @@ def pivoted_cholesky(
 
 
 def _small_cholesky(S: Floats, floor: float) -> tuple[Ints, Floats]:
-    """Return greedy pivots of a small matrix and their factor; stop at a tenth of the first pivot."""
+    """Return the greedy pivots of a small matrix and their lower triangular factor.
+
+    Stop when the largest residual is at most `floor` or a tenth of the first pivot.
+    """
     rest = S.diagonal().copy()
     least = max(floor, 0.1 * float(rest.max()))
     L = np.zeros_like(S)
@@ -121,7 +124,7 @@ def conjugate_gradients(
     tol: float,
     limit: int,
 ) -> tuple[Floats, int]:
-    """Solve A X = B for a positive definite A, each column of B by its own steps.
+    """Solve A X = B for a positive definite A by preconditioned conjugate gradients for each column of B.
 
     Parameters
     ----------
