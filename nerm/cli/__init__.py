@@ -52,7 +52,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit with its code; letters that the terminal cannot show are escaped."""
+    """Run the command and exit with its code; characters that the terminal cannot show are escaped."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

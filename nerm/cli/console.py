@@ -1,4 +1,4 @@
-"""What every command shares: results on standard output, notes on standard error, errors in one sentence."""
+"""Output of all commands: results on standard output, notes on standard error, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BAD_INPUT, NOT_CERTIFIED, COLLAPSED, NOT_NEUTRAL, INTERRUPTED = 2, 3, 4, 5, 130
 HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of help, and of tables that go to a file or a pipe
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but tabs and line ends
-#: By parameter of the library, the option of the command; other parameters have none.
+#: By parameter of the library, the name that messages of the commands use for it.
 OPTIONS = {
     "limit": "--limit",
     "lam": "--lam",
@@ -74,13 +74,13 @@ def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
 
 
 def _leave_stdout() -> None:
-    """Send nowhere what is still on its way to standard output: Python would try again when it ends."""
-    with suppress(OSError, ValueError):  # a test's standard output has no number
+    """Redirect standard output to the null device, so that Python does not fail when it flushes at exit."""
+    with suppress(OSError, ValueError):  # standard output may have no file descriptor, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def in_words(text: str) -> str:
-    """Return a sentence of the library with the measures named in words.
+    """Return a sentence of the library with the names of measures replaced by words.
 
     >>> in_words("the calders_verwer_score of new rows")
     'the difference in positive rates of new rows'
@@ -93,12 +93,12 @@ def in_words(text: str) -> str:
 
 
 def _say(text: str) -> None:
-    with suppress(OSError):  # nowhere left to complain
+    with suppress(OSError):  # standard error cannot be written
         print(f"nerm: {escaped(text)}", file=sys.stderr, flush=True)
 
 
 def escaped(text: str) -> str:
-    r"""Return a text whose control characters, which could steer a terminal, are written out as in JSON.
+    r"""Return a text with control characters, which could change a terminal, escaped as in JSON.
 
     >>> print(escaped("a\x1b[31mred\x9b2J"))
     a\u001b[31mred\u009b2J
@@ -108,18 +108,18 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class Console:
-    """Where a command speaks: `as_json` and `quiet` are its options."""
+    """Print the results and notes of a command; `as_json` and `quiet` are its options --json and --quiet."""
 
     as_json: bool = False
     quiet: bool = False
 
     def note(self, text: str) -> None:
-        """Say something on standard error that is not the result."""
+        """Print a note on standard error, unless --quiet is given."""
         if not self.quiet:
             _say(text)
 
     def notes(self, texts: Sequence[str], most: int = 12) -> None:
-        """Say several things, and how many more there would be."""
+        """Print the first `most` notes, and how many more there are."""
         more = (
             [f"and {len(texts) - most} more such notes (all of them with --json)"]
             if len(texts) > most
@@ -135,10 +135,12 @@ class Console:
 
         Parameters
         ----------
-        plain, shown
-            The two forms of the result.
+        plain
+            The result as plain data, for JSON.
+        shown
+            The result as tables and sentences.
         files
-            What was written, by kind; None marks what was not.
+            By kind ("report", "figure", ...), the path of each written file; None if it was not written.
         """
         if files is not None:
             written = {kind: path for kind, path in files.items() if path is not None}
@@ -151,7 +153,7 @@ class Console:
         from rich.console import Console as Rich
 
         class Terminal(Rich):
-            def on_broken_pipe(self) -> None:  # rich would exit with code 1; `ended` knows better
+            def on_broken_pipe(self) -> None:  # rich would exit with code 1; `ended` handles it
                 raise BrokenPipeError
 
         width = None if sys.stdout.isatty() else WIDTH
@@ -160,12 +162,12 @@ class Console:
             terminal.print(escaped(thing) if isinstance(thing, str) else thing)
 
     def text(self, text: str) -> None:
-        """Write a part of a result that is a file of text: as it is, but for what would steer a terminal."""
+        """Write a part of a text result to standard output; escape control characters on a terminal."""
         click.echo(escaped(text) if sys.stdout.isatty() else text, nl=False)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Callable[[str], None]]:
-        """Show on a terminal's standard error what is being done; say nothing elsewhere."""
+        """Yield a function that shows the current step on standard error, if that is a terminal."""
         if self.quiet or not sys.stderr.isatty():
             yield lambda _: None
             return
@@ -176,14 +178,14 @@ class Console:
             yield lambda text: status.update(Text(f"{title}: {text}"))
 
     def code(self, statuses: Mapping[str, str], *, collapsed: bool = False) -> int:
-        """Return the exit code of answers with these statuses, and name those that were not certified.
+        """Return the exit code for these statuses; a note names the models that were not certified.
 
         Parameters
         ----------
         statuses
-            By the answer's name.
+            The status of each model, by name.
         collapsed
-            Whether the answer is a model that is nearly constant, or whose positive rate collapsed.
+            Whether the result is a model that is nearly constant or whose positive rate collapsed.
         """
         bad = [f"{name} ({s})" for name, s in statuses.items() if s not in ("optimal", "stationary")]
         if bad:
@@ -192,7 +194,7 @@ class Console:
 
 
 def jsonable(thing: Any) -> Any:
-    """Return a thing made of what JSON knows; numbers that are not finite become null.
+    """Convert a value to JSON types; numbers that are not finite become None.
 
     >>> jsonable({"a": float("nan"), "b": (1, 2.5)})
     {'a': None, 'b': [1, 2.5]}
@@ -207,7 +209,7 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.table import Table
     from rich.text import Text
 
-    # Text, never str: rich would read [markup] in the names of people's columns
+    # Text, never str: rich would interpret [markup] in the column names of a table
     heading = Text(escaped(title), style="bold")
     table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for j, column in enumerate(columns):
@@ -218,12 +220,15 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number for a table; a dash where it is not defined."""
+    """Format a number with this many decimals; a dash if it is not finite."""
     return f"{value:.{digits}f}" if math.isfinite(value) else "–"
 
 
 def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
-    """Refuse outputs that cannot be written, or that are an input or another output, before any work."""
+    """Raise an error if an output cannot be written, or is the same file as an input or another output.
+
+    `inputs` and `outputs` are paths by the name that the error uses, None for files that are not used.
+    """
     taken = {os.path.realpath(path): name for name, path in inputs.items() if path is not None}
     for option, path in outputs.items():
         if path is None:
@@ -246,6 +251,6 @@ def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | N
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a text file, all of it or nothing."""
+    """Write a text file; a failure leaves no partial file."""
     with write_atomically(path, "w", encoding="utf-8", newline="") as stream:
         stream.write(text)

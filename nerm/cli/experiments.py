@@ -12,7 +12,7 @@ from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
 ON_DATA = ("datasets", "methods", "lam", "discretize", "data_home")
-#: The experiments that take an option; the others belong to all.
+#: By experiment, the options that not all experiments take.
 OPTIONS_OF = {
     "convergence": ("n", "etas", "redraw"),
     "tradeoff": ON_DATA,
@@ -22,7 +22,7 @@ FIGURES = (".png", ".pdf", ".svg")
 
 
 def _check_figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Refuse a figure that could not be drawn, before any work is done for it."""
+    """Raise an error, before the work starts, if the format is unknown or matplotlib is missing."""
     if path is not None:
         if Path(path).suffix not in FIGURES:
             raise InvalidInputError(f"--figure must end in {', '.join(FIGURES)}", repr(path), "Rename it")
@@ -87,7 +87,7 @@ def solvers(
 
 
 def _compare(console: Console, options: dict[str, Any], figure: str | None) -> None:
-    """Compare the solvers, and print a row per solver and accuracy."""
+    """Compare the solvers and print one row per solver and accuracy; draw the figure if it has a path."""
     from nerm.experiments import compare
 
     frame = compare.compare_solvers(**options, progress=False if console.quiet else None)
@@ -161,11 +161,11 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
 
 
 def _save_figure(draw: Callable[[], Any], path: str) -> None:
-    """Draw Axes and write their figure, all of it or nothing."""
+    """Write the figure of the Axes that `draw` returns; a failure leaves no partial file."""
     with write_atomically(path) as file:
         draw()[0].figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    """Return how often each status occurred, in words."""
+    """Return a phrase with the number of runs per status."""
     return ", ".join(f"{count} {status}" for status, count in counts.items())

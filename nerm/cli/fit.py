@@ -198,12 +198,12 @@ def demo(console: Console, folder: str, seed: int) -> int:
 
 
 def fit_command(data: str) -> str:
-    """Return the `nerm fit` command with the given options of the running one, without a level.
+    """Return the `nerm fit` command, without a level, with the options given to the running command.
 
     Parameters
     ----------
     data
-        The file with the rows.
+        Path of the table.
     """
     ctx = click.get_current_context()
     words = ["nerm", "fit", data]
@@ -220,7 +220,10 @@ def fit_command(data: str) -> str:
 
 
 def _study(console: Console, data: str, options: dict[str, Any], several: bool = False) -> Study:
-    """Read a table, fit the level that was asked for (and others beside it), and print notes."""
+    """Read a table, fit the target level, print notes, and return the study.
+
+    With `several`, the levels of the settings are fitted too.
+    """
     level = level_of(options)
     if level.eta is not None:
         options["etas"] = ETAS
@@ -236,7 +239,10 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
 
 
 def _fit_json(study: Study) -> dict[str, Any]:
-    """Return the chosen model without its measures as plain data; they are saved with the model too."""
+    """Return facts about the chosen model, without its measures, as plain data.
+
+    They are printed, and saved with the model.
+    """
     from nerm.report.fitting import ADVICE
 
     settings, point = study.settings, study.points[study.chosen]
@@ -275,7 +281,7 @@ def _fit_json(study: Study) -> dict[str, Any]:
 
 
 def _said(study: Study, model: Any, promise: Any) -> str:
-    """Return what came of a limit, in a sentence."""
+    """Return a sentence with the target limit and the value that the model reached."""
     from nerm.estimators.design import atom_name
 
     how = "already without neutrality"
@@ -287,7 +293,7 @@ def _said(study: Study, model: Any, promise: Any) -> str:
 
 
 def _statements(study: Study) -> list[Any]:
-    """Return every bound on the chosen model; of several groups, the hold-out bounds only."""
+    """Return every bound on the chosen model; with several terms, only the hold-out bounds."""
     from nerm import bounds
     from nerm.report.measuring import held_out_bounds
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the objects that they describe."""
+"""Options that several commands share, and functions that turn them into tasks and settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registered(click.Choice[str]):
-    """A choice among the names of a registry, which is read when the option is used: help is quick."""
+    """A choice among the names of a registry, which is read only when the option is used.
+
+    So the registry's modules are not imported at start.
+    """
 
     def __init__(self, names: Callable[[], Sequence[str]]) -> None:
         self._names = names
@@ -33,12 +36,12 @@ class Registered(click.Choice[str]):
 
     @property
     def choices(self) -> Sequence[str]:  # type: ignore[override]
-        """The names."""
+        """The names in the registry."""
         return tuple(self._names())
 
 
 def measure_options() -> dict[str, str]:
-    """Return the names of the measures that can be limited, by their options."""
+    """Return the measures that can be limited: from the value of --measure to the measure's name."""
     from nerm.metrics import limitable
 
     return {metric.option: metric.name for metric in limitable().values()}
@@ -51,7 +54,7 @@ def _weight_names() -> Sequence[str]:
 
 
 def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Apply decorators so that help lists them in this order."""
+    """Combine option decorators into one; the help lists the options in this order."""
 
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -62,7 +65,10 @@ def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def command(function: Callable[..., Any]) -> click.Command:
-    """Make a click command whose docstring is its help, and the examples in it the text below the options."""
+    """Make a click command from a function; its docstring is the help text.
+
+    The section Examples is shown below the options.
+    """
     text, _, examples = inspect.cleandoc(str(function.__doc__)).partition("\n\nExamples\n--------\n")
     return click.command(help=text, epilog=f"\b\nExamples:\n{examples}")(function)
 
@@ -83,7 +89,7 @@ def common(command: F) -> F:
 
 
 def option(name: str, text: str, **more: Any) -> Callable[[F], F]:
-    """Return the option --name; its default is that of the command line where there is one."""
+    """Return the option --name with the help `text`; its default is that in `COMMAND_LINE`, if any."""
     value = getattr(COMMAND_LINE, name.replace("-", "_"), None)
     if value is not None and "default" not in more:
         more = {"type": type(value), "default": value} | more
@@ -182,7 +188,10 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _columns(given: str | None) -> list[str] | None:
-    """Return the names of columns: those given, those of a published file, or the lines of a file."""
+    """Return the column names that --columns gives, or None.
+
+    The value is a comma-separated list, @adult and the like for a published file, or @FILE with one per line.
+    """
     if given is None or not given.startswith("@"):
         return None if given is None else [name.strip() for name in given.split(",")]
     from nerm.datasets.published_files import PUBLISHED
@@ -198,7 +207,7 @@ def _columns(given: str | None) -> list[str] | None:
 
 
 def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, ...]]:
-    """Read a table and give its columns their roles; return it with the words for "missing"."""
+    """Read a table and assign roles to its columns; return the task and the strings that mean "missing"."""
     from nerm.tables import make_task, read_table
     from nerm.tables.values import MISSING
 
@@ -212,7 +221,7 @@ def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, .
 
 
 def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]:
-    """Return the task and the settings of a study that the options describe."""
+    """Read the table and return the task and the settings of the study that the options describe."""
     from nerm.report.fitting import Settings
     from nerm.tables import survey
 
@@ -224,7 +233,7 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]
 
 
 def level_of(options: dict[str, Any]) -> Level:
-    """Return the target of a fit; a limit and a weight exclude each other."""
+    """Return the target level of a fit; --limit and --eta must not both be given."""
     from nerm.report.fitting import Level
 
     limit, eta = options["limit"], options["eta"]

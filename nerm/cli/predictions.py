@@ -1,4 +1,4 @@
-"""`nerm predict` scores new rows; `nerm audit` says how neutral given predictions are."""
+"""`nerm predict` scores new rows; `nerm audit` measures the neutrality of given predictions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def predict(
 
 
 def _kept(table: TextTable, keep: str | None) -> Sequence[str]:
-    """Return the columns to repeat."""
+    """Return the columns of the table that --keep repeats in the output."""
     given = [name.strip() for name in keep.split(",")] if keep else []
     kept = table.names if keep == "all" else given
     for name in kept:
@@ -101,7 +101,7 @@ def _kept(table: TextTable, keep: str | None) -> Sequence[str]:
 
 
 def _part(table: TextTable, kept: Sequence[str], scores: Any, labels: Any, safe_cells: bool) -> Any:
-    """Return the fields of some rows as a frame."""
+    """Return the output for the rows of one part: row, kept columns, score and prediction."""
     frame = table.frame[list(kept)].assign(prediction=labels)
     if safe_cells:
         frame = frame.apply(_safe).set_axis(_safe(frame.columns.to_series()), axis=1)
@@ -111,7 +111,7 @@ def _part(table: TextTable, kept: Sequence[str], scores: Any, labels: Any, safe_
 
 
 def _safe(words: Any) -> Any:
-    """Return words none of which a spreadsheet takes for a formula; numbers stay."""
+    """Put ' before strings that a spreadsheet would run as formulas; numbers stay unchanged."""
     from numpy import isnan
 
     from nerm.tables.values import numbers_in
@@ -198,7 +198,7 @@ def _write_page(
     report: str,
     options: dict[str, Any],
 ) -> tuple[list[Any], str]:
-    """Write the page about audited scores; return the alternatives and the sentence about them."""
+    """Write the report on audited scores; return the alternatives as plain data, and a sentence on them."""
     from nerm.cli.rendering import point_json
     from nerm.report.fitting import Settings
     from nerm.report.page import render_page
@@ -214,7 +214,7 @@ def _write_page(
 
 
 def _numbers(task: TableTask, column: str) -> Floats:
-    """Return a column of scores, (n,)."""
+    """Return a column of scores, (n,); raise an error if a cell is no number."""
     from numpy import flatnonzero, isnan
 
     from nerm.tables.values import quoted
@@ -228,7 +228,7 @@ def _numbers(task: TableTask, column: str) -> Floats:
 
 
 def _decisions(task: TableTask, column: str) -> Floats:
-    """Return +1 and -1 for decisions in the words of the target, (n,)."""
+    """Return +1 or -1 per row, (n,), for a column of decisions written as values of the target."""
     from nerm.tables.values import quoted
 
     known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
@@ -243,7 +243,7 @@ def _decisions(task: TableTask, column: str) -> Floats:
 def _model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Sequence[str]) -> Floats:
     """Return a model's score of each row, (n,): its decision function, or the probability minus 1/2.
 
-    The model gets the columns that it saw in fit, numbers as numbers.
+    The model gets the columns that it was fitted on; columns of numbers are converted to floats.
     """
     import pandas as pd
     from numpy import isnan
@@ -271,7 +271,7 @@ def _model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: S
 
 
 def _loaded(path: str, trusted: Sequence[str]) -> Any:
-    """Load a model with skops, which runs nothing that is not trusted."""
+    """Load a model with skops, which loads only trusted types; `trusted` names further ones."""
     try:
         from skops import io
     except ImportError:

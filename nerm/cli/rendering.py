@@ -1,4 +1,4 @@
-"""Tables and JSON of what fits, studies and audits found."""
+"""Show the results of fits, studies and audits as tables and as JSON."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -37,14 +37,14 @@ def _groups_json(point: Point) -> dict[str, Any]:
 
 
 def measured_tables(point: Point, rows: str) -> list[Table]:
-    """Return the measures of a point, its rates by group, and with several groups their differences.
+    """Return tables of a point's measures, of its rates by group and, if there are several, of differences.
 
     Parameters
     ----------
     point
         The scores with their measures.
     rows
-        What the title calls the rows.
+        Description of the rows, for the title.
     """
     target = point.task.target.group(1)
     lines = []
@@ -72,12 +72,12 @@ def measured_tables(point: Point, rows: str) -> list[Table]:
 
 
 def interval(ends: Interval | None, digits: int = 3) -> str:
-    """Return an interval for a table; nothing where there is none."""
+    """Format an interval for a table; "" if there is none."""
     return "" if ends is None else f"{ends[0]:.{digits}f} … {ends[1]:.{digits}f}"
 
 
 def statements_table(statements: Iterable[Statement], delta: float) -> Table:
-    """Return the bounds, and which of them say nothing.
+    """Return a table of the bounds; bounds without content are marked as vacuous.
 
     Parameters
     ----------
@@ -101,16 +101,16 @@ def statements_json(statements: Iterable[Statement]) -> list[dict[str, Any]]:
 
 
 def show_study(console: Console, study: Study, command: str, files: Mapping[str, str | None]) -> int:
-    """Write the figure and the page of a study, print it, and return the exit code.
+    """Write the figure and the report of a study, print its results, and return the exit code.
 
     Parameters
     ----------
     console, study
-        Where to, and what.
+        The console to print to, and the study.
     command
-        What the page says it was made by.
+        The command that the report names as its source.
     files
-        Where "figure" and "report" go, None for nowhere.
+        Paths by kind of file; "figure" and "report" are written here, unless they are None.
     """
     if files["figure"] is not None:
         write_text(files["figure"], figure_svg(study))
@@ -124,12 +124,12 @@ def show_study(console: Console, study: Study, command: str, files: Mapping[str,
 
 
 def statuses_of(study: Study) -> dict[str, str]:
-    """Return the status of every model."""
+    """Return the status of every fitted model, by label."""
     return {point.label: point.model.solution.status.value for point in study.points if point.model}
 
 
 def _front_table(study: Study) -> Table:
-    """Return the trade-off, one row per model; the recommended one is marked, and those that collapsed."""
+    """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
     aim = study.settings.aim
     names = ["auc", "accuracy", "neutrality_risk", "calders_verwer_score"]
     columns = ["", "model", "AUC", "accuracy", "C_sgn", "difference in positive rates", "95 % interval"]
@@ -169,7 +169,7 @@ def _study_json(study: Study) -> dict[str, Any]:
 
 
 def point_json(study: Study, p: Point) -> dict[str, Any]:
-    """Return one point of a study as plain data; what only a model has is None elsewhere."""
+    """Return one point of a study as plain data; fields of the model are None if it has no model."""
     model, solution = p.model, None if p.model is None else p.model.solution
     return {
         "label": p.label,
