@@ -456,7 +456,7 @@ class NewtonSystem:
         matrix[np.arange(d), np.arange(d)] += lam
         # Unit diagonal: the scale of a feature then matters neither for the factor nor for the jitter below.
         diagonal = matrix.diagonal()
-        if not np.isfinite(diagonal).all():
+        if not (np.isfinite(diagonal).all() and diagonal.max() > 0):
             raise np.linalg.LinAlgError("the Newton system overflows")
         floor = 1e-300 + 1e-30 * diagonal.max()
         self._scale = 1.0 / np.sqrt(np.maximum(diagonal, floor))
