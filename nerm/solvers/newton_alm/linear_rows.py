@@ -71,9 +71,10 @@ class LinearRows:
         X: Matrix = self.features.X
         if self.features.sparse:
             arrays = X.indptr, X.indices, X.data, rows, density
-        X = X[rows]
-        squares = X.multiply(X) if self.features.sparse else X**2
-        diagonal = np.append(density @ squares, density.sum())
+            diagonal = threads.add_up(lambda *part: _diagonal(*arrays, self.shape[1], *part))
+        else:
+            X = X[rows]
+            diagonal = np.append(density @ X**2, density.sum())
 
         def product(q: Floats) -> Floats:
             if self.features.sparse:
@@ -146,4 +147,15 @@ def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: i
         out[last] += total
         for p in range(first, end):
             out[indices[p]] += data[p] * total
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _diagonal(indptr, indices, data, rows, density, size, start, stop):  # type: ignore[no-untyped-def]
+    """Return the diagonal of sum_i D_i (x_i, 1) (x_i, 1)' over rows[start:stop] of a CSR matrix, (d + 1,)."""
+    out = np.zeros(size)
+    for k in range(start, stop):
+        out[size - 1] += density[k]
+        for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
+            out[indices[p]] += density[k] * data[p] * data[p]
     return out

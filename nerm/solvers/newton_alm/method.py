@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.model.blocks import EPS, Block, shares
+from nerm.model.blocks import Block, shares
 from nerm.solvers import clock
 from nerm.solvers.newton_alm.kernel_rows import KernelRows, KernelSystem
 from nerm.solvers.newton_alm.linear_rows import LinearRows, LinearSystem
@@ -47,7 +47,11 @@ from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
 SHRINK = 0.25  # tau is multiplied by this from one centre to the next
-PROXIMAL = 0.1  # scale of tau, R_k and r, relative to the effect of a multiplier, theta or b on its own term
+PROXIMAL = 0.1  # scale of tau and R_k, relative to the effect of a multiplier or theta on its own term
+INTERCEPT_RIDGE = 1e-3  # r relative to lam, or to the mean weight of a row if that is smaller
+COLD_TAU = 3.0  # first tau if the start is f = 0, in units of a margin
+SLOW = 0.7  # tau may shrink below its floor after a centre that leaves more than this share of the gap
+PATIENCE = 15  # the method stops after so many slow centres in a row
 INNER = 0.1  # relative accuracy of inner problems, Newton systems and line searches
 MAX_ITERATIONS = 60  # limit for the outer loop, for each inner loop and for each line search
 WARM_TAU = SHRINK**2  # first tau if the start is the solution of an adjacent problem
@@ -121,8 +125,8 @@ class AugmentedLagrangian:
         curvature = (factors[:, None] * self.blocks.slopes * self.blocks.targets).mean(axis=0)
         # If the multiplier of row i changes by 1, its margin changes by about B t^2 |x_i|^2 / lam.
         moved = float(curvature @ rows.norms) / (lam * len(curvature)) or 1.0
-        self.floor = min(PROXIMAL * moved, 1.0)
-        ridge = PROXIMAL * min(lam, float(curvature.mean() * len(blocks)) or lam)
+        self.floor = min(PROXIMAL * moved, COLD_TAU)
+        ridge = INTERCEPT_RIDGE * min(lam, float(curvature.mean() * len(blocks)) or lam)
         self.ridge = np.append(np.full(rows.shape[1] - 1, lam), ridge)
 
     def cold(self) -> Iterate:
@@ -145,14 +149,16 @@ class AugmentedLagrangian:
         centre = start
         best = replace(start, primal=np.inf, dual=-np.inf, converged=False)
         smallest = np.inf
+        slow_centres = 0
         for _ in range(MAX_ITERATIONS):
             centre, best = self._inner(centre, best, tau, tol, deadline)
             best = replace(best, centres=best.centres + 1)
-            halved = best.gap <= smallest / 2
+            slow = best.gap > SLOW * smallest
+            slow_centres = slow_centres + 1 if slow else 0
             smallest = min(smallest, best.gap)
-            if best.converged or tau <= EPS or clock.is_up(deadline):
+            if best.converged or slow_centres >= PATIENCE or clock.is_up(deadline):
                 break
-            tau = max(SHRINK * tau, min(tau, self.floor) if halved else 0.0)
+            tau = max(SHRINK * tau, 0.0 if slow else min(tau, self.floor))
         return best, tau
 
     def _inner(

@@ -116,16 +116,16 @@ class AugmentedLagrangianSession(Session):
     def _start(self, problem: Problem, method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
         """Return the first iterate and the first tau.
 
-        The first solve starts at f = 0 with tau = 1; on a large kernel problem it starts from the solution on
-        a random subset of the rows (`coarse_start`). Later solves start from the previous hypothesis: with
+        The first solve starts at f = 0 with COLD_TAU; on a large kernel problem it starts from the solution
+        on a random subset of the rows (`coarse_start`). Later solves start from the previous hypothesis: with
         WARM_TAU if a weight or a block changed, else with the tau at which the previous solve ended.
         """
-        from nerm.solvers.newton_alm.method import WARM_TAU
+        from nerm.solvers.newton_alm.method import COLD_TAU, WARM_TAU
         from nerm.solvers.newton_alm.smoothing import multipliers
 
         last = self._last
         if last is None:
-            return coarse_start(method, deadline) if problem.is_kernel else (method.cold(), 1.0)
+            return coarse_start(method, deadline) if problem.is_kernel else (method.cold(), COLD_TAU)
         if self._blocks != problem.blocks:
             return method.at(last.h), WARM_TAU
         if np.array_equal(self._weights, np.append(method.factors, method.lam)):
@@ -142,10 +142,10 @@ def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate,
     The subset has n // COARSE_SHARE rows, with weights scaled to the total weight of each block. Far from the
     optimum nearly all rows are at a kink, so a Newton system is as large as the problem. At the solution on
     the subset most rows are away from the kinks. The subset problem is started in the same way, recursively;
-    a problem of at most `DIRECT` rows starts at f = 0 with tau = 1.
+    a problem of at most `DIRECT` rows starts at f = 0 with tau = COLD_TAU.
     """
     from nerm.solvers.newton_alm.kernel_rows import DIRECT, KernelRows
-    from nerm.solvers.newton_alm.method import INNER, WARM_TAU, AugmentedLagrangian
+    from nerm.solvers.newton_alm.method import COLD_TAU, INNER, WARM_TAU, AugmentedLagrangian
 
     rows = method.rows
     assert isinstance(rows, KernelRows)
@@ -154,7 +154,7 @@ def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate,
     part = np.sort(np.random.default_rng(0).permutation(n)[: n // COARSE_SHARE])
     totals = [(block.weights.sum(), block.weights[part].sum()) for block in blocks]
     if n <= DIRECT or not all(some > 0 for _, some in totals):
-        return method.cold(), 1.0
+        return method.cold(), COLD_TAU
     smaller = [
         replace(block, weights=block.weights[part] * (total / some), targets=block.targets[part])
         for block, (total, some) in zip(blocks, totals, strict=True)
