@@ -174,7 +174,7 @@ def test_a_solver(copied):
 
 def test_a_neutrality_weight(copied):
     package, run = copied
-    file = package / "model" / "weights.py"
+    file = package / "weights.py"
     marker = "def resolve("
     code = file.read_text()
     assert code.count(marker) == 1
