@@ -103,7 +103,7 @@ class Linearisation:
 
 
 def table(blocks: Sequence[Block]) -> Floats:
-    """Return the lines that compiled code reads of blocks: risks first, then the two sides of each term."""
+    """Return the table of blocks for compiled code: single blocks first, then both sides of each pair."""
     lines: list[tuple[float, ...]] = []
     for block in blocks:
         linear, quadratic = block.atom.facts.quadratic or (0.0, 0.0)
@@ -260,7 +260,7 @@ class Arrays:
         return np.append(self.features.columns(self._h)[:, 0], self._h.sum()), changes
 
     def longest_step(self, state: State, nu: Floats) -> float:
-        """Return the longest step along the direction that is safe for every row."""
+        """Return the longest step that keeps u, p^+ and p^- of every row within their bounds."""
         return float(
             min(self.features.workers.run(lambda *part: passes.longest_step(*self._given(state), nu, *part)))
         )
@@ -286,9 +286,10 @@ def weighted_duals(arrays: Arrays, u: Floats, nu: Floats) -> Floats:
 
 @numba.njit(**options)
 def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
-    """Move each u by a share of its distance to the bound that moves t u against a sign.
+    """Move each u by a share of its distance to a bound, so that t u moves against the sign `against`.
 
-    Without such a bound, the distance to the other one is conjugate. Return the change of sum c for share 1.
+    If that bound is infinite, the distance to the other bound is taken, or 1 without any. Return the
+    decrease of `against` * sum c for share 1.
     """
     targets, weights, table = data
     total = 0.0
@@ -329,8 +330,9 @@ def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
 def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
     """Tell whether sum_i c_i = 0 up to rounding.
 
-    The sum is compared with sum_i |c_i|. Where large terms of two sides cancel, their rounding error is
-    allowed for, as long as it is small beside sum_i |c_i|.
+    |sum_i c_i| must be at most BALANCED times sum_i |c_i|. If the terms that different blocks add to c_i
+    cancel, their rounding error is allowed as well: EPS times the sum of their absolute values, but at most
+    NEARLY times sum_i |c_i|.
     """
     c, beyond = weighted_duals(arrays, u, nu), nu * arrays.fixed_gradient[:, -1]
     left, size = abs(float(c.sum() + beyond.sum())), float(np.abs(c).sum() + abs(beyond.sum()))
@@ -345,7 +347,7 @@ def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
 def dual_bound(
     arrays: Arrays, u: Floats, nu: Floats, conjugate: Callable[[Floats, float], float], *, intercept: bool
 ) -> tuple[float, Floats]:
-    """Return (n D, feasible u) for any u in its domains; -inf where sum c = 0 is out of reach.
+    """Return (n D, feasible u) for any u in its domains; -inf if sum c = 0 cannot be attained.
 
     `conjugate` is the conjugate of the regularizer at X'c, ||X'c||^2 / (2 lam) for a ridge.
     """

@@ -54,7 +54,7 @@ class Condensed:
         return self.u
 
     def within(self, larger: Condensed) -> Condensed:
-        """Return a problem condensed from a condensed one as condensed from the whole."""
+        """Return this problem, condensed from `larger`, with the rows and u of the whole problem."""
         return Condensed(self.arrays, larger.rows[self.rows], larger.on_all_rows(self.u))
 
 
@@ -63,8 +63,8 @@ def condense(
 ) -> Condensed | None:
     """Fix u of rows whose scores are farther than `distance` from all kinks; None if more than `most` n stay.
 
-    Rows with a kink between these scores and others stay too. Smooth functions have no affine region: rows
-    with weight in one stay.
+    Rows with a kink between these scores and `other` stay too, and so do rows with weight in a smooth
+    block, which has no affine region.
     """
     count = len(arrays.blocks)
     u, stays, duals, sums = _settled(arrays, scores, distance, other)
@@ -78,7 +78,10 @@ def condense(
 def _settled(
     arrays: Arrays, scores: Floats, distance: float, other: Floats | None
 ) -> tuple[Floats, Bools, Floats, Floats]:
-    """Return u, which rows stay, B t u of the others and their sum B phi*(u), by block."""
+    """Return u, (J, n), and a mask of the rows that stay; B t u and sum B phi*(u) of the other rows.
+
+    B t u has one line per block and is 0 on the rows that stay; the sums are (J,).
+    """
     shape = arrays.data.weights.shape
     u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
     given = tuple(arrays.data), scores, scores if other is None else other, distance, u, stays, duals
@@ -87,10 +90,10 @@ def _settled(
 
 @numba.njit(**options)
 def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
-    """Set u and B t u of rows beyond all kinks; return their sum B phi*(u) of each block.
+    """Set u and B t u of rows beyond all kinks; return their sum B phi*(u) for each block.
 
-    A row stays if in some block its margin is within |t| distance of a kink, or beyond it at the other
-    scores.
+    A row stays if in some block of positive weight its margin is within |t| distance of a kink, or on
+    another side of a kink at the other scores, or if that block is smooth.
     """
     targets, weights, table = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
@@ -244,7 +247,7 @@ def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Out
 
 
 class WarmStart:
-    """The last solution, the logarithms of its weights, and the score error of its own start."""
+    """The last two solutions, the logarithms of their weights, and the score error of the last start."""
 
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
@@ -274,9 +277,10 @@ class WarmStart:
         self._blocks = tuple(blocks)
 
     def start(self, method: PredictorCorrector, blocks: Sequence[Block]) -> Start | None:
-        """Return the last solution as a start.
+        """Return a start: the last solution, or the line through the last two if its value is lower.
 
-        None after a large change of weights, and for other blocks if f = 0 has a lower value.
+        None if there is no solution yet, after a large change of weights, and for other blocks if f = 0 has
+        a lower value.
         """
         last = self._last
         weights = log_weights(method)

@@ -1,4 +1,4 @@
-"""Solve a problem for any weights of its terms, each solve from the last solution."""
+"""Solve a problem for any weights of its terms; each solve is warm-started from the last ones."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -40,13 +40,14 @@ class Engine:
         (m, d), a dense array or a canonical CSR matrix.
     blocks
         Those of side 0 first, then the two sides of each pair, adjacent (`nerm.model.blocks`). They can be
-        replaced by others on the same rows between two solves: the last solution still serves.
+        replaced by others on the same rows between two solves; the last solution is still a warm start.
     n
         The divisor of all sums.
     intercept
         Whether b is free.
     axes
-        Whether there will be norms of coefficients or groups: then the coefficients stay the unknowns.
+        Whether norms of coefficients or groups will be added: then the unknowns are the coefficients
+        themselves, not coordinates of a smaller space.
     tuning
         The constants of the method.
     workers
@@ -82,9 +83,9 @@ class Engine:
         max_iterations: int | None = None,
         deadline: float = clock.NEVER,
     ) -> Iterator[Answer]:
-        """Solve for one (factors, mu) or (factors, mu, norms) after the other; adjacent ones are similar.
+        """Solve for each (factors, mu) or (factors, mu, norms) in order; adjacent ones should be similar.
 
-        After the deadline a point keeps the hypothesis of the one before.
+        After the deadline a point gets the hypothesis of the point before it.
         """
         for point in points:
             yield self.solve(*point[:2], tol, *point[2:], max_iterations=max_iterations, deadline=deadline)

@@ -1,20 +1,22 @@
-"""Norms of groups of coefficients in saddle-point form, with a few dual variables per group.
+"""Norms of groups of coefficients in saddle-point form, with dual variables u per group.
 
 ::
 
     omega ||w_g||_2   =  max over ||u||_2 <= 1  of  omega u'w_g
     omega max_j |w_j| =  max over ||u||_1 <= 1  of  omega u'w_g
 
-Smoothed by a barrier like the rows (`nerm.solvers.interior_point.predictor_corrector`), each u has
-multipliers of its own:
+A log barrier smooths the maxima, as it does for the rows
+(`nerm.solvers.interior_point.predictor_corrector`). On the central path each group has a multiplier t > 0,
+and a max norm splits u into a >= 0 and b >= 0:
 
 ::
 
     EuclideanNorms   w = t u,                      t (1 - ||u||^2) = barrier
-    MaxNorms         u = a - b,  sum a + b = 1,    a_j (t - w_j) = barrier = b_j (t + w_j)
+    MaxNorms         u = a - b,  sum a + b = 1,    a_j (t - w_j) = b_j (t + w_j) = barrier / (2 size)
 
-Linearised, du = K dw + k with a positive semidefinite K: omega K joins the Newton system of w, omega u its
-gradient and omega k the right-hand side. Like a row, each group has its own step length. u stays feasible, so
+where size is the number of coefficients in the group. The linearised equations give du = K dw + k with a
+positive semidefinite K. In the Newton system of w, omega K is added to the matrix, omega u to the gradient
+and omega k to the right-hand side. Each group has its own step length, as each row has. u stays feasible, so
 it gives a dual bound at any time.
 """
 
@@ -43,7 +45,7 @@ class GroupNorms(ABC):
     omega
         (G,), the weights.
     goal
-        (G, 1), the product of each group at barrier 1: the scale of its w, from the data.
+        (G, 1), the sum of products of each group at barrier 1: the scale of its w, from the data.
     u, du
         (G, k), the dual variables, and the direction.
     """
@@ -67,7 +69,7 @@ class GroupNorms(ABC):
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
         """Return k of each group, (G, k), towards a barrier.
 
-        Second-order terms of the last direction are taken in as far as this limit, in units of the barrier.
+        It includes the second-order terms of the last direction, clipped at `limit`, in units of `goal`.
         """
 
     @abstractmethod
@@ -76,7 +78,7 @@ class GroupNorms(ABC):
 
     @abstractmethod
     def advance(self, step: float, keep: float) -> None:
-        """Move along the direction; where a group comes near a bound, this share of its distance remains."""
+        """Move along the direction; a group keeps at least the share `keep` of its distance to a bound."""
 
     @staticmethod
     @abstractmethod
@@ -147,7 +149,7 @@ class EuclideanNorms(GroupNorms):
 
     @staticmethod
     def nearest(u: Floats) -> Floats:
-        """Return u, at most of length 1."""
+        """Return the projection of each u on the unit ball, u / max(||u||, 1)."""
         return np.asarray(u / np.maximum(np.linalg.norm(u, axis=1, keepdims=True), 1.0))
 
     @property
@@ -160,7 +162,7 @@ class MaxNorms(GroupNorms):
     """l-infinity norms."""
 
     def start(self, w: Floats, barrier: Floats) -> None:
-        """Find the t with sum_j barrier / (t - w_j) + barrier / (t + w_j) = 1 by bisection."""
+        """Find t with sum_j e / (t - w_j) + e / (t + w_j) = 1, e = barrier / (2 k), by bisection."""
         most, each = np.abs(w).max(axis=1, keepdims=True), barrier / (2 * w.shape[1])
         low, high = np.log(each), np.log(barrier)  # of t - most
         for _ in range(60):
@@ -251,7 +253,7 @@ class NormDuals:
     penalty
         The regularizer.
     w, barrier
-        The start is on their central path.
+        The dual variables start at the point of the central path that belongs to w and the barrier.
     """
 
     def __init__(self, penalty: Penalty, w: Floats, barrier: float) -> None:
@@ -264,7 +266,7 @@ class NormDuals:
         self.unit = float(sum(each.omega @ each.goal[:, 0] for each in self._kinds))
 
     def _spread(self, values: Sequence[Floats]) -> Floats:
-        """Return sum omega x of some x of each norm, on w."""
+        """Return the sum over norms of omega x, (d,), given one x, (G, k), per norm."""
         out = np.zeros(self._d)
         for each, x in zip(self._kinds, values, strict=True):
             out[each.groups] += each.omega[:, None] * x
@@ -282,7 +284,10 @@ class NormDuals:
 
     @property
     def products(self) -> float:
-        """Sum omega times the products: what the norms add to the gap; `unit` at barrier 1."""
+        """Sum of omega times `GroupNorms.products` over all groups: the norms' part of the gap.
+
+        On the central path at barrier 1 it equals `unit`.
+        """
         return float(sum(each.omega @ each.products for each in self._kinds))
 
     def add_to(self, matrix: Floats) -> None:

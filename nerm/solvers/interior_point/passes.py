@@ -15,10 +15,11 @@ The first equation holds from the start and is kept. Linearised, with A = high -
 s^+- the second-order terms of Mehrotra; over = under = 0 is the affine direction. A side without a bound has
 p = 0 throughout. An affine function has u fixed and kappa = 0, a smooth one u = phi'(m) and kappa = phi''(m).
 
-Every pass takes `data` = (t, B, table), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under), arrays
-(J, n) and a table of the blocks, (J, 7), as plain tuples: what is compiled is kept on disk, and must not name
-a class that a later version moves. It goes over the rows from `start` to `stop`, a chunk at a time: what all
-blocks share stays in cache.
+The passes take `data` = (t, B, table), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under). The
+table has one line per block, (J, 7); all other arrays are (J, n). They are plain tuples because numba keeps
+compiled code on disk: that code must not refer to a class, which a later version may move to another module.
+A pass covers the rows from `start` to `stop`. Most passes do so in chunks, for all blocks in turn, so that
+the values that the blocks share stay in the cache.
 """
 
 from math import isfinite

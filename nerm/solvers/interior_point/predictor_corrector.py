@@ -315,7 +315,7 @@ class PredictorCorrector:
         return dual
 
     def _step(self, state: State, lin: Linearisation, nu: Floats, *, per_row: bool) -> tuple[float, float]:
-        """Take one step in place; return the mean change of the scores in full, and the barrier."""
+        """Take one step in place; return the mean change of the scores by a full step, and the barrier."""
         arrays, tuning, norms = self.arrays, self.tuning, state.norms
         products = state.nu * state.sigma
         count = arrays.ends @ nu + self.side_unit.sum() + norms.unit + SMALLEST
@@ -484,9 +484,11 @@ class NewtonSystem:
 
 
 def cholesky(matrix: Floats) -> Floats:
-    """Factor a matrix of unit diagonal, with as little added to it as rounding makes necessary.
+    """Return the Cholesky factor of a matrix with unit diagonal, which is changed in place.
 
-    LAPACK itself: on systems this small, checks around it cost as much as the factor.
+    Before each attempt a multiple of the identity is added: 4e-16 times the size of the matrix, then 100
+    times more each time. LAPACK is called directly, since on systems this small the checks of scipy cost as
+    much as the factorisation.
     """
     diagonal = np.arange(len(matrix))
     jitter = 4e-16 * len(matrix)
