@@ -143,8 +143,8 @@ class Conditions:
     fraction. The error of the bound at a hypothesis w is at most CANCELLED * sum_ij `|c_i x_ij w_j|` / n.
     """
 
-    features: Any  # F, (n, k), dense or sparse; with a last column of ones if the intercept is free
-    sizes: Any  # |X| |N|, (n, k), with the same last column
+    features: Any  # F, (n, k), dense or sparse
+    sizes: Any  # |X| |N|, (n, k)
     intercept: bool
 
     @classmethod
@@ -153,18 +153,15 @@ class Conditions:
 
         A kernel problem has only the condition sum_i c_i = 0.
         """
-        ones = np.ones((problem.hypothesis.n, int(problem.intercept)))
         if not isinstance(problem.hypothesis, LinearHypothesis) or not directions.shape[1]:
-            return cls(ones, ones, problem.intercept)
+            none = np.zeros((problem.hypothesis.n, 0))
+            return cls(none, none, problem.intercept)
         X = problem.hypothesis.features(balanced=problem.intercept)
         axes = np.flatnonzero(directions.any(axis=1))
         if np.array_equal(directions[axes], np.eye(directions.shape[1])):  # axes, in their order
             F = X[:, axes]
-            sizes = abs(F)
-        else:
-            F, sizes = X @ directions, abs(X) @ np.abs(directions)
-        stack = sp.hstack if sp.issparse(F) else np.hstack
-        return cls(stack([F, ones]), stack([sizes, ones]), problem.intercept)
+            return cls(F, abs(F), problem.intercept)
+        return cls(X @ directions, abs(X) @ np.abs(directions), problem.intercept)
 
     def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
         """Shift multipliers in place, inside their domains, until the conditions hold.
@@ -175,29 +172,29 @@ class Conditions:
         multipliers may move.
         """
         weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
-        target = np.append(target, np.zeros(self.features.shape[1] - len(target)))
-        missing, size = self._missing(weighted_targets, multipliers.rows, target)
-        best, least = multipliers.rows.copy(), _worst(missing, size)
+        target = np.append(target[: self.features.shape[1]], np.zeros(int(self.intercept)))
+        rows = multipliers.rows
+        missing, size = self._missing(weighted_targets, rows, target)
+        least = _worst(missing, size)
         for at_ends in (False, True):
-            failed = 0
+            best, failed = (rows.copy(), missing, size), 0
             while failed < FAILED_STEPS and least > EPS:
-                self._step(domains, weighted_targets, multipliers.rows, missing, at_ends)
-                missing, size = self._missing(weighted_targets, multipliers.rows, target)
-                failed = 0 if _worst(missing, size) < 0.9 * least else failed + 1
-                if _worst(missing, size) < least:
-                    best, least = multipliers.rows.copy(), _worst(missing, size)
-            multipliers.rows[:] = best
-            missing, size = self._missing(weighted_targets, best, target)
+                self._step(domains, weighted_targets, rows, missing, at_ends)
+                missing, size = self._missing(weighted_targets, rows, target)
+                worst = _worst(missing, size)
+                failed = 0 if worst < 0.9 * least else failed + 1
+                if worst < least:
+                    best, least = (rows.copy(), missing, size), worst
+            rows[:], missing, size = best
         return np.abs(missing) > CANCELLED * size
 
     def _missing(self, weighted_targets: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
         """Return one residual, target - sum_i c_i F_i, and one sum of absolute summands per condition."""
         moments = weighted_targets * rows
-        c = moments.sum(axis=0)
-        sums = self.features.T @ c
-        if self.intercept:
-            sums[-1] = c.sum()  # has a smaller rounding error than the product
-        return target - sums, self.sizes.T @ _sizes(moments) + np.abs(target)
+        c, sizes = moments.sum(axis=0), _sizes(moments)
+        total, total_size = ([c.sum()], [sizes.sum()]) if self.intercept else ([], [])
+        missing = target - np.append(self.features.T @ c, total)
+        return missing, np.append(self.sizes.T @ sizes, total_size) + np.abs(target)
 
     def _step(
         self, domains: Floats, weighted_targets: Floats, rows: Floats, missing: Floats, at_ends: bool
@@ -230,12 +227,14 @@ class Conditions:
         Among all such shifts it minimises sum (shift / distance)^2.
         """
         gains = ((weighted_targets * distance) ** 2).sum(axis=0)
-        M = self.features.T @ (sp.diags_array(gains) @ self.features)
+        stack = sp.hstack if sp.issparse(self.features) else np.hstack
+        features = stack([self.features, np.ones((len(gains), int(self.intercept)))])
+        M = features.T @ (sp.diags_array(gains) @ features)
         M = M.toarray() if sp.issparse(M) else M
         scale = np.sqrt(np.diag(M))
         scale[scale == 0] = 1.0
         along = np.linalg.lstsq(M / scale[:, None] / scale, missing / scale, rcond=1e-14)[0] / scale
-        return np.asarray(weighted_targets * distance**2 * (self.features @ along))
+        return np.asarray(weighted_targets * distance**2 * (features @ along))
 
 
 def _sizes(moments: Floats) -> Floats:

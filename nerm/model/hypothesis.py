@@ -6,6 +6,7 @@ The hypothesis of a problem holds its own copy of the rows X.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,8 +25,30 @@ FAR = 100.0  # a column is centred if its mean is more than this many standard d
 GRAM_LIMIT = 8192  # the Gram matrix is kept in memory up to this number of rows (512 MiB)
 
 
+class CachedProducts:
+    """A hypothesis that keeps its last products X w or K c, because a certificate uses them repeatedly."""
+
+    @cached_property
+    def _products(self) -> deque[tuple[Floats, Floats]]:
+        return deque(maxlen=4 if isinstance(self, KernelHypothesis) else 1)
+
+    def _times(self, coef: Floats) -> Floats:
+        """Return X w or K c, (n,), read-only."""
+        for known, product in self._products:
+            if np.array_equal(known, coef):
+                return product
+        product = self._multiply(coef)
+        product.flags.writeable = False
+        self._products.append((coef.copy(), product))
+        return product
+
+    @abstractmethod
+    def _multiply(self, coef: Floats) -> Floats:
+        """Compute X w or K c, (n,)."""
+
+
 @dataclass(frozen=True, eq=False)
-class LinearHypothesis:
+class LinearHypothesis(CachedProducts):
     """The linear hypothesis f = X w + b with coefficients w, (d,), on rows X, (n, d)."""
 
     X: Matrix
@@ -64,7 +87,10 @@ class LinearHypothesis:
 
     def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
         """Return the scores X w + b, (n,)."""
-        return np.asarray(self._near[0] @ coef).ravel() + self.level(coef, intercept)
+        return self._times(coef) + self.level(coef, intercept)
+
+    def _multiply(self, coef: Floats) -> Floats:
+        return np.asarray(self._near[0] @ coef).ravel()
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return X'c = sum_i c_i x_i, (d,); pass balanced=True if the weights c add up to 0."""
@@ -121,6 +147,10 @@ class LinearHypothesis:
         """Return ||x_i||^2 for every row, (n,)."""
         return kernels.Linear().diagonal(self.X)
 
+    def some(self, rows: Ints) -> LinearHypothesis:
+        """Return the hypothesis restricted to the rows with the given indices."""
+        return LinearHypothesis(self.X[rows])
+
     def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
         """Return the scores of new rows X, (m, d)."""
         matrix = as_matrix(X)
@@ -129,7 +159,7 @@ class LinearHypothesis:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelHypothesis:
+class KernelHypothesis(CachedProducts):
     """The kernel hypothesis f = K c + b with one coefficient per row, c (n,), and squared norm c' K c."""
 
     kernel: kernels.Kernel
@@ -182,22 +212,11 @@ class KernelHypothesis:
         """Return the scores K c + b, (n,)."""
         return self._times(coef) + intercept
 
-    def _times(self, coef: Floats) -> Floats:
-        """Return K c, (n,); four products are cached, because a certificate uses them repeatedly."""
-        for known, product in self._products:
-            if np.array_equal(known, coef):
-                return product
+    def _multiply(self, coef: Floats) -> Floats:
         support = np.flatnonzero(coef)
         if self.keeps_gram or 2 * len(support) > self.n:  # all of K costs half, by symmetry
             support = np.arange(self.n)
-        product = self.product(support, coef[support, None])[:, 0]
-        product.flags.writeable = False
-        self._products.append((coef.copy(), product))
-        return product
-
-    @cached_property
-    def _products(self) -> deque[tuple[Floats, Floats]]:
-        return deque(maxlen=4)
+        return self.product(support, coef[support, None])[:, 0]
 
     def some(self, rows: Ints) -> KernelHypothesis:
         """Return the hypothesis restricted to the rows with the given indices."""
