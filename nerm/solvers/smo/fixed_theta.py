@@ -193,6 +193,13 @@ def set_slopes(i, at):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
+def set_all_slopes(at):  # type: ignore[no-untyped-def]
+    """Set rise and fall of every row."""
+    for i in range(len(at.a)):
+        set_slopes(i, at)
+
+
+@numba.njit(cache=True)
 def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
     """Increase a_i and decrease a_j by the same amount, at most to the next break; return the amount.
 
@@ -215,9 +222,10 @@ def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
 def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
     """Take at most `max_steps` pair steps, until m - M <= epsilon; return how many were taken."""
     n = len(at.a)
-    least = TINY
+    diagonal = np.empty(n)  # next to each other in memory, unlike in K
     for k in range(n):
-        least = max(least, EPS * K[k, k])
+        diagonal[k] = K[k, k]
+    least = max(TINY, EPS * diagonal.max())
     for done in range(max_steps):
         # First index: i = argmax (rise - G).
         i, best = -1, -np.inf
@@ -232,12 +240,13 @@ def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
             lowest = min(lowest, value)
             slope = best - value
             if slope > 0.0:
-                score = slope * slope / max(K[i, i] + K[k, k] - 2.0 * K[i, k], least)
+                score = slope * slope / max(diagonal[i] + diagonal[k] - 2.0 * K[i, k], least)
                 if score > gain:
                     gain, j = score, k
         if j < 0 or best - lowest <= epsilon:
             return done
-        step = pair_step(i, j, max(0.0, K[i, i] + K[j, j] - 2.0 * K[i, j]) / lam, at) / lam
+        curvature = max(0.0, diagonal[i] + diagonal[j] - 2.0 * K[i, j]) / lam
+        step = pair_step(i, j, curvature, at) / lam
         for k in range(n):
             at.G[k] += step * (K[i, k] - K[j, k])
     return max_steps
@@ -301,8 +310,7 @@ class FixedTheta:
         a = np.where(np.abs(a - nearest) <= snap, nearest, np.clip(a, breaks[:, 0], breaks[:, -1]))
         G = gram @ a / self.lam if G is None else G.copy()
         self.at = Levels(a, G, np.empty(len(a)), np.empty(len(a)), breaks, self.segments.slopes)
-        for i in range(len(a)):
-            set_slopes(i, self.at)
+        set_all_slopes(self.at)
 
     def optimal_intercepts(self) -> tuple[float, float]:
         """Return m and M; if a is optimal at this theta, every b in [m, M] is an optimal intercept."""
