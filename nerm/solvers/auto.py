@@ -28,6 +28,7 @@ DENSE = 1e-10  # per multiplication in a product of dense matrices
 ROW = 3e-7  # per row in a pass over the rows
 NEWTON_STEPS = 20  # iterations of an interior-point method
 PASSES = 10  # passes over X per root of the condition number (conjugate gradients), or over K (pair steps)
+SAMPLE = 1000  # rows from which the condition number is estimated
 SECOND_OPINION = 60.0  # largest estimated seconds of a second solver
 
 
@@ -72,10 +73,11 @@ class Shape:
         sparse = sp.issparse(X)
         nonzeros = float(X.nnz if sparse else X.size)
         squares = float(np.square(np.diff(X.indptr), dtype=float).sum()) if sparse else float(n) * d**2
-        entries = X.data if sparse else np.ravel(X)
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        largest = n * float(mean @ mean) + float(entries @ entries) / max(min(n, d), 1)
-        return cls(n, d, nonzeros, squares, largest / ridge, False, sparse)
+        sample = X[:: max(1, n // SAMPLE)]
+        entries = sample.data if sparse else np.ravel(sample)
+        mean = np.asarray(sample.mean(axis=0)).ravel()
+        variance = float(entries @ entries) / (sample.shape[0] * max(min(n, d), 1))
+        return cls(n, d, nonzeros, squares, n * (float(mean @ mean) + variance) / ridge, False, sparse)
 
 
 def interior_point(shape: Shape) -> float:
@@ -152,7 +154,8 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> list[Choice]:
     """
     shape = Shape.of(problem)
     costs = {solver: solver.cost(shape) for solver in solvers}
-    ranked = sorted((s for s in costs if costs[s] < inf), key=lambda s: (s.takes_every_atom, costs[s]))
+    finite = (s for s in costs if costs[s] < inf and s.installed())
+    ranked = sorted(finite, key=lambda s: (s.takes_every_atom, costs[s]))
     parts = []  # parts of the problem that nerm's own solvers do not support
     for first in ranked:
         part = None if first.takes_every_atom else why_unsupported(first, problem)

@@ -82,7 +82,7 @@ def choose(problem: Problem) -> list[Choice]:
     >>> [choice.solver.name for choice in choose(problem)]
     ['interior-point', 'clarabel']
     """
-    return auto.plan(problem, available().values())
+    return auto.plan(problem, known().values())
 
 
 class SolverPool:

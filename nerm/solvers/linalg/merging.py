@@ -27,6 +27,7 @@ from nerm.solvers.limited import LimitedSession
 from nerm.typing import Floats, Ints, Matrix
 
 Words = NDArray[np.uint64]
+FEWER = 0.9  # share of distinct rows above which merging does not pay
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +147,7 @@ def distinct_rows(problem: Problem) -> DistinctRows:
 def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> DistinctRows:
     """Find the distinct rows by hashing.
 
-    For a kernel, return all rows in order if they are distinct or if the kernel is precomputed.
+    If there are few equal rows, or if the kernel is precomputed, all rows count as distinct.
     """
     every = np.arange(hypothesis.n)
     if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
@@ -155,9 +156,7 @@ def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> Distinc
     for vector in targets:
         hashes = _mixed(hashes) + _mixed(_bits(vector))
     _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
-    if isinstance(hypothesis, LinearHypothesis):
-        return DistinctRows(first, index, LinearHypothesis(hypothesis.X[first]))
-    if len(first) == hypothesis.n:
+    if len(first) > FEWER * hypothesis.n:
         return DistinctRows(every, every, hypothesis)
     return DistinctRows(first, index, hypothesis.some(first))
 
@@ -194,4 +193,5 @@ def open_session(solver: Solver, problem: Problem) -> Session:
     """Open a session of a solver: on the distinct rows, or with a search for one limit, if it needs that."""
     by_search = problem.limits and not solver.takes_constraints
     opened = partial(LimitedSession, solver) if by_search else solver.open
-    return MergedSession(opened, problem) if solver.merges_rows else opened(problem)
+    merges = solver.merges_rows and len(distinct_rows(problem).first) < problem.hypothesis.n
+    return MergedSession(opened, problem) if merges else opened(problem)
