@@ -18,7 +18,6 @@ from typing import Any
 from tasks import one_hot
 
 import nerm
-from nerm.model.blocks import term_weights
 from nerm.solvers.interior_point.engine import Engine
 
 
@@ -28,8 +27,7 @@ def contestants(n: int, eta: float) -> dict[str, Callable[[], Any]]:
     problem = objective.on(X, y, viewpoint=v)
 
     def engine() -> Any:
-        fresh = Engine(problem.hypothesis.X, problem.blocks, problem.divisor, intercept=True)
-        return fresh.solve(term_weights(problem), 1.0 / n, 0.9e-6)
+        return Engine(problem).answer(problem, 1e-6, {})
 
     return {
         "engine": engine,

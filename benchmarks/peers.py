@@ -28,8 +28,6 @@ import numpy as np
 import scipy.sparse as sp
 from tasks import Task, hinge, size
 
-from nerm.model.blocks import term_weights
-
 CONSTANT = 10.0  # the column that stands for an intercept
 CACHE = 500.0  # megabytes of kernel rows
 REPEATS = 5
@@ -93,16 +91,10 @@ def problem(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Any:
 
 
 def engine(bound: Any) -> Any:
-    """Prepare the engine on the blocks of a problem."""
+    """Prepare the engine on the rows of a problem."""
     from nerm.solvers.interior_point.engine import Engine
 
-    return Engine(bound.hypothesis.X, bound.blocks, bound.divisor, intercept=bound.intercept)
-
-
-def weights(bound: Any, eta: float | None = None) -> tuple[np.ndarray, float]:
-    """Return what the engine wants to know of the weights of a problem, at another eta if one is given."""
-    at = bound if eta is None else bound.with_neutrality(eta)
-    return term_weights(at), sum(weight for weight, _ in at.regularizers)
+    return Engine(bound)
 
 
 def relative_gap(answer: Any) -> float:
@@ -114,17 +106,15 @@ def nerm_engine(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
 
     def solve(task: Task, *data: Any) -> tuple[Any, Any]:
         bound = problem(task, *data)
-        return bound, engine(bound).solve(*weights(bound), task.accuracy)
+        return bound, engine(bound).answer(bound, task.accuracy, {})
 
     solve(small(task), *small(task).data())
     yield None
     seconds, (bound, found) = timed(lambda: solve(task, X, y, v))
     facts = {"peak": peak(), "data": size(X)}
-    given = found.multipliers.spread(bound.rows, bound.one_sided)
+    given = found.multipliers
     facts["bound"] = task.dual_bound(X, y, v, (given.alpha, given.beta_plus, given.beta_minus, given.theta))
-    note = (
-        f"{found.iterations} iterations, {found.details['passes']} passes, {bound.hypothesis.n} distinct rows"
-    )
+    note = f"{found.iterations} iterations, {found.details['passes']} passes, {bound.hypothesis.n} rows"
     yield Answer(seconds, found.coef, found.intercept, note, facts)
 
 
@@ -149,12 +139,12 @@ def path(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     """Time a path of 20 values of eta, then each of them alone and cold; the answer is the last one's."""
     etas = [0.0, *np.geomspace(0.01, 100, 19)]
     tiny = problem(small(task), *small(task).data())
-    engine(tiny).solve(*weights(tiny))
+    engine(tiny).answer(tiny, 1e-6, {})
     bound = problem(task, X, y, v)
-    points = [weights(bound, eta) for eta in etas]
+    points = [bound.with_neutrality(eta) for eta in etas]
     yield None
-    seconds, results = timed(lambda: list(engine(bound).path(points, task.accuracy)))
-    alone = [timed(lambda point=point: engine(bound).solve(*point, task.accuracy)) for point in points]
+    seconds, results = timed(lambda: list(engine(bound).answers(points, task.accuracy, {})))
+    alone = [timed(lambda point=point: engine(bound).answer(point, task.accuracy, {})) for point in points]
     facts = {
         "cold": [t for t, _ in alone],
         "worst_gap": max(map(relative_gap, results)),

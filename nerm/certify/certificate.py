@@ -24,8 +24,9 @@ these programs are rounded up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -228,11 +229,15 @@ def best_certificate(
     wanted = np.inf if tol is None else best.primal - tol * best.size
     slack = Slack(problem, coef, intercept)
     behind: Multipliers | None = None
-    given = [] if multipliers is None else [with_linear(problem, multipliers, coef)]
     moderate = problem.hypothesis.n * problem.hypothesis.size * MOST_STEPS <= MOST_OPERATIONS
-    recover = not given or (tol is not None and moderate)
-    recovered = islice(candidates(problem, coef, intercept), 1 if early_exit else None)
-    for candidate in chain(given, recovered if recover else ()):
+
+    def trials() -> Iterator[Multipliers]:
+        if multipliers is not None:
+            yield multipliers if problem.region is None else with_linear(problem, multipliers, coef)
+        if multipliers is None or (tol is not None and moderate):
+            yield from islice(candidates(problem, coef, intercept), 1 if early_exit else None)
+
+    for candidate in trials():
         point = dual_point(problem, candidate, wanted)
         hidden = slack.of(point)
         if behind is None or point.bound - hidden > best.dual - best.slack:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -214,6 +215,7 @@ class CvxpySolver(Solver):
         self.package = driven.package
         self.keeps_time = bool(driven.clock)
         self.takes_every_atom = driven.cones == EXP
+        self.cost = partial(auto.cone_program, slower=driven.slower)  # type: ignore[method-assign]
 
     def requirements(self) -> str:
         """Return a phrase that names the problems that this solver can solve."""
@@ -222,10 +224,6 @@ class CvxpySolver(Solver):
     def why_unsupported(self, problem: Problem) -> str | None:
         """Return None: only cvxpy can tell, when it compiles the problem, whether it is supported."""
         return None
-
-    def cost(self, shape: auto.Shape) -> float:
-        """Return the estimated seconds of a solve; inf if the solver is used only when the user names it."""
-        return self.driven.slower * auto.cone_program(shape)
 
     def open(self, problem: Problem) -> Session:
         """Build the cvxpy model and return a session that solves it for different weights."""

@@ -109,11 +109,14 @@ def pair_steps(shape: Shape) -> float:
     return PASSES * sqrt(shape.condition) * shape.rows * one_pass(shape)
 
 
-def cone_program(shape: Shape) -> float:
-    """Return the cost of sparse Newton systems of all rows and columns, with fill-in."""
+def cone_program(shape: Shape, slower: float = 1.0) -> float:
+    """Return the cost of sparse Newton systems of all rows and columns, with fill-in.
+
+    `slower` is the time of the solver relative to Clarabel; inf excludes it from ``"auto"``.
+    """
     k = min(shape.rows, shape.columns)
     formed = shape.squares if shape.sparse else shape.rows * float(k) ** 2
-    return NEWTON_STEPS * (ENTRY * (formed + k**3 / 3) + one_pass(shape))
+    return slower * NEWTON_STEPS * (ENTRY * (formed + k**3 / 3) + one_pass(shape))
 
 
 def one_pass(shape: Shape) -> float:

@@ -1,138 +1,98 @@
 """Solve a problem for any weights of its terms; each solve is warm-started from the last ones."""
 
 import time
-from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from nerm.atoms.regularizer import Norms
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
-from nerm.errors import InvalidInputError
-from nerm.model.blocks import Block
+from nerm.model.blocks import Block, term_weights
+from nerm.model.problem import Problem
 from nerm.solvers import clock
+from nerm.solvers.base import Session, check_options
 from nerm.solvers.interior_point.arrays import Arrays
 from nerm.solvers.interior_point.condense import Start, WarmStart, minimise
 from nerm.solvers.interior_point.matrices import Features, RowThreads, choose_coordinates
 from nerm.solvers.interior_point.norms import Penalty
 from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector, Tuning
-from nerm.typing import Floats, Matrix
+from nerm.solvers.interior_point.solver import norms_of, squared_norm
+from nerm.typing import Floats
+from nerm.validation import as_positive
 
 EPS = np.finfo(float).eps
 TINY = np.finfo(float).tiny
 RIDGE = 0.1  # share of the tolerance for an auxiliary ridge
-TUNING = Tuning()
-Point = tuple[Floats, float] | tuple[Floats, float, Sequence[Norms]]
 
 
-class Engine:
-    """A problem ready to be solved for any weights of its terms.
+class Engine(Session):
+    """A problem ready to be solved for any weights of its terms; each solve starts from the last ones.
 
     ::
 
         P(w, b) = sum_single factor_j S_j + sum_pairs factor_k max(S_k^+, S_k^-) + (mu/2) ||w||^2 + norms of w
         S_j     = (1/n) sum_i B_ji phi_j(t_ji f_i),          f = X w + b  (b = 0 without an intercept)
 
+    The blocks can be replaced by others on the same rows between two solves. If the problem has norms of
+    coefficients or groups, the unknowns are the coefficients themselves, not coordinates of a smaller space.
+
     Parameters
     ----------
-    X
-        (m, d), a dense array or a canonical CSR matrix.
-    blocks
-        Those of side 0 first, then the two sides of each pair, adjacent (`nerm.model.blocks`). They can be
-        replaced by others on the same rows between two solves; the last solution is still a warm start.
-    n
-        The divisor of all sums.
-    intercept
-        Whether b is free.
-    axes
-        Whether norms of coefficients or groups will be added: then the unknowns are the coefficients
-        themselves, not coordinates of a smaller space.
-    tuning
-        The constants of the method.
+    problem
+        A problem that the solver "interior-point" takes.
     workers
         The most threads; by default one per core.
     """
 
-    def __init__(
-        self,
-        X: Matrix,
-        blocks: Sequence[Block],
-        n: float,
-        *,
-        intercept: bool = True,
-        axes: bool = False,
-        tuning: Tuning = TUNING,
-        workers: int | None = None,
-    ) -> None:
-        self.blocks = tuple(blocks)
-        self.n = n
-        self.intercept = intercept
-        self.tuning = tuning
-        self.coordinates, X = choose_coordinates(X, intercept=intercept, axes=axes)
+    tuning = Tuning()
+
+    def __init__(self, problem: Problem, workers: int | None = None) -> None:
+        started = time.perf_counter()
+        self.n = problem.divisor
+        self.intercept = problem.intercept
+        self._axes = bool(norms_of(problem))
+        self.coordinates, X = choose_coordinates(
+            problem.hypothesis.X, intercept=self.intercept, axes=self._axes
+        )
         self.workers = RowThreads(X.shape[0], X.shape[1], workers)
         self.features = Features(X, self.workers)
         self._active = list[Block]()
-        self._warm = WarmStart(tuning)
+        self._warm = WarmStart(self.tuning)
+        self._build_seconds = time.perf_counter() - started
 
-    def path(
-        self,
-        points: Sequence[Point],
-        tol: float = 1e-6,
-        *,
-        max_iterations: int | None = None,
-        deadline: float = clock.NEVER,
-    ) -> Iterator[Answer]:
-        """Solve for each (factors, mu) or (factors, mu, norms) in order; adjacent ones should be similar.
+    def renewed(self, problem: Problem) -> bool:
+        """Take a problem with other blocks, unless the coefficients must become the unknowns."""
+        return self._axes or not norms_of(problem)
 
-        After the deadline a point gets the hypothesis of the point before it.
-        """
-        for point in points:
-            yield self.solve(*point[:2], tol, *point[2:], max_iterations=max_iterations, deadline=deadline)
-
-    def solve(
-        self,
-        factors: Floats,
-        mu: float,
-        tol: float = 1e-6,
-        norms: Sequence[Norms] = (),
-        *,
-        max_iterations: int | None = None,
-        deadline: float = clock.NEVER,
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Minimise P to the relative gap tol.
+        """Solve one problem to this relative gap.
 
-        Parameters
-        ----------
-        factors
-            (B,) the weight of each block's term.
-        mu
-            The weight of 1/2 ||w||^2.
-        norms
-            Other norms, with their weights; they need `axes`.
-        max_iterations, deadline
-            When to stop at the latest, `deadline` by `nerm.solvers.clock`.
-
-        Returns
-        -------
-        Answer
-            Its dual variables are feasible; its details have P and D in mean form and the number of products
-            X w.
+        The dual variables of the answer are feasible. Its details have P and D in mean form and the number
+        of products X w.
         """
-        if not mu > 0 and not norms:
-            stated = "the weight of the squared l2 norm must be positive where there is no other"
-            raise InvalidInputError(stated, f"mu = {mu}", "Use mu > 0, or another solver")
+        check_options("interior-point", options, ("max_iterations",))
+        most = self.tuning.max_iterations
+        if options:
+            most = int(as_positive(options["max_iterations"], "max_iterations"))
         started = time.perf_counter()
+        self.blocks = problem.blocks
         self.features.passes = 0
+        tol = 0.9 * accuracy
         with self.workers:
-            method = self._method(np.asarray(factors, dtype=float), mu, norms, tol, deadline)
-            outcome = self._solve(method, tol, max_iterations or self.tuning.max_iterations)
-            return self._answer(method, outcome, started)
+            method = self._method(problem, tol, deadline)
+            outcome = self._solve(method, tol, most)
+            answer = self._answer(method, outcome, started)
+        answer = replace(answer, build_seconds=self._build_seconds)
+        self._build_seconds = 0.0
+        return answer
 
-    def _method(
-        self, factors: Floats, mu: float, norms: Sequence[Norms], tol: float, deadline: float
-    ) -> PredictorCorrector:
+    def _method(self, problem: Problem, tol: float, deadline: float) -> PredictorCorrector:
         """Return the method for these weights, without terms whose relative weight is below rounding."""
+        factors = term_weights(problem)
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         single = np.array([block.side == 0 for block in self.blocks])
         least = EPS**2 * masses[single].sum()
@@ -141,27 +101,28 @@ class Engine:
         if blocks != self._active:
             self._arrays = Arrays(blocks, self.features)
             self._active = blocks
-        penalty = self._penalty(factors, mu, norms, tol)
+        penalty = self._penalty(problem, tol)
         return PredictorCorrector(
             self._arrays, factors[active], penalty, self.tuning, intercept=self.intercept, deadline=deadline
         )
 
-    def _penalty(self, factors: Floats, mu: float, norms: Sequence[Norms], tol: float) -> Penalty:
+    def _penalty(self, problem: Problem, tol: float) -> Penalty:
         """Return n Omega, with an auxiliary ridge below the tolerance if there is no squared l2 norm.
 
         At the optimum ||w||_2 <= c Omega(w) <= c S, S the value of single blocks at f = 0: the sides of a
         pair cannot add up to less than there. c is 1 / (least weight), times sqrt(k) for the largest of k.
         """
-        if not norms:
-            return Penalty(mu * self.n)
-        scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms)
-        lam = mu * self.n
-        if mu == 0:
-            least = min(n.weights.min() / (1 if n.order == 2 else n.groups.shape[1] ** 0.5) for n in scaled)
-            pairs = zip(factors, self.blocks, strict=True)
-            at_zero = sum(f * b.weights.sum() * b.atom.facts.at_zero for f, b in pairs if b.side == 0)
-            lam = RIDGE * tol * least**2 / max(at_zero, TINY)
-        return Penalty(lam, scaled, self._squares, auxiliary=mu == 0)
+        lam = squared_norm(problem) * self.n
+        scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms_of(problem))
+        if not scaled:
+            return Penalty(lam)
+        if lam > 0:
+            return Penalty(lam, scaled, self._squares)
+        least = min(n.weights.min() / (1 if n.order == 2 else n.groups.shape[1] ** 0.5) for n in scaled)
+        pairs = zip(term_weights(problem), self.blocks, strict=True)
+        at_zero = sum(f * b.weights.sum() * b.atom.facts.at_zero for f, b in pairs if b.side == 0)
+        ridge = RIDGE * tol * least**2 / max(at_zero, TINY)
+        return Penalty(ridge, scaled, self._squares, auxiliary=True)
 
     @cached_property
     def _squares(self) -> Floats:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Norms, Regularizer, SquaredL2
 from nerm.certify.conjugates import parts_of
-from nerm.certify.solution import Answer
-from nerm.errors import UnknownNameError
-from nerm.model.blocks import term_weights
 from nerm.model.problem import Problem
-from nerm.solvers import auto, clock
+from nerm.solvers import auto
 from nerm.solvers.base import NermSolver, Session
-from nerm.validation import as_positive
 
-OPTIONS = ("max_iterations",)
 LARGEST_SYSTEM = 5000  # unknowns of the dense Newton system: 200 MB
 ATOMS = "hinge-like (facts.quadratic) or smooth (curvature)"
 
@@ -56,53 +49,9 @@ class InteriorPoint(NermSolver):
 
     def open(self, problem: Problem) -> Session:
         """Prepare the features."""
-        return InteriorPointSession(problem)
+        from nerm.solvers.interior_point.engine import Engine  # compiled code takes long to load
 
-
-class InteriorPointSession(Session):
-    """Problems along a path: the features are prepared once, each solve starts from the last."""
-
-    def __init__(self, problem: Problem) -> None:
-        from nerm.solvers.interior_point.engine import Engine
-
-        started = time.perf_counter()
-        self._axes = bool(norms_of(problem))
-        self._engine = Engine(
-            problem.hypothesis.X,
-            problem.blocks,
-            problem.divisor,
-            intercept=problem.intercept,
-            axes=self._axes,
-        )
-        self._build_seconds = time.perf_counter() - started
-
-    def renewed(self, problem: Problem) -> bool:
-        """Take other blocks, unless the coefficients must become the unknowns."""
-        if norms_of(problem) and not self._axes:
-            return False
-        self._engine.blocks = problem.blocks
-        return True
-
-    def answer(
-        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
-    ) -> Answer:
-        """Solve one problem."""
-        return next(self.answers([problem], accuracy, options, deadline))
-
-    def answers(
-        self,
-        problems: Sequence[Problem],
-        accuracy: float,
-        options: dict[str, Any],
-        deadline: float = clock.NEVER,
-    ) -> Iterator[Answer]:
-        """Solve problems along a path, each from the last."""
-        limit = iteration_limit(options, "interior-point")
-        points = [(term_weights(problem), squared_norm(problem), norms_of(problem)) for problem in problems]
-        answers = self._engine.path(points, 0.9 * accuracy, max_iterations=limit, deadline=deadline)
-        share = self._build_seconds / len(problems)
-        self._build_seconds = 0.0
-        return (replace(answer, build_seconds=share) for answer in answers)
+        return Engine(problem)
 
 
 def squared_norm(problem: Problem) -> float:
@@ -142,14 +91,6 @@ def unsupported_atom(problem: Problem) -> str | None:
 def is_known(atom: MarginFunction) -> bool:
     """Tell whether an atom is supported: its conjugate is quadratic, or it has a curvature."""
     return atom.facts.quadratic is not None or atom.curvature(0.0) is not None
-
-
-def iteration_limit(options: dict[str, Any], solver: str) -> int | None:
-    """Return the option 'max_iterations', checked; it is the only option."""
-    for name in options:
-        if name not in OPTIONS:
-            raise UnknownNameError(f"an option of {solver!r}", name, OPTIONS)
-    return int(as_positive(options["max_iterations"], "max_iterations")) if options else None
 
 
 SOLVERS = (InteriorPoint(),)

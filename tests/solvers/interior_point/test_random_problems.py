@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 import nerm
 from nerm import Hinge, Identity, Logistic, Neutrality, Risk, SmoothHinge, Squared, SquaredHinge, SquaredL2
-from nerm.model.blocks import term_weights
 from nerm.solvers.interior_point.engine import Engine
 
 REGULARIZERS = {
@@ -155,13 +154,5 @@ def test_one_thread_and_all_threads_agree():
     problem = (Risk(Hinge()) + 1e-3 * SquaredL2() + 1.0 * Neutrality(Hinge())).on(X, y, viewpoint=v)
     totals = []
     for workers in (1, 2, 3):
-        engine = Engine(X, problem.blocks, problem.divisor, workers=workers)
-        totals.append(engine.solve(term_weights(problem), 1e-3, 1e-8).details["primal"])
+        totals.append(Engine(problem, workers).answer(problem, 1e-8, {}).details["primal"])
     assert totals == pytest.approx([totals[0]] * 3, rel=1e-8)
-
-
-def test_no_positive_regularizer_is_an_error():
-    X, y, _ = data(14)
-    problem = (Risk(Hinge()) + 0.1 * SquaredL2()).on(X, y)
-    with pytest.raises(nerm.InvalidInputError, match="must be positive where there is no other"):
-        Engine(X, problem.blocks, problem.divisor).solve(term_weights(problem), 0.0)
