@@ -14,17 +14,16 @@ and decorate it with ``@measure(note)``. The decorator adds a `Metric` to `METRI
 scorers, `Problem.neutralize`, the classifiers and the command line read.
 """
 
+import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import entr, rel_entr
 
-from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.metric_registry import METRICS, Metric
-from nerm.metric_registry import as_metric as as_metric
-from nerm.metric_registry import limitable as limitable
-from nerm.metric_registry import moved_by as moved_by
+from nerm import weights as neutrality_weights
+from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
 from nerm.validation import as_labels, as_sides, as_vector, as_weights, check_known
@@ -34,24 +33,157 @@ __all__ = ["METRICS", "Metric", "Report", "make_neutrality_scorer", "relaxed_neu
 _Function = TypeVar("_Function", bound=Callable[..., float])
 
 
-def measure(
-    note: str,
-    *weights: str,
-    option: str = "",
-    words: str = "",
-    best: float = 0.0,
-    is_agreement: bool = True,
-) -> Callable[[_Function], _Function]:
-    """Return a decorator that registers a function as a measure; `Metric` explains the parameters.
+@dataclass(frozen=True)
+class Metric:
+    """A measure of quality or neutrality: a function and its properties.
 
-    A function whose name has no leading underscore also becomes public.
+    For neutrality weights u of mean 1 the *weighted agreement* is ``(1/n) sum_i u_i sign f_i sign v_i``. It
+    equals C_sgn (up to its sign) for uniform weights, the Calders-Verwer score for balanced weights, the
+    difference of true positive rates for equal-opportunity weights, and the difference of false positive
+    rates for predictive-equality weights.
+
+    Attributes
+    ----------
+    name : str
+        The name of the measure, which is the name of the function.
+    function : callable
+        A function whose arguments are some of y, scores, viewpoint and sample_weight.
+    note : str
+        The definition in one line.
+    weights : tuple of str or array
+        The neutrality weights of the one-sided neutrality terms that can change the measure. Each gives one
+        signed part (see `parts`). Empty if no neutrality term changes the measure.
+    option : str
+        The name on the command line.
+    words : str
+        The name in a report for lay readers.
+    best : float
+        The value of a perfect or perfectly neutral model.
+    is_agreement : bool
+        Whether the parts are weighted agreements, for which Hoeffding's inequality gives a bound. Otherwise
+        the weighted agreement gives only the sign of the measure.
+    is_custom : bool
+        Whether the function was given by the user, as ``(y, scores, viewpoint) -> signed float``.
+
+    >>> METRICS["calders_verwer_score"].option, METRICS["calders_verwer_score"].best
+    ('parity', 0.0)
+
+    """
+
+    name: str
+    function: Callable[..., float]
+    note: str = ""
+    weights: tuple[Any, ...] = ()
+    option: str = ""
+    words: str = ""
+    best: float = 0.0
+    is_agreement: bool = True
+    is_custom: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments of the function."""
+        return tuple(inspect.signature(self.function).parameters)
+
+    @property
+    def needs_y(self) -> bool:
+        """Whether the labels y are an argument of the function."""
+        return "y" in self.arguments
+
+    def value(self, **given: Any) -> float:
+        """Return the value of the measure.
+
+        Pass y, scores, viewpoint and sample_weight by name. Those that the function does not take are unused.
+        """
+        return self.function(**{name: given[name] for name in self.arguments})
+
+    def parts(self, y: Floats, scores: Floats, viewpoint: Floats, sample_weight: Floats) -> list[float]:
+        """Return the signed parts of the measure, one per entry of `weights`; all arguments are (n,).
+
+        A part is positive if the predictions tend to agree with the viewpoint. The measure is the part with
+        the largest absolute value. A custom measure has one part, its value.
+        """
+        if self.is_custom:
+            value = float(self.function(y, scores, viewpoint))
+            if not np.isfinite(value):
+                must = f"the measure {self.name!r} must return a finite number"
+                raise InvalidInputError(must, f"{value:g}", "Check it on these scores")
+            return [value]
+        v = sign(viewpoint)
+        signed = [_agreement(name, y, scores, v, sample_weight) for name in self.weights]
+        if self.is_agreement:
+            return signed
+        size = self.value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight)
+        return [float(np.copysign(size, signed[0]))]
+
+
+#: Every measure by name, in the order of the report.
+METRICS: dict[str, Metric] = {}
+
+
+def limitable() -> dict[str, Metric]:
+    """Return the measures that `Problem.neutralize` can limit, by name.
+
+    These are the measures that some neutrality term can change.
+    """
+    return {name: metric for name, metric in METRICS.items() if metric.weights}
+
+
+def as_metric(measure: Any) -> Metric:
+    """Return the `Metric` for a name or a callable; by name, only measures that can be limited.
+
+    >>> as_metric("equalized_odds_difference").weights
+    ('equal_opportunity', 'predictive_equality')
+    """
+    if isinstance(measure, Metric):
+        return measure
+    if callable(measure):
+        name = getattr(measure, "__name__", repr(measure))
+        return Metric(name, measure, weights=("balanced",), words=name, is_agreement=False, is_custom=True)
+    if not isinstance(measure, str):
+        must = "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float"
+        raise InvalidInputError(must, repr(measure), "Pass 'calders_verwer_score', for instance")
+    check_known(measure, "'measure'", limitable(), "Use one of these names, or a function")
+    return METRICS[measure]
+
+
+def moved_by(weights: str) -> Metric:
+    """Return the measure that a neutrality term with these named weights reduces.
+
+    >>> moved_by("predictive_equality").name
+    'predictive_equality_difference'
+    """
+    found = {metric.weights[0]: metric for metric in reversed(METRICS.values()) if len(metric.weights) == 1}
+    check_known(weights, "'weights'", found)
+    return found[weights]
+
+
+def _agreement(weights: Any, y: Floats | None, scores: Floats, v: Floats, s: Floats) -> float:
+    """Return the weighted agreement (1/n) sum_i u_i sign f_i v_i for v of -1 and +1.
+
+    The row weights are s. Except for uniform weights it is computed as the difference of the positive rates
+    of both groups, so that it is exactly 0 if the rates are equal.
+    """
+    u = neutrality_weights.resolve(weights, y, v, s)
+    if isinstance(weights, str) and weights == "uniform":
+        return float(s @ (sign(scores) * v) / s.sum())
+    groups = [(u > 0) & (v == side) for side in (1, -1)]
+    one, other = (s[group & (scores > 0)].sum() / s[group].sum() for group in groups)
+    return float(one - other)
+
+
+def measure(note: str, *weights: str, **properties: Any) -> Callable[[_Function], _Function]:
+    """Return a decorator that registers a function as a measure.
+
+    `note`, `weights` and the `properties` are attributes of `Metric`. By default `option` is the function's
+    name with hyphens, and `words` is the note. A function whose name has no leading underscore also becomes
+    public.
     """
 
     def register(function: _Function) -> _Function:
         name = function.__name__.removeprefix("_")
-        METRICS[name] = Metric(
-            name, function, note, weights, option or name.replace("_", "-"), words or note, best, is_agreement
-        )
+        defaults = {"option": name.replace("_", "-"), "words": note}
+        METRICS[name] = Metric(name, function, note, weights, **(defaults | properties))
         if name == function.__name__:
             __all__.append(name)
         return function
@@ -148,8 +280,7 @@ def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None)
     >>> calders_verwer_score([1.0, 1.0, -1.0, 1.0], [1, 1, -1, -1])
     0.5
     """
-    f, v, w = _aligned(scores, viewpoint, sample_weight)
-    return _rate_difference(f, v, w, np.ones(len(f), dtype=bool), "")
+    return _rate_difference("balanced", None, scores, viewpoint, sample_weight)
 
 
 @measure(
@@ -192,8 +323,7 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
     >>> equal_opportunity_difference([1, 1, 1, -1], [1.0, 1.0, -1.0, 1.0], [1, -1, -1, -1])
     0.5
     """
-    f, v, w = _aligned(scores, viewpoint, sample_weight)
-    return _rate_difference(f, v, w, _labels(y, len(f)) > 0, " and y = +1")
+    return _rate_difference("equal_opportunity", y, scores, viewpoint, sample_weight)
 
 
 @measure(
@@ -212,8 +342,7 @@ def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_w
     >>> predictive_equality_difference([-1, -1, -1, 1], [1.0, 1.0, -1.0, 1.0], [1, -1, -1, -1])
     0.5
     """
-    f, v, w = _aligned(scores, viewpoint, sample_weight)
-    return _rate_difference(f, v, w, _labels(y, len(f)) <= 0, " and y = -1")
+    return _rate_difference("predictive_equality", y, scores, viewpoint, sample_weight)
 
 
 @measure(
@@ -233,9 +362,8 @@ def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight
     >>> equalized_odds_difference([1, 1, -1, -1], [1.0, 1.0, 1.0, -1.0], [1, -1, 1, -1])
     1.0
     """
-    f, v, w = _aligned(scores, viewpoint, sample_weight)
     both = (equal_opportunity_difference, predictive_equality_difference)
-    return max(abs(difference(y, f, v, w)) for difference in both)
+    return max(abs(difference(y, scores, viewpoint, sample_weight)) for difference in both)
 
 
 def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_weight: Any = None) -> float:
@@ -346,11 +474,6 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
     return Report(len(f), measures, undefined)
 
 
-def _neutrality_measures() -> list[str]:
-    """Return the names of the public measures that take the viewpoint as an argument."""
-    return [name for name, metric in METRICS.items() if name in __all__ and "viewpoint" in metric.arguments]
-
-
 def make_neutrality_scorer(
     metric: str | Callable[..., float] = "neutrality_risk", response_method: str = "decision_function"
 ) -> Any:
@@ -384,8 +507,9 @@ def make_neutrality_scorer(
     ...     round(scorer(LogisticRegression().fit(X, y), X, y, viewpoint=v), 4)
     -0.6667
     """
-    if isinstance(metric, str) and metric not in _neutrality_measures():
-        raise UnknownNameError("'metric'", metric, _neutrality_measures(), "Use one of these, or a callable")
+    if isinstance(metric, str):
+        known = [name for name in __all__ if name in METRICS and "viewpoint" in METRICS[name].arguments]
+        check_known(metric, "'metric'", known, "Use one of these, or a callable")
     check_known(response_method, "'response_method'", ("decision_function", "predict_proba"))
     import sklearn
     from sklearn.metrics import make_scorer
@@ -462,20 +586,16 @@ def _labels(y: Any, n: int) -> Floats:
     return as_labels(y, n)[0]
 
 
-def _rate_difference(f: Floats, v: Floats, w: Floats, among: Bools, condition: str) -> float:
-    """Return the weighted positive rate of the rows with v > 0 minus that of the rows with v <= 0.
-
-    Only rows in the mask `among`, (n,), count; `condition` describes this mask in an error.
-    """
-    rates = {}
-    for value, group in ((-1, among & (v <= 0)), (1, among & (v > 0))):
-        total = w[group].sum()
-        if total == 0:
-            must = f"some row must have viewpoint {value:+d}{condition}"
-            got = f"none among {len(f)} rows"
-            raise UndefinedMeasureError(must, got, "Use data where both groups are seen, or another measure")
-        rates[value] = w[group & (f > 0)].sum() / total
-    return float(rates[1] - rates[-1])
+def _rate_difference(weights: str, y: Any, scores: Any, viewpoint: Any, sample_weight: Any) -> float:
+    """Return the difference of positive rates that `_agreement` computes for these named weights."""
+    f, v, w = _aligned(scores, viewpoint, sample_weight)
+    labels = None if y is None else _labels(y, len(f))
+    try:
+        return _agreement(weights, labels, f, sign(v), w)
+    except InvalidInputError as error:
+        must, got, _ = error.parts
+        do = "Use data where both groups are seen, or another measure"
+        raise UndefinedMeasureError(must, got, do) from None
 
 
 def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:
@@ -483,7 +603,7 @@ def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:
     joint = np.array([[w[(a == i) & (b == j)].sum() for j in (False, True)] for i in (False, True)]) / w.sum()
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     scale = np.sqrt(entr(rows).sum() * entr(columns).sum())
+    if scale == 0:
+        return 0.0
     # Clip to [0, 1], because rounding may give a value slightly outside.
-    return (
-        float(np.clip(rel_entr(joint, np.outer(rows, columns)).sum() / scale, 0.0, 1.0)) if scale > 0 else 0.0
-    )
+    return float(np.clip(rel_entr(joint, np.outer(rows, columns)).sum() / scale, 0.0, 1.0))
