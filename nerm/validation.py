@@ -227,6 +227,17 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     return np.where(labels == classes[1], 1.0, -1.0), classes
 
 
+def as_signs(y: Any, n: int) -> Floats:
+    """Return labels that are all -1 or +1, (n,)."""
+    labels = as_vector(y, n, "y")
+    strange = np.flatnonzero(np.abs(labels) != 1.0)
+    if len(strange):
+        got = f"{labels[strange[0]]:g}{_where(strange[:, None])}"
+        do = "Code the favourable class as +1 and the other as -1"
+        raise InvalidInputError("'y' must hold -1 and +1 only", got, do)
+    return labels
+
+
 def as_nonnegative(value: Any, name: str, do: str = "Use 0 or a positive number") -> float:
     """Return a finite nonnegative float."""
     return _as_number(value, name, do, "a finite number, at least 0", lambda v: v >= 0)

@@ -20,8 +20,8 @@ import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
-from nerm.typing import Bools, Floats
-from nerm.validation import as_vector, as_weights, check_finite, check_known, check_present, flat
+from nerm.typing import Floats
+from nerm.validation import as_signs, as_vector, as_weights, check_finite, check_known, check_present, flat
 
 
 def uniform_weights(viewpoint: Any) -> Floats:
@@ -51,8 +51,7 @@ def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> Floats:
     >>> balanced_weights([1, 1, 1, -1])
     array([0.66666667, 0.66666667, 0.66666667, 2.        ])
     """
-    v = _signs(viewpoint)
-    return _balance(v, sample_weight, np.ones(len(v), dtype=bool), "")
+    return _balance(viewpoint, sample_weight)
 
 
 def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
@@ -73,8 +72,7 @@ def equal_opportunity_weights(y: Any, viewpoint: Any, sample_weight: Any = None)
     >>> equal_opportunity_weights([1, 1, 1, -1], [1, 1, -1, -1])
     array([1., 1., 2., 0.])
     """
-    v = _signs(viewpoint)
-    return _balance(v, sample_weight, _labels(y, len(v)) > 0, " and y = +1")
+    return _balance(viewpoint, sample_weight, y, 1)
 
 
 def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
@@ -92,8 +90,7 @@ def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = Non
     >>> predictive_equality_weights([-1, -1, -1, 1], [1, 1, -1, -1])
     array([1., 1., 2., 0.])
     """
-    v = _signs(viewpoint)
-    return _balance(v, sample_weight, _labels(y, len(v)) < 0, " and y = -1")
+    return _balance(viewpoint, sample_weight, y, -1)
 
 
 def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
@@ -168,30 +165,23 @@ def _signs(viewpoint: Any) -> Floats:
     return sign(as_vector(viewpoint, np.size(viewpoint), "viewpoint"))
 
 
-def _labels(y: Any, n: int) -> Floats:
-    """Check that all labels are -1 or +1, and return them, (n,)."""
-    labels = as_vector(y, n, "y")
-    strange = np.flatnonzero(np.abs(labels) != 1.0)
-    if len(strange):
-        do = "Code the favourable class as +1 and the other as -1"
-        got = f"{labels[strange[0]]:g} at index {strange[0]}"
-        raise InvalidInputError("'y' must hold -1 and +1 only", got, do)
-    return labels
+def _balance(viewpoint: Any, sample_weight: Any, y: Any = None, label: int = 0) -> Floats:
+    """Return weights u, (n,), that give both groups v <= 0 and v > 0 half of the total weight sum_i s_i.
 
-
-def _balance(v: Floats, sample_weight: Any, among: Bools, condition: str) -> Floats:
-    """Return weights u, (n,), that give both groups v = -1 and v = +1 half of the total weight sum_i s_i.
-
-    The weight of group v is the sum of s_i u_i over its rows; u is constant in each group and 0 outside the
-    mask `among`. s are the sample weights, and `condition` describes the mask in an error.
+    The weight of a group is the sum of s_i u_i over its rows; u is constant in each group. s are the sample
+    weights. If labels `y` are given, u is 0 where y is not `label`.
     """
+    v = _signs(viewpoint)
     s = as_weights(sample_weight, len(v), "sample_weight")
+    among, condition = np.ones(len(v), dtype=bool), ""
+    if label:
+        among, condition = as_signs(y, len(v)) == label, f" and y = {label:+d}"
     u = np.zeros(len(v))
-    for value in (-1.0, 1.0):
+    for value in (-1, 1):
         group = among & (v == value)
         size = float(s[group].sum())
         if size == 0:
-            must = f"some row must have viewpoint {value:+.0f}{condition}"
+            must = f"some row must have viewpoint {value:+d}{condition}"
             do = 'Use data with both groups, weights="uniform", or, for a limit, measure="neutrality_risk"'
             raise InvalidInputError(must, f"none among {len(v)} rows", do)
         u[group] = s.sum() / (2.0 * size)

@@ -20,7 +20,7 @@ from nerm.model.expressions import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem, check_hypothesis
 from nerm.signs import sign
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_positive, as_vector, check_known
+from nerm.validation import as_nonnegative, as_positive, as_signs, as_vector, check_known
 
 
 @dataclass(frozen=True)
@@ -199,11 +199,7 @@ def risk_bound(
     0.4716
     """
     f = _scores(scores)
-    labels = as_vector(y, len(f), "y")
-    if not np.isin(labels, (-1.0, 1.0)).all():
-        must = "'y' must hold -1 and +1 only"
-        raise InvalidInputError(must, f"{labels[:3]} ...", "Code the two classes as -1 and +1")
-    empirical = float(np.mean(loss.value(labels * f)))
+    empirical = float(np.mean(loss.value(as_signs(y, len(f)) * f)))
     limit = _margin_bound(margin_bound, f, "|f_i|")
     return empirical + _excess(loss, "loss", len(f), complexity, limit, delta, kind, events=1)
 
