@@ -91,7 +91,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
     linear = model.kernel_ is None
     table = model.coef_ if linear else model.dual_coef_
     names = _names(model, feature_names) if linear else [f"row {i}" for i in model.support_.tolist()]
-    positives = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+    positives = model.classes_[-len(model.solutions_) :]
     problems = (
         _class_explanation(model, label, solution, dict(zip(names, coef.tolist(), strict=True)), top)
         for label, solution, coef in zip(positives, model.solutions_, table, strict=True)
@@ -102,7 +102,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
 def _class_explanation(
     model: Any, label: Any, solution: Solution, coef: dict[str, float], top: int
 ) -> ClassExplanation:
-    own = model.total_weight_ if model.sum_form else 1.0
+    own = model._scale
     stats, objective = solution.stats, solution.problem.objective
     pairs = zip(objective.terms, solution.objective.terms, strict=True)
     lam = [own * t.weight if v.kind == "regularizer" else t.weight for t, v in pairs]

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nerm import weights as neutrality_weights
 from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
-from nerm.estimators.design import as_atom
+from nerm.estimators.design import TrainingRows, as_atom
 from nerm.metrics import Metric
 from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.neutralizing import answers, predicted, search_for
@@ -34,9 +34,6 @@ from nerm.neutralize.search import Search
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Bools, Floats, Ints
-
-if TYPE_CHECKING:
-    from nerm.estimators.design import Design, TrainingRows
 
 TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # limits of the candidates, as fractions of the target limit
 
@@ -98,14 +95,14 @@ def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:
 
 
 def neutralized(
-    design: Design, rows: TrainingRows, classes: Sequence[int], target: Target, learned: Ints
+    model: Any, rows: TrainingRows, classes: Sequence[int], target: Target, learned: Ints
 ) -> tuple[list[Neutralized], Promise | None]:
     """Search for models within the limit; return one result per binary problem, and the promise.
 
     Parameters
     ----------
-    design, rows
-        The validated parameters, and all rows including the hold-out.
+    model, rows
+        The classifier, and all rows including the hold-out.
     classes : sequence of int
         The index of the positive class of each binary problem.
     target : Target
@@ -128,19 +125,17 @@ def neutralized(
         do = "Name a measure of nerm.metrics, or leave the weights out"
         raise InvalidInputError(must, "sample weights that differ", do)
     if target.confidence is None:
-        return answers(_searches(design, rows, classes, target)), None
-    pairwise = design.kernel is not None and design.kernel.name == "precomputed"
-    apart = np.setdiff1d(np.arange(len(rows.codes)), learned)
-    held, X = rows.at(apart, pairwise), rows.X[apart][:, learned] if pairwise else rows.X[apart]
+        return answers(_searches(model, rows, classes, target)), None
+    held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
     _check_bounded(target.metric, held, classes)
-    candidates = _tightened(_searches(design, rows.at(learned, pairwise), classes, target), target)
+    candidates = _tightened(_searches(model, rows.at(learned), classes, target), target)
     # The answer is the first candidate whose bounds on new rows are within the limit.
     metric, m = target.metric, len(held.codes)
     statements = len(candidates) * len(classes) * len(held.viewpoints) * len(metric.weights)
     delta = (1 - target.confidence) / statements
     bounds = []
     for found in candidates:
-        scores = np.column_stack([one.solution.decision_function(X) for one in found])
+        scores = np.column_stack([one.solution.decision_function(held.X) for one in found])
         shown = predicted(scores) if len(classes) > 1 else scores
         pairs = [_bounds(metric, y, f, v, delta) for y, f, v in _decisions(held, classes, shown)]
         bounds.append(np.concatenate(pairs))
@@ -164,13 +159,13 @@ def _decisions(
             yield np.where(rows.codes == k, 1.0, -1.0), f, v
 
 
-def _searches(design: Design, rows: TrainingRows, classes: Sequence[int], target: Target) -> list[Search]:
+def _searches(model: Any, rows: TrainingRows, classes: Sequence[int], target: Target) -> list[Search]:
     """Return one search per binary problem."""
     problem, found = None, []
-    options = {"first": max(design.eta.values()) or None, "one_of_several": len(classes) > 1}
     for k in classes:
-        problem = design.problem(rows, k, like=problem)
-        found.append(search_for(problem, target, rows.sample_weight, solver=design.solver, **options))
+        problem = model._problem(rows, k, problem)
+        options = {"first": float(problem.etas.max()) or None, "one_of_several": len(classes) > 1}
+        found.append(search_for(problem, target, rows.sample_weight, solver=model.solver, **options))
     return found
 
 
