@@ -26,7 +26,7 @@ from nerm import weights as neutrality_weights
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
-from nerm.validation import as_labels, as_sides, as_vector, as_weights, check_known
+from nerm.validation import as_labels, as_scores, as_sides, as_weights, check_known
 
 __all__ = ["METRICS", "Metric", "Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
 
@@ -562,11 +562,8 @@ class UndefinedMeasureError(InvalidInputError):
 
 def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
     """Check scores and weights, and return them as vectors, (n,) each."""
-    n = int(np.size(scores))
-    if n == 0:
-        must = "'scores' must have at least one entry"
-        raise InvalidInputError(must, "none", "Check how the data were loaded or filtered")
-    return as_vector(scores, n, "scores"), as_weights(sample_weight, n, "sample_weight")
+    f = as_scores(scores)
+    return f, as_weights(sample_weight, len(f), "sample_weight")
 
 
 def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:

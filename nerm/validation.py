@@ -122,6 +122,15 @@ def as_vector(values: Any, n: int, name: str, of: str = "rows") -> Floats:
     return vector
 
 
+def as_scores(scores: Any) -> Floats:
+    """Return scores of any number of rows, at least one, as a finite float vector."""
+    n = int(np.size(scores))
+    if n == 0:
+        must = "'scores' must have at least one entry"
+        raise InvalidInputError(must, "none", "Check how the data were loaded or filtered")
+    return as_vector(scores, n, "scores")
+
+
 def flat(values: Any, n: int, name: str, what: str) -> Array:
     """Return values of any type as an array (n,); a matrix with one row or one column is flattened."""
     if values is None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.model import kernels
@@ -230,8 +229,7 @@ def rademacher_monte_carlo(
     draws = as_count(draws, "draws")
     rows: Any = as_matrix(X)
     kernel = kernels.resolve(kernel).fitted(rows)
-    linear = isinstance(kernel, kernels.Linear)
-    gram = None if linear else kernels.check_gram(kernel(rows, rows))
+    gram = None if isinstance(kernel, kernels.Linear) else kernels.check_gram(kernel(rows, rows))
     diagonal = kernel.diagonal(rows) if gram is None else _diagonal(gram)
     n = len(diagonal)
     v = _viewpoint(viewpoint, n)
@@ -239,11 +237,9 @@ def rademacher_monte_carlo(
     suprema = []
     batch = max(1, min(draws, 4_000_000 // n))  # a batch of signs takes at most about 32 MB
     for start in range(0, draws, batch):
-        signs = 2.0 * rng.integers(0, 2, size=(min(batch, draws - start), n)) - 1.0
-        signed = signs * v
+        signed = (2.0 * rng.integers(0, 2, size=(min(batch, draws - start), n)) - 1.0) * v
         if gram is None:
-            sums = (rows.T @ signed.T).T if sp.issparse(rows) else signed @ rows
-            norms = np.sqrt((np.asarray(sums) ** 2).sum(axis=1))
+            norms = np.linalg.norm(signed @ rows, axis=1)
         else:
             norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", signed @ gram, signed), 0.0))
         suprema.append((B * norms + beta * np.abs(signed.sum(axis=1))) / n)

@@ -1,7 +1,7 @@
 """All bounds that can be computed for a fitted model, as `Statement` objects."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ from nerm.bounds.theorems import FitFacts
 from nerm.errors import InvalidInputError
 from nerm.metrics import UndefinedMeasureError, neutrality_risk, relaxed_neutrality_risk
 from nerm.model.problem import Problem
-from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_vector, as_weights
 
 
@@ -167,59 +166,45 @@ def guarantee(
         must = "'model' must be a nerm.bounds.FitFacts or have a method fit_facts() that returns one"
         do = "Pass a fitted nerm model, or build FitFacts from arrays"
         raise InvalidInputError(must, type(model).__name__, do)
-    f = np.ravel(np.asarray(facts.scores, dtype=float))
-    n = len(f)
-    y, v, diagonal = (as_vector(getattr(facts, name), n, name) for name in ("y", "viewpoint", "diagonal"))
-    weights = (as_weights(getattr(facts, name), n, name) for name in ("sample_weight", "neutrality_weights"))
-    weight, neutrality_weight = weights
-    R = _bound(input_radius, np.sqrt(diagonal.max()), "input_radius", "||x||")
-    G = _bound(viewpoint_bound, np.abs(v).max(), "viewpoint_bound", "|v|")
-    stand_in = [
-        f"{what} <= {size:.4g} for all inputs, the largest of the sample"
-        for what, size, given in (("||x||", R, input_radius), ("|v|", G, viewpoint_bound))
-        if given is None
+    n = np.size(facts.scores)
+    vectors: dict[str, Any] = {"scores": np.ravel(np.asarray(facts.scores, dtype=float))}
+    for name in ("y", "viewpoint", "diagonal"):
+        vectors[name] = as_vector(getattr(facts, name), n, name)
+    for name in ("sample_weight", "neutrality_weights"):
+        vectors[name] = as_weights(getattr(facts, name), n, name)
+    facts = replace(facts, **vectors)
+    R = _bound(input_radius, np.sqrt(facts.diagonal.max()), "input_radius", "||x||")
+    G = _bound(viewpoint_bound, np.abs(facts.viewpoint).max(), "viewpoint_bound", "|v|")
+    assumed = ["i.i.d. rows"]
+    for what, size, given in (("||x||", R, input_radius), ("|v|", G, viewpoint_bound)):
+        if given is None:
+            assumed.append(f"{what} <= {size:.4g} for all inputs, the largest of the sample")
+    assumed += [f"{part}, learned from these rows and treated as fixed" for part in facts.learned]
+    s = _Setting(facts, R, G, complexity.as_delta(delta), "; ".join(assumed))
+    stated = [
+        _stated(s, "risk", "Theorem 1, radius from the data", _theorem_1),
+        _stated(s, "C_psi", "Theorem 2, radius from the data", _theorem_2),
+        _stated(s, "C_n,psi", "corollary, always", _corollary),
+        _stated(s, "C_psi", "Theorem 3, radius from lam", _theorem_3),
     ]
-    stand_in += [f"{part}, learned from these rows and treated as fixed" for part in facts.learned]
-    assumes = "; ".join(["i.i.d. rows", *stand_in])
-    s = _Setting(facts, f, y, v, weight, neutrality_weight, R, G, complexity.as_delta(delta), assumes)
-    stated = [_stated(s, *statement) for statement in _STATEMENTS]
-    return Guarantee(s.delta, (*stated, _through_psi(s), *_held_out(s, holdout)))
+    return Guarantee(s.delta, (*stated, _through_psi(facts), *_held_out(s, holdout)))
 
 
 class _Setting(NamedTuple):
     """The checked facts about a model, and the settings of the bounds.
 
-    f are the scores, y the labels, v the viewpoint, s and u the row weights of the risk and of neutrality,
-    (n,) each. R and G bound ||x|| and `|v|`. `assumes` states the assumptions in words.
+    R and G bound ||x|| and `|v|`. `assumes` states the assumptions in words.
     """
 
     facts: FitFacts
-    f: Floats
-    y: Floats
-    v: Floats
-    s: Floats
-    u: Floats
     R: float
     G: float
     delta: float
     assumes: str
 
-    def require(self, holds: bool, otherwise: str) -> None:
-        """Raise `_NoBoundError` with the reason `otherwise` unless `holds`."""
-        if not holds:
-            raise _NoBoundError(otherwise)
-
-    def require_neutrality(self) -> None:
-        """Raise `_NoBoundError` unless the objective has a two-sided neutrality term with eta > 0.
-
-        The bounds on the optimum need max(C+, C-) >= psi(0), which only a two-sided term guarantees.
-        """
-        self.require(not self.facts.one_sided, _ONE_SIDED)
-        self.require(as_nonnegative(self.facts.eta, "eta") > 0, _NO_WEIGHT)
-
     def class_of_radius(self, B: float, beta: float, G: float) -> dict[str, Any]:
         """Return the complexity of v F and the bound G (B R + beta) on `|v f|`, as keywords of a theorem."""
-        n = len(self.f)
+        n = len(self.facts.scores)
         size = complexity.rademacher_population(n, B, self.R, intercept_radius=beta, viewpoint_bound=G)
         return {"complexity": size, "margin_bound": G * (B * self.R + beta)}
 
@@ -235,19 +220,25 @@ class _Setting(NamedTuple):
         return {**self.class_of_radius(B, beta, G), "delta": share}
 
 
-Bound = Callable[[_Setting], tuple[float, str]]  # returns the value of a bound and its assumptions
-
-
-class _NoBoundError(Exception):
-    """Raised with the reason if a bound cannot be given."""
-
+#: The value of a bound and its assumptions; or nan and the reason why there is no bound.
+Bound = tuple[float, str]
 
 _WEIGHTED = "the theorem is about the plain mean, not about weights estimated from the sample; use a hold-out"
-_NO_WEIGHT = "eta = 0: neutrality has no weight in the objective, and nothing bounds it before the data"
-_ONE_SIDED = "the objective has one side of neutrality, which bounds no max(C+, C-); use a hold-out"
 
 
-def _stated(s: _Setting, quantity: str, source: str, bound: Bound) -> Statement:
+def _no_neutrality(facts: FitFacts) -> str:
+    """Return the reason why the objective does not bound neutrality; an empty string if it does.
+
+    The bounds on the optimum need max(C+, C-) >= psi(0), which only a two-sided term guarantees.
+    """
+    if facts.one_sided:
+        return "the objective has one side of neutrality, which bounds no max(C+, C-); use a hold-out"
+    if as_nonnegative(facts.eta, "eta") == 0:
+        return "eta = 0: neutrality has no weight in the objective, and nothing bounds it before the data"
+    return ""
+
+
+def _stated(s: _Setting, quantity: str, source: str, theorem: Callable[[_Setting], Bound]) -> Statement:
     """Return the statement of one theorem; if there is no bound, a statement with the reason as its note.
 
     An error in one theorem must not prevent the other statements. The value on the sample is computed with
@@ -256,101 +247,101 @@ def _stated(s: _Setting, quantity: str, source: str, bound: Bound) -> Statement:
     """
     facts, size = s.facts, float(s.facts.coef_norm) * s.R + abs(float(s.facts.intercept))
     if quantity == "risk":
-        seen, largest = float(np.mean(s.s * facts.loss.value(s.y * s.f))), (facts.loss, size, "loss")
+        seen = float(np.mean(facts.sample_weight * facts.loss.value(facts.y * facts.scores)))
+        largest = facts.loss, size, "loss"
     else:
-        seen = relaxed_neutrality_risk(s.f, s.v, facts.surrogate, s.u) * float(s.u.mean())
+        u = facts.neutrality_weights
+        seen = relaxed_neutrality_risk(facts.scores, facts.viewpoint, facts.surrogate, u) * float(u.mean())
         largest = facts.surrogate, s.G * size, "surrogate"
     try:
-        value, assumes = bound(s)
-        return _statement(quantity, source, seen, value, assumes, theorems.largest(*largest))
-    except (InvalidInputError, _NoBoundError) as error:
+        bound, text = theorem(s)
+        if np.isnan(bound):
+            return Statement(quantity, source, seen, note=text)
+        return _statement(quantity, source, seen, bound, text, theorems.extremes(*largest)[1])
+    except InvalidInputError as error:
         return Statement(quantity, source, seen, note=str(error))
 
 
-def _theorem_1(s: _Setting) -> tuple[float, str]:
-    """Return the bound on the risk by Theorem 1 and its assumptions; the radius comes from the solution."""
-    s.require((s.s == 1).all(), "Theorem 1 is about the plain mean; the rows were weighted")
-    return theorems.risk_bound(s.y, s.f, s.facts.loss, **s.class_from_data(1.0)), s.assumes
+def _theorem_1(s: _Setting) -> Bound:
+    """Bound the risk by Theorem 1; the radius comes from the solution."""
+    if (s.facts.sample_weight != 1).any():
+        return np.nan, "Theorem 1 is about the plain mean; the rows were weighted"
+    of_class = s.class_from_data(1.0)
+    return theorems.risk_bound(s.facts.y, s.facts.scores, s.facts.loss, **of_class), s.assumes
 
 
-def _theorem_2(s: _Setting) -> tuple[float, str]:
-    """Return the bound on C_psi by Theorem 2 and its assumptions; the radius comes from the solution."""
-    s.require((s.u == 1).all(), _WEIGHTED)
-    return theorems.neutrality_bound(s.f, s.v, s.facts.surrogate, **s.class_from_data(s.G)), s.assumes
-
-
-def _corollary(s: _Setting) -> tuple[float, str]:
-    """Return the bound psi(0) mean(u) + (phi(0) mean(s) + gap) / eta on C_n,psi, and its assumptions."""
+def _theorem_2(s: _Setting) -> Bound:
+    """Bound C_psi by Theorem 2; the radius comes from the solution."""
     facts = s.facts
-    s.require_neutrality()
+    if (facts.neutrality_weights != 1).any():
+        return np.nan, _WEIGHTED
+    of_class = s.class_from_data(s.G)
+    return theorems.neutrality_bound(facts.scores, facts.viewpoint, facts.surrogate, **of_class), s.assumes
+
+
+def _corollary(s: _Setting) -> Bound:
+    """Bound C_n,psi by psi(0) mean(u) + (phi(0) mean(s) + gap) / eta."""
+    facts = s.facts
+    if why := _no_neutrality(facts):
+        return np.nan, why
     printed = theorems.optimal_neutrality_bound(facts.loss, facts.surrogate, facts.eta, gap=facts.gap)
-    extra = float(facts.surrogate.facts.at_zero) * (s.u.mean() - 1.0)
-    extra += float(facts.loss.facts.at_zero) * (s.s.mean() - 1.0) / facts.eta
+    extra = float(facts.surrogate.facts.at_zero) * (facts.neutrality_weights.mean() - 1.0)
+    extra += float(facts.loss.facts.at_zero) * (facts.sample_weight.mean() - 1.0) / facts.eta
     return printed + float(extra), f"the certified gap {facts.gap:.3g}"
 
 
-def _theorem_3(s: _Setting) -> tuple[float, str]:
-    """Return the bound on C_psi of the optimum by Theorem 3 and its assumptions.
+def _theorem_3(s: _Setting) -> Bound:
+    """Bound C_psi of the optimum by Theorem 3.
 
     The class is known before the data: its radii come from lam and n.
     """
-    facts, n = s.facts, len(s.f)
-    s.require_neutrality()
+    facts, n = s.facts, len(s.facts.scores)
+    if why := _no_neutrality(facts):
+        return np.nan, why
     if facts.lam is None or not facts.lam > 0:
-        raise _NoBoundError("the regularizer is not (lam / 2n) ||w||^2, lam > 0: no radius before the data")
-    s.require((s.s == 1).all() and (s.u == 1).all(), _WEIGHTED)
+        return np.nan, "the regularizer is not (lam / 2n) ||w||^2, lam > 0: no radius before the data"
+    if (facts.sample_weight != 1).any() or (facts.neutrality_weights != 1).any():
+        return np.nan, _WEIGHTED
     B = complexity.norm_radius(facts.lam, n, facts.loss.facts.at_zero)
-    beta, smallest = 0.0, float(np.abs(s.v).min())
+    beta, smallest = 0.0, float(np.abs(facts.viewpoint).min())
     if facts.fit_intercept:
         flat = [x for x in (_flat_from(facts.loss), _flat_from(facts.surrogate)) if x is not None]
-        known = len(flat) == 2 and smallest > 0
-        s.require(known, "the intercept has no radius before the data (it has for hinges and v = ±1)")
+        if len(flat) < 2 or smallest == 0:
+            return np.nan, "the intercept has no radius before the data (it has for hinges and v = ±1)"
         beta = complexity.intercept_radius(B, s.R, flat_from=max(flat), smallest_viewpoint=smallest)
-    inside = facts.coef_norm <= B * (1 + 1e-9) and abs(facts.intercept) <= beta * (1 + 1e-9) + 1e-12
-    radii = f"||w|| <= {B:.4g}, |b| <= {beta:.4g}"
-    s.require(inside, f"the solution is outside of its class ({radii}): solve it to a smaller gap")
-    of_class = {"n": n, "delta": s.delta, **s.class_of_radius(B, beta, s.G)}
-    bound = theorems.optimal_neutrality_bound(
-        facts.loss, facts.surrogate, facts.eta, gap=facts.gap, **of_class
-    )
+    if facts.coef_norm > B * (1 + 1e-9) or abs(facts.intercept) > beta * (1 + 1e-9) + 1e-12:
+        radii = f"||w|| <= {B:.4g}, |b| <= {beta:.4g}"
+        return np.nan, f"the solution is outside of its class ({radii}): solve it to a smaller gap"
+    of_class = {"n": n, "delta": s.delta, "gap": facts.gap, **s.class_of_radius(B, beta, s.G)}
+    bound = theorems.optimal_neutrality_bound(facts.loss, facts.surrogate, facts.eta, **of_class)
     assumes = f"{s.assumes}; lam chosen before the data; the certified gap {facts.gap:.3g}"
     if facts.fit_intercept and smallest < 1:
         assumes += f"; |v| >= {smallest:.4g} for all inputs, the smallest of the sample"
     return bound, assumes
 
 
-_STATEMENTS = (
-    ("risk", "Theorem 1, radius from the data", _theorem_1),
-    ("C_psi", "Theorem 2, radius from the data", _theorem_2),
-    ("C_n,psi", "corollary, always", _corollary),
-    ("C_psi", "Theorem 3, radius from lam", _theorem_3),
-)
-
-
-def _through_psi(s: _Setting) -> Statement:
+def _through_psi(facts: FitFacts) -> Statement:
     """Return the statement on C_sgn from Proposition 1 applied to C_psi, which is always vacuous."""
-    zero = float(s.facts.surrogate.facts.at_zero)
-    why = (
-        f"vacuous for every f: C_psi >= psi(0) = {zero:.4g}, so 2 C_psi / psi(0) - 1 >= 1. "
-        "A bound on C_psi is none on C_sgn; use a hold-out"
-        if zero > 0
-        else "psi(0) = 0 dominates no indicator: a bound on C_psi is none on C_sgn; use a hold-out"
-    )
-    return Statement("C_sgn", "through psi", neutrality_risk(s.f, s.v), vacuous=True, note=why)
+    zero = float(facts.surrogate.facts.at_zero)
+    why = "psi(0) = 0 dominates no indicator: a bound on C_psi is none on C_sgn; use a hold-out"
+    if zero > 0:
+        why = f"vacuous for every f: C_psi >= psi(0) = {zero:.4g}, so 2 C_psi / psi(0) - 1 >= 1. "
+        why += "A bound on C_psi is none on C_sgn; use a hold-out"
+    seen = neutrality_risk(facts.scores, facts.viewpoint)
+    return Statement("C_sgn", "through psi", seen, vacuous=True, note=why)
 
 
 def _held_out(s: _Setting, holdout: tuple[Any, Any] | None) -> list[Statement]:
     """Return the statements from held-out rows; they bound measures of the predictions, not C_psi."""
     if holdout is None:
         why = "no hold-out given; the value on the training rows is no guarantee"
-        return [Statement("C_sgn", "hold-out", neutrality_risk(s.f, s.v), note=why)]
-    scores, viewpoint = holdout
-    assumes = f"{np.size(scores)} i.i.d. rows that neither the fit nor any choice of model has seen"
+        seen = neutrality_risk(s.facts.scores, s.facts.viewpoint)
+        return [Statement("C_sgn", "hold-out", seen, note=why)]
+    assumes = f"{np.size(holdout[0])} i.i.d. rows that neither the fit nor any choice of model has seen"
     found = []
     for quantity, measure, bound in theorems.HELD_OUT:
         try:
-            size = abs(measure(scores, viewpoint))
-            value = bound(scores, viewpoint, delta=s.delta)
+            size, value = abs(measure(*holdout)), bound(*holdout, delta=s.delta)
             found.append(_statement(quantity, "hold-out", size, value, assumes, 1.0))
         except UndefinedMeasureError as error:
             found.append(Statement(quantity, "hold-out", float("nan"), note=str(error)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from nerm import weights as neutrality_weights
 from nerm.atoms.difference import DCFunction
@@ -20,7 +21,7 @@ from nerm.model.expressions import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem, check_hypothesis
 from nerm.signs import sign
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_positive, as_signs, as_vector, check_known
+from nerm.validation import as_nonnegative, as_positive, as_scores, as_signs, as_vector, check_known
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ def risk_bound(
     >>> round(risk_bound([1, -1] * 50, [1, -1] * 50, Hinge(), complexity=0.1, margin_bound=1.0), 4)
     0.4716
     """
-    f = _scores(scores)
+    f = as_scores(scores)
     empirical = float(np.mean(loss.value(as_signs(y, len(f)) * f)))
     limit = _margin_bound(margin_bound, f, "|f_i|")
     return empirical + _excess(loss, "loss", len(f), complexity, limit, delta, kind, events=1)
@@ -244,7 +245,7 @@ def neutrality_bound(
     >>> round(neutrality_bound([0.0] * 100, v, Hinge(), complexity=0.1, margin_bound=1.0), 4)
     1.4716
     """
-    f = _scores(scores)
+    f = as_scores(scores)
     v = as_vector(viewpoint, len(f), "viewpoint")
     limit = _margin_bound(margin_bound, v * f, "|v_i f_i|")
     empirical = relaxed_neutrality_risk(f, v, surrogate)
@@ -279,10 +280,8 @@ def optimal_neutrality_bound(
     >>> optimal_neutrality_bound(Hinge(), Hinge(), eta=4.0)
     1.25
     """
-    probes = np.asarray(loss.value(np.array([-100.0, -10.0, -1.0, 0.0, 1.0, 10.0, 100.0])), dtype=float)
-    lowest = min(float(probes.min()), float(loss.facts.minimum))
-    if lowest < 0:  # the comparison with f = 0 needs R_n >= 0
-        got = f"{loss!r}, which goes down to {lowest:g}"
+    if loss.facts.minimum < 0:  # the comparison with f = 0 needs R_n >= 0
+        got = f"{loss!r}, which goes down to {loss.facts.minimum:g}"
         raise InvalidInputError("'loss' must be nonnegative", got, "Use the hinge, for instance")
     weight = as_positive(eta, "eta", "The corollary needs a neutrality term: use eta > 0")
     gap = as_nonnegative(gap, "gap", "Pass the certified gap, primal minus dual, in mean form")
@@ -315,14 +314,6 @@ def _excess(
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
     deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
     return 2.0 * slope * size + factor * width * deviation
-
-
-def _scores(scores: Any) -> Floats:
-    n = int(np.size(scores))
-    if n == 0:
-        do = "Pass f(x_i) on the training rows"
-        raise InvalidInputError("'scores' must have at least one entry", "none", do)
-    return as_vector(scores, n, "scores")
 
 
 def _margin_bound(bound: Any, values: Floats, what: str) -> float:
@@ -389,32 +380,33 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
     The paper assumes psi: R -> [0, c], but a convex function that is bounded on all of R is constant.
     Therefore both constants are computed on the interval of margins that the class can take. By convexity the
     steepest slope is at an end of the interval. The secant from this end to a point a little outside is at
-    least as steep, so L is an upper bound.
+    least as steep, so L is an upper bound. For a difference of convex functions, it is the sum of both.
     """
-    if isinstance(function, DCFunction):  # sums of both convex parts; the range is exact if it is monotone
-        parts = np.array([slope_and_range(part, bound, name) for part in function.parts[:2]])
-        slope, width = parts.sum(axis=0).tolist()
-        if function.facts.monotone:
-            width = float(np.ptp(_values(function, np.array([-bound, bound]), name)))
-        return min(slope, float(function.facts.lipschitz)), width
-    step = 1e-6 * max(1.0, bound)
-    ends = _values(function, np.array([-bound - step, -bound, bound, bound + step]), name)
-    rounding = 4.0 * np.finfo(float).eps * max(1.0, bound, float(np.abs(ends).max()))
-    slope = float((max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) + rounding) / step)
-    slope = min(slope, float(function.facts.lipschitz))
-    width = float(max(ends[1], ends[2])) - _minimum(function, bound, name)
-    return slope, max(width, 0.0)
+    if isinstance(function, DCFunction):
+        slope = sum(slope_and_range(part, bound, name)[0] for part in function.parts[:2])
+    else:
+        step = 1e-6 * max(1.0, bound)
+        ends = _values(function, np.array([-bound - step, -bound, bound, bound + step]), name)
+        rounding = 4.0 * np.finfo(float).eps * max(1.0, bound, float(np.abs(ends).max()))
+        slope = float((max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) + rounding) / step)
+    low, high = extremes(function, bound, name)
+    return min(slope, float(function.facts.lipschitz)), high - low
 
 
-def largest(function: Any, bound: float, name: str) -> float:
-    """Return the maximum of a margin function on [-bound, bound], or an upper bound on it.
+def extremes(function: Any, bound: float, name: str) -> tuple[float, float]:
+    """Return the minimum and the maximum of a margin function on [-bound, bound].
 
-    A convex or monotone function has its maximum at an end of the interval. For other functions, which are
-    differences of convex functions, an upper bound is returned.
+    A convex or monotone function has its maximum at an end of the interval, and a monotone one its minimum
+    too. For other functions, which are differences of convex functions, bounds are returned.
     """
     if isinstance(function, DCFunction) and not function.facts.monotone:
-        return largest(function.parts.convex, bound, name) - _minimum(function.parts.subtracted, bound, name)
-    return float(_values(function, np.array([-bound, bound]), name).max())
+        (low, high), (least, most) = (extremes(part, bound, name) for part in function.parts[:2])
+        return low - most, high - least
+    low, high = sorted(_values(function, np.array([-bound, bound]), name).tolist())
+    if not function.facts.monotone:
+        inside = {"bounds": (-bound, bound), "method": "bounded", "options": {"xatol": 1e-12}}
+        low = min(low, float(minimize_scalar(lambda m: float(function.value(m)), **inside).fun))
+    return low, high
 
 
 def _values(function: Any, points: Floats, name: str) -> Floats:
@@ -424,14 +416,3 @@ def _values(function: Any, points: Floats, name: str) -> Floats:
         got = f"{function!r}, infinite on [{points[0]:g}, {points[-1]:g}]"
         raise InvalidInputError(must, got, "Use a smaller class, or a Lipschitz function such as the hinge")
     return values
-
-
-def _minimum(function: Any, bound: float, name: str) -> float:
-    """Return the minimum of a convex function on [-bound, bound], found on successively finer grids."""
-    low, high = -bound, bound
-    for _ in range(12):
-        points = np.linspace(low, high, 101)
-        values = _values(function, points, name)
-        i = int(values.argmin())
-        low, high = points[max(i - 1, 0)], points[min(i + 1, 100)]
-    return float(values.min())
