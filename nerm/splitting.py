@@ -62,9 +62,11 @@ def assign_folds(strata: Sequence[Array], folds: int, seed: Seed) -> Ints:
     if folds > n:
         must = f"'folds' must be at most the number of rows, {n}"
         raise InvalidInputError(must, repr(folds), "Use fewer folds, or more rows")
+    order = np.random.default_rng(seed).permutation(n)
+    order = order[np.lexsort([np.asarray(values)[order] for values in strata])]  # lexsort is stable
     fold = np.empty(n, dtype=np.intp)
     # The rows are sorted by stratum, in random order within each: assigning folds cyclically balances them.
-    fold[_by_stratum(strata, seed)] = np.arange(n) % folds
+    fold[order] = np.arange(n) % folds
     return fold
 
 
@@ -89,21 +91,14 @@ def hold_out(strata: Sequence[Array], share: float, seed: Seed) -> Bools:
     [-1, 1, 1]
 
     """
-    order = _by_stratum(strata, seed)
-    cells = np.unique(np.stack([np.asarray(s)[order] for s in strata]), axis=1, return_inverse=True)[
-        1
-    ].ravel()
-    held = np.zeros(len(order), dtype=bool)
-    for cell in np.unique(cells):
-        rows = order[cells == cell]
-        held[rows[: round(share * len(rows))]] = True
-    return held
+    import pandas as pd
 
-
-def _by_stratum(strata: Sequence[Array], seed: Seed) -> Ints:
-    """Return the indices of all rows, (n,), sorted by stratum and in random order within each stratum."""
     order = np.random.default_rng(seed).permutation(len(strata[0]))
-    return order[np.lexsort([np.asarray(s)[order] for s in strata])]  # lexsort is stable
+    table = pd.DataFrame({number: np.asarray(values)[order] for number, values in enumerate(strata)})
+    cells = table.groupby(list(table.columns), sort=False, dropna=False)
+    held = np.zeros(len(order), dtype=bool)
+    held[order] = cells.cumcount() < (share * cells[0].transform("size")).round()
+    return held
 
 
 def as_count(value: Any, name: str, at_least: int = 1, do: str = "") -> int:
