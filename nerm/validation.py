@@ -151,11 +151,8 @@ def check_present(values: Array, name: str) -> None:
 
         missing = np.asarray(isna(values))
         if missing.any():
-            got, do = (
-                f"{values[missing][0]}{_where(np.argwhere(missing))}",
-                "Drop these rows or give them a value",
-            )
-            raise InvalidInputError(f"{name!r} must not be missing", got, do)
+            must, got = f"{name!r} must not be missing", f"{values[missing][0]}{_where(np.argwhere(missing))}"
+            raise InvalidInputError(must, got, "Drop these rows or give them a value")
 
 
 def distinct(values: Array, name: str, what: str = "values") -> Array:

@@ -48,10 +48,8 @@ class Column:
 
     def position(self, X: Any) -> int:
         """Return the position of the column in X."""
-        shape = np.shape(X)
-        return column_position(
-            self.key, getattr(as_pandas(X), "columns", None), shape[1] if len(shape) == 2 else 0
-        )
+        columns = getattr(as_pandas(X), "columns", None)
+        return column_position(self.key, columns, np.shape(X)[1] if np.ndim(X) == 2 else 0)
 
     def values(self, X: Any) -> Array:
         """Return the column of X, (n, d), as an array (n,) with unchanged values."""
@@ -126,11 +124,8 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
             raise InvalidInputError("a problem uses all columns of X", f"{given!r}", do)
         values, of = _evaluate(given, X, label)
         if hasattr(given, "predict") and np.ndim(values) == 2:
-            must, got = (
-                f"{label!r} must predict two classes",
-                f"an estimator with {np.shape(values)[1]} classes",
-            )
-            raise InvalidInputError(must, got, "Pass one viewpoint per class")
+            must, got = f"{label!r} must predict two classes", f"{np.shape(values)[1]} classes"
+            raise InvalidInputError(must, f"an estimator with {got}", "Pass one viewpoint per class")
         resolved[name] = as_vector(values, n, of)
     return resolved
 
@@ -173,16 +168,13 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
             raise InvalidInputError(must, f"{twice[0]!r} twice", "Rename a viewpoint")
         terms.update(found)
     for name, v in terms.items():
-        _check_varies(name, v[among])
+        seen = v[among]
+        if (seen == seen[0]).all():
+            shown = f"{seen[0]:g}" if v.dtype.kind == "f" else repr(seen[:1].tolist()[0])
+            must = f"{name!r} must take at least two values"
+            do = "A constant viewpoint says nothing about neutrality: choose another or fit without one"
+            raise InvalidInputError(must, f"{shown} in each of the {len(seen)} rows", do)
     return terms
-
-
-def _check_varies(name: str, values: Array) -> None:
-    if (values == values[0]).all():
-        shown = f"{values[0]:g}" if values.dtype.kind == "f" else repr(values[:1].tolist()[0])
-        must = f"{name!r} must take at least two values"
-        do = "A constant viewpoint says nothing about neutrality: choose another or fit without one"
-        raise InvalidInputError(must, f"{shown} in each of the {len(values)} rows", do)
 
 
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
@@ -267,11 +259,9 @@ def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, 
     if values.dtype.kind == "f":
         values = as_vector(values, n, of)
     seen = distinct(values[among], of)
-    if len(seen) == 1:
-        _check_varies(name, values[among])
     if len(seen) == 2:
         return {name: np.where(values == seen[1], 1.0, -1.0)}
-    if values.dtype.kind == "f":
+    if len(seen) == 1 or values.dtype.kind == "f":
         return {name: values}
     if len(seen) > MOST_VALUES:
         must = f"{of!r} must have at most {MOST_VALUES} different values to be read as groups"

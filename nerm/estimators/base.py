@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -34,11 +35,11 @@ from nerm import viewpoint as viewpoints
 from nerm import weights as neutrality_weights
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
-from nerm.certify.solution import Solution
+from nerm.certify.solution import Solution, Status
 from nerm.chunks.chunked_problem import bind_chunks
 from nerm.chunks.pieces import lazily
 from nerm.chunks.source import as_chunks
-from nerm.errors import InvalidInputError, NearlyConstantWarning
+from nerm.errors import InvalidInputError, NearlyConstantWarning, NotSolvedError
 from nerm.estimators import design
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.explanation import Explanation, explanation_of
@@ -315,7 +316,15 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             If a limit was given, the result of the search for each binary problem; otherwise empty.
         """
         for solution in solutions:
-            design.insist(solution)
+            status, stats = solution.status, solution.stats
+            if status is Status.FAILED:
+                claim = f"{status.sentence} Solver {stats.solver!r} claims {stats.claim!r}."
+                raise NotSolvedError(f"{claim} Scale the features, raise lam, or try another solver.")
+            if not status.success:
+                gap = f"relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"
+                advice = "Scale the features, raise lam or tol, or try another solver."
+                text = f"{status.sentence} Certified {gap}. {advice}"
+                warnings.warn(text, ConvergenceWarning, stacklevel=4)
         weights: tuple[Any, ...] = (self.weights,)
         if found:
             weights = as_metric(self.measure).weights
@@ -346,16 +355,17 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
         `nerm.neutralize.target` defines both conditions. The second one needs all rows in memory.
         """
-        problem, plain = solutions[0].problem, None
+        problem = solutions[0].problem
+
+        def plain() -> Floats | None:
+            terms = tuple(t for t in problem.objective.terms if not isinstance(t.term, Neutrality))
+            solution = with_terms(problem, Objective(terms)).solve(self.solver, self.tol)
+            return None if solution.status is Status.FAILED else solution.training_scores()
+
         if in_memory:
             scores = np.column_stack([solution.training_scores() for solution in solutions])
         else:
             scores = np.column_stack([solution.decision_function(rows.X) for solution in solutions])
-        if in_memory and problem.etas.any():
-
-            def plain() -> Floats | None:
-                return design.plain_scores(problem, self.solver, self.tol)
-
         views = rows.viewpoints.items()
         groups = {f"{name} {side:+d}": sign(v) == side for name, v in views for side in (1, -1)}
         return collapse(
@@ -363,7 +373,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             rows.codes,
             [f"class {label!r}" for label in self.classes_.tolist()],
             groups,
-            plain=plain,
+            plain=plain if in_memory and problem.etas.any() else None,
             weight=rows.sample_weight,
             risk_weight=rows.risk_weight,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from nerm import atoms
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certify.solution import Solution, Status, recertified
-from nerm.errors import InvalidInputError, NotSolvedError, UnknownNameError
+from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.model.blocks import ObjectiveValue
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.kernels import Kernel
@@ -173,28 +172,6 @@ def solved(problem: Problem, tol: float, pool: SolverPool) -> Solution:
     thetas = [next(known) if t.weight else np.nan for t in two_sided]
     value = problem.evaluate(solution.coef, solution.intercept).with_thetas(thetas)
     return replace(solution, problem=problem, objective=value)
-
-
-def plain_scores(problem: Problem, solver: str, tol: float) -> Floats | None:
-    """Return the training scores, (n,), of the same model without neutrality; None if the solver fails."""
-    terms = tuple(t for t in problem.objective.terms if not isinstance(t.term, Neutrality))
-    solution = with_terms(problem, Objective(terms)).solve(solver, tol)
-    return None if solution.status is Status.FAILED else solution.training_scores()
-
-
-def insist(solution: Solution) -> None:
-    """Raise an error if the solver failed; warn if the solution is not certified."""
-    if solution.status is Status.FAILED:
-        raise NotSolvedError(
-            f"{solution.status.sentence} Solver {solution.stats.solver!r} claims {solution.stats.claim!r}. "
-            "Scale the features, raise lam, or try another solver."
-        )
-    if not solution.status.success:
-        from sklearn.exceptions import ConvergenceWarning
-
-        gap = f"Certified relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"
-        advice = "Scale the features, raise lam or tol, or try another solver."
-        warnings.warn(f"{solution.status.sentence} {gap}. {advice}", ConvergenceWarning, stacklevel=5)
 
 
 def pruned(solution: Solution) -> Solution:

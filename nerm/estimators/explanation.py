@@ -102,13 +102,13 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
 def _class_explanation(
     model: Any, label: Any, solution: Solution, coef: dict[str, float], top: int
 ) -> ClassExplanation:
-    own = model._scale
-    stats, objective = solution.stats, solution.problem.objective
-    pairs = zip(objective.terms, solution.objective.terms, strict=True)
-    lam = [own * t.weight if v.kind == "regularizer" else t.weight for t, v in pairs]
-    weighted = tuple(replace(t, weight=w) for t, w in zip(objective.terms, lam, strict=True))
-    values = [v.value if v.kind == "regularizer" else own * v.value for v in solution.objective.terms]
-    terms = zip(solution.objective.terms, lam, values, strict=True)
+    own, stats, objective = model._scale, solution.stats, solution.problem.objective
+    terms = tuple(
+        replace(t, weight=own * t.weight) if t.kind == "regularizer" else replace(t, value=own * t.value)
+        for t in solution.objective.terms
+    )
+    pairs = zip(objective.terms, terms, strict=True)
+    weighted = tuple(replace(t, weight=value.weight) for t, value in pairs)
     largest = sorted((item for item in coef.items() if item[1]), key=lambda item: -abs(item[1]))
     norm = np.linalg.norm(solution.coef)
     if model.kernel_ is not None:  # Omega is half the squared norm
@@ -117,7 +117,7 @@ def _class_explanation(
     return ClassExplanation(
         label=label,
         formula=replace(objective, terms=weighted).formula("sum" if model.sum_form else "mean"),
-        terms=tuple(replace(v, weight=weight, value=value) for v, weight, value in terms),
+        terms=terms,
         total=own * solution.objective.total,
         certificate=solution.certificate.times(own),
         solved=f"{solution.status.value} by {stats.solver}{iterations}",
