@@ -27,11 +27,6 @@ class NermError(Exception):
     """
 
 
-def sentence(must: str, got: str, do: str) -> str:
-    """Join the three parts of an error into one message."""
-    return f"{must}. Got {got}. {do}."
-
-
 class InvalidInputError(NermError, ValueError):
     """A value that cannot be used: what must hold, what was given and where, what to do.
 
@@ -47,7 +42,7 @@ class InvalidInputError(NermError, ValueError):
     """
 
     def __init__(self, must: str, got: str, do: str) -> None:
-        super().__init__(sentence(must, got, do))
+        super().__init__(f"{must}. Got {got}. {do}.")
         self.parts = (must, got, do)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:

@@ -143,21 +143,16 @@ def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> A
         raise _unreadable(path, got)
     needed = [str(name) for name in header.get("atoms", ())]
     if not isinstance(given, Mapping) or not set(needed) <= set(given):
+        must = f"'atoms' must hold the atoms of {str(path)!r}: {', '.join(map(repr, needed)) or 'none'}"
         got = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
-        raise UnknownAtomError(
-            f"'atoms' must hold the atoms of {str(path)!r}: {', '.join(map(repr, needed)) or 'none'}",
-            got or "none",
-            "Make them as before saving and pass them by name: nerm.load(path, atoms={name: atom})",
-        )
+        do = "Make them as before saving and pass them by name: nerm.load(path, atoms={name: atom})"
+        raise UnknownAtomError(must, got or "none", do)
     return _Reader(archive, {name: given[name] for name in needed}).decode(header["content"])
 
 
 def _unreadable(path: Any, got: str) -> UnreadableFileError:
-    return UnreadableFileError(
-        f"{str(path)!r} must be a file written by save() of this nerm",
-        got,
-        "Save it again, or copy it again whole",
-    )
+    must = f"{str(path)!r} must be a file written by save() of this nerm"
+    return UnreadableFileError(must, got, "Save it again, or copy it again whole")
 
 
 def _values(atom: Any, size: int) -> np.ndarray:
@@ -176,11 +171,8 @@ def _alike(values: Any, saved: Any) -> bool:
 
 
 def _another(*names: str) -> UnknownAtomError:
-    return UnknownAtomError(
-        f"'atoms' must hold the same functions as when the file was saved: {', '.join(map(repr, names))}",
-        "one with other values",
-        "Pass the atoms that it was saved with",
-    )
+    must = f"'atoms' must hold the same functions as when the file was saved: {', '.join(map(repr, names))}"
+    return UnknownAtomError(must, "one with other values", "Pass the atoms that it was saved with")
 
 
 def _is_plain(thing: Any) -> bool:
@@ -190,16 +182,6 @@ def _is_plain(thing: Any) -> bool:
     if isinstance(thing, tuple | list):
         return all(map(_is_plain, thing))
     return isinstance(thing, str | int | float)
-
-
-def _given_rows(distinct: Any, index: Any) -> Any:
-    """Expand a hypothesis of a version 2 file from the distinct rows to all rows.
-
-    Row i of the result is row index[i] of `distinct`.
-    """
-    if isinstance(distinct, KernelHypothesis):
-        return distinct.some(index)
-    return dataclasses.replace(distinct, X=distinct.X[index])
 
 
 def _member(number: int) -> str:
@@ -244,10 +226,8 @@ class _Writer:
             return self._array(thing)
         if sp.issparse(thing):
             csr = thing.tocsr()
-            return {
-                "$csr": [self._array(a) for a in (csr.data, csr.indices, csr.indptr)],
-                "shape": list(csr.shape),
-            }
+            parts = [self._array(a) for a in (csr.data, csr.indices, csr.indptr)]
+            return {"$csr": parts, "shape": list(csr.shape)}
         if isinstance(thing, pd.DataFrame):
             return {"$frame": self.encode(thing.to_dict("list"))}
         if isinstance(thing, tuple):
@@ -267,20 +247,17 @@ class _Writer:
         return {"$array": self._numbers[id(array)]}
 
     def _object(self, thing: Any) -> Any:
-        cls = type(thing)
         for kind, known in _classes().items():
-            for name in (getattr(cls, "name", ""), cls.__name__):
-                if known.get(name) is cls:
+            for name, cls in known.items():
+                if cls is type(thing):
                     content = self._estimator(thing) if kind == "estimator" else self._record(thing)
                     return {f"${kind}": name, **content}
         if isinstance(thing, MarginFunction | Regularizer):
             return self._own_atom(thing)
-        what = getattr(thing, "__name__", None) or repr(thing)
         must = "what is saved must be made of arrays, atoms and nerm's own kernels"
-        got = f"{what!r} ({cls.__name__}), which is code"
-        raise InvalidInputError(
-            must, got, "Keep the code that made it, and save its coefficients with numpy.savez"
-        )
+        got = f"{getattr(thing, '__name__', repr(thing))!r} ({type(thing).__name__}), which is code"
+        do = "Keep the code that made it, and save its coefficients with numpy.savez"
+        raise InvalidInputError(must, got, do)
 
     def _own_atom(self, atom: MarginFunction | Regularizer) -> Any:
         name = str(getattr(atom, "label", "") or vars(type(atom)).get("name") or type(atom).__name__)
@@ -339,8 +316,10 @@ class _Reader:
     def _record(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
         fields = self._all(rest["fields"])
         if known[name] is Problem:
-            if "rows" in fields:
-                fields["hypothesis"] = _given_rows(fields["hypothesis"], fields.pop("rows")["index"])
+            if "rows" in fields:  # version 2: given row i is row index[i] of the distinct rows
+                distinct, index = fields["hypothesis"], fields.pop("rows")["index"]
+                linear = isinstance(distinct, LinearHypothesis)
+                fields["hypothesis"] = LinearHypothesis(distinct.X[index]) if linear else distinct.some(index)
             names = ("objective", "y", "viewpoints", "sample_weight")
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
         made = known[name](**fields)

@@ -138,10 +138,9 @@ def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
         got = "a problem without a neutrality term"
         raise InvalidInputError(must, got, "Add Neutrality(...), or pass viewpoint= to fit")
     if to is None and len(terms) > 1:
+        must, got = "a guarantee must be about one viewpoint", f"{len(terms)} neutrality terms"
         do = f"Choose one: fit_facts(to={next(iter(problem.viewpoints))!r})"
-        raise InvalidInputError(
-            "a guarantee must be about one viewpoint", f"{len(terms)} neutrality terms", do
-        )
+        raise InvalidInputError(must, got, do)
     names = [viewpoint_of(term, problem.viewpoints) for _, term in terms]
     check_known(to or names[0], "'to'", names, "Name the viewpoint of a neutrality term")
     return terms[names.index(to or names[0])]

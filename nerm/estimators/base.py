@@ -268,9 +268,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
                 return validate_data(self, X, *y, reset=bool(y), **CHECKS)
             names = getattr(self, "feature_names_in_", None)
             if names is None or list(getattr(X, "columns", ())) != names[self._kept_columns()].tolist():
-                validate_data(
-                    self, X, *y, reset=bool(y), skip_check_array=True
-                )  # any types in dropped columns
+                validate_data(self, X, *y, reset=bool(y), skip_check_array=True)
                 columns = X.tocsr() if sp.issparse(X) else np.asarray(X)
                 X = (X.iloc if hasattr(X, "iloc") else columns)[:, self._kept_columns()]
             if y:

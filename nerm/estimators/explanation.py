@@ -139,13 +139,6 @@ def _names(model: Any, given: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _neutrality(term: TermValue) -> str:
-    if term.plus is None:
-        return "" if term.theta is None else "C+ alone" if term.theta else "C- alone"
-    theta = "" if term.theta is None or np.isnan(term.theta) else f", theta {term.theta:.3f}"
-    return f"C+ {term.plus:.6g}, C- {term.minus:.6g}{theta}"
-
-
 def _text(problem: ClassExplanation) -> str:
     width = max(len(t.label) for t in problem.terms)
     lines = [f"class {problem.label}: {problem.formula}"]
@@ -153,7 +146,11 @@ def _text(problem: ClassExplanation) -> str:
         weights = (f"{label} × {weight:.4g}" for label, weight in problem.class_weights.items())
         lines.append(f"class weights: {', '.join(weights)}")
     for t in problem.terms:
-        lines.append(f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g} {_neutrality(t)}".rstrip())
+        sides = "" if t.theta is None else "C+ alone" if t.theta else "C- alone"
+        if t.plus is not None:
+            theta = "" if t.theta is None or np.isnan(t.theta) else f", theta {t.theta:.3f}"
+            sides = f"C+ {t.plus:.6g}, C- {t.minus:.6g}{theta}"
+        lines.append(f"{t.label:<{width}}  {t.weight:>8.4g} × {t.value:<12.8g} {sides}".rstrip())
     lines.append(f"{'total':<{width}}  {'':>8}   {problem.total:.10g}")
     lines.append(f"{problem.solved}; {problem.certificate}")
     lines.append(f"norm {problem.coef_norm:.6g}, intercept {problem.intercept:.6g}, largest coefficients:")
