@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from nerm.certify.certificate import Certificate
-from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import TermValue
 
@@ -88,45 +87,39 @@ class Explanation:
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
     """Return the explanation of a fitted classifier, with the `top` largest coefficients per class."""
-    linear = model.kernel_ is None
+    linear, own = model.kernel_ is None, model._scale
     table = model.coef_ if linear else model.dual_coef_
     names = _names(model, feature_names) if linear else [f"row {i}" for i in model.support_.tolist()]
-    positives = model.classes_[-len(model.solutions_) :]
-    problems = (
-        _class_explanation(model, label, solution, dict(zip(names, coef.tolist(), strict=True)), top)
-        for label, solution, coef in zip(positives, model.solutions_, table, strict=True)
-    )
+    positives, problems = model.classes_[-len(model.solutions_) :], []
+    for label, solution, coef in zip(positives, model.solutions_, table, strict=True):
+        stats, objective = solution.stats, solution.problem.objective
+        terms = tuple(
+            replace(t, weight=own * t.weight) if t.kind == "regularizer" else replace(t, value=own * t.value)
+            for t in solution.objective.terms
+        )
+        pairs = zip(objective.terms, terms, strict=True)
+        weighted = tuple(replace(t, weight=value.weight) for t, value in pairs)
+        nonzero = [pair for pair in zip(names, coef.tolist(), strict=True) if pair[1]]
+        norm = np.linalg.norm(solution.coef)
+        if not linear:  # Omega is half the squared norm
+            norm = np.sqrt(2 * sum(t.value for t in terms if t.kind == "regularizer"))
+        iterations = "" if stats.iterations is None else f" in {stats.iterations} iterations"
+        problems.append(
+            ClassExplanation(
+                label=label,
+                formula=replace(objective, terms=weighted).formula("sum" if model.sum_form else "mean"),
+                terms=terms,
+                total=own * solution.objective.total,
+                certificate=solution.certificate.times(own),
+                solved=f"{solution.status.value} by {stats.solver}{iterations}",
+                coef_norm=float(norm),
+                intercept=float(solution.intercept),
+                coefficients=tuple(sorted(nonzero, key=lambda pair: -abs(pair[1]))[:top]),
+                others=max(0, len(nonzero) - top),
+                class_weights=model.class_weight_,
+            )
+        )
     return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None))  # absent in old files
-
-
-def _class_explanation(
-    model: Any, label: Any, solution: Solution, coef: dict[str, float], top: int
-) -> ClassExplanation:
-    own, stats, objective = model._scale, solution.stats, solution.problem.objective
-    terms = tuple(
-        replace(t, weight=own * t.weight) if t.kind == "regularizer" else replace(t, value=own * t.value)
-        for t in solution.objective.terms
-    )
-    pairs = zip(objective.terms, terms, strict=True)
-    weighted = tuple(replace(t, weight=value.weight) for t, value in pairs)
-    largest = sorted((item for item in coef.items() if item[1]), key=lambda item: -abs(item[1]))
-    norm = np.linalg.norm(solution.coef)
-    if model.kernel_ is not None:  # Omega is half the squared norm
-        norm = np.sqrt(2 * sum(v.value for v in solution.objective.terms if v.kind == "regularizer"))
-    iterations = "" if stats.iterations is None else f" in {stats.iterations} iterations"
-    return ClassExplanation(
-        label=label,
-        formula=replace(objective, terms=weighted).formula("sum" if model.sum_form else "mean"),
-        terms=terms,
-        total=own * solution.objective.total,
-        certificate=solution.certificate.times(own),
-        solved=f"{solution.status.value} by {stats.solver}{iterations}",
-        coef_norm=float(norm),
-        intercept=float(solution.intercept),
-        coefficients=tuple(largest[:top]),
-        others=max(0, len(largest) - top),
-        class_weights=model.class_weight_,
-    )
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

@@ -17,7 +17,7 @@ with more than two classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,36 +127,31 @@ def neutralized(
     if target.confidence is None:
         return answers(_searches(model, rows, classes, target)), None
     held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
-    _check_bounded(target.metric, held, classes)
+    metric, m = target.metric, len(held.codes)
+    if not metric.is_agreement:
+        do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
+        raise InvalidInputError("a promise must be about a measure that has a bound", f"{metric.name!r}", do)
+    try:  # before the search: is the measure defined on the hold-out?
+        _bounds(metric, held, classes, np.ones((m, len(classes))), 0.5)
+    except InvalidInputError as error:
+        must, got, _ = error.parts
+        advice = [("rows", "use more"), ("confidence", "leave out")]
+        raise NoPromiseError(f"Among the rows that are held out {must}", f"Got {got}", advice) from None
     candidates = _tightened(_searches(model, rows.at(learned), classes, target), target)
     # The answer is the first candidate whose bounds on new rows are within the limit.
-    metric, m = target.metric, len(held.codes)
     statements = len(candidates) * len(classes) * len(held.viewpoints) * len(metric.weights)
     delta = (1 - target.confidence) / statements
     bounds = []
     for found in candidates:
         scores = np.column_stack([one.solution.decision_function(held.X) for one in found])
         shown = predicted(scores) if len(classes) > 1 else scores
-        pairs = [_bounds(metric, y, f, v, delta) for y, f, v in _decisions(held, classes, shown)]
-        bounds.append(np.concatenate(pairs))
+        bounds.append(_bounds(metric, held, classes, shown, delta))
         bound, value = bounds[-1].max(axis=0).tolist()
         if bound <= target.limit:  # candidates are in order of increasing weight of neutrality
             confidence = float(target.confidence)
             promise = Promise(metric.name, target.limit, confidence, bound, value, m, len(candidates))
             return found, promise
     raise no_promise(target, bounds, m)
-
-
-def _decisions(
-    rows: TrainingRows, classes: Sequence[int], scores: Floats
-) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Yield (labels, scores, viewpoint), three (n,) arrays, for every pair of class and viewpoint.
-
-    `scores` has one column per class; the labels are +1 for the class and -1 for the rest.
-    """
-    for k, f in zip(classes, scores.T, strict=True):
-        for v in rows.viewpoints.values():
-            yield np.where(rows.codes == k, 1.0, -1.0), f, v
 
 
 def _searches(model: Any, rows: TrainingRows, classes: Sequence[int], target: Target) -> list[Search]:
@@ -213,31 +208,23 @@ def held_out(rows: TrainingRows, metric: Metric) -> Bools:
     return hold_out(strata, HOLD_OUT, 0)
 
 
-def _check_bounded(metric: Metric, held: TrainingRows, classes: Sequence[int]) -> None:
-    """Raise an error if the measure has no bound, or is undefined on the hold-out."""
-    if not metric.is_agreement:
-        do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
-        raise InvalidInputError("a promise must be about a measure that has a bound", f"{metric.name!r}", do)
-    try:
-        for y, f, v in _decisions(held, classes, np.ones((len(held.codes), len(classes)))):
-            metric.parts(y, f, v, np.ones(len(y)))
-    except InvalidInputError as error:
-        must, got, _ = error.parts
-        advice = [("rows", "use more"), ("confidence", "leave out")]
-        raise NoPromiseError(f"Among the rows that are held out {must}", f"Got {got}", advice) from None
-
-
-def _bounds(metric: Metric, y: Floats, scores: Floats, v: Floats, delta: float) -> Floats:
+def _bounds(
+    metric: Metric, held: TrainingRows, classes: Sequence[int], scores: Floats, delta: float
+) -> Floats:
     """Return bounds on new rows for the parts of a measure, (number of parts, 2).
 
     The first column is an upper bound that holds with probability 1 - delta; the second is the absolute value
-    of the part on the given rows. A measure such as equalized odds has several parts.
+    of the part on the hold-out. There is a part for every class, viewpoint and entry of `metric.weights`.
+    `scores` has one column per class; the labels are +1 for the class and -1 for the rest.
     """
-    ones, found = np.ones(len(y)), []
-    for weights, value in zip(metric.weights, metric.parts(y, scores, v, ones), strict=True):
-        among = neutrality_weights.resolve(weights, y, v, ones) > 0
-        bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
-        found.append((bound(scores[among], v[among], delta=delta), abs(value)))
+    ones, found = np.ones(len(held.codes)), []
+    for k, f in zip(classes, scores.T, strict=True):
+        y = np.where(held.codes == k, 1.0, -1.0)
+        for v in held.viewpoints.values():
+            for weights, value in zip(metric.weights, metric.parts(y, f, v, ones), strict=True):
+                among = neutrality_weights.resolve(weights, y, v, ones) > 0
+                bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
+                found.append((bound(f[among], v[among], delta=delta), abs(value)))
     return np.array(found)
 
 
