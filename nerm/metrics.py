@@ -526,34 +526,26 @@ def _score(
 ) -> float:
     """Return the absolute value of a measure, after `threshold` is subtracted from the response.
 
-    It is a function of the module, not a closure, so that scorers can be pickled for worker processes.
+    It is a function of the module, not a closure, so that scorers can be pickled for worker processes. Two
+    viewpoints of one sign are groups and become -1 and +1. More of one sign do not determine the groups,
+    unless all are -1, 0 or 1.
     """
     if viewpoint is None:
         do = "Pass params={'viewpoint': v} to cross_validate, or viewpoint=v to GridSearchCV.fit"
         raise InvalidInputError("a neutrality scorer must be given the viewpoint", "none", do)
-    viewpoint = _two_sided(viewpoint, np.size(response))
+    v = as_sides(viewpoint, np.size(response))
+    groups = np.unique(v)
+    if len(np.unique(sign(groups))) == 1 and not np.isin(groups, (-1, 0, 1)).all():
+        if len(groups) != 2:
+            must = "a neutrality scorer must be given numbers of both signs, or two groups"
+            got = f"{len(groups)} values, first {groups[:1].tolist()[0]!r}"
+            do = "Code the viewpoint as -1 and +1, so that every fold can be read"
+            raise InvalidInputError(must, got, do)
+        v = np.where(v == groups[1], 1.0, -1.0)
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
-        return abs(float(metric(scores, viewpoint, sample_weight=sample_weight)))
-    given = {"y": y, "scores": scores, "viewpoint": viewpoint, "sample_weight": sample_weight}
-    return abs(METRICS[metric].value(**given))
-
-
-def _two_sided(viewpoint: Any, n: int) -> Floats:
-    """Return the viewpoint of a fold as numbers whose signs are the groups, (n,).
-
-    Two values of one sign become -1 and +1. More values of one sign raise an error, unless all are -1, 0
-    or 1, because they do not determine the group.
-    """
-    v = as_sides(viewpoint, n)
-    if not (((v > 0).any() and (v <= 0).any()) or np.isin(v, (-1, 0, 1)).all()):
-        groups = np.unique(v)
-        if len(groups) == 2:
-            return np.where(v == groups[1], 1.0, -1.0)
-        must = "a neutrality scorer must be given numbers of both signs, or two groups"
-        got = f"{len(groups)} values, first {groups[:1].tolist()[0]!r}"
-        raise InvalidInputError(must, got, "Code the viewpoint as -1 and +1, so that every fold can be read")
-    return v
+        return abs(float(metric(scores, v, sample_weight=sample_weight)))
+    return abs(METRICS[metric].value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight))
 
 
 class UndefinedMeasureError(InvalidInputError):

@@ -173,14 +173,11 @@ def guarantee(
     for name in ("sample_weight", "neutrality_weights"):
         vectors[name] = as_weights(getattr(facts, name), n, name)
     facts = replace(facts, **vectors)
-    R = _bound(input_radius, np.sqrt(facts.diagonal.max()), "input_radius", "||x||")
-    G = _bound(viewpoint_bound, np.abs(facts.viewpoint).max(), "viewpoint_bound", "|v|")
-    assumed = ["i.i.d. rows"]
-    for what, size, given in (("||x||", R, input_radius), ("|v|", G, viewpoint_bound)):
-        if given is None:
-            assumed.append(f"{what} <= {size:.4g} for all inputs, the largest of the sample")
-    assumed += [f"{part}, learned from these rows and treated as fixed" for part in facts.learned]
-    s = _Setting(facts, R, G, complexity.as_delta(delta), "; ".join(assumed))
+    R, of_inputs = _bound(input_radius, np.sqrt(facts.diagonal.max()), "input_radius", "||x||")
+    G, of_viewpoints = _bound(viewpoint_bound, np.abs(facts.viewpoint).max(), "viewpoint_bound", "|v|")
+    learned = [f"{part}, learned from these rows and treated as fixed" for part in facts.learned]
+    assumes = "; ".join(["i.i.d. rows", *of_inputs, *of_viewpoints, *learned])
+    s = _Setting(facts, R, G, complexity.as_delta(delta), assumes)
     stated = [
         _stated(s, "risk", "Theorem 1, radius from the data", _theorem_1),
         _stated(s, "C_psi", "Theorem 2, radius from the data", _theorem_2),
@@ -356,16 +353,19 @@ def _statement(
     return Statement(quantity, source, on_sample, bound, assumes, vacuous, note)
 
 
-def _bound(given: float | None, seen: Any, name: str, what: str) -> float:
-    """Return the given bound, which must hold on the sample, or the largest value `seen` in the sample."""
+def _bound(given: float | None, seen: Any, name: str, what: str) -> tuple[float, list[str]]:
+    """Return the given bound, which must hold on the sample, and no assumption.
+
+    Without one, return the largest value `seen` in the sample, and the assumption that it is a bound.
+    """
     if given is None:
-        return float(seen)
+        return float(seen), [f"{what} <= {seen:.4g} for all inputs, the largest of the sample"]
     do = "Give a bound that holds for every input, or None to use the sample's"
     bound = as_nonnegative(given, name, do)
     if seen > bound * (1 + 1e-9):
         must = f"{name!r} must bound {what} of every row"
         raise InvalidInputError(must, f"{bound:g} but {seen:g} in the sample", "Raise it")
-    return bound
+    return bound, []
 
 
 def _flat_from(function: Any) -> float | None:

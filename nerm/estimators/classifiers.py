@@ -140,11 +140,6 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
         return Hinge(), SquaredL2(), Hinge(), as_positive(self.lam, "lam")
 
 
-def _is_logistic(model: "NERMClassifier") -> bool:
-    """Return whether the loss is logistic, so that scores are log-odds."""
-    return isinstance(as_atom(model.loss, "loss"), Logistic)
-
-
 @dataclass(eq=False, repr=False)
 class NERMClassifier(NeutralClassifier, SharedParameters):
     """Neutralized empirical risk minimization with any atoms, in mean form.
@@ -198,7 +193,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
     eta: Any = DEFAULTS.eta
     kernel: Any = DEFAULTS.kernel
 
-    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
+    @available_if(lambda self: isinstance(as_atom(self.loss, "loss"), Logistic))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Return the class probabilities, (n, number of classes); for the logistic loss only.
 
