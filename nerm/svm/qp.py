@@ -1,15 +1,14 @@
 """The neutral SVM's primal and dual as quadratic programmes, each written out as a cvxpy problem."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.svm.data import Floats, NeutralSVM, Result, neutral_svm, number, result_of
+from nerm.svm.data import NeutralSVM, Result, number
 
 OPTIMAL_GAP = 1e-6  # the result of a QP solver counts as optimal at this relative duality gap
 ACCURACY = {  # the options that set a solver's accuracy; other solvers run at their default accuracy
@@ -77,7 +76,8 @@ class QP:
     problem: cp.Problem
     variables: dict[str, cp.Variable]
     constraints: dict[str, Any]
-    _recover: Callable[[str], Result] = field(repr=False)
+    _data: NeutralSVM = field(repr=False)
+    _rows: Any = field(repr=False)
 
     def solve(self, solver: str = "osqp", tol: float = 1e-8, **options: Any) -> QPSolution:
         """Solve the QP with a solver of cvxpy.
@@ -118,11 +118,23 @@ class QP:
                 must = f"every option must be one of {name}'s own"
                 got = f"{sorted(options)} ({error})"
                 raise InvalidInputError(must, got, "See that solver's settings") from error
-        parts = [variable.value for variable in self.variables.values()]
-        parts += [constraint.dual_value for constraint in self.constraints.values()]
-        if status.startswith("failed") or not all(p is not None and np.isfinite(p).all() for p in parts):
+        found = {key: constraint.dual_value for key, constraint in self.constraints.items()}
+        found |= {key: variable.value for key, variable in self.variables.items()}
+        is_known = all(part is not None and np.isfinite(part).all() for part in found.values())
+        if status.startswith("failed") or not is_known:
             return QPSolution(np.nan, status, name, None)
-        return QPSolution(float(self.problem.objective.value), status, name, self._recover(status))
+        # the multipliers are dual values of the constraints of the primal, and variables of the dual
+        data, gamma = self._data, np.zeros_like(self._data.targets)
+        gamma[0] = found["alpha"]
+        if "beta_plus" in found:
+            gamma[1:, self._rows] = found["beta_plus"], found["beta_minus"]
+        nu = found.get("nu", (found.get("nu_plus", 0.0), found.get("nu_minus", 0.0)))
+        plus, minus = np.maximum(nu, 0.0)
+        nu_plus = data.eta * (plus / (plus + minus) if plus + minus > 0 else 0.5)
+        intercept = float(found["intercept"]) if data.intercept else 0.0
+        hypothesis = (found["coef"], intercept) if "coef" in found else None
+        model = data.result(data.targets * gamma, nu_plus, OPTIMAL_GAP, hypothesis)
+        return QPSolution(float(self.problem.objective.value), status, name, replace(model, claim=status))
 
 
 def primal_qp(
@@ -176,8 +188,7 @@ def primal_qp(
     True
 
     """
-    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
-    data = neutral_svm(X, y, viewpoint, lam, eta, intercept=intercept, **weights)
+    data = NeutralSVM(X, y, viewpoint, lam, eta, sample_weight, neutrality_weight, intercept)
     n, d = data.X.shape
     w, f, xi = cp.Variable(d), cp.Variable(n), cp.Variable(n, nonneg=True)
     b = cp.Variable()
@@ -186,7 +197,7 @@ def primal_qp(
     cost = data.s @ xi + data.lam / 2 * cp.sum_squares(w)
     if not intercept:
         constraints["intercept"] = b == 0
-    seen = np.flatnonzero(data.u > 0) if data.eta > 0 else np.array([], dtype=int)
+    seen = np.flatnonzero(data.eta * data.u > 0)
     if len(seen):
         plus, minus = cp.Variable(len(seen), nonneg=True), cp.Variable(len(seen), nonneg=True)
         zeta = cp.Variable()
@@ -195,17 +206,8 @@ def primal_qp(
         constraints |= {"beta_plus": 1 - vf <= plus, "beta_minus": 1 + vf <= minus}
         constraints |= {"nu_plus": data.u[seen] @ plus <= zeta, "nu_minus": data.u[seen] @ minus <= zeta}
         cost += data.eta * zeta
-
-    def recover(status: str) -> Result:
-        dual = {name: constraint.dual_value for name, constraint in constraints.items()}
-        gamma = np.zeros((3, n))
-        gamma[0] = dual["alpha"]
-        gamma[1:, seen] = [dual["beta_plus"], dual["beta_minus"]] if len(seen) else 0.0
-        nu = (dual["nu_plus"], dual["nu_minus"]) if len(seen) else (0.0, 0.0)
-        hypothesis = np.asarray(w.value), float(b.value) if intercept else 0.0
-        return _result(data, data.targets * gamma, nu, status, hypothesis)
-
-    return QP(cp.Problem(cp.Minimize(cost), list(constraints.values())), variables, constraints, recover)
+    problem = cp.Problem(cp.Minimize(cost), list(constraints.values()))
+    return QP(problem, variables, constraints, data, seen)
 
 
 def dual_qp(
@@ -268,41 +270,22 @@ def dual_qp(
     published 8.0 [0.]
 
     """
-    settings = {"kernel": kernel, "variant": variant, "intercept": intercept}
-    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
-    data = neutral_svm(X_or_gram, y, viewpoint, lam, eta, **settings, **weights)
+    given = X_or_gram, y, viewpoint, lam, eta, sample_weight, neutrality_weight
+    data = NeutralSVM(*given, intercept, kernel, variant)
     n = len(data.y)
     a = cp.Variable(n)
     alpha, plus, minus = (cp.Variable(n, nonneg=True) for _ in range(3))
-    nu = cp.Variable(2, nonneg=True)
     variables = {"a": a, "alpha": alpha, "beta_plus": plus, "beta_minus": minus}
-    constraints = {
-        "scores": a == cp.multiply(data.y, alpha) + cp.multiply(data.v, plus - minus),
-        "alpha": alpha <= data.s,
-    }
+    constraints = {"scores": a == cp.multiply(data.y, alpha) + cp.multiply(data.v, plus - minus)}
+    constraints["alpha"] = alpha <= data.s
     if intercept:
         constraints["intercept"] = cp.sum(a) == 0
-    if data.exact:
-        variables["nu"] = nu
+    if variant == "exact":
+        variables["nu"] = nu = cp.Variable(2, nonneg=True)
         constraints |= {"beta_plus": plus <= data.u * nu[0], "beta_minus": minus <= data.u * nu[1]}
         constraints["nu"] = cp.sum(nu) <= data.eta
     else:
         constraints["beta"] = plus + minus <= data.eta * data.u
-    quadratic = cp.quad_form(a, cp.psd_wrap(data.gram / data.lam))
-    cost = quadratic / 2 - cp.sum(alpha + plus + minus)
-
-    def recover(status: str) -> Result:
-        gamma = np.array([alpha.value, plus.value, minus.value])
-        z, values = data.targets * gamma, nu.value if data.exact else (0.0, 0.0)
-        return _result(data, z if data.exact else np.array([z[0], z[1] + z[2]]), values, status)
-
-    return QP(cp.Problem(cp.Minimize(cost), list(constraints.values())), variables, constraints, recover)
-
-
-def _result(
-    data: NeutralSVM, z: Floats, nu: Any, claim: str, hypothesis: tuple[Floats, float] | None = None
-) -> Result:
-    """Scale nu so that nu^+ + nu^- = eta, which keeps z feasible, and return the `Result`."""
-    plus, minus = (max(float(value), 0.0) for value in nu)
-    theta = plus / (plus + minus) if plus + minus > 0 else 0.5
-    return result_of(data, z, theta * data.eta, OPTIMAL_GAP, claim, hypothesis)
+    cost = cp.quad_form(a, cp.psd_wrap(data.gram / data.lam)) / 2 - cp.sum(alpha + plus + minus)
+    problem = cp.Problem(cp.Minimize(cost), list(constraints.values()))
+    return QP(problem, variables, constraints, data, slice(None))

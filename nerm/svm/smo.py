@@ -3,17 +3,17 @@
 At a fixed nu^+ the exact dual is an SVM dual in 3n box variables gamma = (alpha, beta^+, beta^-) with targets
 t = (y, v, -v) and upper bounds (s, nu^+ u, nu^- u), written here in z = t gamma. Its optimal value D(nu^+) is
 concave with slope C^+ - C^-. The outer loop searches for a zero of this slope by bisection and secant steps;
-the inner loop solves the box problem by pair steps from a warm start. The published dual is one box problem
-in (alpha, r), with r = beta^+ - beta^-. This code is written to be read;
+each box problem is solved by pair steps from a warm start. The published dual is one box problem in
+(alpha, r_+, r_-), with r = beta^+ - beta^- (see `nerm.svm.data`). This code is written to be read;
 `problem.solve("smo")` is faster.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nerm.svm.data import EPS, Boxes, Floats, NeutralSVM, Result, neutral_svm, number, result_of
+from nerm.svm.data import EPS, Floats, NeutralSVM, Result, number
 
 
 def smo(
@@ -65,106 +65,69 @@ def smo(
     ('optimal', True)
 
     """
-    settings = {"kernel": kernel, "variant": variant}
-    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
-    data = neutral_svm(X, y, viewpoint, lam, eta, **settings, **weights)
-    steps = int(number(max_iter, "max_iter", positive=True))
-    return _Search(data, data.gram / data.lam, number(tol, "tol"), steps).run()
+    data = NeutralSVM(X, y, viewpoint, lam, eta, sample_weight, neutrality_weight, True, kernel, variant)
+    tol, max_iter = number(tol, "tol"), int(number(max_iter, "max_iter", positive=True))
+    K = data.gram / data.lam
+    nu, ends, slopes = data.eta / 2, [0.0, data.eta], [np.nan, np.nan]
+    z, violation = np.zeros((3, len(K))), 1.0
+    steps, outer, history = 0, 1, list[dict[str, float]]()
+    while True:
+        low, high = data.boxes(nu)
+        z, m, M, steps = pair_steps(K, data.gain, low, high, z, violation / 10, steps, max_iter)
+        found = data.result(z, nu, tol)
+        history.append({"iterations": steps, **found.certificate._asdict()})
+        claim = "optimal: the duality gap is within the tolerance"
+        if found.status == "optimal":
+            break
+        claim = f"not converged: the limit of {max_iter} pair steps was reached"
+        if steps == max_iter:
+            break
+        scores, violation = K @ z.sum(axis=0), max(m - M, 0.0)
+        f = scores + np.mean([end for end in (m, M) if np.isfinite(end)])
+        inner_gap = np.maximum((high - z) * (data.gain - f), (low - z) * (data.gain - f)).sum()
+        if violation > 0 and inner_gap > tol / 8 * len(f) * found.certificate.primal:
+            continue
+        slope = float(np.subtract(*data.sides(f)))
+        ends[slope <= 0], slopes[slope <= 0] = nu, slope
+        claim = "not converged: rounding errors prevent further progress"
+        if variant == "published" or ends[1] - ends[0] <= EPS * data.eta:
+            break
+        if np.isnan(slopes).any():
+            nu = ends[np.isnan(slopes).argmax()]
+        else:
+            nu = ends[0] + (ends[1] - ends[0]) * (0.5 if outer % 2 else slopes[0] / (slopes[0] - slopes[1]))
+        z, violation, outer = data.feasible(z, nu, scores), 1.0, outer + 1
+    return replace(found, claim=claim, iterations=steps, outer_iterations=outer, history=tuple(history))
 
 
-@dataclass
-class _Search:
-    """The search over nu^+, and the pair steps at a fixed nu^+; `K` is the Gram matrix divided by lambda."""
+def pair_steps(
+    K: Floats, gain: Floats, low: Floats, high: Floats, z: Floats, tol: float, steps: int, max_iter: int
+) -> tuple[Floats, float, float, int]:
+    """Take two-variable steps from z until m - M <= tol; return z, m, M and the number of steps so far.
 
-    data: NeutralSVM
-    K: Floats
-    tol: float
-    max_iter: int
-    steps: int = 0
-    outer: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
-
-    def run(self) -> Result:
-        """Search the optimal nu^+ in [0, eta] and return the result.
-
-        After eta / 2, an end of the interval is tried, then bisection and secant steps alternate.
-        """
-        low, nu, high = 0.0, self.data.eta / 2, self.data.eta
-        slope_low = slope_high = None
-        z = np.zeros_like(self.data.boxes(nu).low)
-        while True:
-            self.outer += 1
-            z, slope, found = self.solve_boxes(nu, z)
-            if slope > 0:
-                low, slope_low = nu, slope
-            else:
-                high, slope_high = nu, slope
-            claim = "not converged: rounding errors prevent further progress"
-            if found.status == "optimal":
-                claim = "optimal: the duality gap is within the tolerance"
-            elif self.steps == self.max_iter:
-                claim = f"not converged: the limit of {self.max_iter} pair steps was reached"
-            elif self.data.exact and high - low > EPS * self.data.eta:
-                if slope_low is None or slope_high is None:
-                    nu = low if slope_low is None else high
-                elif self.outer % 2:
-                    nu = (low + high) / 2
-                else:
-                    nu = low + (high - low) * slope_low / (slope_low - slope_high)
-                continue
-            details: dict[str, Any] = {"iterations": self.steps, "outer_iterations": self.outer}
-            return replace(found, claim=claim, history=tuple(self.history), **details)
-
-    def solve_boxes(self, nu: float, z: Floats) -> tuple[Floats, float, Result]:
-        """Solve the dual at a fixed nu^+, starting from z, until its relative gap is at most tol / 8.
-
-        Return z, the slope C^+ - C^-, and the `Result` at z.
-        """
-        boxes = self.data.boxes(nu)
-        z = boxes.feasible(z, self.K @ z.sum(axis=0))
-        violation = 1.0
-        while True:
-            z, ends = self.pair_steps(boxes, z, violation / 10)
-            violation = max(ends[0] - ends[1], 0.0)
-            found = result_of(self.data, z, nu, self.tol)
-            self.history.append(found.certificate.entry(self.steps))
-            known = [end for end in ends if np.isfinite(end)]
-            a, scores = z.sum(axis=0), self.K @ z.sum(axis=0)
-            f = scores + (sum(known) / len(known) if known else 0.0)
-            inner_gap = boxes.loss(f) + a @ scores - boxes.constant - (boxes.gain * z).sum()
-            small = inner_gap <= self.tol / 8 * len(a) * found.certificate.primal
-            if small or violation == 0 or found.status == "optimal" or self.steps == self.max_iter:
-                return z, float(np.subtract(*self.data.sides(f))), found
-
-    def pair_steps(self, boxes: Boxes, z: Floats, tol: float) -> tuple[Floats, tuple[float, float]]:
-        """Take two-variable steps until m - M <= tol; return z and (m, M).
-
-        Here F = gain - K a / lambda is the gradient of the dual, m is its maximum over the entries of z that
-        can increase, and M its minimum over those that can decrease. Increasing z_i by delta and decreasing
-        z_j by delta increases the dual by (F_i - F_j) delta - A_ij delta^2 / 2, where
-        A_ij = (K_ii - 2 K_ij + K_jj) / lambda. The second-order rule of LIBSVM chooses the pair. If A_ij = 0
-        (same sample or equal rows), the step goes to the bound.
-        """
-        diagonal = self.K.diagonal()
-        n = len(diagonal)
-        F = boxes.gain - self.K @ z.sum(axis=0)
-        least = 4 * EPS * (boxes.high - boxes.low)  # an entry of z closer to a bound counts as at the bound
-        rise, fall = (np.where(gap > least, gap, 0.0) for gap in (boxes.high - z, z - boxes.low))
-        floor = 16 * EPS * np.abs(F[rise + fall > 0]).max(initial=0.0)
-        while True:
-            up, down = np.where(rise > 0, F, -np.inf), np.where(fall > 0, F, np.inf)
-            i = int(up.argmax())
-            best, worst = float(up.flat[i]), float(down.min())
-            if best - worst <= max(tol, floor) or self.steps == self.max_iter:
-                break
-            self.steps += 1
-            curvature = np.maximum(diagonal[i % n] + diagonal - 2 * self.K[i % n], EPS * diagonal.max())
-            j = int((np.maximum(best - down, 0.0) ** 2 / curvature).argmax())
-            move = min((best - down.flat[j]) / curvature[j % n], rise.flat[i], fall.flat[j])
-            for k, delta in ((i, move), (j, -move)):
-                rise.flat[k] -= delta
-                fall.flat[k] += delta
-            F -= move * (self.K[i % n] - self.K[j % n])
-        if best - worst <= floor:
-            worst = best  # the difference is rounding error
-        return np.clip(np.where(fall > 0, boxes.high - rise, boxes.low), boxes.low, boxes.high), (best, worst)
+    Here F = gain - K a / lambda is the gradient of the dual, m is its maximum over the entries of z that
+    can increase, and M its minimum over those that can decrease. Increasing z_i by delta and decreasing
+    z_j by delta increases the dual by (F_i - F_j) delta - A_ij delta^2 / 2, where
+    A_ij = (K_ii - 2 K_ij + K_jj) / lambda. The second-order rule of LIBSVM chooses the pair. If A_ij = 0
+    (same sample or equal rows), the step goes to the bound. The argument `K` is already divided by lambda.
+    """
+    z, F, diagonal, n = z.copy(), gain - K @ z.sum(axis=0), K.diagonal(), len(K)
+    least = 4 * EPS * (high - low)  # an entry of z closer to a bound counts as at the bound
+    floor = 16 * EPS * np.abs(F[least > 0]).max(initial=0.0)
+    while True:
+        up, down = np.where(high - z > least, F, -np.inf), np.where(z - low > least, F, np.inf)
+        i = int(up.argmax())
+        m, M = float(up.flat[i]), float(down.min())
+        if m - M <= max(tol, floor) or steps == max_iter:
+            break
+        steps += 1
+        curvature = np.maximum(diagonal[i % n] + diagonal - 2 * K[i % n], EPS * diagonal.max())
+        j = int((np.maximum(m - down, 0.0) ** 2 / curvature).argmax())
+        delta = (m - down.flat[j]) / curvature[j % n]
+        delta = min(delta, high.flat[i] - z.flat[i], z.flat[j] - low.flat[j])
+        z.flat[i] += delta
+        z.flat[j] -= delta
+        F -= delta * (K[i % n] - K[j % n])
+    if m - M <= floor:
+        M = m  # the difference is rounding error
+    return np.clip(z, low, high), m, M, steps

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.svm.data import ROOT_EPS, Floats, NeutralSVM, Result, neutral_svm, number, result_of
+from nerm.svm.data import ROOT_EPS, Floats, NeutralSVM, Result, number
 
 
 def subgradient_method(
@@ -64,16 +64,12 @@ def subgradient_method(
     ('optimal', True)
 
     """
-    weights = {"sample_weight": sample_weight, "neutrality_weight": neutrality_weight}
-    data = neutral_svm(X, y, viewpoint, lam, eta, intercept=intercept, **weights)
-    tol = number(tol, "tol")
-    max_iter = int(number(max_iter, "max_iter", positive=True))
+    data = NeutralSVM(X, y, viewpoint, lam, eta, sample_weight, neutrality_weight, intercept)
+    tol, max_iter = number(tol, "tol"), int(number(max_iter, "max_iter", positive=True))
     n, d = data.X.shape
     w = mean_w = np.zeros(d)
-    mean_z = np.zeros((3, n))
-    mean_nu = 0.0
-    history: list[dict[str, float]] = []
-    next_check = 1
+    mean_z, mean_nu = np.zeros((3, n)), 0.0
+    history, next_check = [], 1
     for k in range(1, max_iter + 1):
         scores = data.scores(w)
         z, nu = multipliers_at(data, scores + data.best_intercept(scores))
@@ -86,12 +82,11 @@ def subgradient_method(
             continue
         next_check = k + max(1, k // 10)
         hypothesis = mean_w, data.best_intercept(data.scores(mean_w))
-        found = result_of(data, mean_z, mean_nu, tol, hypothesis=hypothesis)
-        history.append(found.certificate.entry(k))
+        found = data.result(mean_z, mean_nu, tol, hypothesis)
+        history.append({"iterations": k, **found.certificate._asdict()})
         if found.status == "optimal":
             break
-    gap = found.certificate.relative_gap
-    claim = f"a relative gap of {gap:.1e} is left after {k} steps"
+    claim = f"a relative gap of {found.certificate.relative_gap:.1e} is left after {k} steps"
     return replace(found, claim=claim, iterations=k, history=tuple(history))
 
 
@@ -115,8 +110,7 @@ def multipliers_at(data: NeutralSVM, scores: Floats) -> tuple[Floats, float]:
     active = hinge_subgradient(data.targets, scores)
     nu = data.eta if plus > minus else 0.0
     if abs(plus - minus) <= ROOT_EPS * (1.0 + plus + minus):
-        at_0, at_eta = (float(np.sum(active * (b.low + b.high))) for b in map(data.boxes, (0.0, data.eta)))
+        at_0, at_eta = (float(np.sum(active * np.add(*data.boxes(end)))) for end in (0.0, data.eta))
         zero = at_0 / (at_0 - at_eta) if at_0 != at_eta else 0.5
         nu = data.eta * float(np.clip(zero, 0.0, 1.0))
-    boxes = data.boxes(nu)
-    return boxes.feasible(active * (boxes.low + boxes.high), scores), nu
+    return data.feasible(active * np.add(*data.boxes(nu)), nu, scores), nu

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nerm.svm import subgradient_method
-from nerm.svm.data import neutral_svm
+from nerm.svm.data import NeutralSVM
 from nerm.svm.subgradient import hinge_subgradient, multipliers_at
 
 from . import naive
@@ -34,7 +34,7 @@ def test_hinge_subgradient_satisfies_its_inequality(t):
 @pytest.mark.parametrize("seed", range(18, 54, 3))
 def test_multipliers_are_a_subgradient_with_sum_zero(seed):
     c = random_case(seed)
-    data = neutral_svm(c.X, c.y, c.v, c.lam, c.eta)
+    data = NeutralSVM(c.X, c.y, c.v, c.lam, c.eta)
     rng = np.random.default_rng(seed)
     w = rng.normal(size=c.X.shape[1])
     g = c.X @ w
