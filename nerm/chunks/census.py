@@ -8,56 +8,20 @@ compared in every pass, because a certificate is wrong if a chunk changes betwee
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from nerm.chunks.pieces import Raw, row_bytes, rows_of
+from nerm.chunks.pieces import ChunkRows, row_bytes
 from nerm.errors import InvalidInputError
 from nerm.typing import Array, Floats
 from nerm.validation import as_matrix, as_vector, as_weights, check_present, flat
 from nerm.viewpoint import MOST_VALUES
-
-
-@dataclass(frozen=True, eq=False)
-class ChunkRows:
-    """A validated chunk of n rows, with values as given or coded as numbers (`nerm.chunks.coding`)."""
-
-    X: Any
-    y: Array
-    viewpoints: Mapping[str, Array]
-    sample_weight: Floats
-    name: str
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.y)
-
-    def at(self, rows: Any) -> ChunkRows:
-        """Return the chunk restricted to the given rows (indices or a mask)."""
-        views = {name: v[rows] for name, v in self.viewpoints.items()}
-        return ChunkRows(rows_of(self.X, rows), self.y[rows], views, self.sample_weight[rows], self.name)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """The number of rows and a hash of all values."""
-        is_frame = hasattr(self.X, "iloc")
-        X = pd.util.hash_pandas_object(self.X, index=False).to_numpy() if is_frame else self.X
-        parts = X, self.y, dict(self.viewpoints), self.sample_weight
-        return Fingerprint(self.n, str(joblib.hash(parts, hash_name="sha1")))
-
-
-class Fingerprint(NamedTuple):
-    """The number of rows and a hash of the values, to detect a chunk that changed between passes."""
-
-    rows: int
-    values: str
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -67,28 +31,19 @@ def stacked(parts: list[Any]) -> Any:
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def together(parts: list[ChunkRows]) -> ChunkRows:
-    """Concatenate chunks into one."""
-    views = {name: np.concatenate([p.viewpoints[name] for p in parts]) for name in parts[0].viewpoints}
-    y = np.concatenate([p.y for p in parts])
-    weight = np.concatenate([p.sample_weight for p in parts])
-    return ChunkRows(stacked([p.X for p in parts]), y, views, weight, "the sample")
-
-
-def checked(raw: Raw) -> ChunkRows:
+def checked(rows: ChunkRows) -> ChunkRows:
     """Validate X, y, viewpoints and weights of a chunk; an error names the chunk."""
     try:
-        X: Any = raw.X if raw.is_table else as_matrix(raw.X)
-        n = X.shape[0]
-        y = _values(raw.y, n, "y")
-        views = {name: _values(v, n, name) for name, v in raw.viewpoints.items()}
-        weight = np.ones(n) if raw.sample_weight is None else as_vector(raw.sample_weight, n, "sample_weight")
+        X: Any = rows.X if rows.is_table else as_matrix(rows.X)
+        n, s = X.shape[0], rows.sample_weight
+        views = {name: _values(v, n, name) for name, v in rows.viewpoints.items()}
+        weight = np.ones(n) if s is None else as_vector(s, n, "sample_weight")
         if weight.any():
             weight = as_weights(weight, n, "sample_weight")
+        return replace(rows, X=X, y=_values(rows.y, n, "y"), viewpoints=views, sample_weight=weight)
     except InvalidInputError as error:
         must, got, do = error.parts
-        raise InvalidInputError(f"in {raw.name}, {must}", got, do) from None
-    return ChunkRows(X, y, views, weight, raw.name)
+        raise InvalidInputError(f"in {rows.name}, {must}", got, do) from None
 
 
 def _values(given: Any, n: int, name: str) -> Array:
@@ -98,13 +53,19 @@ def _values(given: Any, n: int, name: str) -> Array:
     if values.dtype.kind == "f":
         return as_vector(values, n, name)
     if values.dtype.kind == "O":
-        kinds = {type(value) for value in values.tolist()}
-        numbers = Number | np.number | np.bool_
-        if len({issubclass(kind, numbers) for kind in kinds}) > 1:
+        types = set(map(type, values.tolist()))
+        if len({issubclass(one, Number | np.bool_) for one in types}) > 1:
             got = f"mixed types, first {values[0]!r}"
             raise InvalidInputError(f"{name!r} must hold values of one type", got, "Convert them")
         values = np.array(values.tolist())
     return values
+
+
+def fingerprint(rows: ChunkRows) -> str:
+    """Return a hash of all values of a validated chunk, to detect changes between passes."""
+    is_frame = hasattr(rows.X, "iloc")
+    X = pd.util.hash_pandas_object(rows.X, index=False).to_numpy() if is_frame else rows.X
+    return str(joblib.hash((X, rows.y, dict(rows.viewpoints), rows.sample_weight), hash_name="sha1"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +97,7 @@ class Census:
     n: int
     form: Mapping[str, tuple[str, ...]]
     counts: Mapping[str, pd.DataFrame]
-    fingerprints: Mapping[str, Fingerprint]
+    fingerprints: Mapping[str, str]
     keys: Floats = field(repr=False)
     sample: ChunkRows = field(repr=False)
     size: int
@@ -152,21 +113,18 @@ class Census:
         if both := self.fingerprints.keys() & other.fingerprints.keys():
             must = "every chunk must have a name of its own"
             raise InvalidInputError(must, f"{sorted(both)[0]} twice", "Give each file once")
-        counts = {name: _counted(pd.concat([one, other.counts[name]])) for name, one in self.counts.items()}
+        pairs = {name: [one, other.counts[name]] for name, one in self.counts.items()}
+        counts = {name: _counted(pd.concat(pair).reset_index()) for name, pair in pairs.items()}
         check_labels(counts[""], f"{mine} to {theirs}")
-        size = min(self.size, other.size)
-        keys, sample = np.append(self.keys, other.keys), together([self.sample, other.sample])
+        size, a, b = min(self.size, other.size), self.sample, other.sample
+        keys = np.append(self.keys, other.keys)
         kept = np.sort(np.argsort(keys)[:size])
-        return Census(
-            n=self.n + other.n,
-            form=self.form,
-            counts=counts,
-            fingerprints={**self.fingerprints, **other.fingerprints},
-            keys=keys[kept],
-            sample=sample.at(kept),
-            size=size,
-            levels={name: _few(words, other.levels[name]) for name, words in self.levels.items()},
-        )
+        views = {name: np.append(v, b.viewpoints[name]) for name, v in a.viewpoints.items()}
+        y, weight = np.append(a.y, b.y), np.append(a.sample_weight, b.sample_weight)
+        sample = replace(a, X=stacked([a.X, b.X]), y=y, viewpoints=views, sample_weight=weight)
+        marks = {**self.fingerprints, **other.fingerprints}
+        levels = {name: _few(words, other.levels[name]) for name, words in self.levels.items()}
+        return Census(self.n + other.n, self.form, counts, marks, keys[kept], sample.at(kept), size, levels)
 
 
 def _shown(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
@@ -175,24 +133,13 @@ def _shown(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
     return ", ".join(map(str, apart[:3])) + (", …" if len(apart) > 3 else "") if apart else "none"
 
 
-def labels_of(counts: pd.DataFrame) -> list[Any]:
-    """Return the sorted list of the labels that were counted."""
-    return sorted(set(counts.index.get_level_values("label").tolist()))
-
-
-def values_of(counts: pd.DataFrame) -> list[Any]:
-    """Return the sorted list of the values of a viewpoint that were counted."""
-    return sorted(set(counts.index.get_level_values("value").tolist()))
-
-
 def check_labels(counts: pd.DataFrame, where: str) -> None:
     """Raise an error if there are more than two labels, before the counts of real numbers fill the memory."""
-    labels = labels_of(counts)
+    labels = counts.index.levels[0].tolist()
     if len(labels) > 2:
-        shown = ", ".join(map(repr, labels[:5])) + (", …" if len(labels) > 5 else "")
         must = f"in {where}, 'y' must hold at most two classes"
         do = "Select or merge classes so that two remain"
-        raise InvalidInputError(must, f"{len(labels)} classes: {shown}", do)
+        raise InvalidInputError(must, f"{len(labels)} classes, first {labels[:3]}", do)
 
 
 def _few(*words: set[str] | None) -> set[str] | None:
@@ -203,52 +150,39 @@ def _few(*words: set[str] | None) -> set[str] | None:
 
 def _counted(rows: pd.DataFrame) -> pd.DataFrame:
     """Return sums by (label, value), or by (label, sign of the value) if there are too many numbers."""
-    values = rows.index.get_level_values("value")
-    if values.dtype.kind == "f" and (np.isinf(values).any() or len(values.unique()) > MOST_VALUES):
-        signs = np.where(values > 0, np.inf, -np.inf)
-        rows = rows.set_index(pd.MultiIndex.from_arrays([rows.index.get_level_values("label"), signs]))
-    return rows.groupby(level=[0, 1]).sum().rename_axis(index=["label", "value"])
+    values = rows["value"]
+    if values.dtype.kind == "f" and (np.isinf(values).any() or values.nunique() > MOST_VALUES):
+        rows = rows.assign(value=np.where(values > 0, np.inf, -np.inf))
+    return rows.groupby(["label", "value"]).sum()
 
 
-@dataclass(frozen=True)
-class CountRows:
-    """The function of the first pass: it maps a raw chunk to its `Census`.
+def count(raw: ChunkRows, size: int, memory: int, most: int) -> Census:
+    """Return the census of one chunk; the first pass adds up the results.
 
-    Attributes
+    Parameters
     ----------
+    raw : ChunkRows
+        The chunk as it was read.
     size, memory : int
         The largest number of rows of the sample, and of its bytes.
     most : int
         The largest number of rows per chunk in the sample, to limit the network traffic of many chunks.
 
     """
-
-    size: int
-    memory: int
-    most: int
-
-    def __call__(self, raw: Raw) -> Census:
-        """Return the census of one chunk."""
-        chunk = checked(raw)
-        given = {"": np.zeros(chunk.n, dtype=int), **chunk.viewpoints}
-        ones = pd.DataFrame({"rows": 1, "weight": chunk.sample_weight})
-        pairs = {
-            name: pd.MultiIndex.from_arrays([chunk.y, v], names=["label", "value"])
-            for name, v in given.items()
-        }
-        counts = {name: _counted(ones.set_index(pair)) for name, pair in pairs.items()}
-        check_labels(counts[""], raw.name)
-        kinds = {"labels": chunk.y, **chunk.viewpoints}
-        words = (f"{name}: {'words' if v.dtype.kind in 'OU' else 'numbers'}" for name, v in kinds.items())
-        form = {
-            "columns": raw.columns(chunk.X),
-            "viewpoints": tuple(sorted(chunk.viewpoints)),
-            "kinds of values": tuple(words),
-        }
-        size = max(1, min(self.size, self.memory // row_bytes(chunk.X)))
-        keys = np.random.default_rng([0, *raw.name.encode()]).random(chunk.n)
-        kept = np.sort(np.argsort(keys)[: min(self.most, size)])
-        columns = chunk.X.columns if raw.is_table else ()
-        levels = {name: _few(set(pd.unique(chunk.X[name]))) for name in columns}
-        marks = {raw.name: chunk.fingerprint}
-        return Census(chunk.n, form, counts, marks, keys[kept], chunk.at(kept), size, levels)
+    rows = checked(raw)
+    given = {"": np.zeros(rows.n, dtype=int), **rows.viewpoints}
+    ones = pd.DataFrame({"label": rows.y, "rows": 1, "weight": rows.sample_weight})
+    counts = {name: _counted(ones.assign(value=v)) for name, v in given.items()}
+    check_labels(counts[""], raw.name)
+    names = [f"{rows.X.shape[1]} columns"] if not hasattr(raw.X, "columns") else map(repr, raw.X.columns)
+    matrix = [] if raw.is_table else ["a sparse matrix" if sp.issparse(rows.X) else "a dense matrix"]
+    kinds = {"labels": rows.y, **rows.viewpoints}
+    words = (f"{name}: {'words' if v.dtype.kind in 'OU' else 'numbers'}" for name, v in kinds.items())
+    columns, viewpoints = (*names, *matrix), tuple(sorted(rows.viewpoints))
+    form = {"columns": columns, "viewpoints": viewpoints, "kinds of values": tuple(words)}
+    size = max(1, min(size, memory // row_bytes(rows.X)))
+    keys = np.random.default_rng([0, *raw.name.encode()]).random(rows.n)
+    kept = np.sort(np.argsort(keys)[: min(most, size)])
+    levels = {name: _few(set(pd.unique(rows.X[name]))) for name in (rows.X.columns if raw.is_table else ())}
+    marks = {raw.name: fingerprint(rows)}
+    return Census(rows.n, form, counts, marks, keys[kept], rows.at(kept), size, levels)

@@ -12,25 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from nerm.atoms.difference import DCFunction
 from nerm.atoms.hinges import Hinge
 from nerm.atoms.smooth import Logistic
 from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums
 from nerm.certify.solution import Solution, Stats, certify_bounds
-from nerm.chunks.census import ChunkRows
+from nerm.chunks import kinks, newton
 from nerm.chunks.coding import LABELS, VIEWS, Terms
-from nerm.chunks.kinks import FEW_ROWS, few_rows, on_rows
-from nerm.chunks.newton import NEWTON
-from nerm.chunks.passes import Method, Progress, mark_of, numbered, save_state, saved_state
-from nerm.chunks.pieces import row_bytes
+from nerm.chunks.passes import Progress, mark_of, numbered, save_state, saved_state
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
-from nerm.model.blocks import ObjectiveValue, objective_value, one_sided
-from nerm.model.expressions import Limit, Neutrality, Objective, Risk
-from nerm.model.hypothesis import LinearHypothesis
-from nerm.model.problem import Problem, check_hypothesis
+from nerm.model.blocks import ObjectiveValue, objective_value, two_sided
+from nerm.model.expressions import Neutrality, Objective, Risk
+from nerm.model.hypothesis import LinearHypothesis, sorted_csr
+from nerm.model.problem import Problem, check_hypothesis, without_rows
 from nerm.neutralize.neutralizing import answers, measured_on, search_for
 from nerm.neutralize.search import Search, with_named_weights
 from nerm.neutralize.surrogates import surrogates_of
@@ -60,10 +56,8 @@ class ChunkedProblem:
         The rows.
     terms : Terms
         The objective and the coding, which make the blocks of a chunk.
-    frame : Problem
-        The problem without rows: its objective, classes and number of columns.
-    sample : ChunkRows
-        The rows sampled in the first pass; a fit starts from the solution on these rows.
+    sample : Problem
+        The problem on the rows that were sampled in the first pass; a fit starts from its solution.
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
@@ -80,8 +74,7 @@ class ChunkedProblem:
 
     chunks: Chunks
     terms: Terms
-    frame: Problem
-    sample: ChunkRows
+    sample: Problem
 
     @property
     def n(self) -> int:
@@ -89,45 +82,35 @@ class ChunkedProblem:
         return self.terms.coding.n
 
     def __repr__(self) -> str:
-        size = self.frame.hypothesis.size
-        rows = f"{self.n} rows in {len(self.chunks.pieces)} pieces"
-        return f"<ChunkedProblem: {self.frame.objective!r} on {rows}, {size} coefficients>"
+        rows, size = f"{self.n} rows in {len(self.chunks.pieces)} pieces", self.sample.hypothesis.size
+        return f"<ChunkedProblem: {self.terms.objective!r} on {rows}, {size} coefficients>"
 
     @cached_property
-    def layout(self) -> list[tuple[Any, int, int]]:
-        """The tuple (atom, term, side) of each block; see `nerm.model.blocks.Block`."""
-        return [(b.atom, b.term, b.side) for b in self.terms.blocks(self.sample)]
+    def method(self) -> Any:
+        """The module that solves, chosen by the atoms: `kinks` (rows near kinks) or `newton`.
 
-    @cached_property
-    def term_weights(self) -> Floats:
-        """The weight of each block's term, (number of blocks,)."""
-        return np.array([self.frame.objective.terms[term].weight for _, term, _ in self.layout])
-
-    @cached_property
-    def rows_limit(self) -> int:
-        """The largest number of rows that may be kept between passes."""
-        return max(self.sample.n, self.chunks.limit // row_bytes(self.sample.X))
-
-    @cached_property
-    def method(self) -> Method:
-        """The solution method, chosen by the atoms: `FEW_ROWS` (rows near kinks) or `NEWTON`."""
-        atoms = [atom for atom, _, _ in self.layout]
+        Its function `work(problem, state)` returns the function of a chunk whose results the pass at
+        ``state.at`` adds up. Its function `next_state(problem, state, work, sums, tol)` returns the state
+        with a new bound and the next hypothesis.
+        """
+        atoms = [block.atom for block in self.sample.blocks]
         curved = [a for a in atoms if np.isfinite(a.facts.smoothness) and a.facts.bend is None]
         kinked = [a for a in atoms if not np.isfinite(a.facts.smoothness)]
         if curved and kinked:
             must = "the functions of an objective on chunks must be all smooth, or all straight between kinks"
             got = f"{curved[0]!r} beside {kinked[0]!r}"
             raise UnsupportedProblemError(must, got, "Use one of the two for loss and surrogate")
-        return FEW_ROWS if kinked else NEWTON
+        return kinks if kinked else newton
 
     def with_neutrality(self, eta: float) -> ChunkedProblem:
         """Return the same problem with neutrality weight eta; several terms keep their ratios."""
-        return self.with_objective(self.frame.with_neutrality(eta).objective)
+        return self.with_objective(self.sample.with_neutrality(eta).objective)
 
     def with_objective(self, objective: Objective) -> ChunkedProblem:
         """Return the problem with another objective on the same chunks."""
-        frame, terms = replace(self.frame, objective=objective), replace(self.terms, objective=objective)
-        return replace(self, frame=frame, terms=terms)
+        terms = replace(self.terms, objective=objective)
+        sample = replace(self.sample, objective=objective, blocks=terms.blocks(self.sample))
+        return replace(self, terms=terms, sample=sample)
 
     def neutralize(
         self,
@@ -162,29 +145,23 @@ class ChunkedProblem:
 
         """
         if isinstance(surrogate, str) and surrogate == "auto":
-            surrogate = Logistic() if self.method is NEWTON else Hinge()
-        surrogates = surrogates_of(surrogate)
+            surrogate = Hinge() if self.method is kinks else Logistic()
+        surrogates, first = surrogates_of(surrogate), None
         target = Target(limit, measure, tol, surrogates, prefer, keep, random_state)
         if target.metric.is_custom:
             must = "a measure on chunks must be one of nerm.metrics"
-            raise InvalidInputError(
-                must, repr(target.metric.name), "Use 'calders_verwer_score', for instance"
-            )
-        frame, sample = self.frame, self.sample
-        if not frame.viewpoints:
-            must = "chunks must bring a viewpoint to be neutral to"
-            raise InvalidInputError(must, "none", "Yield (X, y, viewpoint)")
-        options_on: dict[str, Any] = {"sample_weight": sample.sample_weight, "intercept": frame.intercept}
-        small = frame.objective.on(sample.X, sample.y, viewpoint=dict(sample.viewpoints), **options_on)
-        rough, first = search_for(small, replace(target, tol=target.rough_tol)), None
+            raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
+        if not self.sample.viewpoints:
+            raise InvalidInputError("chunks must bring a viewpoint", "none", "Yield (X, y, viewpoint)")
+        small = replace(self.sample, divisor=float(self.sample.n))
+        rough = search_for(small, replace(target, tol=target.rough_tol))
         with suppress(NotNeutralError):  # the search on all rows will fail too
             (found,) = answers([rough])
             surrogates = [found.surrogate]
             first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
-        history = History(rows=rough.history.rows)
-        given = small, target, rough.viewpoints, rough.row_weight, rough.used
-        search = ChunkedSearch(*given, first=first, history=history, whole=self)
-        elsewhere = measured_on(on, frame, search.metric, search.viewpoints)
+        given = small, target, rough.viewpoints, rough.row_weight, rough.used, first
+        search = ChunkedSearch(*given, history=History(rows=rough.history.rows), whole=self)
+        elsewhere = measured_on(on, small, search.metric, search.viewpoints)
         search.measured = elsewhere or search.measured_on_all_rows
         candidate = search.find(surrogates[0])
         if candidate is None:
@@ -194,17 +171,18 @@ class ChunkedProblem:
     def sweep(self, work: Callable[[Any], Any]) -> Any:
         """Do one pass: return the sum of work(chunk) over all chunks; raise if the number of rows changed."""
         found = self.chunks.sweep(work)
-        if found.rows != self.n:
-            must = "chunks must not change between passes"
-            got = f"{found.rows} rows, {self.n} before"
-            raise InvalidInputError(must, got, "Read from files that nobody writes to")
+        rows = 0 if found is None else found.rows
+        if rows != self.n:
+            must, got = "chunks must not change between passes", f"{rows} rows, {self.n} before"
+            do = "Read files that nobody writes to, and let a callable make a new iterator at every call"
+            raise InvalidInputError(must, got, do)
         return found
 
     def value(self, sums: Floats, coef: Floats) -> ObjectiveValue:
         """Return the objective value at `coef` from the sum of each block, (number of blocks,)."""
-        blocks = zip(self.layout, sums / self.terms.divisor, strict=True)
-        means = {(term, side): mean for (_, term, side), mean in blocks}
-        return objective_value(self.frame.objective, means, lambda omega: omega.value(coef))
+        blocks = zip(self.sample.blocks, sums / self.terms.divisor, strict=True)
+        means = {(block.term, block.side): mean for block, mean in blocks}
+        return objective_value(self.terms.objective, means, lambda omega: omega.value(coef))
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term, after one pass."""
@@ -217,8 +195,8 @@ class ChunkedProblem:
 
     def _state(self, coef: Any, intercept: float) -> Progress:
         """Return the state before a pass at this hypothesis, with theta = 1/2 for every two-sided term."""
-        at = check_hypothesis(self.frame, coef, intercept)
-        return Progress(at, np.full(sum(side == 1 for _, _, side in self.layout), 0.5), at)
+        at = check_hypothesis(self.sample, coef, intercept)
+        return Progress(at, np.full(len(two_sided(self.sample)), 0.5), at)
 
     def _after_pass(self, state: Progress, tol: float) -> Progress:
         """Do a pass at `state.at`; return the state with the new best value, bound and next hypothesis."""
@@ -227,8 +205,7 @@ class ChunkedProblem:
         value = self.value(found.values, state.at[0]).total
         state = replace(state, passes=state.passes + 1)
         if value < state.value:
-            sums = {"values": found.values, "decisions": found.decisions}
-            state = replace(state, best=state.at, value=value, **sums)
+            state = replace(state, best=state.at, value=value, values=found.values, decisions=found.decisions)
         return state if self._done(state, tol) else self.method.next_state(self, state, work, found, tol)
 
     def _done(self, state: Progress, tol: float) -> bool:
@@ -238,23 +215,16 @@ class ChunkedProblem:
     def _certificate(self, state: Progress) -> Certificate:
         """Return the certificate of the best hypothesis so far, from sums over all rows."""
         sizes = abs(state.value) + (abs(state.bound) if np.isfinite(state.bound) else 0.0) + self.scale
-        slack = rounding_of_sums(self.sample_problem, *state.best, self.n, sizes)
+        slack = rounding_of_sums(self.sample, *state.best, self.n, sizes)
         return from_bounds(state.value, state.bound, self.scale, slack)
-
-    @cached_property
-    def sample_problem(self) -> Problem:
-        """The problem on the sample of rows that is kept in memory."""
-        rows = few_rows(self.sample.X, self.terms.blocks(self.sample), np.arange(self.sample.n))
-        return replace(on_rows(self, rows), divisor=self.terms.divisor * self.sample.n / self.n)
 
     @cached_property
     def scale(self) -> float:
         """The objective at f = 0, computed without a pass because neutrality weights have mean 1."""
-        risk, neutrality = self.terms.coding.total, self.terms.divisor
-        terms = [self.frame.objective.terms[term].term for _, term, _ in self.layout]
-        totals = [neutrality if isinstance(term, Neutrality) else risk for term in terms]
-        at_zero = np.array([atom.facts.at_zero for atom, _, _ in self.layout])
-        return self.value(at_zero * totals, np.zeros(self.frame.hypothesis.size)).total
+        totals = {"risk": self.terms.coding.total, "neutrality": self.terms.divisor}
+        kinds = [term.kind for term in self.terms.objective.every_term]
+        sums = [block.atom.facts.at_zero * totals[kinds[block.term]] for block in self.sample.blocks]
+        return self.value(np.array(sums), np.zeros(self.sample.hypothesis.size)).total
 
     def solve(
         self,
@@ -294,18 +264,24 @@ class ChunkedProblem:
             raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
         for name in options:
             check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
-        start, max_passes = options.get("start"), options.get("max_passes", MOST_PASSES)
         started, deadline, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
         checkpoint = options.get("checkpoint", self.chunks.checkpoint)
         mark = "" if checkpoint is None else mark_of(self)
-        state = saved_state(checkpoint, mark) or self._begin(start, tol)
+        state = saved_state(checkpoint, mark) or self._begin(options.get("start"), tol)
+        most = options.get("max_passes", MOST_PASSES)
         while not self._done(state, tol):
-            if state.passes and (state.passes >= max_passes or clock.is_up(deadline)):
+            if state.passes and (state.passes >= most or clock.is_up(deadline)):
                 break
             state = self._after_pass(state, tol)
             if checkpoint is not None:
                 save_state(checkpoint, state, mark)
-        solution = self._solution(state, tol, time.perf_counter() - started, timed_out=clock.is_up(deadline))
+        spent, late = time.perf_counter() - started, clock.is_up(deadline)
+        details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
+        stats = Stats("chunks", iterations=state.passes, solve_seconds=spent, details=details, timed_out=late)
+        multipliers = Multipliers(np.zeros((len(state.values), 0)), state.thetas)
+        problem = replace(without_rows(self.sample), divisor=self.terms.divisor)
+        value, certificate = self.value(state.values, state.best[0]), self._certificate(state)
+        solution = certify_bounds(problem, state.best, value, multipliers, certificate, stats, tol)
         if strict and not solution.status.success:
             raise NotSolvedError(f"{solution.status.sentence} {solution.certificate}.")
         return solution
@@ -314,17 +290,9 @@ class ChunkedProblem:
         """Return the state before the first pass: at a given start, or at the solution on the sample."""
         if start is not None:
             return self._state(*start)
-        found = self.sample_problem.solve("auto", max(tol, tol ** (2 / 3)))
+        found = self.sample.solve("auto", max(tol, tol ** (2 / 3)))
         state = self._state(found.coef, float(found.intercept))
         return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
-
-    def _solution(self, state: Progress, tol: float, seconds: float, *, timed_out: bool) -> Solution:
-        value = self.value(state.values, state.best[0])
-        details = {"passes": state.passes, "rows": self.n, "kept": state.kept, "decisions": state.decisions}
-        told: dict[str, Any] = {"solve_seconds": seconds, "details": details, "timed_out": timed_out}
-        stats = Stats("chunks", iterations=state.passes, **told)
-        none = Multipliers(np.zeros((len(self.layout), 0)), state.thetas, one_sided(self.frame))
-        return certify_bounds(self.frame, state.best, value, none, self._certificate(state), stats, tol)
 
     def path(
         self,
@@ -347,8 +315,8 @@ class ChunkedProblem:
         for number, one in enumerate(eta):
             left = None if time_limit is None else clock.left(deadline)
             options["checkpoint"] = numbered(checkpoint, number)
-            at = self.with_neutrality(one)
-            found.append(at.solve(solver, tol, strict=strict, time_limit=left, **options))
+            problem = self.with_neutrality(one)
+            found.append(problem.solve(solver, tol, strict=strict, time_limit=left, **options))
             options["start"] = (found[-1].coef, found[-1].intercept)
         return found
 
@@ -368,45 +336,36 @@ def bind_chunks(
     `weighted` multiplies the neutrality weights by the sample weights, and `class_weight` multiplies the risk
     of the classes (-1, +1).
     """
-    _check(objective)
+    if not any(isinstance(t.term, Risk) for t in objective.terms):
+        raise InvalidInputError("an objective must contain a risk", repr(objective), "Add Risk(Hinge())")
+    if objective.constraints:
+        must = "an objective on chunks must have no constraints"
+        got = "a limit" if objective.limits else "a constraint"
+        raise UnsupportedProblemError(must, got, "Use neutralize(limit), or rows in memory")
     coding = chunks.coding(groups=groups)
-    sample = coding.coded(chunks.census.sample)
-    terms = Terms(objective, coding, weighted, class_weight)
     if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
         must = "chunks must bring a viewpoint when the objective has a neutrality term"
         raise InvalidInputError(must, "none", "Yield (X, y, viewpoint), or drop the term")
-    none = np.zeros(0)
-    frame = Problem(
+    rows, terms = coding.coded(chunks.census.sample), Terms(objective, coding, weighted, class_weight)
+    sample = Problem(
         objective=objective,
-        hypothesis=LinearHypothesis(np.zeros((0, sample.X.shape[1]))),
-        y=none,
+        hypothesis=LinearHypothesis(sorted_csr(rows.X)),
+        y=rows.y,
         classes=coding.classes,
-        viewpoints=dict.fromkeys(coding.groups, none),
-        sample_weight=none,
+        viewpoints=rows.viewpoints,
+        sample_weight=rows.sample_weight,
         intercept=bool(intercept),
-        divisor=terms.divisor,
-        blocks=(),
+        divisor=terms.divisor * rows.n / coding.n,
+        blocks=terms.blocks(rows),
     )
-    for _, omega in frame.regularizers:
-        omega.check(frame.hypothesis.size)
-    problem = ChunkedProblem(chunks, terms, frame, sample)
+    if not sample.is_convex:
+        must, do = "an objective on chunks must be convex", "Use margin functions, or rows in memory"
+        raise UnsupportedProblemError(must, repr(objective), do)
+    for _, omega in sample.regularizers:
+        omega.check(sample.hypothesis.size)
+    problem = ChunkedProblem(chunks, terms, sample)
     _ = problem.method, problem.scale  # both raise an error if the problem cannot be solved
     return problem
-
-
-def _check(objective: Objective) -> None:
-    if not any(isinstance(t.term, Risk) for t in objective.terms):
-        do = "Add Risk(Hinge()), for instance"
-        raise InvalidInputError("an objective must contain a risk", repr(objective), do)
-    if objective.constraints:
-        kind = "limit" if any(isinstance(c, Limit) for c in objective.constraints) else "constraint"
-        must = "an objective on chunks must have no constraints"
-        raise UnsupportedProblemError(must, f"a {kind}", "Use neutralize(limit), or rows in memory")
-    for t in objective.terms:
-        atom = getattr(t.term, "loss", getattr(t.term, "surrogate", None))
-        if isinstance(atom, DCFunction):
-            must = "an objective on chunks must be convex"
-            raise UnsupportedProblemError(must, repr(atom), "Use a margin function, or rows in memory")
 
 
 # --- a limit on measured neutrality -------------------------------------------------------------------
@@ -423,20 +382,18 @@ class ChunkedSearch(Search):
 
         The neutrality weights of its terms are names, because an array would fit the rows of the sample only.
         """
-        objective = super().objective(surrogate, weights)
         names = list(self.metric.weights) * len(self.viewpoints)
-        return with_named_weights(objective, names)
+        return with_named_weights(super().objective(surrogate, weights), names)
 
     def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
         """Solve on all rows."""
         at = None if start is None else (start.coef, start.intercept)
-        whole = self.whole.with_objective(objective)
-        checkpoint = numbered(self.whole.chunks.checkpoint, len(self.history.candidates))
-        return whole.solve(tol=self.target.tol, start=at, checkpoint=checkpoint)
+        file = numbered(self.whole.chunks.checkpoint, len(self.history.candidates))
+        return self.whole.with_objective(objective).solve(tol=self.target.tol, start=at, checkpoint=file)
 
     def scores(self, solution: Solution) -> Floats:
         """Return the scores of the sample."""
-        return np.asarray(self.whole.sample.X @ solution.coef + solution.intercept)
+        return self.problem.hypothesis.scores(solution.coef, solution.intercept)
 
     def measured_on_all_rows(self, solution: Solution) -> Floats:
         """Return the signed parts of the measure, computed from the counted decisions on all rows."""

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from nerm import weights as neutrality_weights
-from nerm.chunks.census import Census, ChunkRows, Fingerprint, checked, labels_of, values_of
-from nerm.chunks.pieces import Raw
+from nerm.chunks.census import Census, checked, fingerprint
+from nerm.chunks.pieces import ChunkRows
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import Block, make_blocks
 from nerm.model.expressions import Neutrality, Objective, viewpoint_of
-from nerm.signs import sign
+from nerm.model.problem import Problem
 from nerm.typing import Array, Floats
 from nerm.validation import as_labels, as_vector
 from nerm.viewpoint import MOST_VALUES
@@ -38,8 +38,8 @@ class Coding:
     classes : (2,) array
         The labels; the second is +1.
     groups : dict
-        For each viewpoint, by name, the pair (column it is read from, value that is +1), or None if its
-        numbers are used unchanged.
+        For each viewpoint, by name, the pair (column it is read from, value that is +1); the value is None if
+        the numbers of the column are used unchanged.
     kinds : dict of DataFrame
         For each viewpoint, the number of rows and the sample weight of each of the four kinds of rows.
     fingerprints : dict
@@ -52,34 +52,30 @@ class Coding:
     n: int
     total: float
     classes: Array
-    groups: Mapping[str, tuple[str, Any] | None]
+    groups: Mapping[str, tuple[str, Any]]
     kinds: Mapping[str, pd.DataFrame]
-    fingerprints: Mapping[str, Fingerprint]
+    fingerprints: Mapping[str, str]
     recipe: Any = None
 
-    def read(self, raw: Raw) -> ChunkRows:
+    def read(self, raw: ChunkRows) -> ChunkRows:
         """Return a raw chunk coded as numbers; raise an error if it changed since the first pass."""
-        chunk = checked(raw)
-        before, now = self.fingerprints.get(raw.name), chunk.fingerprint
-        if before != now:
-            told = f"{before.rows} before" if before else "which was not there"
-            counted = before is None or before.rows != now.rows
-            changed = f"{raw.name} with {now.rows} rows, {told}" if counted else f"other values in {raw.name}"
+        rows, before = checked(raw), self.fingerprints.get(raw.name)
+        if before != fingerprint(rows):
+            new = f"{raw.name} with {rows.n} rows, which was not there"
+            got = new if before is None else f"other values in {raw.name}"
             do = "Read from files that nobody writes to, and run again"
-            raise InvalidInputError("chunks must not change between passes", changed, do)
-        return self.coded(chunk)
+            raise InvalidInputError("chunks must not change between passes", got, do)
+        return self.coded(rows)
 
     def coded(self, chunk: ChunkRows) -> ChunkRows:
         """Return a validated chunk coded as numbers."""
         X = chunk.X if self.recipe is None else self.recipe(chunk.X)
         y = np.where(chunk.y == self.classes[1], 1.0, -1.0)
         views = {}
-        for name, group in self.groups.items():
-            if group is None:
-                views[name] = as_vector(chunk.viewpoints[name], chunk.n, name)
-            else:
-                views[name] = np.where(chunk.viewpoints[group[0]] == group[1], 1.0, -1.0)
-        return replace(chunk, X=X, y=y, viewpoints=views)
+        for name, (column, value) in self.groups.items():
+            v = chunk.viewpoints[column]
+            views[name] = as_vector(v, chunk.n, name) if value is None else np.where(v == value, 1.0, -1.0)
+        return replace(chunk, X=X, y=y, viewpoints=views, is_table=False)
 
 
 def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
@@ -95,34 +91,31 @@ def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
         Whether viewpoints of two values, of strings or of integers are groups, as in the estimators.
 
     """
-    labels = labels_of(census.counts[""])
+    labels = census.counts[""].index.levels[0].tolist()
     _, classes = as_labels(np.array(labels), len(labels))
     classes = classes if recipe is None else np.array(recipe.in_order(classes.tolist()))
     total = float(census.counts[""]["weight"].sum())
     if total <= 0:
         must = "'sample_weight' must have a positive entry"
         raise InvalidInputError(must, "only zeros in all chunks", "Give some row a positive weight")
-    views: dict[str, tuple[str, Any] | None] = {}
+    views: dict[str, tuple[str, Any]] = {}
     for name in census.form["viewpoints"]:
-        views |= _viewpoints(name, values_of(census.counts[name]), groups=groups)
-    kinds = {name: _kinds(census, name, group, classes) for name, group in views.items()}
+        views |= _viewpoints(name, census.counts[name].index.levels[1].tolist(), groups=groups)
+    kinds = {name: _kinds(census.counts[at], value, classes[1]) for name, (at, value) in views.items()}
     return Coding(census.n, total, classes, views, kinds, census.fingerprints, recipe)
 
 
-def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tuple[str, Any] | None]:
+def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tuple[str, Any]]:
     """Return the viewpoints of a column: numbers, two groups as -1/+1, or one viewpoint per value."""
-    words = any(isinstance(value, str) for value in values)
-    if not groups and not words:
-        return {name: None}
+    numbers, words = isinstance(values[0], float), isinstance(values[0], str)
+    many = numbers and (len(values) > 2 or np.isinf(values[0]))  # infinite: the signs of very many numbers
+    if many or not (groups or words):
+        return {name: (name, None)}
     if len(values) == 1:
         must = f"{name!r} must take at least two values"
-        do = "Choose another viewpoint, or fit without one"
-        raise InvalidInputError(must, f"{values[0]!r} in every row", do)
-    numbers = isinstance(values[0], float)
-    if len(values) == 2 and not (numbers and np.isinf(values[0])):  # the signs of very many numbers
+        raise InvalidInputError(must, f"{values[0]!r} in every row", "Choose another viewpoint, or use none")
+    if len(values) == 2:
         return {name: (name, values[1])}
-    if numbers:
-        return {name: None}
     if len(values) > MOST_VALUES:
         must = f"{name!r} must have at most {MOST_VALUES} different values to be read as groups"
         do = "Convert it to float to use it as a real-valued viewpoint, or merge values"
@@ -130,11 +123,10 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
     return {f"{name}={value}": (name, value) for value in values}
 
 
-def _kinds(census: Census, name: str, group: tuple[str, Any] | None, classes: Array) -> pd.DataFrame:
+def _kinds(counts: pd.DataFrame, value: Any, positive: Any) -> pd.DataFrame:
     """Return the number and the weight of the rows of each of the four kinds (see `LABELS`, `VIEWS`)."""
-    counts = census.counts[name if group is None else group[0]]
     labels, values = (counts.index.get_level_values(level) for level in (0, 1))
-    kind = 2 * (labels == classes[1]) + (values > 0 if group is None else values == group[1])
+    kind = 2 * (labels == positive) + (values > 0 if value is None else values == value)
     return counts.groupby(kind).sum().reindex(range(4), fill_value=0.0)
 
 
@@ -171,16 +163,15 @@ class Terms:
         if isinstance(term.weights, str):
             return neutrality_weights.resolve(term.weights, LABELS, VIEWS, sizes)
         must = "the neutrality weights of a problem on chunks must have a name"
-        names = ", ".join(map(repr, neutrality_weights.NAMES))
-        raise InvalidInputError(must, "an array", f"Use one of {names}")
+        raise InvalidInputError(must, "an array", f"Use one of {', '.join(neutrality_weights.NAMES)}")
 
-    def blocks(self, rows: ChunkRows) -> tuple[Block, ...]:
-        """Return the blocks of the objective on the rows of a coded chunk."""
+    def blocks(self, rows: ChunkRows | Problem) -> tuple[Block, ...]:
+        """Return the blocks of the objective on the rows of a coded chunk or of a problem."""
         terms = []
         for t in self.objective.terms:
             if isinstance(t.term, Neutrality):
                 name = viewpoint_of(t.term, rows.viewpoints)
-                kind = (2 * (rows.y > 0) + (sign(rows.viewpoints[name]) > 0)).astype(int)
+                kind = (2 * (rows.y > 0) + (rows.viewpoints[name] > 0)).astype(int)
                 u = self.kinds_weights(t.term, name)[kind]
                 t = replace(t, term=replace(t.term, weights=u * rows.sample_weight if self.weighted else u))
             terms.append(t)

@@ -9,8 +9,7 @@ its certificate gives the bound.
 While many rows still cross kinks, the optimum of the small problem can be far away, because mean rows have no
 kinks on the way. A second problem, the estimate, gives a better next hypothesis: it replaces the settled rows
 by settled rows of the sample with the same total weight, and corrects the gradient in (w, b) by a linear
-function per
-block. B are the weights and t the targets of a block::
+function per block. B are the weights and t the targets of a block::
 
     sum over kept of B phi(t f) + scale * sum over sampled of B phi(t f) + (slope of all - of sampled).(w, b)
 
@@ -26,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.chunks.census import ChunkRows, stacked
+from nerm.chunks.census import stacked
 from nerm.chunks.coding import Terms
-from nerm.chunks.passes import Hypothesis, Method, Progress, Sums, decisions
-from nerm.chunks.pieces import Raw
+from nerm.chunks.passes import Hypothesis, Progress, Sums, evaluated
+from nerm.chunks.pieces import ChunkRows, row_bytes
 from nerm.model.blocks import Block
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem
@@ -65,15 +64,15 @@ def joined(parts: list[FewRows]) -> FewRows:
 def on_rows(problem: ChunkedProblem, few: FewRows) -> Problem:
     """Return the problem in memory on the rows `few`, with their weights and targets in each block."""
     ones = np.ones(few.weights.shape[1])
-    columns = zip(problem.layout, few.weights, few.targets, strict=True)
-    blocks = tuple(Block(atom, B, t, term, side) for (atom, term, side), B, t in columns)
+    blocks = zip(problem.sample.blocks, few.weights, few.targets, strict=True)
     return replace(
-        problem.frame,
+        problem.sample,
         hypothesis=LinearHypothesis(sorted_csr(few.X)),
         y=ones,
-        viewpoints=dict.fromkeys(problem.frame.viewpoints, ones),
+        viewpoints=dict.fromkeys(problem.sample.viewpoints, ones),
         sample_weight=ones,
-        blocks=blocks,
+        divisor=problem.terms.divisor,
+        blocks=tuple(replace(block, weights=B, targets=t) for block, B, t in blocks),
     )
 
 
@@ -132,23 +131,18 @@ class NearKinks:
     distance: float = np.inf
     share: float = 1.0
 
-    def __call__(self, raw: Raw) -> KinkSums:
+    def __call__(self, raw: ChunkRows) -> KinkSums:
         """Return the kept rows and the sums of one chunk."""
-        rows = self.terms.coding.read(raw)
-        blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
-        kept, slopes = self.parted(rows, blocks, scores)
+        rows, blocks, scores, sums = evaluated(raw, self.terms, self.at)
+        kept, slopes = self.parted(rows.X, blocks, scores)
         means = mean_rows(rows.X, blocks, slopes, ~kept)
-        values = np.array([block.total(scores) for block in blocks])
-        common = values, decisions(self.terms, rows, scores), rows.n
-        return KinkSums(*common, [few_rows(rows.X, blocks, np.flatnonzero(kept))], means)
+        return KinkSums(*sums, [few_rows(rows.X, blocks, np.flatnonzero(kept))], means)
 
-    def parted(
-        self, rows: ChunkRows, blocks: tuple[Block, ...], scores: Floats
-    ) -> tuple[Bools, list[Floats]]:
+    def parted(self, X: Matrix, blocks: tuple[Block, ...], scores: Floats) -> tuple[Bools, list[Floats]]:
         """Return a mask of the rows to keep, (n,), and the slopes of the rows, one (n,) array per block."""
         if np.isinf(self.distance):
-            return np.ones(rows.n, dtype=bool), [np.zeros(rows.n)] * len(blocks)
-        others = rows.X @ self.other[0] + self.other[1]
+            return np.ones(len(scores), dtype=bool), [np.zeros(len(scores))] * len(blocks)
+        others = X @ self.other[0] + self.other[1]
         low, high = np.minimum(scores, others) - self.distance, np.maximum(scores, others) + self.distance
         pairs = [straight(block, low, high) for block in blocks]
         near = ~np.all([settled for settled, _ in pairs], axis=0)
@@ -181,35 +175,36 @@ def mean_rows(X: Matrix, blocks: tuple[Block, ...], slopes: list[Floats], settle
     return Means({key: np.concatenate([[B.sum(), Bt.sum()], Btx]) for key, B, Bt, Btx in sums})
 
 
-def _work(problem: ChunkedProblem, state: Progress) -> NearKinks:
-    """Choose the distance and the share of kept rows of the next pass.
+def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
+    """Return the function of a pass at ``state.at``: choose the distance and the share of kept rows.
 
     The pass keeps about as many rows as the sample has, and twice as many after each pass, up to the memory
     limit. If too many rows are near a kink even at distance 0, only a share of them is kept.
     """
-    n, sample, work = problem.n, problem.sample, NearKinks(problem.terms, state.at, state.best)
-    most = min(sample.n * 2**state.passes, problem.rows_limit)
+    n, sample, near = problem.n, problem.sample, NearKinks(problem.terms, state.at, state.best)
+    X = sample.hypothesis.X
+    most = min(sample.n * 2**state.passes, max(sample.n, problem.chunks.limit // row_bytes(X)))
     if n <= most:
-        return work
-    blocks, scores = problem.terms.blocks(sample), sample.X @ state.at[0] + state.at[1]
+        return near
+    scores = X @ state.at[0] + state.at[1]
 
     def expected(distance: float) -> float:
-        return n * float(replace(work, distance=distance).parted(sample, blocks, scores)[0].mean())
+        return n * float(replace(near, distance=distance).parted(X, sample.blocks, scores)[0].mean())
 
     distances = [0.0, *2.0 ** np.arange(-30, 10, 0.1)]
     distance = distances[max(0, bisect(distances, most, key=expected) - 1)]
-    return replace(work, distance=distance, share=min(1.0, most / max(expected(distance), 1.0)))
+    return replace(near, distance=distance, share=min(1.0, most / max(expected(distance), 1.0)))
 
 
-def _solve_few_rows(
-    problem: ChunkedProblem, state: Progress, work: NearKinks, found: KinkSums, tol: float
+def next_state(
+    problem: ChunkedProblem, state: Progress, done: NearKinks, found: KinkSums, tol: float
 ) -> Progress:
     """Return the state with the bound of the small problem; the next hypothesis solves the estimate."""
-    means = [found.means.rows(len(problem.layout))] if found.means else []
+    means = [found.means.rows(len(found.values))] if found.means else []
     small = on_rows(problem, joined(found.kept + means))
     solution = small.solve("auto", 0.5 * tol)
     bound = max(state.bound, solution.certificate.dual - solution.certificate.slack)
-    estimate = _estimate(problem, work, found) if found.means else None
+    estimate = _estimate(problem, done, found) if found.means else None
     if estimate is not None:
         solution = estimate.solve("auto", 0.5 * tol)
     thetas = state.thetas if solution.multipliers is None else solution.multipliers.thetas
@@ -217,17 +212,17 @@ def _solve_few_rows(
     return replace(state, at=at, bound=bound, thetas=thetas, kept=small.n)
 
 
-def _estimate(problem: ChunkedProblem, work: NearKinks, found: KinkSums) -> Problem | None:
+def _estimate(problem: ChunkedProblem, done: NearKinks, found: KinkSums) -> Problem | None:
     """Return the estimate (see the module): it has the gradient of all rows at the hypothesis of the pass.
 
     The values of its blocks differ from those of all rows by a constant per term. Return None if an atom is
     not linear around 0, so that `_affine` cannot make linear functions from it, or if the sample has no
     settled rows.
     """
-    sample, blocks, at = problem.sample, problem.terms.blocks(problem.sample), work.at
-    kept, slopes = work.parted(sample, blocks, sample.X @ at[0] + at[1])
+    X, blocks, at = problem.sample.hypothesis.X, problem.sample.blocks, done.at
+    kept, slopes = done.parted(X, blocks, X @ at[0] + at[1])
     settled = np.flatnonzero(~kept)
-    rows = few_rows(sample.X, blocks, settled)
+    rows = few_rows(X, blocks, settled)
     masses, wanted = (rows.weights * (rows.targets != 0)).sum(axis=1), np.zeros(len(blocks))
     missing = np.zeros((len(blocks), 1 + len(at[0])))
     for (j, _, slope), sums in found.means.items():
@@ -239,9 +234,8 @@ def _estimate(problem: ChunkedProblem, work: NearKinks, found: KinkSums) -> Prob
     weights = rows.weights * (wanted / np.where(masses > 0, masses, 1.0))[:, None]
     signed = weights * rows.targets * np.stack([slope[settled] for slope in slopes])
     missing -= np.column_stack([np.asarray(rows.X.T @ signed.T).T, signed.sum(axis=1)])
-    small = 0.5 / (
-        1.0 + 2 * float(np.linalg.norm(np.append(*at)))
-    )  # the rows of `_affine` stay linear until the hypothesis doubles
+    # the rows of `_affine` stay linear until the hypothesis doubles
+    small = 0.5 / (1.0 + 2 * float(np.linalg.norm(np.append(*at))))
     parts = [*found.kept, replace(rows, weights=weights)]
     parts += [_affine(blocks, j, slope, 0.0, small) for j, slope in enumerate(missing)]
     model = on_rows(problem, joined(parts))
@@ -270,6 +264,3 @@ def _affine(blocks: tuple[Block, ...], j: int, slope: Floats, constant: float, s
     weights[j] = [*np.abs(pulls / (small * steepness)), *2 * [constant / at_zero / 2 if at_zero > 0 else 0.0]]
     targets[j] = small * np.array([*np.where(pulls * steepness > 0, 1.0, -1.0), 1.0, -1.0])
     return FewRows(X, weights, targets)
-
-
-FEW_ROWS = Method(_work, _solve_few_rows)

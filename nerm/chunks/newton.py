@@ -9,18 +9,19 @@ the bound converges to the optimum.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nerm.certify.conjugates import conjugate_of_sum, parts_of
 from nerm.chunks.coding import Terms
-from nerm.chunks.passes import Hypothesis, Method, Progress, Sums, decisions
-from nerm.chunks.pieces import Raw
-from nerm.model.blocks import Block, shares
+from nerm.chunks.passes import Hypothesis, Progress, Sums, evaluated
+from nerm.chunks.pieces import ChunkRows
+from nerm.model.blocks import Block, shares, term_weights
 from nerm.model.hypothesis import sorted_csr
 from nerm.solvers.interior_point.matrices import Features, RowThreads
-from nerm.typing import Floats, Matrix
+from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
@@ -41,32 +42,29 @@ class Derivatives(Sums):
     masses: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Curved:
-    """The function of a pass for smooth atoms: it maps a raw chunk to its `Derivatives` at a hypothesis."""
+def derivatives(raw: ChunkRows, terms: Terms, at: Hypothesis) -> Derivatives:
+    """Return the derivatives and sums of one chunk at a hypothesis."""
+    rows, blocks, scores, sums = evaluated(raw, terms, at)
+    count, d = len(blocks), rows.X.shape[1] + 1
+    features = Features(sorted_csr(rows.X), RowThreads(rows.n, d - 1, 1))
+    hessians, weighted = np.zeros((count, d, d)), np.zeros((rows.n, 2 * count))
+    stars, masses = np.zeros((count, 2)), np.zeros((count, 2))
+    for j, block in enumerate(blocks):
+        B, t = block.weights, block.targets
+        slope = np.mean(block.atom.subgradient(t * scores), axis=0)
+        star = B * block.atom.conjugate(slope)
+        upper = np.triu(features.gram(B * t * t * curvature(block, t * scores)))
+        hessians[j] = upper + np.triu(upper, 1).T
+        for s, mine in enumerate((t <= 0, t > 0)):
+            weighted[:, 2 * j + s] = np.where(mine, -B * t * slope, 0.0)
+            stars[j, s], masses[j, s] = star[mine].sum(), B[mine].sum()
+    linear = np.vstack([np.asarray(rows.X.T @ weighted), weighted.sum(axis=0)]).T.reshape(count, 2, d)
+    return Derivatives(*sums, hessians, stars, linear, masses)
 
-    terms: Terms
-    at: Hypothesis
 
-    def __call__(self, raw: Raw) -> Derivatives:
-        """Return the derivatives and sums of one chunk."""
-        rows = self.terms.coding.read(raw)
-        blocks, scores = self.terms.blocks(rows), rows.X @ self.at[0] + self.at[1]
-        count, d = len(blocks), rows.X.shape[1] + 1
-        hessians, weighted = np.zeros((count, d, d)), np.zeros((rows.n, 2 * count))
-        stars, masses = np.zeros((count, 2)), np.zeros((count, 2))
-        for j, block in enumerate(blocks):
-            B, t = block.weights, block.targets
-            slope = np.mean(block.atom.subgradient(t * scores), axis=0)
-            star = B * block.atom.conjugate(slope)
-            hessians[j] = weighted_square(rows.X, B * t * t * curvature(block, t * scores))
-            for s, mine in enumerate((t <= 0, t > 0)):
-                weighted[:, 2 * j + s] = np.where(mine, -B * t * slope, 0.0)
-                stars[j, s], masses[j, s] = star[mine].sum(), B[mine].sum()
-        linear = np.vstack([np.asarray(rows.X.T @ weighted), weighted.sum(axis=0)]).T.reshape(count, 2, d)
-        values = np.array([block.total(scores) for block in blocks])
-        common = values, decisions(self.terms, rows, scores), rows.n
-        return Derivatives(*common, hessians, stars, linear, masses)
+def work(problem: ChunkedProblem, state: Progress) -> Any:
+    """Return the function of a pass, which maps a raw chunk to its `Derivatives` at ``state.at``."""
+    return partial(derivatives, terms=problem.terms, at=state.at)
 
 
 def curvature(block: Block, margins: Floats) -> Floats:
@@ -79,29 +77,23 @@ def curvature(block: Block, margins: Floats) -> Floats:
     return np.asarray(np.maximum(above - below, 0.0) / (2 * step))
 
 
-def weighted_square(X: Matrix, weights: Floats) -> Floats:
-    """Return sum_i weights_i (x_i, 1)(x_i, 1)', (d + 1, d + 1)."""
-    upper = np.triu(Features(sorted_csr(X), RowThreads(X.shape[0], X.shape[1], 1)).gram(weights))
-    return np.asarray(upper + np.triu(upper, 1).T)
-
-
-def _newton_step(
-    problem: ChunkedProblem, state: Progress, work: Curved, found: Derivatives, tol: float
+def next_state(
+    problem: ChunkedProblem, state: Progress, done: Any, found: Derivatives, tol: float
 ) -> Progress:
     """Return the state with the new bound and the next hypothesis, the minimum of the quadratic model."""
     from nerm.atoms.small_programs import model_minimum
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
     value = problem.value(found.values, state.at[0]).total
-    rounding = problem.n * np.finfo(float).eps
-    if value > state.value + rounding * abs(state.value):  # halve the previous step
+    if value > state.value + problem.n * np.finfo(float).eps * abs(state.value):
+        # worse by more than rounding errors: halve the previous step
         at = 0.5 * (state.best[0] + state.at[0]), 0.5 * (state.best[1] + state.at[1])
         return replace(state, at=at, bound=bound)
-    n, frame = problem.terms.divisor, problem.frame
+    n, sample = problem.terms.divisor, problem.sample
     model = found.values / n, -found.linear.sum(axis=1) / n, found.hessians / n
-    sides = np.array([side for _, _, side in problem.layout])
-    parts = parts_of(frame.regularizers)
-    step, thetas = model_minimum(model, problem.term_weights, sides, parts, state.at[0], frame.intercept)
+    sides = np.array([block.side for block in sample.blocks])
+    given = term_weights(sample), sides, parts_of(sample.regularizers), state.at[0], sample.intercept
+    step, thetas = model_minimum(model, *given)
     bound = max(bound, dual_bound(problem, found, thetas))
     at = state.at[0] + step[:-1], state.at[1] + float(step[-1])
     return replace(state, at=at, thetas=thetas, bound=bound)
@@ -114,25 +106,22 @@ def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> f
     at sum c x. By convexity phi*(s u) <= s phi*(u) + (1 - s) phi*(0), so the bound stays valid. Return -inf
     if no such factors exist.
     """
-    n, frame = problem.terms.divisor, problem.frame
-    nu = problem.term_weights * shares(problem.layout, thetas)
-    at_zero = np.array([[float(atom.conjugate(0.0))] for atom, _, _ in problem.layout])
+    n, sample = problem.terms.divisor, problem.sample
+    nu = term_weights(sample) * shares(sample.blocks, thetas)
+    at_zero = np.array([[float(block.atom.conjugate(0.0))] for block in sample.blocks])
     scalable = np.isfinite(at_zero)
     scale = np.ones(found.stars.shape)
     c = nu[:, None] * found.linear[:, :, -1]
-    if frame.intercept and c.sum():
+    if sample.intercept and c.sum():
         heavy = scalable & (np.sign(c.sum()) * c > 0)
         if not heavy.any() or not (wanted := 1 - c.sum() / c[heavy].sum()) >= 0:
             return -np.inf
         scale[heavy] = wanted
     q = np.einsum("j,js,jsd->d", nu, scale, found.linear)[:-1] / n
-    omega = conjugate_of_sum(parts_of(frame.regularizers), q, frame.hypothesis.squared_norm)
+    omega = conjugate_of_sum(parts_of(sample.regularizers), q, sample.hypothesis.squared_norm)
     if omega.shrink < 1 and not scalable.all():
         return -np.inf
     scale = omega.shrink * scale
     rest = (1 - scale) * np.where(scalable, at_zero, 0.0)
     stars = scale * found.stars + rest * found.masses
     return float(-(nu @ stars.sum(axis=1)) / n - omega.value)
-
-
-NEWTON = Method(lambda problem, state: Curved(problem.terms, state.at), _newton_step)

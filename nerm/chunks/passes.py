@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.chunks.census import ChunkRows
 from nerm.chunks.coding import Terms
-from nerm.chunks.pieces import UNREADABLE
+from nerm.chunks.pieces import UNREADABLE, ChunkRows
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
-from nerm.signs import sign
+from nerm.model.blocks import Block
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -27,8 +25,10 @@ Hypothesis = tuple[Floats, float]
 class Sums:
     """Sums over the rows of a pass; `+` combines two of them.
 
-    `values`, (J,), are the sums of the J blocks; `decisions`, (1 + K, 4, 2), are explained at `decisions()`;
-    `rows` is the number of rows.
+    `values`, (J,), are the sums of the J blocks, and `rows` is the number of rows. `decisions` is the total
+    weight of the rows by viewpoint, kind and decision, (1 + K, 4, 2) for K viewpoints. Entry 0 of the first
+    axis is for no viewpoint. The four kinds are the signs of (label, viewpoint) as in `nerm.chunks.coding`;
+    the two decisions are score <= 0 and score > 0.
     """
 
     values: Floats
@@ -40,18 +40,19 @@ class Sums:
         return type(self)(*(mine + theirs for mine, theirs in pairs))
 
 
-def decisions(terms: Terms, rows: ChunkRows, scores: Floats) -> Floats:
-    """Return the total weight of the rows by viewpoint, kind and decision, (1 + K, 4, 2) for K viewpoints.
-
-    Entry 0 of the first axis is for no viewpoint. The four kinds are the signs of (label, viewpoint) as in
-    `nerm.chunks.coding`; the two decisions are score <= 0 and score > 0.
-    """
+def evaluated(
+    raw: ChunkRows, terms: Terms, at: Hypothesis
+) -> tuple[ChunkRows, tuple[Block, ...], Floats, tuple[Floats, Floats, int]]:
+    """Code a raw chunk; return its rows, its blocks, its scores at a hypothesis, and the fields of `Sums`."""
+    rows = terms.coding.read(raw)
+    blocks, scores = terms.blocks(rows), rows.X @ at[0] + at[1]
     weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
-    found = np.zeros((1 + len(rows.viewpoints), 4, 2))
+    decisions = np.zeros((1 + len(rows.viewpoints), 4, 2))
     for k, v in enumerate([-np.ones(rows.n), *rows.viewpoints.values()]):
-        cell = (4 * (rows.y > 0) + 2 * (sign(v) > 0) + (scores > 0)).astype(int)
-        found[k] = np.bincount(cell, weight, minlength=8).reshape(4, 2)
-    return found
+        cell = (4 * (rows.y > 0) + 2 * (v > 0) + (scores > 0)).astype(int)
+        decisions[k] = np.bincount(cell, weight, minlength=8).reshape(4, 2)
+    values = np.array([block.total(scores) for block in blocks])
+    return rows, blocks, scores, (values, decisions, rows.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,34 +87,17 @@ class Progress:
     decisions: Floats = field(default_factory=lambda: np.zeros((0, 4, 2)))
 
 
-@dataclass(frozen=True)
-class Method:
-    """A solution method on chunks: two functions, for a pass and for the update after it.
-
-    Attributes
-    ----------
-    work : callable
-        Maps (problem, state) to the function of a chunk whose results the pass at ``state.at`` adds up.
-    next_state : callable
-        Maps (problem, state, work, sums, tol) to the state with a new bound and the next hypothesis.
-
-    """
-
-    work: Callable[[ChunkedProblem, Progress], Any]
-    next_state: Callable[[ChunkedProblem, Progress, Any, Any, float], Progress]
-
-
 def mark_of(problem: ChunkedProblem) -> str:
     """Return a string that identifies a fit, to recognize its checkpoint.
 
     It holds the weights of the terms, the objective at a fixed hypothesis on the sample, and the
     fingerprints.
     """
-    weights = [float(t.weight).hex() for t in problem.frame.objective.terms]
-    probe = np.linspace(-1.0, 1.0, problem.frame.hypothesis.size)
-    value = problem.sample_problem.evaluate(probe, float(problem.frame.intercept)).total
-    chunks = sorted((name, repr(mark)) for name, mark in problem.terms.coding.fingerprints.items())
-    return repr((weights, f"{value:.9e}", problem.frame.intercept, chunks))
+    weights = [float(t.weight).hex() for t in problem.terms.objective.terms]
+    probe = np.linspace(-1.0, 1.0, problem.sample.hypothesis.size)
+    value = problem.sample.evaluate(probe, float(problem.sample.intercept)).total
+    fingerprints = sorted(problem.terms.coding.fingerprints.items())
+    return repr((weights, f"{value:.9e}", problem.sample.intercept, fingerprints))
 
 
 def save_state(path: Any, state: Progress, mark: str) -> None:

@@ -8,26 +8,38 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
+from nerm.validation import as_vector, flat
 
 KEYS = ("X", "y", "viewpoint", "sample_weight")
 OVERHEAD = 400  # bytes per row that a pass needs beside the row itself
 
 
 @dataclass(frozen=True, eq=False)
-class Raw:
-    """One chunk as it was read: a matrix, labels, viewpoints by name, weights (None for ones), and its name.
+class ChunkRows:
+    """A chunk of n rows: as it was read, validated, or coded as numbers (`nerm.chunks.coding`).
 
-    If `is_table`, X is a DataFrame of strings that is not yet converted to features. Any other DataFrame is a
-    matrix with column names.
+    Attributes
+    ----------
+    X : matrix or DataFrame
+        If `is_table`, a DataFrame of strings that is not yet converted to features. Any other DataFrame is a
+        matrix with column names.
+    y, viewpoints, sample_weight : array, dict of arrays by name, array or None
+        Labels, viewpoints, and weights (None for ones).
+    name : str
+        The name of the chunk in errors.
+    is_table : bool
+        See X.
+
     """
 
     X: Any
@@ -38,15 +50,20 @@ class Raw:
     is_table: bool = False
 
     @property
-    def rows(self) -> int:
+    def n(self) -> int:
         """Number of rows."""
-        return int(np.shape(self.X)[0]) if np.ndim(self.X) or hasattr(self.X, "shape") else 0
+        return int(np.shape(self.X)[0]) if np.shape(self.X) else 0
 
-    def columns(self, matrix: Any) -> tuple[Any, ...]:
-        """Return the column names (or their number) and the matrix type; all chunks must have the same."""
-        names = getattr(self.X, "columns", None)
-        kind = () if self.is_table else ("a sparse matrix" if sp.issparse(matrix) else "a dense matrix",)
-        return (f"{matrix.shape[1]} columns", *kind) if names is None else (*map(repr, names), *kind)
+    def chunks(self) -> Iterator[ChunkRows]:
+        """Yield the chunk: rows in memory are a piece, too."""
+        yield self
+
+    def at(self, rows: Any) -> ChunkRows:
+        """Return the chunk restricted to the given rows (indices, mask or slice)."""
+        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
+        views = {name: v[rows] for name, v in self.viewpoints.items()}
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        return replace(self, X=X, y=self.y[rows], viewpoints=views, sample_weight=weight)
 
 
 def row_bytes(X: Any) -> int:
@@ -61,13 +78,8 @@ def matrix_bytes(X: Any) -> int:
     return int(X.data.nbytes + X.indices.nbytes) if hasattr(X, "indices") else 8 * int(np.size(X))
 
 
-def rows_of(X: Any, rows: Any) -> Any:
-    """Return the given rows (indices, mask or slice) of a matrix or a DataFrame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
-def as_raw(chunk: Any, name: str) -> Raw:
-    """Convert (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight` to a `Raw` chunk."""
+def as_rows(chunk: Any, name: str) -> ChunkRows:
+    """Convert (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight` to `ChunkRows`."""
     if isinstance(chunk, tuple | list) and 2 <= len(chunk) <= 4:
         chunk = dict(zip(KEYS, chunk, strict=False))
     if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
@@ -78,7 +90,7 @@ def as_raw(chunk: Any, name: str) -> Raw:
     if not isinstance(views, Mapping):
         views = {} if views is None else {"viewpoint": views}
     views = {str(key): v for key, v in views.items()}
-    return Raw(chunk["X"], chunk["y"], views, chunk.get("sample_weight"), name)
+    return ChunkRows(chunk["X"], chunk["y"], views, chunk.get("sample_weight"), name)
 
 
 #: The errors that numpy raises for broken files.
@@ -96,7 +108,7 @@ class NpzFile:
     path: str
     limit: int
 
-    def chunks(self) -> Iterator[Raw]:
+    def chunks(self) -> Iterator[ChunkRows]:
         """Yield the file as one chunk; raise an error if it is larger than the limit."""
         name = repr(self.path)
         if not Path(self.path).is_file():
@@ -117,7 +129,7 @@ class NpzFile:
         if needed > self.limit:
             raise too_small(name, needed, self.limit)
         views = {key.partition(":")[2]: parts.pop(key) for key in list(parts) if key.startswith("viewpoint:")}
-        yield as_raw({**parts, "viewpoint": views} if views else parts, name)
+        yield as_rows({**parts, "viewpoint": views} if views else parts, name)
 
 
 def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None) -> None:
@@ -145,41 +157,25 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
     parts: dict[str, Any] = {"X": X}
     if sp.issparse(X):
         parts = {name: getattr(X.tocsr(), name) for name in ("data", "indices", "indptr", "shape")}
-    parts["y"] = y
     if isinstance(viewpoint, Mapping):
         parts |= {f"viewpoint:{name}": v for name, v in viewpoint.items()}
-    elif viewpoint is not None:
-        parts["viewpoint"] = viewpoint
-    if sample_weight is not None:
-        parts["sample_weight"] = sample_weight
-    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in parts.items()}
+        viewpoint = None
+    parts |= {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
+    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in parts.items() if value is not None}
     np.savez(path, **arrays)
 
 
-def slices(arrays: Raw, limit: int) -> Iterator[Raw]:
+def slices(arrays: ChunkRows, limit: int) -> Iterator[ChunkRows]:
     """Yield arrays, which may be memory-mapped, as chunks of consecutive rows of at most `limit` bytes."""
-    n, rows = arrays.X.shape[0], limit // row_bytes(arrays.X)
-    for start in range(0, n, rows):
-        cut = slice(start, start + rows)
-        weight = None if arrays.sample_weight is None else arrays.sample_weight[cut]
-        views = {name: v[cut] for name, v in arrays.viewpoints.items()}
-        name = f"rows {start} to {min(start + rows, n) - 1}"
-        yield Raw(rows_of(arrays.X, cut), arrays.y[cut], views, weight, name)
-
-
-def as_arrays(raw: Raw, limit: int) -> Raw:
-    """Convert all parts to arrays; raise an error if lengths differ or a single row exceeds the limit."""
-    n = raw.X.shape[0]
-    given = {"y": raw.y, "sample_weight": raw.sample_weight, **raw.viewpoints}
-    given = {name: None if values is None else np.asanyarray(values) for name, values in given.items()}
-    for name, values in given.items():
-        if values is not None and len(values) != n:
-            must = f"{name!r} must have one entry for each of the {n} rows"
-            raise InvalidInputError(must, f"{len(values)}", f"Pass a vector of length {n}")
-    if row_bytes(raw.X) > limit:
-        raise too_small("one row", row_bytes(raw.X), limit)
-    views = {name: given[name] for name in raw.viewpoints}
-    return Raw(raw.X, given["y"], views, given["sample_weight"], raw.name)
+    n, step = arrays.n, max(1, limit // row_bytes(arrays.X))
+    entries = f"entry for each of the {n} rows"
+    views = {name: flat(v, n, name, entries) for name, v in arrays.viewpoints.items()}
+    weight = arrays.sample_weight
+    weight = None if weight is None else as_vector(weight, n, "sample_weight")
+    arrays = replace(arrays, y=flat(arrays.y, n, "y", entries), viewpoints=views, sample_weight=weight)
+    for start in range(0, n, step):
+        cut = slice(start, min(start + step, n))
+        yield replace(arrays.at(cut), name=f"rows {start} to {cut.stop - 1}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +185,7 @@ class Called:
     function: Callable[[], Iterable[Any]]
     limit: int
 
-    def chunks(self) -> Iterator[Raw]:
+    def chunks(self) -> Iterator[ChunkRows]:
         """Call the function and yield its chunks; raise an error if one is larger than the limit."""
         found = self.function()
         if not isinstance(found, Iterable):
@@ -197,21 +193,10 @@ class Called:
             do = "Let it yield chunks, or return a list of them"
             raise InvalidInputError(must, type(found).__name__, do)
         for number, chunk in enumerate(found):
-            raw = chunk if isinstance(chunk, Raw) else as_raw(chunk, f"chunk {number}")
-            if (needed := matrix_bytes(raw.X)) > self.limit:
-                raise too_small(raw.name, needed, self.limit)
-            yield raw
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """A chunk in memory: X, y, viewpoints and weights of one partition."""
-
-    raw: Raw
-
-    def chunks(self) -> Iterator[Raw]:
-        """Yield the chunk."""
-        yield self.raw
+            rows = chunk if isinstance(chunk, ChunkRows) else as_rows(chunk, f"chunk {number}")
+            if (needed := matrix_bytes(rows.X)) > self.limit:
+                raise too_small(rows.name, needed, self.limit)
+            yield rows
 
 
 def too_small(name: str, needed: int, limit: int) -> InvalidInputError:
@@ -251,30 +236,28 @@ def lazily(
 
     """
     if hasattr(type(X), "sweep"):
-        return (function(_chunk_matrix(raw, features)) for raw in X.read())
+        return (function(_chunk_matrix(rows, features)) for rows in X.read())
     if not hasattr(type(X), "numblocks"):
         meta = (None, dtype) if columns is None else [(name, dtype) for name in columns]
         return X.map_partitions(_on_frame, function, dtype, columns, meta=meta)
-    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    X = X.rechunk({1: -1})
     if columns is None:
         return X.map_blocks(function, drop_axis=1, dtype=dtype)
     return X.map_blocks(function, chunks=(X.chunks[0], (len(columns),)), dtype=dtype)
 
 
-def _chunk_matrix(raw: Any, features: Callable[[Any], Any] | None) -> Any:
-    if not raw.is_table:
-        return raw.X
+def _chunk_matrix(rows: ChunkRows, features: Callable[[Any], Any] | None) -> Any:
+    if not rows.is_table:
+        return rows.X
     if features is None:
         must = "chunks of tables must be predicted by a classifier that was fitted on such chunks"
         do = "Use NeutralSVC().fit(Chunks(...)), for instance"
         raise InvalidInputError(must, "one that knows no columns", do)
-    return features(raw.X)
+    return features(rows.X)
 
 
 def _on_frame(part: Any, function: Callable[[Any], Any], dtype: Any, columns: Any) -> Any:
-    from pandas import DataFrame, Series
-
     values = function(part.to_numpy(dtype=float)) if len(part) else None
-    if columns is not None:
-        return DataFrame(values, index=part.index, columns=columns, dtype=dtype)
-    return Series([] if values is None else values, index=part.index, dtype=dtype)
+    if columns is None:
+        return pd.Series(values, index=part.index, dtype=dtype)
+    return pd.DataFrame(values, index=part.index, columns=columns, dtype=dtype)

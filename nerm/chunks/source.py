@@ -7,22 +7,23 @@ dashboard shows the tasks by name.
 
 from __future__ import annotations
 
-import importlib.util
 import math
+import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nerm.chunks.census import Census, CountRows
+from nerm.chunks.census import Census, count
 from nerm.chunks.coding import Coding, learn
-from nerm.chunks.pieces import Called, Held, NpzFile, Raw, as_arrays, as_raw, slices
-from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.chunks.pieces import Called, ChunkRows, NpzFile, as_rows, slices
+from nerm.errors import InvalidInputError
 from nerm.validation import as_positive, is_lazy
 
 MEMORY = 2**30  # bytes: the default budget
@@ -88,37 +89,30 @@ class Chunks:
         checkpoint: Any = None,
         progress: bool = False,
     ) -> None:
-        self.checkpoint = checkpoint
-        self.progress, self.passes = progress, 0
-        self.roles = target, _names(viewpoint), sample_weight
+        self.checkpoint, self.client, self.progress, self.passes = checkpoint, client, progress, 0
+        views = [viewpoint] if isinstance(viewpoint, str) else [] if viewpoint is None else viewpoint
+        self.roles: tuple[Any, Any, Any] = target, tuple(views), sample_weight
         given = MEMORY if memory is None else memory
         self.memory = int(as_positive(given, "memory", "Pass a number of bytes"))
-        self.client = client
+        self.limit = self.memory // 4  # for one chunk, for the sample, and for the rows kept between passes
         self.pieces: Sequence[Any] = self._pieces(source)
         if not self.pieces:
-            must = "'source' must have at least one chunk"
-            raise InvalidInputError(must, "none", "Check the list of files")
-
-    @property
-    def limit(self) -> int:
-        """The limit in bytes for one chunk, for the sample, and for the rows kept between passes."""
-        return self.memory // 4
+            raise InvalidInputError("'source' must have at least one chunk", "none", "Check the paths")
 
     def _pieces(self, source: Any) -> Sequence[Any]:
-        if isinstance(source, str | Path):
-            return self._files([source])
         if callable(source):
             return [Called(source, self.limit)]
-        if isinstance(source, list) and all(isinstance(path, str | Path) for path in source):
-            return self._files(source)
+        paths = [source] if isinstance(source, str | Path) else source
+        if isinstance(paths, list) and all(isinstance(path, str | Path) for path in paths):
+            return self._files(paths)
         if isinstance(source, dict | tuple):
-            arrays = as_raw(source, "'source'")
+            arrays = as_rows(source, "'source'")
             if is_lazy(arrays.X):
                 return partitions(arrays)
             if not hasattr(arrays.X, "shape"):
                 arrays = replace(arrays, X=np.asarray(arrays.X))
             if np.ndim(arrays.X) == 2:
-                return [Called(partial(slices, as_arrays(arrays, self.limit), self.limit), self.limit)]
+                return [Called(partial(slices, arrays, self.limit), self.limit)]
         if is_lazy(source) and hasattr(source, "columns"):
             return self._frames(source)
         must = "'source' must be paths, (X, y, viewpoint) with a matrix X, a dask DataFrame or a callable"
@@ -143,53 +137,37 @@ class Chunks:
         tables = [str(path) for path in paths if Path(path).suffix != ".npz"]
         if not tables:
             return [NpzFile(str(path), self.limit) for path in paths]
-        target, viewpoints, weight = self.roles
-        if target is None or len(tables) < len(paths):
+        if self.roles[0] is None or len(tables) < len(paths):
             must = "files of chunks must all end in .npz, or be tables whose target is named"
-            do = "Pass Chunks(paths, target='...', viewpoint='...')"
-            raise InvalidInputError(must, repr(tables[0]), do)
+            raise InvalidInputError(must, repr(tables[0]), "Pass Chunks(paths, target='...')")
         from nerm.tables.recipe import TablePiece
 
-        return [TablePiece(path, target, viewpoints, weight, repr(path), self.limit) for path in tables]
+        return [TablePiece(path, *self.roles, repr(path), self.limit) for path in tables]
 
     @cached_property
     def census(self) -> Census:
         """The counts, fingerprints and sample of the first pass."""
         most = SAMPLE_ROWS // math.isqrt(len(self.pieces))
-        found: Census = self.sweep(CountRows(SAMPLE_ROWS, self.limit, most))
+        found: Census | None = self.sweep(partial(count, size=SAMPLE_ROWS, memory=self.limit, most=most))
+        if found is None:
+            raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
         return found
 
-    def sweep(self, work: Callable[[Raw], Any]) -> Any:
-        """Do one pass: apply `work`, a function of a raw chunk, to every chunk and return the sum."""
+    def sweep(self, work: Callable[[ChunkRows], Any]) -> Any:
+        """Do one pass: apply `work` to every raw chunk and return the sum; None if there are no rows."""
         self.passes += 1
-        client = client_for(self)
-        if client is None:
-            found = total(piece_total(piece, work) for piece in self._shown())
-        else:
-            found = _sweep_on_cluster(client, self.pieces, work)
-        if found is not None:
-            return found
-        if "census" in self.__dict__:
-            must, got = "chunks must not change between passes", f"none in pass {self.passes}"
-            do = "Let the callable make a new iterator at every call, or put the rows back"
-            raise InvalidInputError(must, got, do)
-        raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
+        if (client := client_for(self)) is not None:
+            return _sweep_on_cluster(client, self.pieces, work)
+        pieces: Any = self.pieces
+        if self.progress:
+            from rich.progress import track
 
-    def _shown(self) -> Any:
-        """Return the pieces; with `progress`, an iterator over them that shows a progress bar."""
-        if not self.progress:
-            return self.pieces
-        if importlib.util.find_spec("rich") is None:
-            must = "progress=True needs the package 'rich', which is not installed. Install it."
-            raise MissingPackageError(must)
-        from rich.progress import track
+            pieces = track(pieces, f"pass {self.passes}", transient=True)
+        return total(piece_total(piece, work) for piece in pieces)
 
-        return track(self.pieces, f"pass {self.passes}", transient=True)
-
-    def read(self) -> Iterator[Raw]:
+    def read(self) -> Iterator[ChunkRows]:
         """Yield all chunks, one after the other, in this process."""
-        for piece in self.pieces:
-            yield from chunks_of(piece)
+        return chain.from_iterable(map(chunks_of, self.pieces))
 
     def coding(self, *, groups: bool = False) -> Coding:
         """Return the coding of the chunks as numbers; `groups` is explained at `nerm.chunks.coding.learn`."""
@@ -220,28 +198,21 @@ def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any =
     return X
 
 
-def _names(viewpoint: Any) -> tuple[str, ...]:
-    """Return the names of the viewpoint columns as a tuple."""
-    return () if viewpoint is None else (viewpoint,) if isinstance(viewpoint, str) else tuple(viewpoint)
-
-
-def chunks_of(piece: Any) -> Iterator[Raw]:
+def chunks_of(piece: Any) -> Iterator[ChunkRows]:
     """Yield the nonempty chunks of a piece; a delayed dask piece is computed first."""
     piece = piece.compute() if hasattr(piece, "compute") else piece
-    return (raw for raw in piece.chunks() if raw.rows)
+    return (rows for rows in piece.chunks() if rows.n)
 
 
-def piece_total(piece: Any, work: Callable[[Raw], Any]) -> Any:
+def piece_total(piece: Any, work: Callable[[ChunkRows], Any]) -> Any:
     """Return the sum of work(chunk) over one piece, or None if it has no rows; this is one task of a pass."""
-    return total(work(raw) for raw in chunks_of(piece))
+    return total(work(rows) for rows in chunks_of(piece))
 
 
 def total(found: Any) -> Any:
     """Return the sum of the given results; None counts as zero."""
-    result: Any = None
-    for one in found:
-        result = one if result is None else result if one is None else result + one
-    return result
+    known = (one for one in found if one is not None)
+    return reduce(operator.add, known, next(known, None))
 
 
 # --- dask ---------------------------------------------------------------------------------------------
@@ -259,7 +230,7 @@ def client_for(chunks: Any) -> Any:
     return chunks.client
 
 
-def _sweep_on_cluster(client: Any, pieces: Any, work: Callable[[Raw], Any]) -> Any:
+def _sweep_on_cluster(client: Any, pieces: Any, work: Callable[[ChunkRows], Any]) -> Any:
     """Return the sum of `work` over all pieces, computed by the workers as a tree."""
     import dask
 
@@ -273,33 +244,33 @@ def _sweep_on_cluster(client: Any, pieces: Any, work: Callable[[Raw], Any]) -> A
     return client.compute(tasks[0]).result()
 
 
-def partitions(arrays: Raw) -> list[Any]:
+def partitions(arrays: ChunkRows) -> list[Any]:
     """Return the blocks of rows of dask arrays or frames as delayed pieces."""
     import dask
 
     X = arrays.X
     if hasattr(X, "numblocks"):
-        X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-        blocks, sizes = list(X.to_delayed()[:, 0]), X.chunks[0]
+        X = X.rechunk({1: -1})
+        blocks, sizes = X.to_delayed()[:, 0], X.chunks[0]
     else:
-        blocks = X.to_delayed()
-        sizes = (float("nan"),) * len(blocks)
-    others = {"y": arrays.y, "sample_weight": arrays.sample_weight, **arrays.viewpoints}
-    aligned = {name: _aligned(values, sizes, name) for name, values in others.items() if values is not None}
-    pieces = []
-    for i, block in enumerate(blocks):
-        views = {name: aligned[name][i] for name in arrays.viewpoints}
-        weight = aligned["sample_weight"][i] if "sample_weight" in aligned else None
-        pieces.append(dask.delayed(_held, pure=True)(block, aligned["y"][i], views, weight, f"partition {i}"))
-    return pieces
+        blocks, sizes = X.to_delayed(), (np.nan,) * X.npartitions
+    y, weight = _aligned(arrays.y, sizes, "y"), _aligned(arrays.sample_weight, sizes, "sample_weight")
+    views = {name: _aligned(v, sizes, name) for name, v in arrays.viewpoints.items()}
+    made = dask.delayed(ChunkRows, pure=True)
+    return [
+        made(block, y[i], {name: v[i] for name, v in views.items()}, weight[i], f"partition {i}")
+        for i, block in enumerate(blocks)
+    ]
 
 
 def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
     """Return the delayed blocks of a vector, one per block of X with the same rows.
 
     If the block sizes of X are known, the vector is rechunked; otherwise it must have as many partitions as
-    X.
+    X. The blocks of None are None.
     """
+    if values is None:
+        return [None] * len(sizes)
     known = not np.isnan(sizes).any()
     if known and not hasattr(values, "dask"):
         import dask.array as da
@@ -315,8 +286,3 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
         got = f"{values.npartitions} partitions" if hasattr(values, "npartitions") else type(values).__name__
         raise InvalidInputError(must, got, "Take both from one dask DataFrame, or compute their chunk sizes")
     return list(values.to_delayed())
-
-
-def _held(*parts: Any) -> Held:
-    """Return one partition as a piece in memory."""
-    return Held(Raw(*parts))

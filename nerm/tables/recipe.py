@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from nerm.chunks.pieces import Raw
+from nerm.chunks.pieces import ChunkRows
 from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
@@ -347,7 +347,7 @@ class TablePiece:
     name: str
     limit: int = 0
 
-    def chunks(self) -> Iterator[Raw]:
+    def chunks(self) -> Iterator[ChunkRows]:
         """Yield the parts that have at least one complete row."""
         roles = self.target, self.viewpoints, self.sample_weight
         if not isinstance(self.source, str):
@@ -360,8 +360,8 @@ class TablePiece:
 
 def _known_rows(
     part: TextTable, target: str, viewpoints: tuple[str, ...], weight: str | None, name: str
-) -> Iterator[Raw]:
-    """Yield one `Raw` with the rows whose target, viewpoints and weight are known; nothing if none are."""
+) -> Iterator[ChunkRows]:
+    """Yield the rows whose target, viewpoints and weight are known; nothing if none are."""
     roles = [target, *viewpoints, *([weight] if weight else [])]
     table = part.rows(~np.any([missing_in(part[role]) for role in roles], axis=0))
     if not len(table):
@@ -373,7 +373,7 @@ def _known_rows(
         columns[column] = np.where(np.isnan(numbers), table[column], written)
     views = {view: table[view].astype(str) for view in viewpoints}
     weights = table.numbers(weight) if weight else None
-    yield Raw(
+    yield ChunkRows(
         pd.DataFrame(columns, dtype=object), table[target].astype(str), views, weights, name, is_table=True
     )
 
