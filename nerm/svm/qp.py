@@ -57,7 +57,7 @@ class QP:
     problem : cvxpy.Problem
         The problem; ``problem.get_problem_data("OSQP")`` returns its matrices.
     variables : dict of cvxpy.Variable
-        The variables, by name as in the example.
+        The variables, by name as in the example; an intercept that is not free is the constant 0.
     constraints : dict of cvxpy constraints
         The constraints, by the names of their dual variables.
 
@@ -74,7 +74,7 @@ class QP:
     """
 
     problem: cp.Problem
-    variables: dict[str, cp.Variable]
+    variables: dict[str, Any]
     constraints: dict[str, Any]
     _data: NeutralSVM = field(repr=False)
     _rows: Any = field(repr=False)
@@ -98,11 +98,10 @@ class QP:
 
         """
         name = solver.lower()
-        tol = number(tol, "tol", positive=True)
         known = [installed.lower() for installed in cp.installed_solvers()]
         if name not in known:
             raise UnknownNameError("'solver'", solver, known, "Use an installed solver")
-        defaults: dict[str, Any] = dict.fromkeys(ACCURACY.get(name, ()), tol)
+        defaults: dict[str, Any] = dict.fromkeys(ACCURACY.get(name, ()), number(tol, "tol", positive=True))
         if name == "osqp":
             defaults |= {"max_iter": 50_000, "polishing": True}
         with warnings.catch_warnings():
@@ -116,8 +115,7 @@ class QP:
                 if not options:  # this is how cvxpy reports an option that the solver does not know
                     raise
                 must = f"every option must be one of {name}'s own"
-                got = f"{sorted(options)} ({error})"
-                raise InvalidInputError(must, got, "See that solver's settings") from error
+                raise InvalidInputError(must, f"{sorted(options)} ({error})", "See its settings") from error
         found = {key: constraint.dual_value for key, constraint in self.constraints.items()}
         found |= {key: variable.value for key, variable in self.variables.items()}
         is_known = all(part is not None and np.isfinite(part).all() for part in found.values())
@@ -131,8 +129,7 @@ class QP:
         nu = found.get("nu", (found.get("nu_plus", 0.0), found.get("nu_minus", 0.0)))
         plus, minus = np.maximum(nu, 0.0)
         nu_plus = data.eta * (plus / (plus + minus) if plus + minus > 0 else 0.5)
-        intercept = float(found["intercept"]) if data.intercept else 0.0
-        hypothesis = (found["coef"], intercept) if "coef" in found else None
+        hypothesis = (found["coef"], float(found["intercept"])) if "coef" in found else None
         model = data.result(data.targets * gamma, nu_plus, OPTIMAL_GAP, hypothesis)
         return QPSolution(float(self.problem.objective.value), status, name, replace(model, claim=status))
 
@@ -191,12 +188,10 @@ def primal_qp(
     data = NeutralSVM(X, y, viewpoint, lam, eta, sample_weight, neutrality_weight, intercept)
     n, d = data.X.shape
     w, f, xi = cp.Variable(d), cp.Variable(n), cp.Variable(n, nonneg=True)
-    b = cp.Variable()
+    b = cp.Variable() if intercept else cp.Constant(0.0)
     variables = {"coef": w, "intercept": b, "scores": f, "xi": xi}
     constraints = {"scores": f == data.X @ w + b, "alpha": 1 - cp.multiply(data.y, f) <= xi}
     cost = data.s @ xi + data.lam / 2 * cp.sum_squares(w)
-    if not intercept:
-        constraints["intercept"] = b == 0
     seen = np.flatnonzero(data.eta * data.u > 0)
     if len(seen):
         plus, minus = cp.Variable(len(seen), nonneg=True), cp.Variable(len(seen), nonneg=True)
