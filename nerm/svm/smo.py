@@ -68,6 +68,7 @@ def smo(
     data = NeutralSVM(X, y, viewpoint, lam, eta, sample_weight, neutrality_weight, True, kernel, variant)
     tol, max_iter = number(tol, "tol"), int(number(max_iter, "max_iter", positive=True))
     K = data.gram / data.lam
+    # the optimal nu^+ lies between the two ends; slopes are C^+ - C^- at the ends, nan while not known
     nu, ends, slopes = data.eta / 2, [0.0, data.eta], [np.nan, np.nan]
     z, violation = np.zeros((3, len(K))), 1.0
     steps, outer, history = 0, 1, list[dict[str, float]]()
@@ -82,11 +83,13 @@ def smo(
         claim = f"not converged: the limit of {max_iter} pair steps was reached"
         if steps == max_iter:
             break
+        # the gap of the box problem at the intercept (m + M) / 2; take more pair steps while it is too large
         scores, violation = K @ z.sum(axis=0), max(m - M, 0.0)
         f = scores + np.mean([end for end in (m, M) if np.isfinite(end)])
         inner_gap = np.maximum((high - z) * (data.gain - f), (low - z) * (data.gain - f)).sum()
         if violation > 0 and inner_gap > tol / 8 * len(f) * found.certificate.primal:
             continue
+        # this nu^+ becomes an end; try the other end next, then bisection and secant steps in turn
         slope = float(np.subtract(*data.sides(f)))
         ends[slope <= 0], slopes[slope <= 0] = nu, slope
         claim = "not converged: rounding errors prevent further progress"
