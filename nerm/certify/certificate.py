@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nerm.atoms.regularizer import SquaredL2
-from nerm.certify.conjugates import NEGLIGIBLE, conjugate_of_sum, parts_of, unpunished
+from nerm.certify.conjugates import NEGLIGIBLE, conjugate_of_sum, parts_of, square_weight, unpunished
 from nerm.certify.feasibility import (
     LOST,
     MOST_OPERATIONS,
@@ -259,10 +258,9 @@ def _reason(problem: Problem, best: Certificate, tol: float) -> str:
     """Return the reason why there is no bound, or why the bound is loose; "" if none is known."""
     if best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
         return HIDDEN.format(best.slack)
-    if isinstance(problem.hypothesis, KernelHypothesis):
-        mu = sum(weight for weight, atom in parts_of(problem.regularizers) if isinstance(atom, SquaredL2))
-        if problem.hypothesis.blur(mu) > tol:
-            return "; ".join(filter(None, (best.reason, FEW_DIGITS)))
+    kernel = problem.hypothesis
+    if isinstance(kernel, KernelHypothesis) and kernel.blur(square_weight(problem.regularizers)) > tol:
+        return "; ".join(filter(None, (best.reason, FEW_DIGITS)))
     return best.reason
 
 

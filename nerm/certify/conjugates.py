@@ -64,6 +64,11 @@ def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
     return parts
 
 
+def square_weight(parts: Iterable[tuple[float, Regularizer]]) -> float:
+    """Return mu, the total weight of the squared l2 norm (mu/2) ||w||^2."""
+    return float(sum(weight for weight, atom in parts_of(parts) if isinstance(atom, SquaredL2)))
+
+
 def free_directions(parts: Parts, d: int) -> Floats:
     """Return an orthonormal basis, (d, k), of the directions that no regularizer in `parts` penalizes.
 
@@ -98,7 +103,7 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
     If mu = 0, the constraint sum_j q_j = q replaces the last term. `squared_norm` computes ||q||^2: in the
     function space of a kernel, or Euclidean.
     """
-    mu = sum(weight for weight, atom in parts if isinstance(atom, SquaredL2))
+    mu = square_weight(parts)
     others = [(weight, atom) for weight, atom in parts if not isinstance(atom, SquaredL2)]
     if not others:
         square = squared_norm(q)

@@ -17,8 +17,7 @@ import numpy as np
 
 from nerm.atoms import numeric
 from nerm.atoms.custom import expressed
-from nerm.atoms.regularizer import SquaredL2
-from nerm.certify.conjugates import parts_of
+from nerm.certify.conjugates import square_weight
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import EPS, Block, scaled_weights, sum_error, term_weights, weigh
 from nerm.model.problem import relaxed_problem
@@ -61,8 +60,7 @@ class Slack:
         self.coef = coef
         self.intercept = intercept
         self.level = problem.hypothesis.level(coef, intercept)
-        self.parts = parts_of(problem.regularizers)
-        self.mu = float(sum(weight for weight, atom in self.parts if isinstance(atom, SquaredL2)))
+        self.mu = square_weight(problem.regularizers)
 
     @cached_property
     def scores(self) -> Floats:

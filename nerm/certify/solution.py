@@ -386,37 +386,19 @@ def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
 
 
 def combine(old: Solution | None, new: Solution) -> Solution:
-    """Return the better of two solutions of one problem.
+    """Return the better of two solutions of one problem; `new` if `old` is None.
 
-    If one of them is optimal or violates a constraint, return the one with the smaller relative gap.
-    Otherwise return the one with the smaller objective, with the better of both dual bounds. If the new
-    solution was stopped by the time limit, the result is marked so.
+    If `new` is certified infeasible, return it. If one of them is optimal or violates a constraint, return
+    the one with the smaller relative gap, which is infinite where a constraint is violated. Otherwise return
+    the one with the smaller objective. If the time limit stopped `new`, the result is marked so.
     """
     best = new
     if old is not None and new.status is not Status.INFEASIBLE:
         one, two = old.certificate, new.certificate
-        if old.status.success or new.status.success or one.violation or two.violation:
-            best = new if two.relative_gap < one.relative_gap else old
-        elif (two.primal, two.relative_gap) < (one.primal, one.relative_gap):
-            best = _with_bound_of(new, old)
-        else:
-            best = _with_bound_of(old, new)
+        by_gap = old.status.success or new.status.success or one.violation or two.violation
+        keys = [(0.0 if by_gap else c.primal, c.relative_gap) for c in (one, two)]
+        best = new if keys[1] < keys[0] else old
     return timed_out(best) if new.stats.timed_out else best
-
-
-def _with_bound_of(best: Solution, other: Solution) -> Solution:
-    """Return `best` with the dual bound of `other`, if this makes the relative gap smaller.
-
-    A dual bound is valid for every hypothesis of the problem. The slacks of both certificates are added.
-    """
-    mine, theirs = best.certificate, other.certificate
-    reason, slack = theirs.reason or mine.reason, mine.slack + theirs.slack
-    joint = replace(mine, dual=theirs.dual, slack=slack, reason=reason)
-    if not joint.relative_gap < mine.relative_gap:
-        return best
-    if joint.relative_gap <= best.tol:
-        best, joint = replace(best, status=Status.OPTIMAL), replace(joint, reason="")
-    return replace(best, certificate=joint, multipliers=other.multipliers)
 
 
 def timed_out(solution: Solution) -> Solution:

@@ -13,10 +13,10 @@ import pandas as pd
 from nerm.atoms.difference import DCFunction, Ramp
 from nerm.atoms.hinges import Hinge, Identity
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.atoms.smooth import Logistic
+from nerm.certify.conjugates import square_weight
 from nerm.errors import InvalidInputError
-from nerm.model.expressions import Risk, WeightedTerm
+from nerm.model.expressions import Risk
 from nerm.neutralize.target import History
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
@@ -124,7 +124,7 @@ def largest_weight(search: Search, surrogate: MarginFunction | DCFunction, ways:
     if surrogate.facts.minimum != -np.inf:
         return np.inf
     p = search.problem
-    if not any(_has_squared_norm(t) for t in p.objective.terms):
+    if not square_weight(p.regularizers) > 0:
         return 0.0
     terms = [(u, v) for _, u, v in search.term_rows()]
     slopes = np.array([way * (u @ v) / np.abs(u * v).sum() for way, (u, v) in zip(ways, terms, strict=True)])
@@ -141,10 +141,3 @@ def largest_weight(search: Search, surrogate: MarginFunction | DCFunction, ways:
             low, high = t.term.loss.facts.slopes
             rises += t.weight * np.where(toward * p.y > 0, high, -low)
     return float(p.sample_weight[search.used] @ rises[search.used] / abs(u @ v))
-
-
-def _has_squared_norm(term: WeightedTerm) -> bool:
-    omega = term.term
-    return isinstance(omega, Regularizer) and any(
-        isinstance(part, SquaredL2) and term.weight * weight > 0 for weight, part in omega.parts()
-    )

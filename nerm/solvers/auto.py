@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.atoms.regularizer import SquaredL2
-from nerm.certify.conjugates import parts_of
+from nerm.certify.conjugates import square_weight
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem, relaxed_problem
 
@@ -66,8 +65,7 @@ class Shape:
         """Return the shape of a problem."""
         hypothesis = problem.hypothesis
         n, d, X = hypothesis.n, hypothesis.size, hypothesis.X
-        weights = (w for w, atom in parts_of(problem.regularizers) if isinstance(atom, SquaredL2))
-        ridge = float(problem.divisor * sum(weights)) or float(np.finfo(float).tiny)
+        ridge = problem.divisor * square_weight(problem.regularizers) or float(np.finfo(float).tiny)
         if isinstance(hypothesis, KernelHypothesis):
             return cls(n, d, n * n, n**3, n / ridge, True, False)
         sparse = sp.issparse(X)

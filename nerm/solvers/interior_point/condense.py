@@ -59,17 +59,17 @@ class Condensed:
 
 
 def condense(
-    arrays: Arrays, scores: Floats, distance: float, most: float, other: Floats | None = None
+    arrays: Arrays, scores: Floats, score_error: float, tuning: Tuning, other: Floats | None = None
 ) -> Condensed | None:
-    """Fix u of rows whose scores are farther than `distance` from all kinks; None if more than `most` n stay.
+    """Fix u of rows whose scores, with an expected mean error, are far from all kinks.
 
     Rows with a kink between these scores and `other` stay too, and so do rows with weight in a smooth
-    block, which has no affine region.
+    block, which has no affine region. Return None if too many rows stay.
     """
     count = len(arrays.blocks)
-    u, stays, duals, sums = _settled(arrays, scores, distance, other)
+    u, stays, duals, sums = _settled(arrays, scores, tuning.reach * score_error, other)
     rows = np.flatnonzero(stays)
-    if not 0 < len(rows) <= most * arrays.n_rows:
+    if not 0 < len(rows) <= tuning.most_rows * arrays.n_rows:
         return None
     gradient = np.column_stack([arrays.features.columns(duals).T, duals.sum(axis=1)])[:count]
     return Condensed(arrays.of_rows(rows, gradient, sums), rows, u)
@@ -153,7 +153,7 @@ def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -
     state = None
     for _ in range(tuning.rounds):
         left = limit - best.iterations
-        small = _around(method.arrays, here.scores, score_error, tuning, other) if is_condensable else None
+        small = condense(method.arrays, here.scores, score_error, tuning, other) if is_condensable else None
         if small is None:
             state = method.start(here, score_error, near) if state is None else state
             settled = tuning.settled * score_error if is_condensable else 0.0
@@ -185,13 +185,6 @@ def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -
     return best.then(method.run(state, tol, limit - best.iterations), tol)
 
 
-def _around(
-    arrays: Arrays, scores: Floats, score_error: float, tuning: Tuning, other: Floats | None = None
-) -> Condensed | None:
-    """Condense a problem around scores with an expected mean error."""
-    return condense(arrays, scores, tuning.reach * score_error, tuning.most_rows, other)
-
-
 def _solve_small(
     method: PredictorCorrector,
     small: Condensed,
@@ -220,7 +213,7 @@ def _solve_small(
             break
         state = found.state
         settled = tuning.settled * found.score_error
-        smaller = _around(inner.arrays, state.scores, found.score_error, tuning)
+        smaller = condense(inner.arrays, state.scores, found.score_error, tuning)
         if smaller is not None:
             score_error = found.score_error
             small = smaller.within(small)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nerm.certify.conjugates import square_weight
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.blocks import Block, term_weights
@@ -18,7 +19,7 @@ from nerm.solvers.interior_point.condense import Start, WarmStart, minimise
 from nerm.solvers.interior_point.matrices import Features, RowThreads, choose_coordinates
 from nerm.solvers.interior_point.norms import Penalty
 from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector, Tuning
-from nerm.solvers.interior_point.solver import norms_of, squared_norm
+from nerm.solvers.interior_point.solver import norms_of
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
@@ -112,7 +113,7 @@ class Engine(Session):
         At the optimum ||w||_2 <= c Omega(w) <= c S, S the value of single blocks at f = 0: the sides of a
         pair cannot add up to less than there. c is 1 / (least weight), times sqrt(k) for the largest of k.
         """
-        lam = squared_norm(problem) * self.n
+        lam = square_weight(problem.regularizers) * self.n
         scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms_of(problem))
         if not scaled:
             return Penalty(lam)

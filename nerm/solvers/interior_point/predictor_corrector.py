@@ -166,14 +166,8 @@ class PredictorCorrector:
 
     def on(self, arrays: Arrays) -> PredictorCorrector:
         """Return the method on fewer rows."""
-        return PredictorCorrector(
-            arrays,
-            self.factors,
-            self.penalty,
-            self.tuning,
-            intercept=self.intercept,
-            deadline=self.deadline,
-        )
+        free = {"intercept": self.intercept, "deadline": self.deadline}
+        return PredictorCorrector(arrays, self.factors, self.penalty, self.tuning, **free)  # type: ignore[arg-type]
 
     def block_weights(self, nu: Floats) -> Floats:
         """Return the weight of each block, (J,): its factor, or nu, (K, 2), for a side."""
@@ -436,13 +430,9 @@ def _quantile(histogram: Floats, weight: float) -> float:
 
 def _sides_length(state: State, step: Direction) -> float:
     """Return the longest step that keeps nu and sigma of all sides positive."""
-    lengths = [
-        -x / dx
-        for values, change in ((state.nu, step.nu), (state.sigma, step.sigma))
-        for x, dx in zip(values.ravel().tolist(), change.ravel().tolist(), strict=True)
-        if dx < 0
-    ]
-    return min(lengths, default=np.inf)
+    values, changes = np.stack([state.nu, state.sigma]), np.stack([step.nu, step.sigma])
+    falls = changes < 0
+    return float(np.min(-values[falls] / changes[falls], initial=np.inf))
 
 
 class NewtonSystem:

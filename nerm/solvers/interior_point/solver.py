@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.regularizer import Norms, Regularizer, SquaredL2
-from nerm.certify.conjugates import parts_of
+from nerm.atoms.regularizer import Norms, SquaredL2
+from nerm.certify.conjugates import parts_of, square_weight
 from nerm.model.problem import Problem
 from nerm.solvers import auto
 from nerm.solvers.base import NermSolver, Session
@@ -38,8 +38,9 @@ class InteriorPoint(NermSolver):
         if problem.is_kernel:
             return "a kernel"
         for _, omega in problem.regularizers:
-            if any(not _is_taken(part, problem.hypothesis.size) for _, part in omega.parts()):
-                return repr(omega)
+            for _, part in omega.parts():
+                if not isinstance(part, SquaredL2) and part.norms(problem.hypothesis.size) is None:
+                    return repr(omega)
         if not parts_of(problem.regularizers):
             return "no regularizer of positive weight"
         rows, columns = problem.hypothesis.n, problem.hypothesis.size
@@ -54,13 +55,6 @@ class InteriorPoint(NermSolver):
         return Engine(problem)
 
 
-def squared_norm(problem: Problem) -> float:
-    """Return the total weight of 1/2 ||w||^2."""
-    return float(
-        sum(weight for weight, part in parts_of(problem.regularizers) if isinstance(part, SquaredL2))
-    )
-
-
 def norms_of(problem: Problem) -> list[Norms]:
     """Return the other norms of a linear problem."""
     d = problem.hypothesis.size
@@ -68,17 +62,12 @@ def norms_of(problem: Problem) -> list[Norms]:
     return [n._replace(weights=weight * n.weights) for weight, norms in parts for n in norms or ()]
 
 
-def _is_taken(part: Regularizer, d: int) -> bool:
-    """Tell whether a regularizer is supported."""
-    return isinstance(part, SquaredL2) or part.norms(d) is not None
-
-
 def unsupported_term(problem: Problem) -> str | None:
     """Name the first regularizer or atom that is not supported."""
     for _, omega in problem.regularizers:
         if not isinstance(omega, SquaredL2):
             return repr(omega)
-    if not squared_norm(problem) > 0:
+    if not square_weight(problem.regularizers) > 0:
         return "no squared l2 regularizer of positive weight"
     return unsupported_atom(problem)
 

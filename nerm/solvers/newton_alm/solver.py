@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from nerm.certify.conjugates import square_weight
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.blocks import Block, term_weights
@@ -15,7 +16,7 @@ from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options
-from nerm.solvers.interior_point.solver import ATOMS, squared_norm, unsupported_term
+from nerm.solvers.interior_point.solver import ATOMS, unsupported_term
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class AugmentedLagrangianSession(Session):
         check_options("augmented-lagrangian", options, ())
         started = time.perf_counter()
         factors = term_weights(problem)
-        lam = squared_norm(problem) * problem.divisor
+        lam = square_weight(problem.regularizers) * problem.divisor
         with self._workers:
             method = AugmentedLagrangian(problem.blocks, factors, self._rows, lam)
             start, tau = self._start(problem, method, deadline)
