@@ -79,12 +79,7 @@ DEFAULTS = Defaults()
 #: The command line limits the difference in positive rates, which is comparable for groups of any size. Rare
 #: classes get larger weights (`class_weight`), because neutral models tend to predict only the common class.
 COMMAND_LINE = replace(
-    DEFAULTS,
-    lam=0.001,
-    surrogate="auto",
-    weights="balanced",
-    limit=0.02,
-    class_weight="root",
+    DEFAULTS, lam=0.001, surrogate="auto", weights="balanced", limit=0.02, class_weight="root"
 )
 
 #: The limits of a trade-off; and its weights eta, if no limits are used.

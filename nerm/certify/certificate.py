@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 NOT_CONVEX = "the objective is not convex, so nothing bounds it from below"
 ADVICE = "centre and scale the columns of X, or regularise more"
 HIDDEN = f"rounding may hide {{:.1g}} of it: {ADVICE}"
+SUMS = ("primal", "dual", "scale", "slack")  # the numbers of a certificate that add up over problems
 FEW_DIGITS = f"in doubles this kernel keeps too few digits here: {ADVICE}"
 
 
@@ -133,15 +134,13 @@ class Certificate:
 
     def times(self, factor: float) -> Certificate:
         """Return the certificate of the objective multiplied by `factor` > 0."""
-        numbers = ("primal", "dual", "scale", "slack")
-        return replace(self, **{name: factor * getattr(self, name) for name in numbers})
+        return replace(self, **{name: factor * getattr(self, name) for name in SUMS})
 
     def __add__(self, other: Certificate) -> Certificate:
         """Return the certificate of the sum of two problems that share no variables."""
         reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
-        numbers = ("primal", "dual", "scale", "slack")
         return Certificate(
-            **{name: getattr(self, name) + getattr(other, name) for name in numbers},
+            **{name: getattr(self, name) + getattr(other, name) for name in SUMS},
             reason=reason,
             violation=max(self.violation, other.violation),
             saved=self.saved or other.saved,

@@ -164,18 +164,10 @@ class OwnSolver(NermSolver, Session):
         return self
 
 
-def path_order(problems: Sequence[Problem], *, turning: bool = True) -> list[int]:
-    """Order problems so that consecutive ones have similar weights.
-
-    The regularization goes from the strongest to the weakest. For each of its weights the neutrality weights
-    rise; with `turning` they rise and fall in turn.
-    """
+def path_order(problems: Sequence[Problem]) -> list[int]:
+    """Order problems by decreasing weight of the regularizers, then by increasing neutrality weight."""
     lams = [sum(weight for weight, _ in problem.regularizers) for problem in problems]
-    order = list[int]()
-    for number, lam in enumerate(sorted(set(lams), reverse=True)):
-        row = [i for i in range(len(problems)) if lams[i] == lam]
-        order += sorted(row, key=lambda i: float(problems[i].etas.sum()), reverse=turning and number % 2 == 1)
-    return order
+    return sorted(range(len(problems)), key=lambda i: (-lams[i], float(problems[i].etas.sum())))
 
 
 def limit(deadline: float) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def stationary_points(
     if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise InvalidInputError("'start' must be a hypothesis", repr(start), "Pass (coef, intercept)")
     found, most = dict[int, Solution](), int(as_positive(max_steps, "max_steps"))
-    for done, i in enumerate(path_order(problems, turning=False)):
+    for done, i in enumerate(path_order(problems)):
         own = clock.share(deadline, len(problems) - done)
         at = None if start is None else check_hypothesis(problems[i], *start)
         found[i] = _Procedure(problems[i], solve, tol, most, own).run(at)

@@ -53,11 +53,7 @@ class Outcome:
 
 
 def run_with_deadline(
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    seconds: float,
-    *,
-    memory: float | None = None,
+    function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float, *, memory: float | None = None
 ) -> Outcome:
     """Call function(*arguments) in a process; kill it and its child processes after `seconds`.
 

@@ -9,12 +9,7 @@ from functools import cache
 from typing import Any
 
 from nerm.certify.solution import SECONDS, Solution, Stats, Status, certify_answer, combine, timed_out
-from nerm.errors import (
-    MissingPackageError,
-    NotSolvedError,
-    UnknownNameError,
-    UnsupportedProblemError,
-)
+from nerm.errors import MissingPackageError, NotSolvedError, UnknownNameError, UnsupportedProblemError
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.auto import Choice

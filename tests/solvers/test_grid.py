@@ -64,13 +64,8 @@ def test_neighbours_follow_each_other(rows):
     problem = bound(rows, nerm.SquaredL2())
     problems = [problem.with_regularization(lam).with_neutrality(eta) for lam in LAMS for eta in ETAS]
 
-    def places(**how):
-        return [(LAMS[i // 3], ETAS[i % 3]) for i in path_order(problems, **how)]
-
-    up, down = [0.0, 0.3, 3.0], [3.0, 0.3, 0.0]
-    rounds = [(1.0, up), (0.1, down), (0.01, up)]
-    assert places() == [(lam, eta) for lam, etas in rounds for eta in etas]
-    assert places(turning=False) == [(lam, eta) for lam, _ in rounds for eta in up]
+    places = [(LAMS[i // 3], ETAS[i % 3]) for i in path_order(problems)]
+    assert places == [(lam, eta) for lam in (1.0, 0.1, 0.01) for eta in (0.0, 0.3, 3.0)]
 
 
 def test_what_is_no_grid_is_refused(rows):

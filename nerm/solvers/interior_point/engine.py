@@ -76,9 +76,7 @@ class Engine(Session):
         of products X w.
         """
         check_options("interior-point", options, ("max_iterations",))
-        most = self.tuning.max_iterations
-        if options:
-            most = int(as_positive(options["max_iterations"], "max_iterations"))
+        most = int(as_positive(options.get("max_iterations", self.tuning.max_iterations), "max_iterations"))
         started = time.perf_counter()
         self.blocks = problem.blocks
         self.features.passes = 0

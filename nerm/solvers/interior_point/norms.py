@@ -22,7 +22,6 @@ it gives a dual bound at any time.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -35,60 +34,42 @@ from nerm.typing import Floats, Ints
 LEAST = np.finfo(float).tiny
 
 
-class GroupNorms(ABC):
-    """Dual variables of norms of one kind, of groups of one size k, and one direction.
+class GroupNorms:
+    """Dual variables of norms of one kind, of G groups of one size, and one direction.
+
+    A subclass has these methods; w, dw and u are (G, size).
+
+    ::
+
+        start(w, barrier)                   set the point of the central path of w, barrier (G, 1)
+        curvature()                         return the matrix K of du = K dw + k, (G, size, size)
+        right_hand_side(w, target, limit)   return the vector k, (G, size); the direction leads to the point
+                                            of the central path whose barrier is `target` times `goal`, and
+                                            second-order terms are clipped at `limit` times `goal`
+        follow(dw)                          set the direction along dw
+        advance(step, keep)                 move along the direction; a group keeps at least the share `keep`
+                                            of its distance to a bound
+        nearest(u)                          return the nearest feasible u
+        products                            the sum of the products of each group, (G,): omega times it is the
+                                            part of the norm in the gap
 
     Attributes
     ----------
     groups
-        (G, k), the coefficients of each group.
+        (G, size), the coefficients of each group.
     omega
         (G,), the weights.
     goal
         (G, 1), the sum of products of each group at barrier 1: the scale of its w, from the data.
     u, du
-        (G, k), the dual variables, and the direction.
+        (G, size), the dual variables, and the direction.
     """
 
     u: Floats
     du: Floats
 
-    def __init__(self, groups: Ints, omega: Floats, goal: Floats, w: Floats, barrier: float) -> None:
+    def __init__(self, groups: Ints, omega: Floats, goal: Floats) -> None:
         self.groups, self.omega, self.goal = groups, omega, goal[:, None]
-        self.start(w[groups], barrier * self.goal)
-
-    @abstractmethod
-    def start(self, w: Floats, barrier: Floats) -> None:
-        """Set the point of the central path of w, (G, k), with a barrier for each group, (G, 1)."""
-
-    @abstractmethod
-    def curvature(self) -> Floats:
-        """Return K of each group, (G, k, k)."""
-
-    @abstractmethod
-    def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return k of each group, (G, k), towards a barrier.
-
-        It includes the second-order terms of the last direction, clipped at `limit`, in units of `goal`.
-        """
-
-    @abstractmethod
-    def follow(self, dw: Floats) -> None:
-        """Set the direction along dw, (G, k)."""
-
-    @abstractmethod
-    def advance(self, step: float, keep: float) -> None:
-        """Move along the direction; a group keeps at least the share `keep` of its distance to a bound."""
-
-    @staticmethod
-    @abstractmethod
-    def nearest(u: Floats) -> Floats:
-        """Return the nearest feasible u, (G, k)."""
-
-    @property
-    @abstractmethod
-    def products(self) -> Floats:
-        """The sum of the products of each group, (G,): omega times it is what the norm adds to the gap."""
 
 
 class EuclideanNorms(GroupNorms):
@@ -237,9 +218,6 @@ class MaxNorms(GroupNorms):
         return np.asarray((self.a * self.over + self.b * self.under).sum(axis=1))
 
 
-KINDS: dict[float, type[GroupNorms]] = {2: EuclideanNorms, np.inf: MaxNorms}
-
-
 def _dot(x: Floats, y: Floats) -> Floats:
     """Return x'y of each group, (G, 1)."""
     return np.einsum("gk,gk->g", x, y)[:, None]
@@ -259,10 +237,11 @@ class NormDuals:
     def __init__(self, penalty: Penalty, w: Floats, barrier: float) -> None:
         self._d = len(w)
         goals = [1 / np.sqrt(penalty.squares[n.groups].mean(axis=1)) for n in penalty.norms]
-        self._kinds = [
-            KINDS[n.order](n.groups, n.weights, goal, w, barrier)
-            for n, goal in zip(penalty.norms, goals, strict=True)
-        ]
+        self._kinds = list[EuclideanNorms | MaxNorms]()
+        for n, goal in zip(penalty.norms, goals, strict=True):
+            kind = (EuclideanNorms if n.order == 2 else MaxNorms)(n.groups, n.weights, goal)
+            kind.start(w[n.groups], barrier * kind.goal)
+            self._kinds.append(kind)
         self.unit = float(sum(each.omega @ each.goal[:, 0] for each in self._kinds))
 
     def _spread(self, values: Sequence[Floats]) -> Floats:
@@ -326,7 +305,8 @@ class Penalty:
     Attributes
     ----------
     squares
-        (d,), the mean square of each column: w_g of length 1 / sqrt(their mean) moves scores by about 1.
+        (d,), the mean square of each column of X. If their mean over a group g is m, coefficients w_g of
+        length 1 / sqrt(m) change the scores by about 1: this is the scale `goal` of the group.
     auxiliary
         Whether lam is an auxiliary ridge and not part of the problem.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Norms, SquaredL2
 from nerm.certify.conjugates import parts_of, square_weight
 from nerm.model.problem import Problem
@@ -73,13 +72,9 @@ def unsupported_term(problem: Problem) -> str | None:
 
 
 def unsupported_atom(problem: Problem) -> str | None:
-    """Name the first atom that is not supported."""
-    return next((repr(block.atom) for block in problem.blocks if not is_known(block.atom)), None)
-
-
-def is_known(atom: MarginFunction) -> bool:
-    """Tell whether an atom is supported: its conjugate is quadratic, or it has a curvature."""
-    return atom.facts.quadratic is not None or atom.curvature(0.0) is not None
+    """Name the first atom whose conjugate is not quadratic and that has no curvature."""
+    atoms = (block.atom for block in problem.blocks)
+    return next((repr(a) for a in atoms if a.facts.quadratic is None and a.curvature(0.0) is None), None)
 
 
 SOLVERS = (InteriorPoint(),)
