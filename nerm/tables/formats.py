@@ -1,9 +1,10 @@
-"""Open the file of a table: lines of text, or rows of cells from JSON, Excel, Parquet and Feather.
+"""Open the file of a table and read its rows of cells: text, JSON, Excel, Parquet or Feather.
 
 The first bytes of the file decide its format, not its name. The file may be compressed.
 """
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -13,43 +14,40 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice, tee
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from nerm.errors import InvalidInputError, MissingPackageError, NermError
+from nerm.errors import InvalidInputError, MissingPackageError, NermError, UnknownNameError
 from nerm.tables.values import word_of
 
-_COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\0": lzma.open,
-}
+SEPARATORS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
+_COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _JSON = re.compile(rb"[\s\xef\xbb\xbf]*(\{|\[\s*\{)")
 Record = tuple[int, list[str]]  # line and cells
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The content of a file: lines of text, or records of cells.
+    """The content of a file.
 
     Attributes
     ----------
-    lines
-        The lines of a text file; not used if there are records.
     records
-        (row number, cells) of each row, the header first; None for a text file.
+        (line or row number, cells) of each row that is not blank, the header first.
     notes
         Messages for the user, such as which sheet was read.
+    separator
+        The separator of a text; None for other formats.
     """
 
-    lines: Iterable[str] = ()
-    records: Iterator[Record] | None = None
+    records: Iterator[Record]
     notes: tuple[str, ...] = ()
+    separator: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,25 +102,23 @@ def opened(path: Any, layout: Layout) -> Iterator[tuple[Content, Callable[[], fl
     """
     standard = str(path) == "-"
     try:
-        stream: Any = sys.stdin.buffer if standard else open(path, "rb")  # noqa: SIM115 (closed below)
+        source: Any = nullcontext(sys.stdin.buffer) if standard else open(path, "rb")  # noqa: SIM115
     except OSError as error:
         kinds = {FileNotFoundError: "no file", IsADirectoryError: "the folder"}
         got = f"{kinds.get(type(error), error.strerror)} {str(path)!r}"
         raise InvalidInputError("the table must be a file that can be read", got, "Check its name") from None
     size = 0 if standard else Path(path).stat().st_size
-    try:
-        yield _content(stream, layout), lambda: stream.tell() / size if size else 0.0
-    except NermError:
-        raise
-    except ImportError:
-        text = f"{layout.name!r} needs a package that is not installed. Install it, for instance with: "
-        raise MissingPackageError(text + "pip install 'nerm-learn[tables]'.") from None
-    except Exception as error:  # a damaged file can make its reader raise anything
-        got = f"one that ends early or is damaged ({type(error).__name__}: {str(error)[:80]})"
-        raise layout.refuse("be a whole file", got, "Copy, download or write it again") from error
-    finally:
-        if not standard:
-            stream.close()
+    with source as stream:
+        try:
+            yield _content(stream, layout), lambda: stream.tell() / size if size else 0.0
+        except NermError:
+            raise
+        except ImportError:
+            text = f"{layout.name!r} needs a package that is not installed. Install it, for instance with: "
+            raise MissingPackageError(text + "pip install 'nerm-learn[tables]'.") from None
+        except Exception as error:  # a damaged file can make its reader raise anything
+            got = f"one that ends early or is damaged ({type(error).__name__}: {str(error)[:80]})"
+            raise layout.refuse("be a whole file", got, "Copy, download or write it again") from error
 
 
 def _content(stream: Any, layout: Layout) -> Content:
@@ -133,9 +129,13 @@ def _content(stream: Any, layout: Layout) -> Content:
             return _content(unpack(stream), layout)
     if head.startswith((b"PK\3\4", b"PAR1", b"ARROW1", b"FEA1")):
         stream = stream if stream.seekable() else io.BytesIO(stream.read())
-        return _zipped(stream, layout) if head.startswith(b"PK") else _columnar(stream, head[:4] == b"PAR1")
+        return (
+            _zipped(stream, layout)
+            if head.startswith(b"PK")
+            else _columnar(stream, head[:4] == b"PAR1", layout)
+        )
     lines = _lines(stream, layout)
-    return _json("".join(lines), layout) if _JSON.match(head) else Content(lines)
+    return _json("".join(lines), layout) if _JSON.match(head) else text_content(lines, layout)
 
 
 def _lines(stream: Any, layout: Layout) -> Iterator[str]:
@@ -164,6 +164,56 @@ def _lines(stream: Any, layout: Layout) -> Iterator[str]:
             text.detach()  # `opened` closes the stream
 
 
+def text_content(lines: Iterable[str], layout: Layout) -> Content:
+    """Return the content of a text whose columns are separated by one character."""
+    lines, ahead = tee(islice(lines, layout.skip_lines, None))
+    separator = _separator(layout, list(islice(filter(str.strip, ahead), 2)))
+    return Content(_fields(lines, separator, layout), separator=separator)
+
+
+def _separator(layout: Layout, sample: Sequence[str]) -> str:
+    """Return the given separator, or the one that occurs equally often in the lines of `sample`.
+
+    If several do, the first in `SEPARATORS` is taken; if none does, the most frequent one in the first line.
+    A space is the last choice.
+    """
+    if layout.separator is not None:
+        mark = SEPARATORS.get(layout.separator, layout.separator)
+        if len(mark) != 1:
+            do = "Use one of these names, or one character"
+            raise UnknownNameError("'separator'", layout.separator, SEPARATORS, do)
+        return mark
+    if not sample:
+        return ","
+    first, last = (line.strip() for line in (sample[0], sample[-1]))
+    counts = {mark: (first.count(mark), last.count(mark)) for mark in SEPARATORS.values()}
+    alike = [mark for mark in counts if mark != " " and counts[mark][0] == counts[mark][1]]
+    often = sorted(counts, key=lambda mark: (mark != " ", counts[mark][0]), reverse=True)
+    found = [mark for mark in (*alike, *often) if counts[mark][0]]
+    if not found:
+        do = "Separate columns by commas, or name the separator with --separator"
+        raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
+    return found[0]
+
+
+def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]:
+    """Yield (line number, fields) of each line that is not blank; `mark` is the separator.
+
+    Several spaces in a row count as one separator.
+    """
+    if mark == " ":
+        lines = (line.strip() + "\n" for line in lines)
+    reader = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
+    start = 1 + layout.skip_lines
+    try:
+        for record in reader:
+            if record and (len(record) > 1 or record[0].strip()):
+                yield start, [field.strip() for field in record]
+            start = reader.line_num + 1 + layout.skip_lines
+    except csv.Error as error:
+        raise layout.refuse("be well-formed CSV", f"line {start}: {error}", "Correct its quotes") from None
+
+
 def _json(text: str, layout: Layout) -> Content:
     """Return the content of JSON lines, or of one JSON list of objects."""
     try:
@@ -173,12 +223,12 @@ def _json(text: str, layout: Layout) -> Content:
         must = "be JSON lines, one object per line, or a list of objects"
         raise layout.refuse(must, str(error), "Correct it") from None
     frame = pd.DataFrame(rows, dtype=object)
-    return Content(records=_records(chain([map(str, frame.columns)], frame.itertuples(index=False))))
+    return Content(_records(chain([map(str, frame.columns)], frame.itertuples(index=False)), layout))
 
 
-def _records(rows: Iterable[Iterable[Any]]) -> Iterator[Record]:
+def _records(rows: Iterable[Iterable[Any]], layout: Layout) -> Iterator[Record]:
     """Yield (row number from 1, cells as strings) for each row that is not empty."""
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(islice(rows, layout.skip_lines, None), start=1 + layout.skip_lines):
         words = [word_of(cell) for cell in row]
         if any(words):
             yield number, words
@@ -207,10 +257,10 @@ def _excel(stream: Any, layout: Layout) -> Content:
     frame = pd.read_excel(book, layout.sheet or sheets[0], header=None, dtype=object, na_filter=False)
     notes = (f"the sheet {sheets[0]!r} was read, the first of {len(sheets)}; --sheet takes another",)
     guessed = len(sheets) > 1 and layout.sheet is None
-    return Content(records=_records(frame.itertuples(index=False)), notes=notes if guessed else ())
+    return Content(_records(frame.itertuples(index=False), layout), notes if guessed else ())
 
 
-def _columnar(stream: Any, parquet: bool) -> Content:
+def _columnar(stream: Any, parquet: bool, layout: Layout) -> Content:
     """Return the content of a Parquet file, or of a Feather file if `parquet` is False."""
     if parquet:
         from pyarrow.parquet import ParquetFile
@@ -223,4 +273,4 @@ def _columnar(stream: Any, parquet: bool) -> Content:
         table = read_table(stream)
         names, batches = table.schema.names, table.to_batches()
     rows = chain.from_iterable(zip(*(c.to_pylist() for c in b.columns), strict=True) for b in batches)
-    return Content(records=_records(chain([names], rows)))
+    return Content(_records(chain([names], rows), layout))

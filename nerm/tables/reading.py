@@ -3,11 +3,10 @@
 The docstrings of `nerm.tables` call the string in a cell a word.
 """
 
-import csv
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, Self
@@ -15,13 +14,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.tables.formats import Content, Layout, Record, opened
-from nerm.tables.values import MARKS, decimal_marks, listed, numbers_in, usual_mark, word_of
+from nerm.errors import InvalidInputError
+from nerm.tables.formats import Content, Layout, Record, opened, text_content
+from nerm.tables.values import MARKS, decimal_marks, listed, numbers_in, quoted, usual_mark, word_of
 from nerm.typing import Array, Bools, Floats, Ints
 from nerm.validation import as_pandas, check_known
 
-SEPARATORS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 PART_CELLS = 1_000_000  # largest number of cells in one part of a table
 
 
@@ -86,6 +84,11 @@ class TextTable:
             strange = np.isnan(numbers)
             numbers[strange] = numbers_in(words[strange], usual)
         return numbers
+
+    def first(self, name: str, selected: Bools) -> str:
+        """Return the first selected cell of a column and its row, for an error; `selected` is a mask."""
+        i = int(np.flatnonzero(selected)[0])
+        return f"{quoted(self[name][i])} in row {self.places[i]}"
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return a table of the selected rows; `kept` is a mask, (n,), or an array of row indices."""
@@ -178,8 +181,8 @@ def parse_table(text: str, source: str, **options: Any) -> TextTable:
     nerm.errors.InvalidInputError: every row of 'people.txt' must have 2 fields, one per column. Got 1 of 3
     ...
     """
-    lines = io.StringIO(text, newline="")
-    return next(_tables(Content(lines), Layout(source, **options), 0))
+    layout = Layout(source, **options)
+    return next(_tables(text_content(io.StringIO(text, newline=""), layout), layout, 0))
 
 
 def table_of(frame: Any, source: str = "the table") -> TextTable:
@@ -199,15 +202,15 @@ def table_of(frame: Any, source: str = "the table") -> TextTable:
 
 def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]:
     """Yield the parts of an open table, each of at most `cells` cells; 0 yields the whole table."""
-    decimal = None if layout.decimal is None else MARKS.get(layout.decimal, layout.decimal)
-    if decimal not in (None, *MARKS.values()):
-        raise UnknownNameError("'decimal'", layout.decimal, MARKS)
-    separator, records = None, content.records
-    if records is None:
-        separator, records = _text_records(content.lines, layout)
-    else:
-        records = (record for record in records if record[0] > layout.skip_lines)
-    names, records = _header(records, layout)
+    if layout.decimal is not None:
+        check_known(layout.decimal, "'decimal'", MARKS)
+    records = content.records
+    first = next(records, None)
+    if first is None:
+        raise layout.refuse("hold a header and rows", "an empty file", "Check how it was written")
+    names = first[1] if layout.header else [f"c{j + 1}" for j in range(len(first[1]))]
+    if layout.columns is not None or not layout.header:
+        names, records = list(layout.columns or names), chain([first], records)
     per_part = max(1, cells // len(names)) if cells else None
     records = records if cells else _within_memory(records, layout)
     rows = list(islice(records, per_part))
@@ -219,7 +222,7 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
     while rows:
         frame = _frame(names, rows, start, layout)
         if not start:
-            marks = decimal_marks(frame, decimal, separator)
+            marks = decimal_marks(frame, MARKS.get(layout.decimal or ""), content.separator)
             notes = (*content.notes, *notes, *_decimal_notes(marks))
         if bad := len(rows) - len(frame):
             notes = (*notes, f"{bad} rows with a wrong number of fields were left out")
@@ -227,71 +230,6 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
         notes = ()
         start += len(rows)
         rows = list(islice(records, per_part))
-
-
-def _text_records(lines: Iterable[str], layout: Layout) -> tuple[str, Iterator[Record]]:
-    """Return the separator of a text, and its records: (number of the first line, cells) of each row."""
-    lines = islice(lines, layout.skip_lines, None)
-    sample: list[str] = []
-    while len([line for line in sample if line.strip()]) < 2 and (line := next(lines, "")):
-        sample.append(line)
-    mark = _separator(layout, [line for line in sample if line.strip()])
-    return mark, _fields(chain(sample, lines), mark, layout)
-
-
-def _separator(layout: Layout, sample: Sequence[str]) -> str:
-    """Return the given separator, or the one that occurs equally often in the lines of `sample`.
-
-    If several do, the first in `SEPARATORS` is taken; if none does, the most frequent one in the first line.
-    A space is the last choice.
-    """
-    if layout.separator is not None:
-        mark = SEPARATORS.get(layout.separator, layout.separator)
-        if len(mark) != 1:
-            do = "Use one of these names, or one character"
-            raise UnknownNameError("'separator'", layout.separator, SEPARATORS, do)
-        return mark
-    if not sample:
-        return ","
-    first, last = (line.strip() for line in (sample[0], sample[-1]))
-    counts = {mark: (first.count(mark), last.count(mark)) for mark in SEPARATORS.values()}
-    alike = [mark for mark in counts if mark != " " and counts[mark][0] == counts[mark][1]]
-    often = sorted(counts, key=lambda mark: (mark != " ", counts[mark][0]), reverse=True)
-    found = [mark for mark in (*alike, *often) if counts[mark][0]]
-    if not found:
-        do = "Separate columns by commas, or name the separator with --separator"
-        raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
-    return found[0]
-
-
-def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]:
-    """Yield (line number, fields) of each line that is not blank; `mark` is the separator.
-
-    Several spaces in a row count as one separator.
-    """
-    if mark == " ":
-        lines = (line.strip() + "\n" for line in lines)
-    reader = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
-    start = 1 + layout.skip_lines
-    try:
-        for record in reader:
-            if record and (len(record) > 1 or record[0].strip()):
-                yield start, [field.strip() for field in record]
-            start = reader.line_num + 1 + layout.skip_lines
-    except csv.Error as error:
-        raise layout.refuse("be well-formed CSV", f"line {start}: {error}", "Correct its quotes") from None
-
-
-def _header(records: Iterator[Record], layout: Layout) -> tuple[list[str], Iterator[Record]]:
-    """Return the column names, as given or as in the header, and the records below the header."""
-    first = next(records, None)
-    if first is None:
-        raise layout.refuse("hold a header and rows", "an empty file", "Check how it was written")
-    if layout.columns is not None:
-        return list(layout.columns), chain([first], records)
-    if layout.header:
-        return first[1], records
-    return [f"c{j + 1}" for j in range(len(first[1]))], chain([first], records)
 
 
 def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tuple[list[str], tuple[str, ...]]:

@@ -21,20 +21,11 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")
 _CLOCK = r"[T\s,]+\d{1,2}:\d{2}.*$"
 #: By order of year, month and day, the date formats of strptime.
 ORDERS = {
-    "year-month-day": ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d"),
-    "day.month.year": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%d-%m-%y"),
-    "month/day/year": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%m-%d-%y"),
-    "months by name": (
-        "%d %b %Y",
-        "%d-%b-%Y",
-        "%d-%b-%y",
-        "%d %B %Y",
-        "%b %d, %Y",
-        "%B %d, %Y",
-        "%b %Y",
-        "%B %Y",
-    ),
-    "year-month": ("%Y-%m", "%Y/%m", "%m/%Y"),
+    "year-month-day": "%Y-%m-%d | %Y/%m/%d | %Y.%m.%d",
+    "day.month.year": "%d.%m.%Y | %d/%m/%Y | %d-%m-%Y | %d.%m.%y | %d/%m/%y | %d-%m-%y",
+    "month/day/year": "%m/%d/%Y | %m-%d-%Y | %m/%d/%y | %m-%d-%y",
+    "months by name": "%d %b %Y | %d-%b-%Y | %d-%b-%y | %d %B %Y | %b %d, %Y | %B %d, %Y | %b %Y | %B %Y",
+    "year-month": "%Y-%m | %Y/%m | %m/%Y",
 }
 _PAIRS = """
 yes no, y n, true false, t f, 1 0, 1 -1, +1 -1, good bad, high low, pass fail, passed failed, pos neg,
@@ -189,7 +180,7 @@ def dates_in(words: Iterable[str], order: str) -> pd.DatetimeIndex:
     codes, distinct = pd.factorize(np.array([*words], dtype=object))
     text = pd.Series(distinct, dtype=object).str.replace(_CLOCK, "", regex=True)
     dates = pd.Series(pd.NaT, index=text.index, dtype="datetime64[s]")
-    for form in ORDERS[order]:
+    for form in ORDERS[order].split(" | "):
         dates = dates.fillna(pd.to_datetime(text, format=form, errors="coerce").astype("datetime64[s]"))
     return pd.DatetimeIndex(dates.to_numpy()[codes])
 
