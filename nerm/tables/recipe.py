@@ -24,7 +24,7 @@ from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
-from nerm.tables.values import MISSING, missing_in, positive_of, quoted
+from nerm.tables.values import MISSING, missing_in, positive_of
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # a nominal column with more values keeps the most frequent ones and pools the others
@@ -78,12 +78,13 @@ class Numeric:
         `unknown` marks the missing values, (n,). They count as guessed if no indicator column marks them.
         """
         numbers = values_of(table, self.name, self.holds)[self.part]
-        unread = np.flatnonzero(np.isnan(numbers) & ~unknown)
-        if len(unread):
+        unread = np.isnan(numbers) & ~unknown
+        if unread.any():
             what = f"dates ({self.holds})" if self.part else "numbers"
             must = f"column {self.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
-            got = f"{quoted(table[self.name][unread[0]])} in row {table.places[unread[0]]}"
-            raise InvalidInputError(must, got, "Correct it, or leave the field empty")
+            raise InvalidInputError(
+                must, table.first(self.name, unread), "Correct it, or leave the field empty"
+            )
         coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
         if self.indicator:
             return np.column_stack([coded, unknown]), 0
@@ -157,21 +158,15 @@ ORDERS_0_2 = {
 }
 
 
-def _current(column: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a saved coding; the dates of 0.2 had one for all parts."""
-    if column["kind"] != "Dates":
-        yield column
+def _restored(kind: str, **fields: Any) -> Iterator[Numeric | Nominal]:
+    """Yield the coding that was saved with these fields; the dates of 0.2 were saved as one for all parts."""
+    if kind != "Dates":
+        yield CODINGS[kind](**fields)
         return
-    for part, mean, scale, median in column["parts"]:
-        last = part == column["parts"][-1][0]
-        more = {"holds": ORDERS_0_2[column["order"]], "part": part, "indicator": column["indicator"] and last}
-        yield {
-            "kind": "Numeric",
-            "name": column["name"],
-            "mean": mean,
-            "scale": scale,
-            "median": median,
-        } | more
+    name, holds, parts = fields["name"], ORDERS_0_2[fields["order"]], fields["parts"]
+    for part, mean, scale, median in parts:
+        indicator = fields["indicator"] and part == parts[-1][0]
+        yield Numeric(name, mean, scale, median, indicator, holds, part)
 
 
 @dataclass(frozen=True)
@@ -241,9 +236,8 @@ class Recipe:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe that `to_dict` saved as `plain`."""
-        columns = [dict(one) for column in plain["columns"] for one in _current(column)]
-        coded = tuple(CODINGS[column.pop("kind")](**column) for column in columns)
-        return cls(coded, dict(plain["left_out"]), tuple(plain["missing"]))
+        columns = tuple(coding for column in plain["columns"] for coding in _restored(**column))
+        return cls(columns, dict(plain["left_out"]), tuple(plain["missing"]))
 
     def summary(self) -> str:
         """Return one line with the number of input columns and of coded columns."""
@@ -349,33 +343,24 @@ class TablePiece:
 
     def chunks(self) -> Iterator[ChunkRows]:
         """Yield the parts that have at least one complete row."""
-        roles = self.target, self.viewpoints, self.sample_weight
-        if not isinstance(self.source, str):
-            yield from _known_rows(table_of(self.source, self.name), *roles, self.name)
-            return
+        weight, is_file = self.sample_weight, isinstance(self.source, str)
+        roles = [self.target, *self.viewpoints, *([weight] if weight else [])]
         cells = max(1, min(PART_CELLS, self.limit // sys.getsizeof("")))
-        for number, part in enumerate(read_parts(self.source, cells=cells)):
-            yield from _known_rows(part, *roles, f"part {number} of {self.name}")
-
-
-def _known_rows(
-    part: TextTable, target: str, viewpoints: tuple[str, ...], weight: str | None, name: str
-) -> Iterator[ChunkRows]:
-    """Yield the rows whose target, viewpoints and weight are known; nothing if none are."""
-    roles = [target, *viewpoints, *([weight] if weight else [])]
-    table = part.rows(~np.any([missing_in(part[role]) for role in roles], axis=0))
-    if not len(table):
-        return
-    columns = {column: table[column] for column in table.names if column not in roles}
-    for column in columns.keys() & table.marks.keys():  # a DataFrame has no decimal marks
-        numbers = table.numbers(column)
-        written = np.array([repr(x) for x in numbers.tolist()])
-        columns[column] = np.where(np.isnan(numbers), table[column], written)
-    views = {view: table[view].astype(str) for view in viewpoints}
-    weights = table.numbers(weight) if weight else None
-    yield ChunkRows(
-        pd.DataFrame(columns, dtype=object), table[target].astype(str), views, weights, name, is_table=True
-    )
+        parts = read_parts(self.source, cells=cells) if is_file else [table_of(self.source, self.name)]
+        for number, part in enumerate(parts):
+            table = part.rows(~np.any([missing_in(part[role]) for role in roles], axis=0))
+            if not len(table):
+                continue
+            columns = {column: table[column] for column in table.names if column not in roles}
+            for column in columns.keys() & table.marks.keys():  # a DataFrame has no decimal marks
+                numbers = table.numbers(column)
+                written = np.array([repr(x) for x in numbers.tolist()])
+                columns[column] = np.where(np.isnan(numbers), table[column], written)
+            frame = pd.DataFrame(columns, dtype=object)
+            views = {view: table[view].astype(str) for view in self.viewpoints}
+            weights = table.numbers(weight) if weight else None
+            name = f"part {number} of {self.name}" if is_file else self.name
+            yield ChunkRows(frame, table[self.target].astype(str), views, weights, name, is_table=True)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,16 @@ from nerm.typing import Array, Bools, Floats, Ints
 MOST_SHOWN = 12  # largest number of groups per viewpoint, and of entries in printed lists
 FEW_ROWS = 30  # rates of fewer rows are marked as uncertain
 NEARLY_ALL = 0.95  # least share of distinct values in an identifier, and of rows that a leak determines
-NUMBERS, WORDS, UNCLEAR = "numbers", "words", "dates of unclear order"
+NUMBERS, WORDS, UNCLEAR, IDENTIFIER = "numbers", "words", "dates of unclear order", "identifier"
+#: By kind of an input, the note about columns of this kind.
+KIND_NOTES = {
+    IDENTIFIER: "left out: another value in nearly every row, so it names rows; --numeric keeps integers, "
+    "--nominal words",
+    UNCLEAR: "left out: dates whose day and month cannot be told apart; write them as 2024-12-31",
+} | {
+    order: f"read as dates ({order}), coded as year, month and days; --nominal takes them as words"
+    for order in ORDERS
+}
 
 
 @dataclass(frozen=True)
@@ -291,26 +300,23 @@ def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
     unknown
         Mask of the missing values, (n,).
     """
-    known = table[name][~unknown]
-    kind, what, strange = NUMBERS, "numbers", np.isnan(table.numbers(name)[~unknown])
+    table = table.rows(~unknown)
+    kind, what, strange = NUMBERS, "numbers", np.isnan(table.numbers(name))
     if strange.mean() > 0.5:
-        orders = date_orders(dict.fromkeys(known.tolist()))
+        orders = date_orders(dict.fromkeys(table[name].tolist()))
         if not orders:
             return WORDS
         kind, what = orders[0] if len(orders) == 1 else UNCLEAR, "dates"
-        strange = dates_in(known, orders[0]).isna()
+        strange = dates_in(table[name], orders[0]).isna()
     if strange.mean() > 0.5:
         return WORDS
     if not strange.any():
         return kind
-    first, count = int(np.flatnonzero(strange)[0]), int(strange.sum())
-    place = table.places[~unknown][first]
-    raise InvalidInputError(
-        f"column {name!r} must hold {what} only, or words",
-        f"{len(known) - count} {what} and {count} other values, first {quoted(known[first])} in row {place}",
-        f"Correct them, declare them missing with --missing {quoted(known[first])}, or take the column as "
-        f"words with --nominal {name!r}",
-    )
+    count, cell = int(strange.sum()), quoted(table[name][strange][0])
+    must = f"column {name!r} must hold {what} only, or words"
+    got = f"{len(table) - count} {what} and {count} other values, first {table.first(name, strange)}"
+    do = f"Correct them, declare them missing with --missing {cell}, or take the column as words with "
+    raise InvalidInputError(must, got, f"{do}--nominal {name!r}")
 
 
 def survey(
@@ -351,7 +357,6 @@ def survey(
     """
     table = task.table
     kinds: dict[str, str] = {}
-    identifiers = []
     for name in (*nominal, *numeric):
         table[name]  # a name that is not there must be refused
     for name in task.inputs:
@@ -361,22 +366,14 @@ def survey(
             must = f"--numeric {name!r} must hold numbers"
             raise InvalidInputError(must, kind, "Correct it, or use --nominal")
         if name not in (*nominal, *numeric) and _is_identifier(table, name, kind, unknown, task.y):
-            identifiers.append(name)
-        else:
-            kinds[name] = kind
-    unclear = [name for name, kind in kinds.items() if kind == UNCLEAR]
-    kinds = {name: kind for name, kind in kinds.items() if kind != UNCLEAR}
-    notes = _leak_notes(task, kinds, missing)
-    if identifiers:
-        why = "another value in nearly every row, so it names rows; --numeric keeps integers, --nominal words"
-        notes.append(f"{listed(identifiers)} left out: {why}")
-    if unclear:
-        why = "dates whose day and month cannot be told apart; write them as 2024-12-31"
-        notes.append(f"{listed(unclear)} left out: {why}")
-    for order in ORDERS:
-        if found := [name for name, kind in kinds.items() if kind == order]:
-            coded = "coded as year, month and days; --nominal takes them as words"
-            notes.append(f"{listed(found)} read as dates ({order}), {coded}")
+            kind = IDENTIFIER
+        kinds[name] = kind
+    notes = []
+    for kind, text in KIND_NOTES.items():
+        if found := [name for name, its in kinds.items() if its == kind]:
+            notes.append(f"{listed(found)} {text}")
+    kinds = {name: kind for name, kind in kinds.items() if kind not in (IDENTIFIER, UNCLEAR)}
+    notes = [*_leak_notes(task, kinds, missing), *notes]
     if not kinds:
         must = "the table must have a column to learn from"
         raise InvalidInputError(must, "; ".join(notes), "Keep one of them, or add others")
