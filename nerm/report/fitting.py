@@ -1,30 +1,30 @@
 """Fit a table: the settings of a fit, and one model per level."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from sklearn.utils.class_weight import compute_sample_weight
 
 from nerm.bounds import FitFacts
 from nerm.certify.solution import Solution
 from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS
 from nerm.errors import NotNeutralError
-from nerm.estimators.design import TrainingRows
+from nerm.estimators import NERMClassifier
+from nerm.estimators.design import TrainingRows, as_atom
 from nerm.estimators.limits import held_out
 from nerm.metrics import Metric, as_metric, moved_by
 from nerm.model.expressions import Neutrality, Risk
 from nerm.neutralize import best_surrogate
-from nerm.neutralize.target import collapse
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
-from nerm.tables.roles import WORDS, TableTask, values_of
-from nerm.tables.values import MISSING, missing_in
-from nerm.typing import Array, Floats, Ints, Matrix
+from nerm.tables.roles import TableTask
+from nerm.tables.values import MISSING
+from nerm.typing import Array, Bools, Floats, Matrix
 
 PARTS = 5  # folds of a cross-validation
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
@@ -130,20 +130,10 @@ class Settings:
 
     def objective(self, terms: Sequence[str] = ()) -> Any:
         """Return the objective, with one neutrality term of weight 1 per name in `terms`."""
-        from nerm.estimators.design import as_atom
-
         surrogate = as_atom(DEFAULTS.surrogate if self.surrogate == "auto" else self.surrogate, "surrogate")
         regularizer = self.lam * as_atom(self.regularizer, "regularizer")
         neutral = [Neutrality(surrogate, to, self.weights) for to in (terms if len(terms) > 1 else (None,))]
         return reduce(add, neutral, Risk(as_atom(self.loss, "loss")) + regularizer)
-
-    def problem(self, X: Matrix, y: Floats, terms: Mapping[str, Floats]) -> Any:
-        """Return the problem on coded rows X, (n, d), with one neutrality term per entry of `terms`."""
-        weights = self.class_weights(y)
-        weight = None if weights is None else np.where(y > 0, weights[1.0], weights[-1.0])
-        viewpoint = dict(terms) if len(terms) > 1 else next(iter(terms.values()))
-        kernel = None if self.kernel == "linear" else self.kernel
-        return self.objective(tuple(terms)).on(X, y, viewpoint=viewpoint, kernel=kernel, sample_weight=weight)
 
 
 def silent(_: str) -> None:
@@ -151,66 +141,38 @@ def silent(_: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class TaskRows:
-    """The rows of a table, coded by a recipe that is learned on given training rows.
+class Training:
+    """Training rows of a table, coded by a recipe that is learned on them.
 
     Attributes
     ----------
     task, settings
-        The table with its roles, and the settings of the study.
+        The training rows with the roles of their columns, and the settings of the study.
     """
 
     task: TableTask
     settings: Settings
-    _coded: dict[bytes, tuple[Recipe, Matrix, tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
-    def terms(self, rows: Ints) -> dict[str, Floats]:
-        """Return the terms of the viewpoint on the rows with these indices, by name, (k,) each."""
-        return {name: v[rows] for name, v in self.task.terms.items()}
+    @cached_property
+    def learned(self) -> Bools:
+        """A mask of the rows on which the coding and the class weights are learned, (n,).
 
-    def coded(self, train: Ints) -> tuple[Recipe, Matrix, tuple[str, ...]]:
-        """Return the recipe learned on the training rows, their coded matrix, and notes.
-
-        `train` holds row indices. The result is cached.
+        With a confidence, it leaves out the rows that the classifier holds out to certify it.
         """
-        key = train.tobytes()
-        if key not in self._coded:
-            table, settings = self.task.table.rows(train), self.settings
-            learned = table if settings.confidence is None else table.rows(~self.promised(train))
-            given: dict[str, Any] = {"missing": settings.missing, "kinds": self.task.kinds}
-            recipe, notes = learn_recipe(learned, self.task.inputs, **given)
-            self._coded[key] = recipe, recipe.transform(table)[0], notes
-        return self._coded[key]
+        ones = np.ones(len(self.task))
+        if self.settings.confidence is None:
+            return ones > 0
+        codes = (self.task.y > 0).astype(int)
+        given = TrainingRows(np.empty((len(codes), 0)), codes, self.task.terms, ones, ones)
+        return ~held_out(given, as_metric(self.settings.measure))
 
-    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
-        """Return the coded training and test rows; `train` and `test` are row indices.
-
-        The coding "nominal" is the paper's discretization; any other is the recipe.
-        """
-        table = self.task.table
-        if coding != "nominal":
-            recipe, X, _ = self.coded(train)
-            return X, recipe.transform(table.rows(test))[0]
-        from nerm.datasets import Discretize
-
-        columns: dict[str, Any] = {}
-        for name in self.task.inputs:
-            unknown, kind = missing_in(table[name], self.settings.missing), self.task.kinds[name]
-            found = {"": table[name]} if kind == WORDS else values_of(table, name, kind)
-            columns |= {f"{name} {part}": pd.Series(values).mask(unknown) for part, values in found.items()}
-        frame = pd.DataFrame(columns)
-        coder = Discretize().fit(frame.iloc[train])
-        return coder.transform(frame.iloc[train]), coder.transform(frame.iloc[test])
-
-    def promised(self, train: Ints) -> Any:
-        """Return a mask of the training rows that the classifier holds out to certify `confidence`.
-
-        The coding must not be learned on these rows.
-        """
-        ones = np.ones(len(train))
-        codes = (self.task.y[train] > 0).astype(int)
-        given = TrainingRows(np.empty((len(train), 0)), codes, self.terms(train), ones, ones)
-        return held_out(given, as_metric(self.settings.measure))
+    @cached_property
+    def coded(self) -> tuple[Recipe, Matrix, tuple[str, ...]]:
+        """The recipe, the coded rows, (n, d), and notes."""
+        table, inputs, missing = self.task.table, self.task.inputs, self.settings.missing
+        learned = table.rows(self.learned)
+        recipe, notes = learn_recipe(learned, inputs, missing=missing, kinds=self.task.kinds)
+        return recipe, recipe.transform(table)[0], notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,21 +221,7 @@ class FittedModel:
         return replace(facts, learned=(*facts.learned, "the coding of the columns"))
 
 
-def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats] | None = None) -> str | None:
-    """Return a sentence if a model is nearly constant or its positive rate collapsed, else None.
-
-    Parameters
-    ----------
-    task, scores
-        The rows, and their scores, (n,).
-    plain
-        A function that returns the scores of the model without neutrality, (n,).
-    """
-    classes = [f"“{task.target.group(sign)}”" for sign in (-1, 1)]
-    return collapse(scores, (task.y > 0).astype(int), classes, task.groups, plain=plain)
-
-
-def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto") -> FittedModel:
+def fit_level(training: Training, level: Level, surrogate: Any = "auto") -> FittedModel:
     """Fit a model on training rows at one level.
 
     If the given surrogate cannot reach the level, the surrogate of the settings is tried. If no usable model
@@ -281,71 +229,65 @@ def fit_level(rows: TaskRows, train: Ints, level: Level, surrogate: Any = "auto"
 
     Parameters
     ----------
-    rows, train
-        All rows, and the indices of the training rows.
+    training
+        The training rows.
     level
         The target of the fit.
     surrogate
         As in `nerm.NERMClassifier`.
     """
-    from nerm.estimators import NERMClassifier
-
-    settings, (_, X, _) = rows.settings, rows.coded(train)
-    y = rows.task.y[train]
+    settings, y, (_, X, _) = training.settings, training.task.y, training.coded
     names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
     target: dict[str, Any] = {"eta": level.eta or 0.0}
     counted = y
     if level.limit is not None:
         target = {"limit": level.limit, "measure": settings.measure, "confidence": settings.confidence}
-        counted = y if settings.confidence is None else y[~rows.promised(train)]
+        counted = y[training.learned]
     given = {name: getattr(settings, name) for name in names} | target
     classifier = NERMClassifier(**given, surrogate=surrogate, class_weight=settings.class_weights(counted))
     try:
         with warnings.catch_warnings():  # the status, `collapse` and the exit code tell the same
             warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
-            classifier.fit(X, y, viewpoint=rows.terms(train))
+            classifier.fit(X, y, viewpoint=training.task.terms)
     except NotNeutralError:
         if surrogate in (settings.surrogate, "auto"):
             raise
-        return fit_level(rows, train, level, settings.surrogate)
+        return fit_level(training, level, settings.surrogate)
     return FittedModel(level, classifier)
 
 
-def choose_surrogate(
-    rows: TaskRows, train: Ints, limits: Sequence[float], progress: Progress = silent
-) -> Any:
+def choose_surrogate(training: Training, limits: Sequence[float], progress: Progress = silent) -> Any:
     """Return the best surrogate for the tightest limit that can be met.
 
     Surrogates are compared on at most `SMALL_TABLE` rows. If the settings name a surrogate, it is returned.
 
     Parameters
     ----------
-    rows, train
-        All rows, and the indices of the training rows.
+    training
+        The training rows.
     limits
         The limits, of which the tightest one that can be met is used.
     progress
         Called with a description of each step.
     """
-    settings = rows.settings
+    task, settings = training.task, training.settings
     if settings.surrogate != "auto":
         return settings.surrogate
-    few = train
-    if len(train) > SMALL_TABLE:
-        strata = [of[train] for of in rows.task.strata]
-        few = train[hold_out(strata, SMALL_TABLE / len(train), settings.seed)]
-    progress(f"comparing surrogates on {len(few):,} rows")
-    _, X, _ = rows.coded(train)
-    name, v = next(iter(rows.terms(few).items()))  # of several groups, the largest is enough
-    problem = settings.problem(X[np.searchsorted(train, few)], rows.task.y[few], {name: v})
+    few = np.ones(len(task), dtype=bool)
+    if len(task) > SMALL_TABLE:
+        few = hold_out(task.strata, SMALL_TABLE / len(task), settings.seed)
+    progress(f"comparing surrogates on {few.sum():,} rows")
+    X, y, v = training.coded[1][few], task.y[few], task.v[few]  # of several groups, the largest is enough
+    weight = compute_sample_weight(settings.class_weights(y), y)
+    kernel = None if settings.kernel == "linear" else settings.kernel
+    problem = settings.objective().on(X, y, viewpoint=v, kernel=kernel, sample_weight=weight)
     tol = settings.tol ** (2 / 3)  # coarser: the solves are only compared
     found = (best_surrogate(problem, limit, settings.measure, tol=tol) for limit in sorted(limits))
     return next((surrogate for surrogate in found if surrogate is not None), "auto")
 
 
 def fit_levels(
-    rows: TaskRows,
-    train: Ints,
+    training: Training,
     levels: Sequence[Level],
     surrogate: Any,
     needed: Level | None = None,
@@ -355,8 +297,8 @@ def fit_levels(
 
     Parameters
     ----------
-    rows, train
-        All rows, and the indices of the training rows.
+    training
+        The training rows.
     levels
         The targets.
     surrogate
@@ -369,9 +311,9 @@ def fit_levels(
     models: dict[Level, FittedModel] = {}
     notes = []
     for level in levels:
-        progress(f"{level.label} on {len(train):,} rows")
+        progress(f"{level.label} on {len(training.task):,} rows")
         try:
-            models[level] = fit_level(rows, train, level, surrogate)
+            models[level] = fit_level(training, level, surrogate)
         except NotNeutralError as error:
             if level == needed:
                 raise

@@ -1,17 +1,19 @@
 """Measure decisions: rates by group, differences of rates, measures with 95 % intervals, and bounds."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
-from nerm import bounds, metrics
+from nerm import metrics
 from nerm.bounds.guarantee import Statement
 from nerm.bounds.theorems import HELD_OUT
-from nerm.errors import InvalidInputError, NermError
-from nerm.report.fitting import FittedModel, collapse_of
+from nerm.errors import InvalidInputError
+from nerm.neutralize.target import collapse
+from nerm.report.fitting import FittedModel
 from nerm.tables.roles import FEW_ROWS, TableTask
 from nerm.typing import Bools, Floats, Ints
 
@@ -119,7 +121,7 @@ def point_of(
     task: TableTask,
     scores: Floats,
     plain: Floats | None = None,
-    collapse: str | None = None,
+    seen: str | None = None,
     **more: Any,
 ) -> Point:
     """Measure the scores of one predictor; return the `Point`.
@@ -130,25 +132,30 @@ def point_of(
         Name of the predictor, the rows, and their scores, (n,).
     plain
         The scores of the model without neutrality, (n,), with which decisions are compared.
-    collapse
+    seen
         The sentence about a collapse on the training rows, if there is one.
     more
         The other fields of a `Point`.
     """
-    measures, intervals, undefined = measures_of(task, scores)
-    return Point(
-        label,
-        task,
-        scores,
-        measures,
-        intervals,
-        undefined,
-        groups_of(task, scores),
-        differences_of(task, scores),
-        decisions_of(task, scores, scores if plain is None else plain),
-        collapse or collapse_of(task, scores, None if plain is None else lambda: plain),
-        **more,
-    )
+    groups, differences = groups_of(task, scores), differences_of(task, scores)
+    decisions = decisions_of(task, scores, scores if plain is None else plain)
+    collapse = seen or collapse_of(task, scores, lambda: plain)
+    measured = measures_of(task, scores)
+    return Point(label, task, scores, *measured, groups, differences, decisions, collapse, **more)
+
+
+def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats | None]) -> str | None:
+    """Return a sentence if a model is nearly constant or its positive rate collapsed, else None.
+
+    Parameters
+    ----------
+    task, scores
+        The rows, and their scores, (n,).
+    plain
+        A function that returns the scores of the model without neutrality, (n,), or None.
+    """
+    classes = [f"“{task.target.group(sign)}”" for sign in (-1, 1)]
+    return collapse(scores, (task.y > 0).astype(int), classes, task.groups, plain=plain)
 
 
 def rate_interval(count: int, n: int) -> Interval:
@@ -359,23 +366,6 @@ def held_out_bounds(
         said = note if most < 1 else "no better than the largest possible value, 1"
         statements.append(Statement(quantity, "held-out rows", sample, min(most, 1.0), "", most >= 1, said))
     return statements
-
-
-def theorems(model: FittedModel, delta: float) -> list[Statement]:
-    """Return the bounds that theorems give for a model; an empty list if they do not apply.
-
-    Parameters
-    ----------
-    model
-        The fitted model.
-    delta
-        Probability with which a bound may fail.
-    """
-    try:
-        stated = bounds.guarantee(model.facts(), delta=delta)
-    except NermError:
-        return []
-    return [statement for statement in stated if statement.source not in ("hold-out", "through psi")]
 
 
 def _count(of: Bools, among: Bools) -> tuple[int, int]:

@@ -2,14 +2,18 @@
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from nerm import bounds
 from nerm.bounds.guarantee import Statement
-from nerm.errors import InvalidInputError
+from nerm.datasets import Discretize
+from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
 from nerm.report.fitting import (
     ADVICE,
@@ -19,18 +23,18 @@ from nerm.report.fitting import (
     Level,
     Progress,
     Settings,
-    TaskRows,
+    Training,
     choose_surrogate,
-    collapse_of,
     fit_level,
     fit_levels,
     silent,
 )
-from nerm.report.measuring import Point, decisions_of, held_out_bounds, measures_of, point_of, theorems
+from nerm.report.measuring import Point, collapse_of, decisions_of, held_out_bounds, measures_of, point_of
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
-from nerm.tables.roles import TableTask
-from nerm.typing import Bools, Floats, Ints
+from nerm.tables.roles import WORDS, TableTask, values_of
+from nerm.tables.values import missing_in
+from nerm.typing import Floats, Ints, Matrix
 
 Pairs = Sequence[tuple[Ints, Ints]]
 
@@ -108,13 +112,17 @@ class Study:
 
         The bounds from held-out rows hold for all points simultaneously.
         """
-        part = np.repeat(np.arange(len(self.pairs)), [len(test) for _, test in self.pairs])
         delta, found = self.settings.delta, []
         if self.audited:
             return held_out_bounds(point.task, point.scores, delta) if point is self.points[0] else []
         if self.held_out:
+            part = np.repeat(np.arange(len(self.pairs)), [len(test) for _, test in self.pairs])
             found = held_out_bounds(point.task, point.scores, delta, part, len(self.points))
-        return found + ([] if point.model is None else theorems(point.model, delta))
+        if point.model is not None:
+            with suppress(NermError):  # theorems that do not apply to this model
+                stated = bounds.guarantee(point.model.facts(), delta=delta)
+                found += [each for each in stated if each.source not in ("hold-out", "through psi")]
+        return found
 
     def warning(self) -> str | None:
         """Return a sentence that names the collapsed models, or None if there are none.
@@ -251,49 +259,45 @@ def run_study(
         The `nerm fit` command without a level; the level of each point is added to it.
     """
     started = time.perf_counter()
-    rows, levels = TaskRows(task, settings), sorted({*(levels or settings.levels)}, key=_order)
-    pairs = _pairs(task, settings, share)
+    levels, pairs = sorted({*(levels or settings.levels)}, key=_order), splits(task, settings.seed, share)
     train = pairs[0][0] if len(pairs) == 1 else np.arange(len(task))
-    surrogate: Any = settings.surrogate
-    if settings.confidence is None and (
-        limits := [level.limit for level in levels if level.limit is not None]
-    ):
-        surrogate = choose_surrogate(rows, train, limits, progress)
-    models, notes = fit_levels(rows, train, levels, surrogate, needed, progress)
+    training, surrogate = Training(task.rows(train), settings), settings.surrogate
+    limits = [level.limit for level in levels if level.limit is not None]
+    if limits and settings.confidence is None:
+        surrogate = choose_surrogate(training, limits, progress)
+    models, notes = fit_levels(training, levels, surrogate, needed, progress)
     scores = {level: np.full(len(task), np.nan) for level in models}
-    compared: dict[str, Floats] = {}
+    others: dict[str, Floats] = {}
+    found = models
     for k, (part, test) in enumerate(pairs):
-        found = models
+        fitted, held = training, task.rows(test)
         if len(pairs) > 1:  # the shown models have seen the rows of every part
             progress(f"part {k + 1} of {len(pairs)}")
-            found, _ = fit_levels(rows, part, list(scores), surrogate)
-            notes += [
-                f"{level.label} is left out: no usable model meets it in every part"
-                for level in scores.keys() - found
-            ]
-            scores = {level: scores[level] for level in found}
-        X_test = rows.coded(part)[0].transform(task.table.rows(test))[0]
+            fitted = Training(task.rows(part), settings)
+            found, _ = fit_levels(fitted, list(found), surrogate)
+        X_test = fitted.coded[0].transform(held.table)[0]
         for level, model in found.items():
             scores[level][test] = model.score(X_test)
-        if len(levels) > 1:
-            for label, fit in _other_methods(rows, part, test, every_method):
-                notes += [f"{label} failed: {fit.reason}"] if fit.scores is None else []
-                values = compared.setdefault(label, np.full(len(task), np.nan))
-                values[test] = np.nan if fit.scores is None else fit.scores
-    shown = [models[level] for level in scores]
-    whole = f"{command} --test 0" if command and len(pairs) > 1 else command
+        for label, fit in _other_methods(fitted, held, X_test, every_method) if len(levels) > 1 else ():
+            notes += [f"{label} failed: {fit.reason}"] if fit.scores is None else []
+            values = others.setdefault(label, np.full(len(task), np.nan))
+            values[test] = np.nan if fit.scores is None else fit.scores
+    missed = (level.label for level in models if level not in found)
+    notes += [f"{label} is left out: no usable model meets it in every part" for label in missed]
     tested = np.concatenate([test for _, test in pairs])
-    points = _points(rows, train, shown, [scores[model.level][tested] for model in shown], tested, whole)
-    others = [
-        point_of(label, task.rows(tested), values[tested])
-        for label, values in compared.items()
+    whole = f"{command} --test 0" if command and len(pairs) > 1 else command
+    held, shown = task.rows(tested), {models[level]: scores[level][tested] for level in found}
+    points = _points(training, shown, held, whole)
+    compared = tuple(
+        point_of(label, held, values[tested])
+        for label, values in others.items()
         if np.isfinite(values[tested]).all()
-    ]
-    recipe, _, guessed = rows.coded(train)
-    chosen = _choice(points, settings) if needed is None else list(scores).index(needed)
+    )
+    recipe, _, guessed = training.coded
+    chosen = _choice(points, settings) if needed is None else list(found).index(needed)
     said = (*task.notes, *guessed, *dict.fromkeys(notes))
     seconds = time.perf_counter() - started
-    return Study(task, settings, recipe, pairs, train, points, tuple(others), chosen, said, seconds)
+    return Study(task, settings, recipe, pairs, train, points, compared, chosen, said, seconds)
 
 
 def _order(level: Level) -> tuple[float, float]:
@@ -301,103 +305,90 @@ def _order(level: Level) -> tuple[float, float]:
     return level.eta or 0.0, np.inf if level.limit == 0 else 1 / (level.limit or np.inf)
 
 
-def split(task: TableTask, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Return the indices of training rows and of held-out rows, stratified by target and viewpoint.
-
-    Parameters
-    ----------
-    task
-        The rows.
-    share
-        Share of rows to hold out, between 0 and 1.
-    seed
-        Random seed.
-    """
-    return _checked(task, hold_out(task.strata, share, seed), ("training", "held-out"))
-
-
-def folds(task: TableTask, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+def splits(task: TableTask, seed: int, share: float | None = None) -> Pairs:
     """Return the indices of training rows and of held-out rows per fold, stratified by target and viewpoint.
 
+    Raise an error if training rows, or the share that is held out, lack a class or a side of a term.
+
     Parameters
     ----------
     task
         The rows.
-    count
-        Number of folds; at most one per row is made.
     seed
         Random seed.
+    share
+        Share of rows to hold out; see `run_study`.
     """
-    fold = assign_folds(task.strata, min(count, len(task)), seed)
-    return [_checked(task, fold == k, ("training",)) for k in range(fold.max() + 1)]
-
-
-def _checked(task: TableTask, held: Bools, names: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the indices of training rows and of held-out rows; `held` is the mask of held-out rows.
-
-    Raise an error if one of the first ``len(names)`` of these two sets lacks a class or a side of a term.
-    """
-    rows = np.flatnonzero(~held), np.flatnonzero(held)
-    for name, part in zip(names, rows, strict=False):
+    if share == 0:
+        everything = np.arange(len(task))
+        return [(everything, everything)]
+    if share is None:
+        fold = assign_folds(task.strata, min(PARTS, len(task)), seed)
+        held = [fold == k for k in range(fold.max() + 1 if len(task) <= SMALL_TABLE else 1)]
+    else:
+        held = [hold_out(task.strata, share, seed)]
+    pairs = [(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in held]
+    checked = [("training", train) for train, _ in pairs]
+    checked += [] if share is None else [("held-out", pairs[0][1])]
+    for name, part in checked:
         for value, signs in {task.target.group(1): task.y, **task.terms}.items():
             if len(set(signs[part].tolist())) < 2:
                 must = f"the {name} rows must hold both values of {value.partition(' = ')[0]!r}"
                 got = f"{len(task)} rows, of them {int((signs > 0).sum())} with {value!r}"
                 raise InvalidInputError(must, got, "Use more rows, or another share with --test")
-    return rows
+    return pairs
 
 
-def _pairs(task: TableTask, settings: Settings, share: float | None) -> Pairs:
-    """Return (training rows, held-out rows) per fold, as indices; see `share` of `run_study`."""
-    if share is None:
-        return folds(task, PARTS, settings.seed)[: PARTS if len(task) <= SMALL_TABLE else 1]
-    everything = np.arange(len(task))
-    return [split(task, share, settings.seed) if share > 0 else (everything, everything)]
+def _other_methods(
+    training: Training, held: TableTask, X_test: Matrix, every: bool
+) -> Iterator[tuple[str, Any]]:
+    """Yield (label, fit) of other methods; published methods use every second weight of the paper.
 
-
-def _other_methods(rows: TaskRows, train: Ints, test: Ints, every: bool) -> Iterator[tuple[str, Any]]:
-    """Yield (label, fit) of other methods; published methods use every second weight of the paper."""
+    `held` are the held-out rows, and `X_test` the same rows coded by the recipe.
+    """
     from nerm.experiments.harness import Fold
     from nerm.experiments.methods import METHODS
 
-    task, lam = rows.task, max(rows.settings.lam, rows.settings.tol) * len(train)  # C = 1 / lam is finite
+    settings = training.settings
+    lam = max(settings.lam, settings.tol) * len(training.task)  # C = 1 / lam is finite
     methods = [replace(METHODS["lr"], label="logistic regression")]
     methods += [METHODS[name] for name in ("cv2nb", "pr", "eta-lr") if every]
     for method in methods:
-        X, X_test = rows.parts(method.coding, train, test)
-        fold = Fold(X, task.y[train], task.v[train], X_test, task.v[test], rows.settings.seed)
+        X, Z = training.coded[1], X_test
+        if method.coding == "nominal":  # the paper's discretization
+            frames = [_nominal(task, settings.missing) for task in (training.task, held)]
+            X, Z = map(Discretize().fit(frames[0]).transform, frames)
+        fold = Fold(X, training.task.y, training.task.v, Z, held.v, settings.seed)
         etas = method.etas[::2]
         labels = [f"{method.label}, η = {eta:g}" for eta in etas] or [method.label]
         yield from zip(labels, method.fit(fold, lam, etas), strict=True)
 
 
+def _nominal(task: TableTask, missing: Sequence[str]) -> pd.DataFrame:
+    """Return the inputs as strings and numbers, with nan for the strings that mean "missing"."""
+    columns: dict[str, Any] = {}
+    for name in task.inputs:
+        kind, unknown = task.kinds[name], missing_in(task.table[name], missing)
+        found = {"": task.table[name]} if kind == WORDS else values_of(task.table, name, kind)
+        columns |= {f"{name} {part}": pd.Series(values).mask(unknown) for part, values in found.items()}
+    return pd.DataFrame(columns)
+
+
 def _points(
-    rows: TaskRows,
-    train: Ints,
-    models: Sequence[FittedModel],
-    scores: Sequence[Floats],
-    tested: Ints,
-    command: str,
+    training: Training, models: Mapping[FittedModel, Floats], held: TableTask, command: str
 ) -> tuple[Point, ...]:
-    """Return one point per model; `scores` are the models' scores of the rows with indices `tested`."""
-    _, X, _ = rows.coded(train)
-    fitted, held = rows.task.rows(train), rows.task.rows(tested)
-    training = [model.score(X) for model in models]
+    """Return one point per model; `models` maps the models to their scores of the held-out rows."""
+    X, first = training.coded[1], next(iter(models))
 
     def plain() -> Floats:
-        if models[0].level.is_plain:
-            return training[0]
-        return fit_level(rows, train, Level(eta=0.0)).score(X)
+        return (first if first.level.is_plain else fit_level(training, Level(eta=0.0))).score(X)
 
     points = []
-    for model, seen, values in zip(models, training, scores, strict=True):
-        collapse = collapse_of(fitted, seen, plain)
-        more = {
-            "model": model,
-            "training": measures_of(fitted, seen)[0],
-            "command": _completed(command, model),
-        }
-        points.append(point_of(model.level.label, held, values, scores[0], collapse, **more))
+    for model, scores in models.items():
+        seen = model.score(X)
+        more = {"training": measures_of(training.task, seen)[0], "command": _completed(command, model)}
+        collapse = collapse_of(training.task, seen, plain)
+        points.append(point_of(model.level.label, held, scores, models[first], collapse, model=model, **more))
     return tuple(points)
 
 

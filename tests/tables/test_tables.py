@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerm.errors import InvalidInputError
-from nerm.report.study import folds, split
+from nerm.report.study import splits
 from nerm.tables import Recipe, learn_recipe, load_model, make_task, parse_table
 from tests.cli.conftest import as_csv, people
 from tests.tables.habits import dense
@@ -102,13 +102,13 @@ def test_rows_without_target_or_viewpoint_are_left_out():
 
 
 def test_splits_keep_the_share_of_every_combination(task):
-    train, test = split(task, 0.25, 0)
+    ((train, test),) = splits(task, 0, 0.25)
     assert sorted([*train, *test]) == list(range(len(task)))
     for y in (-1, 1):
         for v in (-1, 1):
             cell = (task.y == y) & (task.v == v)
             assert abs(cell[test].sum() - 0.25 * cell.sum()) <= 0.5
-    held = [set(test) for _, test in folds(task, 5, 0)]
+    held = [set(test) for _, test in splits(task, 0)]
     assert sorted(i for part in held for i in part) == list(range(len(task)))
     assert all(len(part) in (48, 49, 47) for part in held)
 
