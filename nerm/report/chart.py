@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from nerm.report.measuring import absolute_interval
@@ -64,8 +63,6 @@ def front_svg(study: Study, *, clickable: bool) -> str:
         True for the chart of the page: each point is a radio button and the limit a slider. False for a
         figure file, which contains its own style.
     """
-    from markupsafe import Markup
-
     name, shown = study.settings.aim.name, [*study.points, *study.others]
     x = axis([point.measures["auc"] for point in shown], 84, 640)
     y = axis([0.0, *map(study.aim, shown)], 366, 48)
@@ -77,7 +74,6 @@ def front_svg(study: Study, *, clickable: bool) -> str:
     return render(
         "front.svg.j2",
         study=study,
-        style=Markup(file_text("front.css")),
         clickable=clickable,
         x=x,
         y=y,
@@ -102,11 +98,6 @@ def _named(places: Sequence[tuple[float, float]], study: Study) -> list[bool]:
     return named
 
 
-def file_text(name: str) -> str:
-    """Return the text of a file in the package `nerm.report`."""
-    return resources.files("nerm.report").joinpath(name).read_text(encoding="utf-8")
-
-
 def render(name: str, **values: Any) -> str:
     """Fill in a template of the report and return the text.
 
@@ -117,16 +108,16 @@ def render(name: str, **values: Any) -> str:
     values
         The variables of the template.
     """
-    return str(_environment().from_string(file_text(name)).render(**values))
+    return str(_environment().get_template(name).render(**values))
 
 
 @cache
 def _environment() -> Any:
     import jinja2
 
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    loader = jinja2.PackageLoader("nerm.report", ".")
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=True, loader=loader)
+    environment.undefined = jinja2.StrictUndefined
     environment.filters.update(fixed=fixed, per=per, signed=signed)
     return environment
 

@@ -26,7 +26,6 @@ from nerm.tables.roles import TableTask
 from nerm.tables.values import MISSING
 from nerm.typing import Array, Bools, Floats, Matrix
 
-PARTS = 5  # folds of a cross-validation
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
 Progress = Callable[[str], None]
@@ -134,10 +133,6 @@ class Settings:
         regularizer = self.lam * as_atom(self.regularizer, "regularizer")
         neutral = [Neutrality(surrogate, to, self.weights) for to in (terms if len(terms) > 1 else (None,))]
         return reduce(add, neutral, Risk(as_atom(self.loss, "loss")) + regularizer)
-
-
-def silent(_: str) -> None:
-    """Report no progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +251,7 @@ def fit_level(training: Training, level: Level, surrogate: Any = "auto") -> Fitt
     return FittedModel(level, classifier)
 
 
-def choose_surrogate(training: Training, limits: Sequence[float], progress: Progress = silent) -> Any:
+def choose_surrogate(training: Training, limits: Sequence[float], progress: Progress) -> Any:
     """Return the best surrogate for the tightest limit that can be met.
 
     Surrogates are compared on at most `SMALL_TABLE` rows. If the settings name a surrogate, it is returned.
@@ -291,7 +286,7 @@ def fit_levels(
     levels: Sequence[Level],
     surrogate: Any,
     needed: Level | None = None,
-    progress: Progress = silent,
+    progress: Progress = lambda _: None,
 ) -> tuple[dict[Level, FittedModel], list[str]]:
     """Fit a model at every level; return the models by level, and notes on levels that cannot be reached.
 

@@ -1,12 +1,11 @@
 """Render the report as one HTML file that contains its style and script and needs no network."""
 
 import platform
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nerm.report.chart import file_text, front_svg, per, render
+from nerm.report.chart import front_svg, per, render
 from nerm.report.measuring import Group, Point, groups_of
 from nerm.report.study import Study
 from nerm.tables.roles import MOST_SHOWN
@@ -22,22 +21,21 @@ def render_page(study: Study, command: str = "") -> str:
     command
         The command that made the report.
     """
-    from markupsafe import Markup
-
     from nerm import __version__
 
+    groups, prefix = study.task.groups, f"{study.task.viewpoint.column} = "
+    if len(groups) <= 2 or not all(name.startswith(prefix) for name in groups):
+        prefix = ""  # else the column is in the title
     return render(
         "report.html.j2",
         study=study,
         task=study.task,
         settings=study.settings,
         plain=study.points[0],
-        chart=Markup(front_svg(study, clickable=True)),  # escaped inside
-        style=Markup(file_text("front.css") + file_text("report.css")),
-        script=Markup(file_text("report.js")),
+        chart=front_svg(study, clickable=True),
         coefficients=[_coefficients(study, point) for point in study.points],
         sentences=[decision_sentences(study, point) for point in study.points],
-        short=partial(_short, study),
+        short=lambda name: name.removeprefix(prefix),
         everyone=groups_of(study.task, study.task.y),
         reference=reference(study),
         command=command,
@@ -47,20 +45,15 @@ def render_page(study: Study, command: str = "") -> str:
 
 
 def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
-    """Return the coefficients that differ most from the plain model's, with the ends of bars in percent."""
+    """Return the coefficients that differ most from the plain model's, and the largest in size."""
     if point.model is None:
         return []
-    names = study.recipe.feature_names
-    plain, now = (p.model.coef if p.model else np.empty(0) for p in (study.points[0], point))
-    plain = plain if len(plain) else np.zeros_like(now)  # audited scores have no coefficients
-    moved = np.abs(now if point is study.points[0] else now - plain)
+    names, now, first = study.recipe.feature_names, point.model.coef, study.points[0].model
+    plain = np.zeros_like(now) if first is None else first.coef  # audited scores have no coefficients
+    moved = np.abs(now if first is point.model else now - plain)
     top = np.argsort(-moved, kind="stable")[:MOST_SHOWN]
     widest = np.abs([plain[top], now[top]]).max(initial=0.0) or 1.0
-    ends = ({"plain": plain[j], "now": now[j]} for j in top)
-    return [
-        {"name": names[j], **end, **{f"{which}_at": 50 + 48 * value / widest for which, value in end.items()}}
-        for j, end in zip(top, ends, strict=True)
-    ]
+    return [{"name": names[j], "plain": plain[j], "now": now[j], "widest": widest} for j in top]
 
 
 def decision_sentences(study: Study, point: Point) -> list[str]:
@@ -101,14 +94,6 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
 def reference(study: Study) -> str:
     """Return the phrase for the point with which the others are compared."""
     return "as given" if study.audited else "without neutrality"
-
-
-def _short(study: Study, name: str) -> str:
-    """Return the name of a group; without its column if there are more than two, all of one column."""
-    groups, prefix = study.task.groups, f"{study.task.viewpoint.column} = "
-    return (
-        name.removeprefix(prefix) if len(groups) > 2 and all(g.startswith(prefix) for g in groups) else name
-    )
 
 
 def _group_sentence(group: Group, decision: str) -> str:

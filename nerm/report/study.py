@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
 from nerm.report.fitting import (
     ADVICE,
-    PARTS,
     SMALL_TABLE,
     FittedModel,
     Level,
@@ -27,7 +27,6 @@ from nerm.report.fitting import (
     choose_surrogate,
     fit_level,
     fit_levels,
-    silent,
 )
 from nerm.report.measuring import Point, collapse_of, decisions_of, held_out_bounds, measures_of, point_of
 from nerm.splitting import assign_folds, hold_out
@@ -36,6 +35,7 @@ from nerm.tables.roles import WORDS, TableTask, values_of
 from nerm.tables.values import missing_in
 from nerm.typing import Floats, Ints, Matrix
 
+PARTS = 5  # folds of a cross-validation
 Pairs = Sequence[tuple[Ints, Ints]]
 
 
@@ -174,7 +174,9 @@ class Study:
         return f"{text} Of the more neutral alternatives, the most accurate is “{best.label}”: {shown(best)}."
 
 
-def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress = silent) -> Study:
+def audit_study(
+    task: TableTask, scores: Floats, settings: Settings, progress: Progress = lambda _: None
+) -> Study:
     """Compare given scores with alternatives: one threshold per group and, with inputs, models of nerm.
 
     All are measured on the same rows, which were not used to fit the models of nerm. The thresholds are set
@@ -232,7 +234,7 @@ def run_study(
     needed: Level | None = None,
     share: float | None = None,
     every_method: bool = False,
-    progress: Progress = silent,
+    progress: Progress = lambda _: None,
     command: str = "",
 ) -> Study:
     """Fit a model at every level, measure them on held-out rows, and choose one.
@@ -266,8 +268,7 @@ def run_study(
     if limits and settings.confidence is None:
         surrogate = choose_surrogate(training, limits, progress)
     models, notes = fit_levels(training, levels, surrogate, needed, progress)
-    scores = {level: np.full(len(task), np.nan) for level in models}
-    others: dict[str, Floats] = {}
+    scores: dict[Level | str, list[Floats]] = defaultdict(list)  # of held-out rows, by level or other method
     found = models
     for k, (part, test) in enumerate(pairs):
         fitted, held = training, task.rows(test)
@@ -277,27 +278,24 @@ def run_study(
             found, _ = fit_levels(fitted, list(found), surrogate)
         X_test = fitted.coded[0].transform(held.table)[0]
         for level, model in found.items():
-            scores[level][test] = model.score(X_test)
+            scores[level].append(model.score(X_test))
         for label, fit in _other_methods(fitted, held, X_test, every_method) if len(levels) > 1 else ():
-            notes += [f"{label} failed: {fit.reason}"] if fit.scores is None else []
-            values = others.setdefault(label, np.full(len(task), np.nan))
-            values[test] = np.nan if fit.scores is None else fit.scores
+            if fit.scores is None:
+                notes.append(f"{label} failed: {fit.reason}")
+            else:
+                scores[label].append(fit.scores)
     missed = (level.label for level in models if level not in found)
     notes += [f"{label} is left out: no usable model meets it in every part" for label in missed]
-    tested = np.concatenate([test for _, test in pairs])
-    whole = f"{command} --test 0" if command and len(pairs) > 1 else command
-    held, shown = task.rows(tested), {models[level]: scores[level][tested] for level in found}
-    points = _points(training, shown, held, whole)
-    compared = tuple(
-        point_of(label, held, values[tested])
-        for label, values in others.items()
-        if np.isfinite(values[tested]).all()
-    )
+    held = task.rows(np.concatenate([test for _, test in pairs]))
+    whole = {key: np.concatenate(parts) for key, parts in scores.items() if len(parts) == len(pairs)}
+    command = f"{command} --test 0" if command and len(pairs) > 1 else command
+    points = _points(training, {models[level]: whole[level] for level in found}, held, command)
+    others = tuple(point_of(key, held, values) for key, values in whole.items() if isinstance(key, str))
     recipe, _, guessed = training.coded
     chosen = _choice(points, settings) if needed is None else list(found).index(needed)
     said = (*task.notes, *guessed, *dict.fromkeys(notes))
     seconds = time.perf_counter() - started
-    return Study(task, settings, recipe, pairs, train, points, compared, chosen, said, seconds)
+    return Study(task, settings, recipe, pairs, train, points, others, chosen, said, seconds)
 
 
 def _order(level: Level) -> tuple[float, float]:
