@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import nerm
 from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError, advice_sentence
 from nerm.files import write_atomically
 
@@ -27,14 +27,8 @@ HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of help, and of tables that go to a file or a pipe
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but tabs and line ends
 #: By parameter of the library, the name that messages of the commands use for it.
-OPTIONS = {
-    "limit": "--limit",
-    "lam": "--lam",
-    "surrogate": "--surrogate",
-    "class_weight": "--class-weight",
-    "confidence": "--confidence",
-    "rows": "rows",
-}
+OPTIONS = {name: f"--{name}" for name in ("limit", "lam", "surrogate", "confidence")}
+OPTIONS |= {"class_weight": "--class-weight", "rows": "rows"}
 
 
 def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
@@ -85,9 +79,7 @@ def in_words(text: str) -> str:
     >>> in_words("the calders_verwer_score of new rows")
     'the difference in positive rates of new rows'
     """
-    from nerm.metrics import limitable
-
-    for name, metric in limitable().items():
+    for name, metric in nerm.metrics.limitable().items():
         text = text.replace(name, metric.words)
     return text
 
@@ -120,13 +112,10 @@ class Console:
 
     def notes(self, texts: Sequence[str], most: int = 12) -> None:
         """Print the first `most` notes, and how many more there are."""
-        more = (
-            [f"and {len(texts) - most} more such notes (all of them with --json)"]
-            if len(texts) > most
-            else []
-        )
-        for text in (*texts[:most], *more):
+        for text in texts[:most]:
             self.note(text)
+        if len(texts) > most:
+            self.note(f"and {len(texts) - most} more such notes (all of them with --json)")
 
     def result(
         self, plain: Mapping[str, Any], *shown: Table | str, files: Mapping[str, str | None] | None = None
@@ -219,11 +208,6 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     return table
 
 
-def number(value: float, digits: int = 3) -> str:
-    """Format a number with this many decimals; a dash if it is not finite."""
-    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
-
-
 def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
     """Raise an error if an output cannot be written, or is the same file as an input or another output.
 
@@ -235,19 +219,17 @@ def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | N
             continue
         place, folder = os.path.realpath(path), Path(path).parent
         if place in taken:
-            must = f"{option} must be another file than {taken[place]}"
-            raise InvalidInputError(must, f"{path!r} for both", "Choose another place")
-        if Path(path).is_dir():
-            raise InvalidInputError(
-                f"{option} must name a file", f"the folder {path!r}", "Add a file name to it"
-            )
-        if not folder.is_dir():
-            must = f"{option} must be in a folder that exists"
-            raise InvalidInputError(must, f"no folder {str(folder)!r}", "Make it, or choose another")
-        if not os.access(folder, os.W_OK):
-            must = f"{option} must be in a folder that can be written"
-            raise InvalidInputError(must, f"the folder {str(folder)!r}", "Choose another place")
-        taken[place] = option
+            must, got = f"be another file than {taken[place]}", f"{path!r} for both"
+        elif Path(path).is_dir():
+            must, got = "name a file", f"the folder {path!r}"
+        elif not folder.is_dir():
+            must, got = "be in a folder that exists", f"no folder {str(folder)!r}"
+        elif not os.access(folder, os.W_OK):
+            must, got = "be in a folder that can be written", f"the folder {str(folder)!r}"
+        else:
+            taken[place] = option
+            continue
+        raise InvalidInputError(f"{option} must {must}", got, "Choose another place")
 
 
 def write_text(path: str, text: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import nerm
 from nerm.cli.console import Console, check_places, make_table
 from nerm.cli.options import all_of, command, common, numbers_option, option, seed_option
 from nerm.errors import InvalidInputError
@@ -26,9 +27,7 @@ def _check_figure(ctx: click.Context, param: click.Parameter, path: str | None) 
     if path is not None:
         if Path(path).suffix not in FIGURES:
             raise InvalidInputError(f"--figure must end in {', '.join(FIGURES)}", repr(path), "Rename it")
-        from nerm.plots.style import pyplot
-
-        pyplot().switch_backend("Agg")  # to files, on machines without a screen
+        nerm.plots.style.pyplot().switch_backend("Agg")  # to files, on machines without a screen
     return path
 
 
@@ -68,8 +67,6 @@ def solvers(
     for name, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
         if given:
             raise click.UsageError(f"{name} belongs to --compare.")
-    from nerm import solvers as registry
-
     rows = [
         {
             "name": s.name,
@@ -78,7 +75,7 @@ def solvers(
             "version": s.version() if s.installed() else "",
             "takes": s.requirements(),
         }
-        for s in registry.known().values()
+        for s in nerm.solvers.known().values()
     ]
     rows.sort(key=lambda row: (not row["installed"], str(row["name"])))
     cells = [[str(r["name"]), str(r["version"] or "not installed"), str(r["takes"])] for r in rows]
@@ -88,8 +85,7 @@ def solvers(
 
 def _compare(console: Console, options: dict[str, Any], figure: str | None) -> None:
     """Compare the solvers and print one row per solver and accuracy; draw the figure if it has a path."""
-    from nerm.experiments import compare
-
+    compare = nerm.experiments.compare
     frame = compare.compare_solvers(**options, progress=False if console.quiet else None)
     summary = compare.summarize(frame)
     if figure is not None:
@@ -139,10 +135,8 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
         owners = [owner for owner, names in OPTIONS_OF.items() if name in names]
         if owners and which not in owners:
             raise click.UsageError(f"--{name.replace('_', '-')} belongs to {' and '.join(owners)}.")
-    from nerm import experiments
-
-    run = getattr(experiments, which)
-    frame = run(**given, results=results, progress=False if console.quiet else None)
+    experiments = nerm.experiments
+    frame = getattr(experiments, which)(**given, results=results, progress=False if console.quiet else None)
     if which == "convergence":
         summary = experiments.slopes(frame)
     elif which == "tradeoff":
@@ -150,10 +144,8 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
     else:
         summary = experiments.level_means(frame)
     if figure is not None:
-        from nerm import plots
-
         draw = {"convergence": "figure_1", "tradeoff": "figure_2", "levels": "figure_levels"}[which]
-        _save_figure(lambda: getattr(plots, draw)(frame), figure)
+        _save_figure(lambda: getattr(nerm.plots, draw)(frame), figure)
     counts, seconds = frame["status"].value_counts().to_dict(), float(frame["seconds"].sum())
     plain = {"experiment": which, "summary": summary.to_dict("records"), "fits": counts, "seconds": seconds}
     text = f"{_counted(counts)}; the fits took {seconds:.0f} s on one core"

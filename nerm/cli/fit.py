@@ -8,10 +8,12 @@ from dataclasses import asdict
 from importlib import resources
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import nerm.report
+from nerm.cli import rendering
 from nerm.cli.console import Console, check_places, in_words, write_text
 from nerm.cli.options import (
     all_of,
@@ -30,10 +32,6 @@ from nerm.cli.options import (
 )
 from nerm.defaults import ETAS, LIMITS
 from nerm.errors import NermError
-
-if TYPE_CHECKING:
-    from nerm.report.fitting import Level
-    from nerm.report.study import Study
 
 SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
 table_argument = click.argument("data", metavar="DATA.csv")
@@ -65,14 +63,11 @@ def fit(
     """
     check_places({"the data": data}, {"--out": out, "--report": report})
     study = _study(console, data, options, report is not None)
-    from nerm.cli import rendering
-    from nerm.report.page import render_page
-
     point, found = study.points[study.chosen], _fit_json(study)
     if out is not None:
         _save(study, out)
     if report is not None:
-        write_text(report, render_page(study, point.command))
+        write_text(report, nerm.report.render_page(study, point.command))
     found |= {**rendering.measured_json(point), "task_notes": list(study.task.notes), "bounds": []}
     shown: list[Any] = [
         *filter(None, [found["warning"]]),
@@ -107,14 +102,15 @@ def bound(console: Console, data: str, **options: Any) -> int:
       nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none
     """
     study = _study(console, data, options)
-    from nerm.cli.rendering import statements_json, statements_table, statuses_of
-
     found, statements, delta = _fit_json(study), _statements(study), study.settings.delta
     names = ("asked", "objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
-    plain = {name: found[name] for name in names} | {"delta": delta, "bounds": statements_json(statements)}
+    plain = {name: found[name] for name in names} | {
+        "delta": delta,
+        "bounds": rendering.statements_json(statements),
+    }
     first = filter(None, [found["warning"]])
-    console.result(plain, *first, found["objective"], statements_table(statements, delta))
-    return console.code(statuses_of(study), collapsed=found["warning"] is not None)
+    console.result(plain, *first, found["objective"], rendering.statements_table(statements, delta))
+    return console.code(rendering.statuses_of(study), collapsed=found["warning"] is not None)
 
 
 @command
@@ -149,12 +145,9 @@ def tradeoff(
     if options["etas"] is not None and options["limits"] is not None:
         raise click.UsageError("--limits and --etas must not both be given.")
     task, settings = request_of(data, options)
-    from nerm.cli.rendering import show_study
-    from nerm.report.study import run_study
-
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
-        study = run_study(task, settings, every_method=options["methods"] == "all", **more)
+        study = nerm.report.run_study(task, settings, every_method=options["methods"] == "all", **more)
     console.notes(study.notes)
     if save is not None and study.recommended is not None:
         _save(study, save)
@@ -162,7 +155,7 @@ def tradeoff(
         console.note("no model is recommended, so none is saved")
         save = None
     files = {"figure": figure, "report": report, "model": save}
-    return show_study(console, study, f"nerm tradeoff {data} …", files)
+    return rendering.show_study(console, study, f"nerm tradeoff {data} …", files)
 
 
 @command
@@ -182,19 +175,15 @@ def demo(console: Console, folder: str, seed: int) -> int:
     """
     files = {kind: str(Path(folder) / f"nerm-demo.{suffix}") for kind, suffix in SUFFIXES.items()}
     check_places({}, {f"the {kind} in --folder": path for kind, path in files.items()})
-    from nerm.cli.rendering import show_study
-    from nerm.report.fitting import Settings
-    from nerm.report.study import run_study
-    from nerm.tables import make_task, parse_table
-
     text = resources.files("nerm.cli").joinpath("demo.csv").read_text(encoding="utf-8")
-    task = make_task(parse_table(text, "National Longitudinal Survey, 1988"), "wage", "race")
-    settings = Settings(limits=LIMITS[1:], surrogate="logistic", seed=seed)
+    table = nerm.tables.parse_table(text, "National Longitudinal Survey, 1988")
+    task = nerm.tables.make_task(table, "wage", "race")
+    settings = nerm.report.Settings(limits=LIMITS[1:], surrogate="logistic", seed=seed)
     again = f"nerm fit {shlex.quote(files['table'])} --target wage --viewpoint race"
     with console.progress("Fitting") as progress:
-        study = run_study(task, settings, progress=progress, command=again)
+        study = nerm.report.run_study(task, settings, progress=progress, command=again)
     write_text(files["table"], text)
-    return show_study(console, study, f"nerm demo --seed {seed}", files)
+    return rendering.show_study(console, study, f"nerm demo --seed {seed}", files)
 
 
 def fit_command(data: str) -> str:
@@ -219,7 +208,7 @@ def fit_command(data: str) -> str:
     return shlex.join(words)
 
 
-def _study(console: Console, data: str, options: dict[str, Any], several: bool = False) -> Study:
+def _study(console: Console, data: str, options: dict[str, Any], several: bool = False) -> nerm.report.Study:
     """Read a table, fit the target level, print notes, and return the study.
 
     With `several`, the levels of the settings are fitted too.
@@ -228,23 +217,19 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
     if level.eta is not None:
         options["etas"] = ETAS
     task, settings = request_of(data, options)
-    from nerm.report.study import run_study
-
-    levels: Sequence[Level] = [*settings.levels, level] if several else [level]
+    levels: Sequence[nerm.report.Level] = [*settings.levels, level] if several else [level]
     with console.progress("Fitting") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
-        study = run_study(task, settings, levels, needed=level, share=options["test"], **more)
+        study = nerm.report.run_study(task, settings, levels, needed=level, share=options["test"], **more)
     console.notes(study.notes)
     return study
 
 
-def _fit_json(study: Study) -> dict[str, Any]:
+def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
     """Return facts about the chosen model, without its measures, as plain data.
 
     They are printed, and saved with the model.
     """
-    from nerm.report.fitting import ADVICE
-
     settings, point = study.settings, study.points[study.chosen]
     model: Any = point.model
     stats, gap, promise = (
@@ -275,39 +260,37 @@ def _fit_json(study: Study) -> dict[str, Any]:
         "iterations": stats.iterations or 1,
         "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
         "measured_on": study.how_measured,
-        "warning": None if point.collapse is None else f"{point.collapse} Not recommended: {ADVICE}.",
+        "warning": None
+        if point.collapse is None
+        else f"{point.collapse} Not recommended: {nerm.report.fitting.ADVICE}.",
         "notes": list(study.notes),
     }
 
 
-def _said(study: Study, model: Any, promise: Any) -> str:
+def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
     """Return a sentence with the target limit and the value that the model reached."""
-    from nerm.estimators.design import atom_name
-
     how = "already without neutrality"
     if model.surrogate is not None:
-        how = f"by a neutrality term of weight {model.eta:.3g} ({atom_name(model.surrogate)})"
+        name = nerm.estimators.design.atom_name(model.surrogate)
+        how = f"by a neutrality term of weight {model.eta:.3g} ({name})"
     text = f"Asked for: {study.settings.aim.words} of at most {model.level.limit:g}. Reached: "
     text += f"{model.classifier.neutrality_:+.4f} on the training rows, {how}."
     return in_words(text if promise is None else f"{text} For new rows: {promise}.")
 
 
-def _statements(study: Study) -> list[Any]:
+def _statements(study: nerm.report.Study) -> list[Any]:
     """Return every bound on the chosen model; with several terms, only the hold-out bounds."""
-    from nerm import bounds
-    from nerm.report.measuring import held_out_bounds
-
     point, delta = study.points[study.chosen], study.settings.delta
     if len(point.task.terms) == 1 and point.model is not None:
         holdout = (point.scores, point.task.v) if study.held_out else None
-        return list(bounds.guarantee(point.model.facts(), delta=delta, holdout=holdout))
-    return held_out_bounds(point.task, point.scores, delta) if study.held_out else []
+        return list(nerm.bounds.guarantee(point.model.facts(), delta=delta, holdout=holdout))
+    return nerm.report.held_out_bounds(point.task, point.scores, delta) if study.held_out else []
 
 
-def _save(study: Study, path: str) -> None:
+def _save(study: nerm.report.Study, path: str) -> None:
     """Write the chosen model with the coding of its columns."""
-    from nerm.tables import TableModel
-
     model: Any = study.points[study.chosen].model
     task = study.task
-    TableModel(study.recipe, model.classifier, task.target, task.viewpoint, _fit_json(study)).save(path)
+    nerm.tables.TableModel(
+        study.recipe, model.classifier, task.target, task.viewpoint, _fit_json(study)
+    ).save(path)

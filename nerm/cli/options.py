@@ -9,17 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+import nerm.report
 from nerm.cli.console import Console
 from nerm.defaults import COMMAND_LINE
 from nerm.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from nerm.report.fitting import Level, Settings
-    from nerm.tables import TableTask
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,15 +39,7 @@ class Registered(click.Choice[str]):
 
 def measure_options() -> dict[str, str]:
     """Return the measures that can be limited: from the value of --measure to the measure's name."""
-    from nerm.metrics import limitable
-
-    return {metric.option: metric.name for metric in limitable().values()}
-
-
-def _weight_names() -> Sequence[str]:
-    from nerm.weights import NAMES
-
-    return sorted(NAMES)
+    return {metric.option: metric.name for metric in nerm.metrics.limitable().values()}
 
 
 def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -118,6 +107,7 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> 
 LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]"
 PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
 MEASURE = Registered(lambda: list(measure_options()))
+WEIGHTS = Registered(lambda: sorted(nerm.weights.NAMES))
 CLASS_WEIGHTS = click.Choice(["root", "balanced", "none"])
 seed_option = option("seed", "Seed of every random choice.", type=click.IntRange(0), default=0)
 report_option = option("report", "Write the report: one page, no network needed.", metavar="FILE.html")
@@ -166,7 +156,7 @@ study_options = all_of(
     option("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
     option("regularizer", "Also l1, elastic-net, …"),
     option("kernel", "Also rbf, poly."),
-    option("weights", "Of the neutrality term, with --eta.", type=Registered(_weight_names)),
+    option("weights", "Of the neutrality term, with --eta.", type=WEIGHTS),
     option("class-weight", "balanced: classes count the same; root: its square roots.", type=CLASS_WEIGHTS),
     option("solver", "See: nerm solvers."),
     option("tol", "Relative duality gap to certify.", type=click.FloatRange(0, min_open=True)),
@@ -206,40 +196,34 @@ def _columns(given: str | None) -> list[str] | None:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def task_of(path: str, options: dict[str, Any]) -> tuple[TableTask, tuple[str, ...]]:
+def task_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, tuple[str, ...]]:
     """Read a table and assign roles to its columns; return the task and the strings that mean "missing"."""
-    from nerm.tables import make_task, read_table
-    from nerm.tables.values import MISSING
-
-    missing = (*MISSING, *options["missing"])
+    missing = (*nerm.tables.values.MISSING, *options["missing"])
     names = ("target", "positive", "favoured", "intersect", "keep_viewpoint", "leave_out")
     roles = {name: options[name] for name in names if name in options}
-    table = read_table(path, **reading_of(options))
+    table = nerm.tables.read_table(path, **reading_of(options))
     given = options["viewpoint"]
     views = [given] if given in table.names else [name.strip() for name in given.split(",")]
-    return make_task(table, viewpoint=views, **roles, missing=missing), missing
+    return nerm.tables.make_task(table, viewpoint=views, **roles, missing=missing), missing
 
 
-def request_of(path: str, options: dict[str, Any]) -> tuple[TableTask, Settings]:
+def request_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, nerm.report.Settings]:
     """Read the table and return the task and the settings of the study that the options describe."""
-    from nerm.report.fitting import Settings
-    from nerm.tables import survey
-
     task, missing = task_of(path, options)
-    task = survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
-    given = {f.name: options[f.name] for f in fields(Settings) if options.get(f.name) is not None}
+    kinds = {name: options[name] for name in ("nominal", "numeric")}
+    task = nerm.tables.survey(task, **kinds, missing=missing)
+    names = [field.name for field in fields(nerm.report.Settings)]
+    given = {name: options[name] for name in names if options.get(name) is not None}
     given |= {"missing": missing, "measure": measure_options()[options["measure"]]}
-    return task, Settings(**given)
+    return task, nerm.report.Settings(**given)
 
 
-def level_of(options: dict[str, Any]) -> Level:
+def level_of(options: dict[str, Any]) -> nerm.report.Level:
     """Return the target level of a fit; --limit and --eta must not both be given."""
-    from nerm.report.fitting import Level
-
     limit, eta = options["limit"], options["eta"]
     if eta is None:
-        return Level(COMMAND_LINE.limit if limit is None else limit)
+        return nerm.report.Level(COMMAND_LINE.limit if limit is None else limit)
     for name in ("limit", "confidence"):
         if options[name] is not None:
             raise click.UsageError(f"--{name} and --eta must not both be given.")
-    return Level(eta=eta)
+    return nerm.report.Level(eta=eta)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import nerm.report
 from nerm.cli import options as shared
+from nerm.cli import rendering
 from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import command, common, option, table_options
 from nerm.defaults import LIMITS
-from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
-
-if TYPE_CHECKING:
-    from nerm.tables import TableTask, TextTable
-    from nerm.typing import Floats
 
 WRITTEN = ("row", "score", "prediction")
 
@@ -53,9 +51,7 @@ def predict(
       zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv
     """
     check_places({"the model": model, "the data": data}, {"--out": out})
-    from nerm.tables import load_model, read_parts
-
-    fitted = load_model(model)  # it keeps its own words for missing
+    fitted = nerm.tables.load_model(model)  # it keeps its own words for missing
     rows: list[dict[str, Any]] = []
     notes: tuple[str, ...] = ()
     count = positive = 0
@@ -64,9 +60,8 @@ def predict(
         write: Callable[[str], Any] = console.text
         if out is not None:
             write = stack.enter_context(write_atomically(out, "w", encoding="utf-8", newline="")).write
-        for table in read_parts(
-            data, progress=lambda share: progress(f"{share:.0%}"), **shared.reading_of(options)
-        ):
+        reading = {"progress": lambda share: progress(f"{share:.0%}"), **shared.reading_of(options)}
+        for table in nerm.tables.read_parts(data, **reading):
             scores, more = fitted.scores(table)
             part = _part(table, _kept(table, keep), scores, fitted.labels(scores), safe_cells)
             if console.as_json and out is None:
@@ -87,7 +82,7 @@ def predict(
         console.result(plain, text, files={"predictions": out})
 
 
-def _kept(table: TextTable, keep: str | None) -> Sequence[str]:
+def _kept(table: nerm.tables.TextTable, keep: str | None) -> Sequence[str]:
     """Return the columns of the table that --keep repeats in the output."""
     given = [name.strip() for name in keep.split(",")] if keep else []
     kept = table.names if keep == "all" else given
@@ -100,24 +95,17 @@ def _kept(table: TextTable, keep: str | None) -> Sequence[str]:
     return kept
 
 
-def _part(table: TextTable, kept: Sequence[str], scores: Any, labels: Any, safe_cells: bool) -> Any:
+def _part(
+    table: nerm.tables.TextTable, kept: Sequence[str], scores: Any, labels: Any, safe_cells: bool
+) -> Any:
     """Return the output for the rows of one part: row, kept columns, score and prediction."""
     frame = table.frame[list(kept)].assign(prediction=labels)
     if safe_cells:
-        frame = frame.apply(_safe).set_axis(_safe(frame.columns.to_series()), axis=1)
+        safe = nerm.tables.values.safe_words
+        frame = frame.apply(safe).set_axis(safe(frame.columns.to_series()), axis=1)
     frame.insert(0, "row", table.places)
     frame.insert(len(kept) + 1, "score", scores)
     return frame
-
-
-def _safe(words: Any) -> Any:
-    """Put ' before strings that a spreadsheet would run as formulas; numbers stay unchanged."""
-    from numpy import isnan
-
-    from nerm.tables.values import numbers_in
-
-    risky = words.str.match(r"[=+\-@\t\r]") & isnan(numbers_in(words))
-    return words.mask(risky, "'" + words)
 
 
 @command
@@ -160,28 +148,30 @@ def audit(
     if sum(given is not None for given in (score, prediction, model)) != 1:
         raise click.UsageError("Give one of --score, --prediction and --model.")
     check_places({"the data": data, "the model": model}, {"--report": report})
-    from nerm.cli.rendering import measured_json, measured_tables, statements_json, statements_table
-    from nerm.report.measuring import held_out_bounds, point_of
-
     task, missing = shared.task_of(data, options)
     if model is None:  # neutral models must not learn from what is audited
         own = (score, prediction, *WRITTEN)
         task = replace(task, inputs=tuple(name for name in task.inputs if name not in own))
+    given = nerm.tables.table_model
     if prediction is not None:
-        scores = _decisions(task, prediction)
+        scores = given.decision_column(task, prediction)
+    elif score is not None:
+        scores = given.score_column(task, score) - options["threshold"]
     else:
-        scores = (
-            _numbers(task, score) if score else _model_scores(task, str(model), options["trust"], missing)
-        )
-        scores = scores - options["threshold"]
+        scores = given.model_scores(task, str(model), options["trust"], missing) - options["threshold"]
     console.notes(task.notes)
-    point = point_of("audited", task, scores)
-    statements = held_out_bounds(task, scores, options["delta"])
-    plain = {"rows": len(task), **measured_json(point), "warning": point.collapse, "notes": list(task.notes)}
-    plain["bounds"] = statements_json(statements)
+    point = nerm.report.point_of("audited", task, scores)
+    statements = nerm.report.held_out_bounds(task, scores, options["delta"])
+    plain = {
+        "rows": len(task),
+        **rendering.measured_json(point),
+        "warning": point.collapse,
+        "notes": list(task.notes),
+    }
+    plain["bounds"] = rendering.statements_json(statements)
     tables: list[Any] = [
-        *measured_tables(point, f"{len(task):,} rows"),
-        statements_table(statements, options["delta"]),
+        *rendering.measured_tables(point, f"{len(task):,} rows"),
+        rendering.statements_table(statements, options["delta"]),
     ]
     if report is not None:
         plain["alternatives"], sentence = _write_page(console, task, scores, missing, report, options)
@@ -192,97 +182,17 @@ def audit(
 
 def _write_page(
     console: Console,
-    task: TableTask,
-    scores: Floats,
+    task: nerm.tables.TableTask,
+    scores: Any,
     missing: tuple[str, ...],
     report: str,
     options: dict[str, Any],
 ) -> tuple[list[Any], str]:
     """Write the report on audited scores; return the alternatives as plain data, and a sentence on them."""
-    from nerm.cli.rendering import point_json
-    from nerm.report.fitting import Settings
-    from nerm.report.page import render_page
-    from nerm.report.study import audit_study
-    from nerm.tables import survey
-
-    settings = Settings(limits=LIMITS[1:3], missing=missing, seed=options["seed"], delta=options["delta"])
-    task = survey(task, missing=missing) if task.inputs else task
+    given = {"missing": missing, "seed": options["seed"], "delta": options["delta"]}
+    settings = nerm.report.Settings(limits=LIMITS[1:3], **given)
+    task = nerm.tables.survey(task, missing=missing) if task.inputs else task
     with console.progress("Audit") as progress:
-        study = audit_study(task, scores, settings, progress)
-    write_text(report, render_page(study, f"nerm audit {task.table.source} …"))
-    return [point_json(study, point) for point in study.points[1:]], study.sentence()
-
-
-def _numbers(task: TableTask, column: str) -> Floats:
-    """Return a column of scores, (n,); raise an error if a cell is no number."""
-    from numpy import flatnonzero, isnan
-
-    from nerm.tables.values import quoted
-
-    numbers = task.table.numbers(column)
-    for i in flatnonzero(isnan(numbers))[:1]:
-        must = f"the score {column!r} must be a number in every row"
-        got = f"{quoted(task.table[column][i])} in row {task.table.places[i]}"
-        raise InvalidInputError(must, got, "Correct it, or use --prediction for decisions in words")
-    return numbers
-
-
-def _decisions(task: TableTask, column: str) -> Floats:
-    """Return +1 or -1 per row, (n,), for a column of decisions written as values of the target."""
-    from nerm.tables.values import quoted
-
-    known = {task.target.positive, task.target.negative, *task.table[task.target.column].tolist()}
-    for word, place in zip(task.table[column], task.table.places, strict=True):
-        if word not in known:
-            must = f"the decision {column!r} must be a value of {task.target.column!r}"
-            got = f"{quoted(word)} in row {place}"
-            raise InvalidInputError(must, got, "Use the words of the target, or --score for numbers")
-    return task.target.signs(task.table[column])
-
-
-def _model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Sequence[str]) -> Floats:
-    """Return a model's score of each row, (n,): its decision function, or the probability minus 1/2.
-
-    The model gets the columns that it was fitted on; columns of numbers are converted to floats.
-    """
-    import pandas as pd
-    from numpy import isnan
-
-    from nerm.tables.values import missing_in
-
-    model = _loaded(path, trusted)
-    names = list(map(str, getattr(model, "feature_names_in_", task.inputs)))
-    unknown = {name: missing_in(task.table[name], missing) for name in names}
-    frame = task.table.frame[names].mask(pd.DataFrame(unknown, index=task.table.places))
-    for name in names:
-        numbers = task.table.numbers(name)
-        if not isnan(numbers[~unknown[name]]).any():
-            frame[name] = numbers
-    known = [str(label) for label in getattr(model, "classes_", ())]
-    if len(known) != 2 or task.target.positive not in known:
-        must = f"the model must tell {task.target.positive!r} from another class"
-        got = f"a model of {', '.join(known) or 'no classes'}"
-        raise InvalidInputError(must, got, "Use --positive, or another model")
-    if hasattr(model, "decision_function"):
-        scores = model.decision_function(frame)
-    else:
-        scores = model.predict_proba(frame)[:, 1] - 0.5
-    return scores if known[1] == task.target.positive else -scores
-
-
-def _loaded(path: str, trusted: Sequence[str]) -> Any:
-    """Load a model with skops, which loads only trusted types; `trusted` names further ones."""
-    try:
-        from skops import io
-    except ImportError:
-        text = "--model needs the package skops. Install it: pip install 'nerm-learn[skops]'."
-        raise MissingPackageError(text) from None
-    try:
-        unknown = sorted(set(io.get_untrusted_types(file=path)) - set(trusted))
-    except Exception as error:  # a file of another kind can make skops raise anything
-        must = "--model must be a file written by skops.io.dump"
-        raise InvalidInputError(must, f"{path!r}: {error}", "Save it again") from None
-    if unknown:
-        do = f"If you trust its author, add --trust {unknown[0]}"
-        raise InvalidInputError("a saved model must be made of trusted types", ", ".join(unknown), do)
-    return io.load(path, trusted=list(trusted))
+        study = nerm.report.audit_study(task, scores, settings, progress)
+    write_text(report, nerm.report.render_page(study, f"nerm audit {task.table.source} …"))
+    return [rendering.point_json(study, point) for point in study.points[1:]], study.sentence()

@@ -1,19 +1,19 @@
 """Show the results of fits, studies and audits as tables and as JSON."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
+import nerm.report
+from nerm.cli.console import Console, make_table, write_text
 
-from nerm.bounds.guarantee import Statement
-from nerm.cli.console import Console, make_table, number, write_text
-from nerm.metrics import METRICS
-from nerm.report.chart import figure_svg
-from nerm.report.measuring import Interval, Point
-from nerm.report.page import render_page
-from nerm.report.study import Study
-from nerm.tables.roles import FEW_ROWS
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from nerm.bounds.guarantee import Statement
+    from nerm.report import Point, Study
 
 
 def measured_json(point: Point) -> dict[str, Any]:
@@ -48,18 +48,20 @@ def measured_tables(point: Point, rows: str) -> list[Table]:
     """
     target = point.task.target.group(1)
     lines = []
-    for name, metric in METRICS.items():
+    for name, metric in nerm.metrics.METRICS.items():
         note = f" ({metric.note})" if metric.note not in ("", metric.words) else ""
-        value = point.undefined.get(name) or number(point.measures[name], 4)
+        value = point.undefined.get(name) or nerm.report.fixed(point.measures[name], 4)
         lines.append([metric.words + note, value, interval(point.intervals.get(name))])
     title = f"{target}, neutral to {point.task.viewpoint.column}: {rows}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
     columns = ["group", "rows", target, "decided so", "true positive", "false positive", "accuracy"]
     lines = []
     for g in point.groups:
-        rates = [f"{number(rate)}\n{interval(g.intervals[name], 2)}" for name, rate in g.rates.items()]
+        rates = [
+            f"{nerm.report.fixed(rate)}\n{interval(g.intervals[name], 2)}" for name, rate in g.rates.items()
+        ]
         lines.append([g.name, f"{g.rows:,}" + (" (few)" if g.few else ""), *rates])
-    few = f"; (few): below {FEW_ROWS} rows" if any(g.few for g in point.groups) else ""
+    few = f"; (few): below {nerm.tables.roles.FEW_ROWS} rows" if any(g.few for g in point.groups) else ""
     tables.append(make_table(f"Rates by group, with 95 % intervals{few}", columns, lines))
     if len(point.differences) > 1:
         lines = [
@@ -71,7 +73,7 @@ def measured_tables(point: Point, rows: str) -> list[Table]:
     return tables
 
 
-def interval(ends: Interval | None, digits: int = 3) -> str:
+def interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
     """Format an interval for a table; "" if there is none."""
     return "" if ends is None else f"{ends[0]:.{digits}f} … {ends[1]:.{digits}f}"
 
@@ -88,8 +90,8 @@ def statements_table(statements: Iterable[Statement], delta: float) -> Table:
     """
     rows = []
     for s in statements:
-        bound = number(s.bound, 4) + (" vacuous" if s.vacuous and s.holds else "")
-        rows.append([s.quantity, s.source, s.remark, number(s.on_sample, 4), bound])
+        bound = nerm.report.fixed(s.bound, 4) + (" vacuous" if s.vacuous and s.holds else "")
+        rows.append([s.quantity, s.source, s.remark, nerm.report.fixed(s.on_sample, 4), bound])
     title = f"Bounds, each with probability {1 - delta:g}"
     return make_table(title, ["quantity", "by", "note", "on these rows", "bound"], rows, left=3)
 
@@ -113,9 +115,9 @@ def show_study(console: Console, study: Study, command: str, files: Mapping[str,
         Paths by kind of file; "figure" and "report" are written here, unless they are None.
     """
     if files["figure"] is not None:
-        write_text(files["figure"], figure_svg(study))
+        write_text(files["figure"], nerm.report.figure_svg(study))
     if files["report"] is not None:
-        write_text(files["report"], render_page(study, command))
+        write_text(files["report"], nerm.report.render_page(study, command))
     first, said = filter(None, [study.warning()]), [study.sentence()]
     if study.recommended is not None:
         said.append(f"This model again: {study.recommended.command}")
@@ -136,8 +138,13 @@ def _front_table(study: Study) -> Table:
     rows = []
     for p in (*study.points, *study.others):
         mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
-        cells = [*(number(p.measures[name]) for name in names), interval(p.intervals.get(names[-1]))]
-        rows.append([mark, p.label, *cells, *([] if aim.name in names else [number(p.measures[aim.name])])])
+        cells = [
+            *(nerm.report.fixed(p.measures[name]) for name in names),
+            interval(p.intervals.get(names[-1])),
+        ]
+        rows.append(
+            [mark, p.label, *cells, *([] if aim.name in names else [nerm.report.fixed(p.measures[aim.name])])]
+        )
         rows[-1].append(p.certified)
     columns += [*([] if aim.name in names else [aim.words]), "certified gap"]
     title = f"{study.task.target.group(1)}, neutral to {study.task.viewpoint.column} ({study.how_measured})"

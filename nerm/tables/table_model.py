@@ -1,7 +1,7 @@
-"""A fitted classifier with the coding of its columns; `nerm fit` writes it and `nerm predict` reads it."""
+"""Predictors of tables: the model that `nerm fit` writes, and the predictions that `nerm audit` reads."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from nerm import io as saving
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.tables.reading import PART_CELLS, TextTable, table_of
 from nerm.tables.recipe import Recipe
-from nerm.tables.roles import Role
+from nerm.tables.roles import Role, TableTask
+from nerm.tables.values import missing_in
 from nerm.typing import Array, Floats, Ints
 
 KIND = "table model"
@@ -157,3 +158,78 @@ def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
         must = f"{str(path)!r} must hold a recipe, an estimator and the roles of its columns"
         got = f"a file that lacks {error}" if isinstance(error, KeyError) else f"a damaged part ({error})"
         raise InvalidInputError(must, got, "Fit it again with nerm fit --out") from None
+
+
+def score_column(task: TableTask, column: str) -> Floats:
+    """Return a column of scores, (n,); raise an error if a cell is no number."""
+    numbers = task.table.numbers(column)
+    if np.isnan(numbers).any():
+        must = f"the score {column!r} must be a number in every row"
+        do = "Correct it, or use --prediction for decisions in words"
+        raise InvalidInputError(must, task.table.first(column, np.isnan(numbers)), do)
+    return numbers
+
+
+def decision_column(task: TableTask, column: str) -> Floats:
+    """Return +1 or -1 per row, (n,), for a column of decisions written as values of the target."""
+    target, table = task.target, task.table
+    strange = ~missing_in(table[column], [target.positive, target.negative, *table[target.column]])
+    if strange.any():
+        must = f"the decision {column!r} must be a value of {target.column!r}"
+        do = "Use the words of the target, or --score for numbers"
+        raise InvalidInputError(must, table.first(column, strange), do)
+    return target.signs(table[column])
+
+
+def model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Sequence[str]) -> Floats:
+    """Return the score of each row, (n,), by a scikit-learn model that was saved with skops.
+
+    It is the decision function, or the probability minus 1/2. The model gets the columns that it was fitted
+    on; columns of numbers are converted to floats.
+
+    Parameters
+    ----------
+    task
+        The rows.
+    path
+        Path of the model.
+    trusted
+        Names of types that skops may load beside those that it trusts itself.
+    missing
+        The strings that mean "missing".
+    """
+    model = _loaded(path, trusted)
+    names = list(map(str, getattr(model, "feature_names_in_", task.inputs)))
+    frame = task.table.frame[names].copy()
+    for name in names:
+        unknown, numbers = missing_in(task.table[name], missing), task.table.numbers(name)
+        words = np.isnan(numbers[~unknown]).any()
+        frame[name] = frame[name].mask(unknown) if words else numbers
+    known = [str(label) for label in getattr(model, "classes_", ())]
+    if len(known) != 2 or task.target.positive not in known:
+        must = f"the model must tell {task.target.positive!r} from another class"
+        got = f"a model of {', '.join(known) or 'no classes'}"
+        raise InvalidInputError(must, got, "Use --positive, or another model")
+    if hasattr(model, "decision_function"):
+        scores = model.decision_function(frame)
+    else:
+        scores = model.predict_proba(frame)[:, 1] - 0.5
+    return scores if known[1] == task.target.positive else -scores
+
+
+def _loaded(path: str, trusted: Sequence[str]) -> Any:
+    """Load a model with skops, which loads only trusted types; `trusted` names further ones."""
+    try:
+        from skops import io
+    except ImportError:
+        text = "--model needs the package skops. Install it: pip install 'nerm-learn[skops]'."
+        raise MissingPackageError(text) from None
+    try:
+        unknown = sorted(set(io.get_untrusted_types(file=path)) - set(trusted))
+    except Exception as error:  # a file of another kind can make skops raise anything
+        must = "--model must be a file written by skops.io.dump"
+        raise InvalidInputError(must, f"{path!r}: {error}", "Save it again") from None
+    if unknown:
+        do = f"If you trust its author, add --trust {unknown[0]}"
+        raise InvalidInputError("a saved model must be made of trusted types", ", ".join(unknown), do)
+    return io.load(path, trusted=list(trusted))

@@ -65,6 +65,16 @@ def quoted(cell: Any, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 2]} …"
 
 
+def safe_words(words: Any) -> Any:
+    """Put ' before strings that a spreadsheet would run as formulas; numbers stay unchanged.
+
+    >>> safe_words(pd.Series(["=1+1", "-2.5", "plain"])).tolist()
+    ["'=1+1", '-2.5', 'plain']
+    """
+    risky = words.str.match(r"[=+\-@\t\r]") & np.isnan(numbers_in(words))
+    return words.mask(risky, "'" + words)
+
+
 def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
     """Return a mask of the missing entries, (n,); `tokens` are the strings that mean "missing".
 
