@@ -26,6 +26,7 @@ from nerm.cli.experiments import reproduce, solvers
 from nerm.cli.fit import bound, demo, fit, tradeoff
 from nerm.cli.predictions import audit, predict
 
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": WIDTH, "show_default": True}
 COMMANDS = (demo, fit, predict, audit, tradeoff, bound, solvers, reproduce)
 
 
@@ -40,11 +41,7 @@ class _InOrder(click.Group):
     cls=_InOrder,
     commands=list(COMMANDS),
     epilog="\b\n" + __doc__.partition("\n\n")[2].replace("\n\n", "\n\n\b\n"),
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "max_content_width": WIDTH,
-        "show_default": True,
-    },
+    context_settings=CONTEXT,
 )
 @click.version_option(__version__, prog_name="nerm", message="%(prog)s %(version)s")
 def cli() -> None:

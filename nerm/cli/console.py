@@ -22,8 +22,9 @@ from nerm.files import write_atomically
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from nerm.report import Point
+
 BAD_INPUT, NOT_CERTIFIED, COLLAPSED, NOT_NEUTRAL, INTERRUPTED = 2, 3, 4, 5, 130
-HINTS = {"report": " (open it in a browser and click a point)"}
 WIDTH = 110  # of help, and of tables that go to a file or a pipe
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but tabs and line ends
 #: By parameter of the library, the name that messages of the commands use for it.
@@ -118,7 +119,7 @@ class Console:
             self.note(f"and {len(texts) - most} more such notes (all of them with --json)")
 
     def result(
-        self, plain: Mapping[str, Any], *shown: Table | str, files: Mapping[str, str | None] | None = None
+        self, plain: dict[str, Any], *shown: Any, files: Mapping[str, str | None] | None = None
     ) -> None:
         """Print the result: tables and sentences for people, or one JSON object for machines.
 
@@ -127,14 +128,15 @@ class Console:
         plain
             The result as plain data, for JSON.
         shown
-            The result as tables and sentences.
+            The result as tables and sentences; None is left out.
         files
             By kind ("report", "figure", ...), the path of each written file; None if it was not written.
         """
         if files is not None:
             written = {kind: path for kind, path in files.items() if path is not None}
             plain = {**plain, "files": written}
-            told = (f"{kind.capitalize()}: {path}{HINTS.get(kind, '')}" for kind, path in written.items())
+            hints = {"report": " (open it in a browser and click a point)"}
+            told = (f"{kind.capitalize()}: {path}{hints.get(kind, '')}" for kind, path in written.items())
             shown = (*shown, *told)
         if self.as_json:
             print(escaped(json.dumps(jsonable(plain), indent=2)))
@@ -148,7 +150,8 @@ class Console:
         width = None if sys.stdout.isatty() else WIDTH
         terminal = Terminal(width=width, highlight=False, markup=False, emoji=False)
         for thing in shown:
-            terminal.print(escaped(thing) if isinstance(thing, str) else thing)
+            if thing is not None:
+                terminal.print(escaped(thing) if isinstance(thing, str) else thing)
 
     def text(self, text: str) -> None:
         """Write a part of a text result to standard output; escape control characters on a terminal."""
@@ -166,17 +169,18 @@ class Console:
         with Rich(stderr=True).status(Text(title)) as status:
             yield lambda text: status.update(Text(f"{title}: {text}"))
 
-    def code(self, statuses: Mapping[str, str], *, collapsed: bool = False) -> int:
-        """Return the exit code for these statuses; a note names the models that were not certified.
+    def code(self, points: Sequence[Point], *, collapsed: bool) -> int:
+        """Return the exit code for these points; a note names the models that were not certified.
 
         Parameters
         ----------
-        statuses
-            The status of each model, by name.
+        points
+            The points of a study.
         collapsed
             Whether the result is a model that is nearly constant or whose positive rate collapsed.
         """
-        bad = [f"{name} ({s})" for name, s in statuses.items() if s not in ("optimal", "stationary")]
+        statuses = [(point.label, point.model.solution.status.value) for point in points if point.model]
+        bad = [f"{label} ({status})" for label, status in statuses if status not in ("optimal", "stationary")]
         if bad:
             self.note(f"not certified: {', '.join(bad)}")
         return NOT_CERTIFIED if bad else COLLAPSED if collapsed else 0

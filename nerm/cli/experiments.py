@@ -13,11 +13,11 @@ from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
 ON_DATA = ("datasets", "methods", "lam", "discretize", "data_home")
-#: By experiment, the options that not all experiments take.
-OPTIONS_OF = {
-    "convergence": ("n", "etas", "redraw"),
-    "tradeoff": ON_DATA,
-    "levels": (*ON_DATA, "measures", "limits"),
+#: By experiment: the options that not all experiments take, and the functions that summarize and draw it.
+EXPERIMENTS = {
+    "convergence": (("n", "etas", "redraw"), "slopes", "figure_1"),
+    "tradeoff": (ON_DATA, "front", "figure_2"),
+    "levels": ((*ON_DATA, "measures", "limits"), "level_means", "figure_levels"),
 }
 FIGURES = (".png", ".pdf", ".svg")
 
@@ -62,7 +62,14 @@ def solvers(
     if compare:
         check_places({}, {"--results": results, "--figure": figure})
         options |= {"problems": "quick" if quick else "default", "results": results}
-        _compare(console, options, figure)
+        run = nerm.experiments.compare
+        frame = run.compare_solvers(**options, progress=False if console.quiet else None)
+        tols, counts = sorted(frame["tol"].unique()), frame["status"].value_counts().to_dict()
+        _save_figure(lambda: run.figure(frame, tols[len(tols) // 2]), figure)
+        summary = run.summarize(frame)
+        plain = {"summary": summary.to_dict("records"), "runs": counts, "rows": frame.to_dict("records")}
+        shown = summary.to_string(index=False, float_format="{:.3g}".format), _counted(counts)
+        console.result(plain, *shown, files={"results": results, "figure": figure})
         return
     for name, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
         if given:
@@ -83,23 +90,8 @@ def solvers(
     console.result({"solvers": rows}, make_table(title, ["name", "version", "takes"], cells, left=3))
 
 
-def _compare(console: Console, options: dict[str, Any], figure: str | None) -> None:
-    """Compare the solvers and print one row per solver and accuracy; draw the figure if it has a path."""
-    compare = nerm.experiments.compare
-    frame = compare.compare_solvers(**options, progress=False if console.quiet else None)
-    summary = compare.summarize(frame)
-    if figure is not None:
-        tols = sorted(frame["tol"].unique())
-        _save_figure(lambda: compare.figure(frame, tols[len(tols) // 2]), figure)
-    counts = frame["status"].value_counts().to_dict()
-    plain = {"summary": summary.to_dict("records"), "runs": counts, "rows": frame.to_dict("records")}
-    files = {"results": options["results"], "figure": figure}
-    shown = summary.to_string(index=False, float_format="{:.3g}".format)
-    console.result(plain, shown, _counted(counts), files=files)
-
-
 @command
-@click.argument("which", type=click.Choice(list(OPTIONS_OF)))
+@click.argument("which", type=click.Choice(list(EXPERIMENTS)))
 @numbers_option("n", "For convergence: numbers of samples.", int)
 @numbers_option("etas", "For convergence: neutrality weights.")
 @option("redraw", "For convergence: every repetition draws a new sample.", is_flag=True, default=None)
@@ -132,30 +124,27 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
     check_places({}, {"--results": results, "--figure": figure})
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
-        owners = [owner for owner, names in OPTIONS_OF.items() if name in names]
+        owners = [owner for owner, (names, _, _) in EXPERIMENTS.items() if name in names]
         if owners and which not in owners:
             raise click.UsageError(f"--{name.replace('_', '-')} belongs to {' and '.join(owners)}.")
-    experiments = nerm.experiments
-    frame = getattr(experiments, which)(**given, results=results, progress=False if console.quiet else None)
-    if which == "convergence":
-        summary = experiments.slopes(frame)
-    elif which == "tradeoff":
-        summary = experiments.front(frame).query("non_dominated").drop(columns="non_dominated")
-    else:
-        summary = experiments.level_means(frame)
-    if figure is not None:
-        draw = {"convergence": "figure_1", "tradeoff": "figure_2", "levels": "figure_levels"}[which]
-        _save_figure(lambda: getattr(nerm.plots, draw)(frame), figure)
+    _, summarize, draw = EXPERIMENTS[which]
+    run = getattr(nerm.experiments, which)
+    frame = run(**given, results=results, progress=False if console.quiet else None)
+    summary = getattr(nerm.experiments, summarize)(frame)
+    if which == "tradeoff":
+        summary = summary.query("non_dominated").drop(columns="non_dominated")
+    _save_figure(lambda: getattr(nerm.plots, draw)(frame), figure)
     counts, seconds = frame["status"].value_counts().to_dict(), float(frame["seconds"].sum())
     plain = {"experiment": which, "summary": summary.to_dict("records"), "fits": counts, "seconds": seconds}
     text = f"{_counted(counts)}; the fits took {seconds:.0f} s on one core"
     console.result(plain, summary.to_string(index=False), text, files={"results": results, "figure": figure})
 
 
-def _save_figure(draw: Callable[[], Any], path: str) -> None:
-    """Write the figure of the Axes that `draw` returns; a failure leaves no partial file."""
-    with write_atomically(path) as file:
-        draw()[0].figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
+def _save_figure(draw: Callable[[], Any], path: str | None) -> None:
+    """Write the figure of the Axes that `draw` returns, if there is a path, or nothing by half."""
+    if path is not None:
+        with write_atomically(path) as file:
+            draw()[0].figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 
 def _counted(counts: Mapping[str, int]) -> str:

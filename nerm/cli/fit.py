@@ -13,23 +13,10 @@ from typing import Any
 import click
 
 import nerm.report
+from nerm.cli import options as shared
 from nerm.cli import rendering
 from nerm.cli.console import Console, check_places, in_words, write_text
-from nerm.cli.options import (
-    all_of,
-    command,
-    common,
-    fit_options,
-    level_of,
-    measure_option,
-    numbers_option,
-    option,
-    report_option,
-    request_of,
-    role_options,
-    seed_option,
-    study_options,
-)
+from nerm.cli.options import all_of, command, common, numbers_option, option
 from nerm.defaults import ETAS, LIMITS
 from nerm.errors import NermError
 
@@ -38,9 +25,9 @@ table_argument = click.argument("data", metavar="DATA.csv")
 
 
 @command
-@all_of(table_argument, fit_options, option("out", "Write the model here.", metavar="MODEL.nerm"))
+@all_of(table_argument, shared.fit_options, option("out", "Write the model here.", metavar="MODEL.nerm"))
 @option("bounds", "Show what is guaranteed beyond these rows.", is_flag=True)
-@all_of(report_option, study_options)
+@all_of(shared.report_option, shared.study_options)
 def fit(
     console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any
 ) -> int:
@@ -69,13 +56,9 @@ def fit(
     if report is not None:
         write_text(report, nerm.report.render_page(study, point.command))
     found |= {**rendering.measured_json(point), "task_notes": list(study.task.notes), "bounds": []}
-    shown: list[Any] = [
-        *filter(None, [found["warning"]]),
-        f"{found['objective']}\n{found['status']} by {found['solver']} in {found['seconds']:.2f} s on "
-        f"{found['rows']:,} rows; {found['certified']}\n{found['recipe']}",
-        *filter(None, [found["said"]]),
-        *rendering.measured_tables(point, study.how_measured),
-    ]
+    solved = f"{found['status']} by {found['solver']} in {found['seconds']:.2f} s on {found['rows']:,} rows"
+    facts = f"{found['objective']}\n{solved}; {found['certified']}\n{found['recipe']}"
+    shown = [found["warning"], facts, found["said"], *rendering.measured_tables(point, study.how_measured)]
     if bounds:
         try:
             statements = _statements(study)
@@ -85,11 +68,11 @@ def fit(
             found["no_bounds"] = str(error)
             shown.append(f"No bounds: {error}")
     console.result(found, *shown, files={"model": out, "report": report})
-    return console.code(rendering.statuses_of(study), collapsed=point.collapse is not None)
+    return console.code(study.points, collapsed=point.collapse is not None)
 
 
 @command
-@all_of(table_argument, fit_options, study_options)
+@all_of(table_argument, shared.fit_options, shared.study_options)
 def bound(console: Console, data: str, **options: Any) -> int:
     """Fit, and state every bound with its assumptions.
 
@@ -104,25 +87,25 @@ def bound(console: Console, data: str, **options: Any) -> int:
     study = _study(console, data, options)
     found, statements, delta = _fit_json(study), _statements(study), study.settings.delta
     names = ("asked", "objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
-    plain = {name: found[name] for name in names} | {
-        "delta": delta,
-        "bounds": rendering.statements_json(statements),
-    }
-    first = filter(None, [found["warning"]])
-    console.result(plain, *first, found["objective"], rendering.statements_table(statements, delta))
-    return console.code(rendering.statuses_of(study), collapsed=found["warning"] is not None)
+    plain = {**{name: found[name] for name in names}, "delta": delta}
+    plain["bounds"], table = (
+        rendering.statements_json(statements),
+        rendering.statements_table(statements, delta),
+    )
+    console.result(plain, found["warning"], found["objective"], table)
+    return console.code(study.points, collapsed=found["warning"] is not None)
 
 
 @command
-@all_of(table_argument, role_options)
+@all_of(table_argument, shared.role_options)
 @numbers_option("limits", f"Limits, separated by commas.  [default: {','.join(map(str, LIMITS))}]")
-@measure_option
+@shared.measure_option
 @numbers_option("etas", "In place of limits: neutrality weights, separated by commas.")
 @option("methods", "all: with every published method.", type=click.Choice(["few", "all"]), default="few")
 @option("budget", "AUC the choice may cost.", type=click.FloatRange(0), default=0.03)
 @option("figure", "Write the figure here.", metavar="FILE.svg")
 @option("save", "Write the recommended model here.", metavar="MODEL.nerm")
-@all_of(report_option, study_options)
+@all_of(shared.report_option, shared.study_options)
 def tradeoff(
     console: Console, data: str, figure: str | None, save: str | None, report: str | None, **options: Any
 ) -> int:
@@ -144,7 +127,7 @@ def tradeoff(
         raise click.UsageError(f"--figure must end in .svg, not {figure!r}.")
     if options["etas"] is not None and options["limits"] is not None:
         raise click.UsageError("--limits and --etas must not both be given.")
-    task, settings = request_of(data, options)
+    task, settings = shared.request_of(data, options)
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
         study = nerm.report.run_study(task, settings, every_method=options["methods"] == "all", **more)
@@ -160,7 +143,7 @@ def tradeoff(
 
 @command
 @option("folder", "Where table, figure and report go.", default=".", metavar="FOLDER")
-@all_of(seed_option, common)
+@all_of(shared.seed_option, common)
 def demo(console: Console, folder: str, seed: int) -> int:
     """See it work on real data: table, figure, report.
 
@@ -213,10 +196,10 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
 
     With `several`, the levels of the settings are fitted too.
     """
-    level = level_of(options)
+    level = shared.level_of(options)
     if level.eta is not None:
         options["etas"] = ETAS
-    task, settings = request_of(data, options)
+    task, settings = shared.request_of(data, options)
     levels: Sequence[nerm.report.Level] = [*settings.levels, level] if several else [level]
     with console.progress("Fitting") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
@@ -238,6 +221,7 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
         getattr(model.classifier, "promise_", None),
     )
     stationary = "a stationary point, each step certified"
+    warning = f"{point.collapse} Not recommended: {nerm.report.fitting.ADVICE}."
     return {
         "asked": asdict(model.level),
         "measure": None if model.level.limit is None else settings.measure,
@@ -260,9 +244,7 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
         "iterations": stats.iterations or 1,
         "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
         "measured_on": study.how_measured,
-        "warning": None
-        if point.collapse is None
-        else f"{point.collapse} Not recommended: {nerm.report.fitting.ADVICE}.",
+        "warning": None if point.collapse is None else warning,
         "notes": list(study.notes),
     }
 
@@ -290,7 +272,5 @@ def _statements(study: nerm.report.Study) -> list[Any]:
 def _save(study: nerm.report.Study, path: str) -> None:
     """Write the chosen model with the coding of its columns."""
     model: Any = study.points[study.chosen].model
-    task = study.task
-    nerm.tables.TableModel(
-        study.recipe, model.classifier, task.target, task.viewpoint, _fit_json(study)
-    ).save(path)
+    roles = study.task.target, study.task.viewpoint
+    nerm.tables.TableModel(study.recipe, model.classifier, *roles, _fit_json(study)).save(path)

@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
@@ -92,12 +93,10 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> 
     """
 
     def values(given: str) -> tuple[Any, ...]:
-        try:
+        with suppress(ValueError):
             found = tuple(kind(word.strip()) for word in given.split(","))
             if kind is str or all(value >= 0 for value in found):
                 return found
-        except ValueError:
-            pass
         raise click.BadParameter(f"{given!r} must be numbers of at least 0, separated by commas.")
 
     metavar = "NAMES" if kind is str else "NUMBERS"
@@ -210,8 +209,7 @@ def task_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, 
 def request_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, nerm.report.Settings]:
     """Read the table and return the task and the settings of the study that the options describe."""
     task, missing = task_of(path, options)
-    kinds = {name: options[name] for name in ("nominal", "numeric")}
-    task = nerm.tables.survey(task, **kinds, missing=missing)
+    task = nerm.tables.survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
     names = [field.name for field in fields(nerm.report.Settings)]
     given = {name: options[name] for name in names if options.get(name) is not None}
     given |= {"missing": missing, "measure": measure_options()[options["measure"]]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -29,15 +29,7 @@ WRITTEN = ("row", "score", "prediction")
 @option("safe-cells", "Put ' before words that a spreadsheet would run as formulas.", is_flag=True)
 @table_options
 @common
-def predict(
-    console: Console,
-    model: str,
-    data: str,
-    out: str | None,
-    keep: str | None,
-    safe_cells: bool,
-    **options: Any,
-) -> None:
+def predict(console: Console, model: str, data: str, out: str | None, **options: Any) -> None:
     """Score new rows with a saved model.
 
     Writes CSV with the columns row, score and prediction, one line per row of the data; row is its place in
@@ -63,7 +55,7 @@ def predict(
         reading = {"progress": lambda share: progress(f"{share:.0%}"), **shared.reading_of(options)}
         for table in nerm.tables.read_parts(data, **reading):
             scores, more = fitted.scores(table)
-            part = _part(table, _kept(table, keep), scores, fitted.labels(scores), safe_cells)
+            part = _part(table, scores, fitted.labels(scores), options["keep"], options["safe_cells"])
             if console.as_json and out is None:
                 rows += part.to_dict("records")
             else:
@@ -82,24 +74,17 @@ def predict(
         console.result(plain, text, files={"predictions": out})
 
 
-def _kept(table: nerm.tables.TextTable, keep: str | None) -> Sequence[str]:
-    """Return the columns of the table that --keep repeats in the output."""
+def _part(table: nerm.tables.TextTable, scores: Any, labels: Any, keep: str | None, safe_cells: bool) -> Any:
+    """Return the output for the rows of one part: row, kept columns, score and prediction."""
     given = [name.strip() for name in keep.split(",")] if keep else []
-    kept = table.names if keep == "all" else given
+    kept = list(table.names) if keep == "all" else given
     for name in kept:
         table[name]  # a name that is not there must be refused
         if name in WRITTEN:
             must = f"--keep must not name a column that predict writes itself ({', '.join(WRITTEN)})"
             do = "Rename it in the data, or name the columns to keep without it"
             raise InvalidInputError(must, repr(name), do)
-    return kept
-
-
-def _part(
-    table: nerm.tables.TextTable, kept: Sequence[str], scores: Any, labels: Any, safe_cells: bool
-) -> Any:
-    """Return the output for the rows of one part: row, kept columns, score and prediction."""
-    frame = table.frame[list(kept)].assign(prediction=labels)
+    frame = table.frame[kept].assign(prediction=labels)
     if safe_cells:
         safe = nerm.tables.values.safe_words
         frame = frame.apply(safe).set_axis(safe(frame.columns.to_series()), axis=1)
@@ -122,15 +107,7 @@ def _part(
 @shared.seed_option
 @table_options
 @common
-def audit(
-    console: Console,
-    data: str,
-    score: str | None,
-    prediction: str | None,
-    model: str | None,
-    report: str | None,
-    **options: Any,
-) -> int:
+def audit(console: Console, data: str, report: str | None, **options: Any) -> int:
     """Report on the neutrality of given predictions.
 
     Needs a file with the true target, the viewpoint, and a score or a decision per row, or a saved
@@ -145,6 +122,7 @@ def audit(
       nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
       nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
     """
+    score, prediction, model, delta = (options[name] for name in ("score", "prediction", "model", "delta"))
     if sum(given is not None for given in (score, prediction, model)) != 1:
         raise click.UsageError("Give one of --score, --prediction and --model.")
     check_places({"the data": data, "the model": model}, {"--report": report})
@@ -158,41 +136,22 @@ def audit(
     elif score is not None:
         scores = given.score_column(task, score) - options["threshold"]
     else:
-        scores = given.model_scores(task, str(model), options["trust"], missing) - options["threshold"]
+        scores = given.model_scores(task, model, options["trust"], missing) - options["threshold"]
     console.notes(task.notes)
     point = nerm.report.point_of("audited", task, scores)
-    statements = nerm.report.held_out_bounds(task, scores, options["delta"])
-    plain = {
-        "rows": len(task),
-        **rendering.measured_json(point),
-        "warning": point.collapse,
-        "notes": list(task.notes),
-    }
-    plain["bounds"] = rendering.statements_json(statements)
-    tables: list[Any] = [
-        *rendering.measured_tables(point, f"{len(task):,} rows"),
-        rendering.statements_table(statements, options["delta"]),
-    ]
+    statements = nerm.report.held_out_bounds(task, scores, delta)
+    plain = {"rows": len(task), **rendering.measured_json(point), "warning": point.collapse}
+    plain |= {"notes": list(task.notes), "bounds": rendering.statements_json(statements)}
+    shown: list[Any] = [point.collapse, *rendering.measured_tables(point, f"{len(task):,} rows")]
+    shown.append(rendering.statements_table(statements, delta))
     if report is not None:
-        plain["alternatives"], sentence = _write_page(console, task, scores, missing, report, options)
-        tables.append(sentence)
-    console.result(plain, *filter(None, [point.collapse]), *tables, files={"report": report})
-    return console.code({}, collapsed=point.collapse is not None)
-
-
-def _write_page(
-    console: Console,
-    task: nerm.tables.TableTask,
-    scores: Any,
-    missing: tuple[str, ...],
-    report: str,
-    options: dict[str, Any],
-) -> tuple[list[Any], str]:
-    """Write the report on audited scores; return the alternatives as plain data, and a sentence on them."""
-    given = {"missing": missing, "seed": options["seed"], "delta": options["delta"]}
-    settings = nerm.report.Settings(limits=LIMITS[1:3], **given)
-    task = nerm.tables.survey(task, missing=missing) if task.inputs else task
-    with console.progress("Audit") as progress:
-        study = nerm.report.audit_study(task, scores, settings, progress)
-    write_text(report, nerm.report.render_page(study, f"nerm audit {task.table.source} …"))
-    return [rendering.point_json(study, point) for point in study.points[1:]], study.sentence()
+        seed = options["seed"]
+        settings = nerm.report.Settings(limits=LIMITS[1:3], missing=missing, seed=seed, delta=delta)
+        task = nerm.tables.survey(task, missing=missing) if task.inputs else task
+        with console.progress("Audit") as progress:
+            study = nerm.report.audit_study(task, scores, settings, progress)
+        write_text(report, nerm.report.render_page(study, f"nerm audit {task.table.source} …"))
+        plain["alternatives"] = [rendering.point_json(study, point) for point in study.points[1:]]
+        shown.append(study.sentence())
+    console.result(plain, *shown, files={"report": report})
+    return console.code([], collapsed=point.collapse is not None)

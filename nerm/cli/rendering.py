@@ -46,20 +46,18 @@ def measured_tables(point: Point, rows: str) -> list[Table]:
     rows
         Description of the rows, for the title.
     """
-    target = point.task.target.group(1)
+    target, fixed = point.task.target.group(1), nerm.report.fixed
     lines = []
     for name, metric in nerm.metrics.METRICS.items():
         note = f" ({metric.note})" if metric.note not in ("", metric.words) else ""
-        value = point.undefined.get(name) or nerm.report.fixed(point.measures[name], 4)
+        value = point.undefined.get(name) or fixed(point.measures[name], 4)
         lines.append([metric.words + note, value, interval(point.intervals.get(name))])
     title = f"{target}, neutral to {point.task.viewpoint.column}: {rows}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
     columns = ["group", "rows", target, "decided so", "true positive", "false positive", "accuracy"]
     lines = []
     for g in point.groups:
-        rates = [
-            f"{nerm.report.fixed(rate)}\n{interval(g.intervals[name], 2)}" for name, rate in g.rates.items()
-        ]
+        rates = [f"{fixed(rate)}\n{interval(g.intervals[name], 2)}" for name, rate in g.rates.items()]
         lines.append([g.name, f"{g.rows:,}" + (" (few)" if g.few else ""), *rates])
     few = f"; (few): below {nerm.tables.roles.FEW_ROWS} rows" if any(g.few for g in point.groups) else ""
     tables.append(make_table(f"Rates by group, with 95 % intervals{few}", columns, lines))
@@ -118,35 +116,24 @@ def show_study(console: Console, study: Study, command: str, files: Mapping[str,
         write_text(files["figure"], nerm.report.figure_svg(study))
     if files["report"] is not None:
         write_text(files["report"], nerm.report.render_page(study, command))
-    first, said = filter(None, [study.warning()]), [study.sentence()]
-    if study.recommended is not None:
-        said.append(f"This model again: {study.recommended.command}")
-    console.result(_study_json(study), *first, _front_table(study), *said, files=files)
-    return console.code(statuses_of(study), collapsed=study.recommended is None)
-
-
-def statuses_of(study: Study) -> dict[str, str]:
-    """Return the status of every fitted model, by label."""
-    return {point.label: point.model.solution.status.value for point in study.points if point.model}
+    again = None if study.recommended is None else f"This model again: {study.recommended.command}"
+    shown = study.warning(), _front_table(study), study.sentence(), again
+    console.result(_study_json(study), *shown, files=files)
+    return console.code(study.points, collapsed=study.recommended is None)
 
 
 def _front_table(study: Study) -> Table:
     """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
-    aim = study.settings.aim
+    aim, fixed = study.settings.aim, nerm.report.fixed
     names = ["auc", "accuracy", "neutrality_risk", "calders_verwer_score"]
     columns = ["", "model", "AUC", "accuracy", "C_sgn", "difference in positive rates", "95 % interval"]
+    more = [] if aim.name in names else [aim]
     rows = []
     for p in (*study.points, *study.others):
         mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
-        cells = [
-            *(nerm.report.fixed(p.measures[name]) for name in names),
-            interval(p.intervals.get(names[-1])),
-        ]
-        rows.append(
-            [mark, p.label, *cells, *([] if aim.name in names else [nerm.report.fixed(p.measures[aim.name])])]
-        )
-        rows[-1].append(p.certified)
-    columns += [*([] if aim.name in names else [aim.words]), "certified gap"]
+        cells = [*(fixed(p.measures[name]) for name in names), interval(p.intervals.get(names[-1]))]
+        rows.append([mark, p.label, *cells, *(fixed(p.measures[m.name]) for m in more), p.certified])
+    columns += [*(metric.words for metric in more), "certified gap"]
     title = f"{study.task.target.group(1)}, neutral to {study.task.viewpoint.column} ({study.how_measured})"
     return make_table(title, columns, rows, left=2)
 
